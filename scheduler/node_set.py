@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from operator import index
-from sys import maxsize
 from typing import Any
 
 Interval = tuple[int, int]
@@ -90,94 +88,3 @@ class NodeSet(Sequence[int]):
 
     def __repr__(self) -> str:
         return f"NodeSet('{self}')"
-
-
-class FreeSet:
-    """The free nodes.
-
-    Stored as bounds in ascending order: alternately the first free and the first occupied node of each
-    interval. Taking or giving back nodes toggles the bounds of their intervals: it removes those present
-    and inserts those absent. Each interval costs O(log b) for b bounds, plus a shift of the bounds after it.
-    """
-
-    __slots__ = ("_bounds", "n")
-
-    def __init__(self, n_nodes: int) -> None:
-        self._bounds = [0, n_nodes, maxsize] if n_nodes else [maxsize]
-        self.n = n_nodes
-
-    @property
-    def intervals(self) -> list[Interval]:
-        return [(first, end - 1) for first, end in zip(self._bounds[::2], self._bounds[1::2], strict=False)]
-
-    def has(self, nodes: NodeSet) -> bool:
-        """Whether all of them are free."""
-        bounds, last_bound = self._bounds, len(self._bounds) - 1
-        for first, last in nodes.intervals:
-            k = bisect_right(bounds, first, 0, last_bound)  # also for numbers beyond the machine
-            if k % 2 == 0 or bounds[k] <= last:
-                return False
-        return True
-
-    def lowest(self, n: int) -> NodeSet:
-        """The n free nodes with the lowest numbers; there must be n."""
-        return self.in_order().next(n)
-
-    def in_order(self) -> InOrder:
-        return InOrder(self._bounds)
-
-    def take(self, nodes: NodeSet) -> None:
-        """Occupy free nodes."""
-        self._turn(nodes.intervals)
-        self.n -= nodes.n
-
-    def give_back(self, nodes: NodeSet) -> None:
-        """Free occupied nodes."""
-        self._turn(nodes.intervals)
-        self.n += nodes.n
-
-    def _turn(self, intervals: Iterable[Interval]) -> None:
-        bounds = self._bounds
-        for first, last in intervals:
-            k, end = bisect_left(bounds, first), last + 1
-            if bounds[k] == first:
-                if bounds[k + 1] == end:
-                    del bounds[k : k + 2]
-                else:
-                    bounds[k] = end
-            elif bounds[k] == end:
-                bounds[k] = first
-            else:
-                bounds[k:k] = first, end
-
-
-class InOrder:
-    """Hands out free nodes, lowest first, while the free set does not change.
-
-    All calls together cost one walk over the set.
-    """
-
-    __slots__ = ("_bounds", "_first", "_k")
-
-    def __init__(self, bounds: list[int]) -> None:
-        """`bounds` as those of a `FreeSet`."""
-        self._bounds = bounds
-        self._k = 0
-        self._first = bounds[0]
-
-    def next(self, n: int) -> NodeSet:
-        """The next n free nodes; there must be n."""
-        bounds, k, first = self._bounds, self._k, self._first
-        intervals, left = list[Interval](), n
-        while left:
-            end = bounds[k + 1]
-            if first == end:
-                k += 2
-                first, end = bounds[k], bounds[k + 1]
-            if end > first + left:
-                end = first + left
-            intervals.append((first, end - 1))
-            left -= end - first
-            first = end
-        self._k, self._first = k, first
-        return NodeSet(tuple(intervals), n)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
+from scheduler.free_nodes.free_set import FreeSet
 from scheduler.free_nodes.kernels.releases import Releases
 from scheduler.free_nodes.waiting import WaitingJobs
 from scheduler.kinds import Kind
 from scheduler.model import Job, JobId, RunId, Start
 from scheduler.node_rules import first_violation, too_few_or_many
-from scheduler.node_set import FreeSet, NodeSet
+from scheduler.node_set import NodeSet
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.rules import NODES_FREE, Violation
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scheduler.free_nodes.free_set import FreeSet
 from scheduler.model import Job, JobId, RunId
-from scheduler.node_set import FreeSet, NodeSet
+from scheduler.node_set import NodeSet
 from scheduler.ports import Clock
 from scheduler.rules import EACH_JOB_ONCE, KNOWN_JOB, KNOWN_NODES, NODES_FREE, ONE_TASK_ON_EACH_NODE
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.node_set import FreeSet, InOrder, NodeSet
+from scheduler.free_nodes.free_set import FreeSet
+from scheduler.free_nodes.kernels.free_set import AT, END, next_lowest
+from scheduler.node_set import NodeSet
 
 MOST = 30
 nodes = st.sets(st.integers(0, MOST - 1))
@@ -120,19 +122,9 @@ def test_free_nodes_are_allocated_from_the_lowest_number(taken: set[int], data: 
     assert free.intervals == freed(MOST, taken).intervals, "they are not taken by that"
 
 
-class Counted(list[int]):
-    """Knows how often it was looked at."""
-
-    looks = 0
-
-    def __getitem__(self, k: Any) -> Any:
-        self.looks += 1
-        return super().__getitem__(k)
-
-
-def test_many_allocations_take_one_pass_over_the_intervals() -> None:
-    bounds = Counted(range(2_001))  # 1,000 single nodes
-    in_order = InOrder(bounds)
-    for _ in range(500):
-        in_order.next(2)
-    assert bounds.looks < 5 * len(bounds)
+def test_each_allocation_goes_on_where_the_last_one_ended() -> None:
+    bounds = np.array([*range(2_000), END])  # 1,000 single nodes
+    cursor, intervals = np.array([0, 0]), np.empty((2, 2), dtype=np.int64)
+    for k in range(500):
+        next_lowest(bounds, cursor, 2, intervals)
+        assert cursor[AT] == 4 * k + 2
