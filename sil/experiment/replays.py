@@ -13,10 +13,9 @@ import polars as pl
 from sil.experiment.output_folder import as_file_name, make_usable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, JOBS, REPORT, SCHEDULE, SUMMARY, render
-from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
-from sil.outcome.invariants import Capacity, first_breach
-from sil.outcome.jobs import with_gpus_of_whole_nodes
-from sil.outcome.metrics import faults, refusal_sentences, replay_metrics
+from sil.outcome.batsim_tables import batsim_schedule
+from sil.outcome.metrics import refusal_sentences
+from sil.outcome.replayed_log import fault_in, jobs_of, statistics_of
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
@@ -26,7 +25,6 @@ from sil.workers.executor import Died, Executor, Inline, Item, Listener, send_re
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest
 from sil.workers.store import MISSING, Store
-from sil.workload.job_log import JobLog
 from sil.world.guard.faults import PROCESS_SURVIVES
 
 FEW_JOBS = 10_000
@@ -123,45 +121,39 @@ def left_from_before(out: Path, outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _chosen(executor: Executor, replay: Replay, schedulers: Sequence[UnderTest]) -> Executor:
-    """This process for built-in schedulers, unless worker processes would finish sooner."""
+    n_jobs = len(replay.log.jobs) * len(schedulers)
+    # Reasons take long to write.
+    return fastest(executor, schedulers, len(schedulers), FEW_JOBS + 1 if replay.reasons else n_jobs)
+
+
+def fastest(executor: Executor, schedulers: Sequence[UnderTest], n_items: int, n_jobs: int) -> Executor:
+    """This process for built-in schedulers, unless worker processes would finish sooner: there are several
+    items, with many jobs over all of them."""
     if not isinstance(executor, Processes) or not all(scheduler.is_built_in for scheduler in schedulers):
         return executor
-    few = len(replay.log.jobs) * len(schedulers) <= FEW_JOBS
-    # Reasons take long to write.
-    here = min(executor.slots, len(schedulers)) == 1 or (few and not replay.reasons)
+    here = min(executor.slots, n_items) == 1 or n_jobs <= FEW_JOBS
     return Inline() if here else executor
+
+
+def died_sentence(scheduler: str, died: Died) -> str:
+    """The fault of a scheduler whose process died."""
+    return f"{scheduler} broke the rule {PROCESS_SURVIVES}: {died}"
 
 
 def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outcome:
     """Write the tables of one scheduler."""
     trace = folder / TRACE
     if died is not None:
-        return Outcome(name, folder, pl.DataFrame(), {}, f"{name} broke the rule {PROCESS_SURVIVES}: {died}")
+        return Outcome(name, folder, pl.DataFrame(), {}, died_sentence(name, died))
     log = replay.log
-    jobs = replayed_jobs(trace, log.jobs, log.cut)
-    gpus = 0
-    if log.cluster is not None:
-        gpus = log.cluster.gpus
-        jobs = jobs.join(log.requested, on="job_id", how="left", maintain_order="left")
-        jobs = with_gpus_of_whole_nodes(jobs)
-    jobs = jobs.drop("gpus_had")
+    jobs = jobs_of(log, pl.scan_parquet(trace))
     jobs.write_csv(folder / JOBS)
     decided_s = float(pl.read_parquet(folder / TIMINGS, columns=["wall_s"])["wall_s"].sum())
     batsim_schedule(jobs, len(log.jobs), log.processors, decided_s).write_csv(folder / SCHEDULE)
-    facts, fault = read_facts(trace), None
-    for time_s, rule, message in faults(facts).select("time_s", "rule", "message").iter_rows():
-        fault = f"{name} broke the rule {rule} at {time_s:.12g} s: {message}"
-    if fault is None and (breach := first_breach(facts, _capacity(log))) is not None:
-        fault = f"{name}: the trace breaks the invariant {breach.rule}: {breach.message}"
-    statistics = {} if fault else replay_metrics(jobs, log.processors, gpus)
+    facts = read_facts(trace)
+    fault = fault_in(facts, log, name)
+    statistics = {} if fault else statistics_of(jobs, log)
     return Outcome(name, folder, jobs, statistics, fault, next(iter(refusal_sentences(facts)), None))
-
-
-def _capacity(log: JobLog) -> Capacity:
-    if log.cluster is None:
-        return Capacity(log.processors)
-    nodes = tuple(log.cluster.nodes.values())
-    return Capacity(len(nodes), nodes=nodes, site_resources=log.cluster.site_resources)
 
 
 def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:

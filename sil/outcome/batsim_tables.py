@@ -65,12 +65,16 @@ def read_jobs_csv(path: Path) -> pl.DataFrame:
 
 
 def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:
+    """The jobs of a trace, as `jobs_in` describes them."""
+    return jobs_in(pl.scan_parquet(trace), log, cut)
+
+
+def jobs_in(facts: pl.LazyFrame, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:
     """One row per job that ended or was killed, in order of job id: the columns of Batsim's jobs.csv, and
     bounded_slowdown (threshold 10 s); and gpus_had, the number of its GPUs. Times are seconds.
 
     `log` has the columns job and estimate_s; the runs of the jobs `cut` were ended at their estimate.
     """
-    facts = pl.scan_parquet(trace)
     described = (
         facts.filter(pl.col("event") == Fact.JOB_DESCRIBED).group_by("job").agg(pl.col("detail").last())
     )

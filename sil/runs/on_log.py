@@ -121,14 +121,26 @@ class Replay:
                 facts.write(of_run(table, *run))
                 write_decisions()
 
-            cluster = self.log.cluster
-            trace = TraceRecorder(write, () if cluster is None else tuple(cluster.nodes.values()))
-            later_s = pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0)
-            log = self.log
-            runs = LoggedRuns(log.jobs.with_columns(later_s), on_arrivals, log.requests, log.users)
-            self._run(scheduler, runs, trace, decisions, folder / PRINTED)
+            trace = self._recorder(write)
+            self._run(scheduler, self._runs(on_arrivals), trace, decisions, folder / PRINTED)
             trace.close()
             write_decisions()
+
+    def facts(self, scheduler: UnderTest, printed: Path) -> pl.DataFrame:
+        """The facts of the replay under a scheduler, as in its trace, which is not written; nor are decisions
+        measured. A fault of the scheduler is the last one. A scheduler in another process prints into the
+        file `printed`."""
+        trace = self._recorder()
+        self._run(scheduler, self._runs(), trace, [], printed)
+        return trace.frame(0, 0, scheduler.label)
+
+    def _recorder(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> TraceRecorder:
+        cluster = self.log.cluster
+        return TraceRecorder(on_chunk, () if cluster is None else tuple(cluster.nodes.values()))
+
+    def _runs(self, on_arrivals: Callable[[int], None] = lambda n: None) -> LoggedRuns:
+        later_s, log = pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0), self.log
+        return LoggedRuns(log.jobs.with_columns(later_s), on_arrivals, log.requests, log.users)
 
     def _run(
         self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path

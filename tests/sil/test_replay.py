@@ -510,6 +510,18 @@ IN_A_REPLAY = [kind for kind in faulty_on_free_nodes.BROKEN_RULE if kind not in 
 FIVE: list[Row] = [(n, float(n), 20.0, size, 30.0, 1) for n, size in enumerate((2, 1, 1, 3, 1), start=1)]
 
 
+@pytest.mark.parametrize("order", ["default", "archive"])
+@pytest.mark.parametrize("scheduler", ["easy", "tests.faulty_on_free_nodes:ForgetsAJob"])
+def test_the_facts_of_a_replay_without_files_are_those_of_its_trace(
+    scheduler: str, order: str, tmp_path: Path
+) -> None:
+    replay = Replay(log_of(FIVE, 3), order=order)
+    (tmp_path / "written").mkdir()
+    written = facts_of(replay, scheduler, tmp_path / "written")
+    assert replay.facts(resolve(scheduler), tmp_path / "printed").equals(written)
+    assert [path.name for path in tmp_path.iterdir()] == ["written"]
+
+
 @pytest.mark.parametrize("kind", IN_A_REPLAY, ids=lambda kind: kind.__name__)
 def test_a_fault_is_the_last_fact_of_a_replay(kind: type[Any], tmp_path: Path) -> None:
     """All jobs come at once; the first two fill the machine, and the others wait."""
