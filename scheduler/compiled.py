@@ -23,6 +23,7 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 Floats = Annotated[NDArray[np.float64], types.Array(types.float64, 1, "C")]
 Ints = Annotated[NDArray[np.int64], types.Array(types.int64, 1, "C")]
+Bytes = Annotated[NDArray[np.uint8], types.Array(types.uint8, 1, "C")]
 Flags = Annotated[NDArray[np.bool_], types.Array(types.boolean, 1, "C")]
 Floats2 = Annotated[NDArray[np.float64], types.Array(types.float64, 2, "C")]
 Ints2 = Annotated[NDArray[np.int64], types.Array(types.int64, 2, "C")]
@@ -77,7 +78,7 @@ def inlined(function: F) -> F:
     return cast(F, njit(function, inline="always", **OPTIONS))
 
 
-def compiled(function: F) -> F:
+def compiled(function: F, **options: Any) -> F:
     """Compile a function for its annotations as its module is imported, or load it from the cache.
 
     The cache is `__pycache__` beside the source, or the user's cache folder where that cannot be written. It
@@ -91,13 +92,18 @@ def compiled(function: F) -> F:
         event.install_listener("numba:compile", _Announcement()),
     ):
         try:
-            made = njit(signature, cache=True, **OPTIONS)(function)
+            made = njit(signature, cache=True, **OPTIONS, **options)(function)
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
             _log.warning("no folder can be written to keep compiled code, so it is made again each time")
-            made = njit(signature, **OPTIONS)(function)
+            made = njit(signature, **OPTIONS, **options)(function)
     return cast(F, made)
+
+
+def long_running(function: F) -> F:
+    """As `compiled`; other threads go on while it runs."""
+    return compiled(function, nogil=True)
 
 
 def direct(function: F) -> F:
@@ -115,7 +121,8 @@ def direct(function: F) -> F:
 
 @contextmanager
 def _cached_for(folder: Path) -> Iterator[None]:
-    """Cache under a name that changes with the sources in `folder`.
+    """Cache under a name that changes with the sources in `folder`, and outside this package with all of its
+    kernels, which may be called there.
 
     Numba itself checks only the file of a function, and not those of the functions that it calls.
     """
@@ -131,7 +138,9 @@ def _cached_for(folder: Path) -> Iterator[None]:
 @cache
 def _fingerprint(folder: Path) -> str:
     sources = hashlib.sha256()
-    for source in (Path(__file__), *sorted(folder.glob("*.py"))):
+    ours = Path(__file__).parent
+    kernels = () if folder.is_relative_to(ours) else sorted(ours.glob("*/kernels/*.py"))
+    for source in (Path(__file__), *sorted(folder.glob("*.py")), *kernels):
         sources.update(source.name.encode() + source.read_bytes())
     return sources.hexdigest()[:16]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -18,8 +19,17 @@ from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, run_in
 from sil.runs.under_test import UnderTest, resolve_all
 from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import NONE, decision_cost
+from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates, run_times_by
-from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, of_run, timings_frame, trace_stream
+from sil.trace.facts import (
+    TIMINGS,
+    TIMINGS_SCHEMA,
+    TRACE,
+    of_run,
+    timings_frame,
+    timings_of_run,
+    trace_stream,
+)
 from sil.trace.recorder import TraceRecorder
 from sil.trace.stream import ParquetStream
 from sil.workload.job_log import JobLog, LoggedRuns
@@ -35,7 +45,13 @@ from sil.world.random_streams import RandomStreams
 from sil.world.rounds import OnRequest
 from site_db.site_file.cluster import Cluster
 
+if TYPE_CHECKING:
+    from sil.runs.compiled_replay import CompiledReplay
+
 DECISION_LIMIT_S = 60.0
+
+FEW_JOBS = 2_000
+"""Logs of fewer jobs are replayed in the harness, unless the compiled engine is asked for."""
 
 SUBMITTED_LATER_S = {"batsim": 10.0}
 """By order of simultaneous events: some of Batsim's schedulers cannot start a job at time 0."""
@@ -80,6 +96,7 @@ class Replay:
     seed: int = 1
     """For random schedulers."""
     check_determinism: bool = True
+    engine: Engine = Engine.AUTO
 
     def description(self) -> dict[str, object]:
         """For the summary of a replay and the traces of its schedulers."""
@@ -103,12 +120,23 @@ class Replay:
     ) -> None:
         """Replay the log under a scheduler; trace and timings are written into `folder`. A fault of the
         scheduler ends the run and is the last fact of its trace."""
-        run = RunKey(0, 0, scheduler.label)
-        description = {**self.description(), "scheduler": scheduler.label, "seed": self.seed}
+        run, compiled = RunKey(0, 0, scheduler.label), self._compiled(scheduler)
+        description = {
+            **self.description(),
+            "scheduler": scheduler.label,
+            "seed": self.seed,
+            "engine": (Engine.HARNESS if compiled is None else Engine.COMPILED).value,
+        }
         with (
             trace_stream(folder / TRACE, description) as facts,
             ParquetStream(folder / TIMINGS, TIMINGS_SCHEMA) as timings,
         ):
+            if compiled is not None:
+                for chunk in compiled.chunks(self._arriving):
+                    facts.write(of_run(chunk.facts, *run))
+                    timings.write(timings_of_run(chunk.decisions, run))
+                    on_arrivals(chunk.n_arrived)
+                return
             decisions: list[float] = []
 
             def write_decisions() -> None:
@@ -130,17 +158,57 @@ class Replay:
         """The facts of the replay under a scheduler, as in its trace, which is not written; nor are decisions
         measured. A fault of the scheduler is the last one. A scheduler in another process prints into the
         file `printed`."""
+        run, compiled = RunKey(0, 0, scheduler.label), self._compiled(scheduler)
+        if compiled is not None:
+            chunks = [chunk.facts for chunk in compiled.chunks(self._arriving)]
+            return of_run(pl.concat(chunks), *run)
         trace = self._recorder()
         self._run(scheduler, self._runs(), trace, [], printed)
-        return trace.frame(0, 0, scheduler.label)
+        return trace.frame(*run)
+
+    def _compiled(self, scheduler: UnderTest) -> CompiledReplay | None:
+        """The compiled replay under a scheduler; None if it is one for the harness. Raises NotCompiled."""
+        if self.engine is Engine.HARNESS:
+            return None
+        # Loading it takes longer than a short replay in the harness.
+        if self.engine is Engine.AUTO and len(self.log.jobs) < FEW_JOBS:
+            return None
+        from sil.runs.compiled_replay import CompiledReplay, NotCompiled
+
+        why_not = self._not_compiled
+        policy = None if why_not else CompiledReplay.policy_of(scheduler, self.estimates)
+        if policy is not None:
+            return CompiledReplay(self.log, policy, ORDERS[self.order])
+        if self.engine is Engine.AUTO:
+            return None
+        why_not = why_not or "only built-in schedulers for free nodes are compiled"
+        raise NotCompiled(f"scheduler '{scheduler.label}': {why_not}; replay it with --engine harness")
+
+    @property
+    def _not_compiled(self) -> str | None:
+        """Why no scheduler can be replayed by the compiled engine; None if some can."""
+        log = self.log
+        if log.cluster is not None:
+            return "jobs that request CPUs, memory and GPUs are not compiled"
+        if self.decision_cost != NONE:
+            return "decisions that cost simulated time are not compiled"
+        if self.reasons:
+            return "reasons for waiting are not compiled"
+        if not log.jobs["processors"].is_between(1, log.processors).all():
+            return f"some jobs request more than the {log.processors:,} processors"
+        return None
 
     def _recorder(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> TraceRecorder:
         cluster = self.log.cluster
         return TraceRecorder(on_chunk, () if cluster is None else tuple(cluster.nodes.values()))
 
     def _runs(self, on_arrivals: Callable[[int], None] = lambda n: None) -> LoggedRuns:
-        later_s, log = pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0), self.log
-        return LoggedRuns(log.jobs.with_columns(later_s), on_arrivals, log.requests, log.users)
+        return LoggedRuns(self._arriving, on_arrivals, self.log.requests, self.log.users)
+
+    @property
+    def _arriving(self) -> pl.DataFrame:
+        """The jobs of the log, as they arrive in this order of events."""
+        return self.log.jobs.with_columns(pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0))
 
     def _run(
         self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path

@@ -173,7 +173,12 @@ def timings_frame(cells: Sequence[float], run: tuple[int, int, str]) -> pl.DataF
     columns = [
         pl.Series(name, cells[k::width], kind) for k, (name, kind) in enumerate(MEASURED_SCHEMA.items())
     ]
-    return _with_run(pl.DataFrame(columns), TIMINGS_SCHEMA, run)
+    return timings_of_run(pl.DataFrame(columns), run)
+
+
+def timings_of_run(decisions: pl.DataFrame, run: tuple[int, int, str]) -> pl.DataFrame:
+    """Decisions (columns of MEASURED_SCHEMA) as those of one run, with all columns of timings.parquet."""
+    return _with_run(decisions, TIMINGS_SCHEMA, run)
 
 
 def _with_run(frame: pl.DataFrame, schema: Schema, run: tuple[int, int, str]) -> pl.DataFrame:

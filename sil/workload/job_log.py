@@ -243,8 +243,7 @@ class LoggedRuns:
 
     def _rigid_jobs(self) -> Iterator[Job]:
         columns = self._log.select("job", "submit_s", "run_s", "processors", "estimate_s", "user")
-        users = self._log["user"].unique().to_list()
-        names = {user: f"user-{user}" if user >= 0 else ANYONE for user in users} | dict(self._users)
+        names = user_names(self._log, self._users)
         run_times, n = self._run_s, 0
         for part in columns.iter_slices(PROGRESS_EVERY):
             self._on_arrivals(n)
@@ -264,6 +263,12 @@ class LoggedRuns:
     def run_s(self, job: Job) -> float:
         """The actual run time of a job that has arrived."""
         return self._run_s[job.id]
+
+
+def user_names(log: pl.DataFrame, users: Mapping[int, str]) -> dict[int, str]:
+    """The name of each user of a log, of which some are known."""
+    numbers = log["user"].unique().to_list()
+    return {user: f"user-{user}" if user >= 0 else ANYONE for user in numbers} | dict(users)
 
 
 def queue_of(request: Request, served: Sequence[str] = ()) -> str:

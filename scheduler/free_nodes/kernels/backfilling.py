@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Floats2, compiled, direct, inlined
+from scheduler.compiled import Floats2, compiled, direct, inlined, part
 from scheduler.free_nodes.kernels.queue_tree import (
     ESTIMATE_S,
     N_JOBS,
@@ -80,9 +80,8 @@ def reservation(releases: ReleaseTable, n: int, n_free: int, needed: int, now_s:
     return (then_s, n_free - needed) if n_free >= needed else (np.inf, 0)
 
 
-@direct
-@compiled
-def start_jobs(
+@part
+def one_pass(
     tree: Tree,
     releases: ReleaseTable,
     n_running: int,
@@ -107,7 +106,7 @@ def start_jobs(
     if head != NONE and backfilling != NO_BACKFILLING and tree[1, SIZE] <= n_free:
         n_heads = n_started
         for x in range(n_heads):
-            insert(releases, n_running + x, now_s + started[x, TAKES_S], started[x, NODES], np.inf)
+            insert(releases, n_running + x, now_s + started[x, TAKES_S], started[x, NODES], np.inf, 0)
         needed = int(tree[capacity + head, SIZE])
         shadow_s, spare = reservation(releases, n_running + n_heads, n_free, needed, now_s)
         for x in range(n_heads):
@@ -124,3 +123,19 @@ def start_jobs(
             n_started += 1
     put_back(tree, started, n_started)
     return n_started
+
+
+@direct
+@compiled
+def start_jobs(
+    tree: Tree,
+    releases: ReleaseTable,
+    n_running: int,
+    n_free: int,
+    now_s: float,
+    ordering: int,
+    backfilling: int,
+    started: Floats2,
+) -> int:
+    """As `one_pass`, for calls from Python."""
+    return one_pass(tree, releases, n_running, n_free, now_s, ordering, backfilling, started)

@@ -104,4 +104,4 @@ def take_before(bounds: Ints, n: int, cursor: Ints) -> int:
         k += 2
     for x in range(k, n):
         bounds[x - k] = bounds[x]
-    return n - k
+    return int(n - k)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Floats2, compiled, direct, inlined, part
+from scheduler.compiled import Floats2, Ints, compiled, direct, inlined, part
 
 N_JOBS, SIZE, ESTIMATE_S, JOB = 0, 1, 2, 3
 """Columns of a tree; only leaves have the id of the job."""
@@ -26,15 +26,40 @@ def empty_tree(capacity: int) -> Tree:
 
 
 @inlined
+def summarise(tree: Tree, k: int) -> None:
+    """Set a node from its children."""
+    left, right = 2 * k, 2 * k + 1
+    tree[k, N_JOBS] = tree[left, N_JOBS] + tree[right, N_JOBS]
+    tree[k, SIZE] = min(tree[left, SIZE], tree[right, SIZE])
+    tree[k, ESTIMATE_S] = min(tree[left, ESTIMATE_S], tree[right, ESTIMATE_S])
+
+
+@inlined
 def set_leaf(tree: Tree, place: int, n_jobs: float, size: float, estimate_s: float) -> None:
     k = len(tree) // 2 + place
     tree[k, N_JOBS], tree[k, SIZE], tree[k, ESTIMATE_S] = n_jobs, size, estimate_s
     while k > 1:
         k >>= 1
-        left, right = 2 * k, 2 * k + 1
-        tree[k, N_JOBS] = tree[left, N_JOBS] + tree[right, N_JOBS]
-        tree[k, SIZE] = min(tree[left, SIZE], tree[right, SIZE])
-        tree[k, ESTIMATE_S] = min(tree[left, ESTIMATE_S], tree[right, ESTIMATE_S])
+        summarise(tree, k)
+
+
+@part
+def close_ranks(tree: Tree, place: Ints) -> int:
+    """Move all jobs to the front, in their order; `place` is that of each job by its number. Returns how many
+    they are."""
+    capacity, n = len(tree) // 2, 0
+    for old in range(capacity):
+        k = capacity + old
+        if tree[k, N_JOBS] > 0:
+            if old != n:
+                for column in range(4):
+                    tree[capacity + n, column] = tree[k, column]
+                tree[k, N_JOBS], tree[k, SIZE], tree[k, ESTIMATE_S] = 0.0, np.inf, np.inf
+            place[int(tree[capacity + n, JOB])] = n
+            n += 1
+    for k in range(capacity - 1, 0, -1):
+        summarise(tree, k)
+    return n
 
 
 @direct

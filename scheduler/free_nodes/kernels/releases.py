@@ -7,8 +7,10 @@ import numpy as np
 from scheduler.compiled import Floats, Floats2, compiled, direct, inlined
 from scheduler.model import RunId
 
-END_S, RELEASED, RUN = 0, 1, 2
-"""Columns of a table of releases."""
+END_S, RELEASED, RUN, SLOT = 0, 1, 2, 3
+"""Columns of a table of releases. SLOT is for the caller."""
+
+N_COLUMNS = 4
 
 ReleaseTable = Floats2
 
@@ -29,19 +31,19 @@ def row_of(releases: ReleaseTable, n: int, end_s: float, run: float) -> int:
 
 
 @inlined
-def insert(releases: ReleaseTable, n: int, end_s: float, size: float, run: float) -> None:
+def insert(releases: ReleaseTable, n: int, end_s: float, size: float, run: float, slot: int) -> None:
     x = row_of(releases, n, end_s, run)
     for y in range(n, x, -1):
-        for column in range(3):
+        for column in range(N_COLUMNS):
             releases[y, column] = releases[y - 1, column]
-    releases[x, END_S], releases[x, RELEASED], releases[x, RUN] = end_s, size, run
+    releases[x, END_S], releases[x, RELEASED], releases[x, RUN], releases[x, SLOT] = end_s, size, run, slot
 
 
 @inlined
 def remove(releases: ReleaseTable, n: int, end_s: float, run: float) -> None:
     x = row_of(releases, n, end_s, run)
     for y in range(x, n - 1):
-        for column in range(3):
+        for column in range(N_COLUMNS):
             releases[y, column] = releases[y + 1, column]
 
 
@@ -49,7 +51,7 @@ def remove(releases: ReleaseTable, n: int, end_s: float, run: float) -> None:
 @compiled
 def add_release(releases: ReleaseTable, n: int, end_s: float, size: float, run: float) -> None:
     """Add to the n rows; there must be room."""
-    insert(releases, n, end_s, size, run)
+    insert(releases, n, end_s, size, run, 0)
 
 
 @direct
@@ -65,7 +67,7 @@ class Releases:
     __slots__ = ("capacity", "n", "table")
 
     def __init__(self) -> None:
-        self.table: ReleaseTable = np.zeros((FEWEST_ROWS, 3))
+        self.table: ReleaseTable = np.zeros((FEWEST_ROWS, N_COLUMNS))
         """For the kernels: the first `n` rows."""
         self.n = 0
         self.capacity = FEWEST_ROWS
@@ -103,6 +105,6 @@ class Releases:
     def make_room(self, more: int) -> None:
         """Make room for `more` releases."""
         self.capacity = max(self.capacity, 2 * (self.n + more))
-        larger = np.zeros((self.capacity, 3))
+        larger = np.zeros((self.capacity, N_COLUMNS))
         larger[: self.n] = self.table[: self.n]
         self.table = larger

@@ -5,10 +5,12 @@ Row k of a profile has the number of free nodes from its time until that of the 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from scheduler.compiled import Floats, Floats2, Ints, compiled, inlined, part
-from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, SIZE
+from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, N_JOBS, SIZE, Tree
 from scheduler.free_nodes.kernels.releases import END_S, RELEASED, ReleaseTable
 
 TIME_S, FREE = 0, 1
@@ -127,3 +129,88 @@ def plan(
             started[n_started] = k
             n_started += 1
     return n_started
+
+
+class Reservations(NamedTuple):
+    """What one pass hands on to the next, and its work space, for n waiting jobs and r runs."""
+
+    n: Ints  # (1,): how many there are
+    jobs: Ints  # (n,) in queue order
+    start_s: Floats  # (n,)
+    waiting: Floats2  # (n, 4)
+    new_start_s: Floats  # (n,)
+    by_start: Ints  # (n,)
+    scratch: Ints  # (n,)
+    started: Ints  # (n,)
+    profile: Floats2  # (4 n + r + 3, 2)
+
+
+@part
+def waiting_in(tree: Tree, n_places: int, waiting: Floats2) -> int:
+    """Write a row of a leaf's columns for each job in the queue, with its place instead of N_JOBS. Returns
+    their number."""
+    capacity, n = len(tree) // 2, 0
+    for place in range(n_places):
+        k = capacity + place
+        if tree[k, N_JOBS] > 0:
+            waiting[n, N_JOBS], waiting[n, SIZE] = place, tree[k, SIZE]
+            waiting[n, ESTIMATE_S], waiting[n, JOB] = tree[k, ESTIMATE_S], tree[k, JOB]
+            n += 1
+    return n
+
+
+@part
+def sort_stable(keys: Floats, order: Ints, scratch: Ints) -> None:
+    """Make `order` the places of keys in ascending order; ties stay in their order. Merge sort."""
+    n, width = len(keys), 1
+    for x in range(n):
+        order[x] = x
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            left, right = low, middle
+            for x in range(low, high):
+                if right >= high or (left < middle and keys[order[left]] <= keys[order[right]]):
+                    scratch[x] = order[left]
+                    left += 1
+                else:
+                    scratch[x] = order[right]
+                    right += 1
+        for x in range(n):
+            order[x] = scratch[x]
+        width *= 2
+
+
+@part
+def reserve(
+    r: Reservations,
+    tree: Tree,
+    n_places: int,
+    releases: ReleaseTable,
+    n_running: int,
+    n_free: int,
+    now_s: float,
+) -> int:
+    """One pass over a queue, in which new reservations replace the last ones. Returns how many jobs start:
+    `started` are their rows of `waiting`, in order. JOB must be different for all jobs that wait."""
+    n, before = waiting_in(tree, n_places, r.waiting), r.n[0]
+    waiting, start_s, by_start = r.waiting[:n], r.new_start_s[:n], r.by_start[:n]
+    carry_over(waiting, r.jobs[:before], r.start_s[:before], start_s)
+    sort_stable(start_s, by_start, r.scratch)
+    n_started = plan(waiting, by_start, start_s, releases, n_running, n_free, now_s, r.profile, r.started)
+    left = 0
+    for x in range(n):
+        if start_s[x] != now_s:
+            r.jobs[left], r.start_s[left] = int(waiting[x, JOB]), start_s[x]
+            left += 1
+    r.n[0] = left
+    return n_started
+
+
+@part
+def first_reserved_s(r: Reservations) -> float:
+    """The start of the first reservation; infinite if there is none."""
+    first_s = np.inf
+    for x in range(r.n[0]):
+        first_s = min(first_s, r.start_s[x])
+    return first_s

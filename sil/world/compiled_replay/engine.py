@@ -1,0 +1,124 @@
+"""Runs the compiled loop in chunks, and makes its arrays larger when it asks for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from scheduler.compiled import allocate
+from scheduler.free_nodes.kernels.rigid_queue import N_FREE, N_WAITING, RigidQueue
+from scheduler.free_nodes.rigid_queue import QueuePolicy, larger, new_queue
+from scheduler.free_nodes.runtime_estimates import LONGEST_S
+from sil.world.compiled_replay.facts import MOST_DIGITS, Facts
+from sil.world.compiled_replay.loop import (
+    ALL_ENDED,
+    FACTS_LACK,
+    FIRST_RELEASED,
+    LACK,
+    NEXT,
+    NOW_S,
+    QUEUE_LACKS,
+    SITE_LACKS,
+    STUCK,
+    Site,
+    advance,
+)
+from sil.world.events import ArrivalDue, Order, RoundDue, RunEnded, RunReleased, WakeUp
+from sil.world.harness import LEAST_STEP_S, MOST_IDLE_ROUNDS
+
+FEWEST = 256
+
+
+class Jobs(NamedTuple):
+    """Rigid jobs in order of arrival, then number."""
+
+    submit_s: NDArray[np.float64]
+    run_s: NDArray[np.float64]
+    size: NDArray[np.int64]
+    limit_s: NDArray[np.float64]
+    user: NDArray[np.int64]
+    """By number from 0 on; -1 = unknown."""
+
+    @classmethod
+    def of(cls, log: pl.DataFrame) -> Jobs:
+        """From columns submit_s, run_s, processors, estimate_s and user of a job log."""
+        columns = log.select(
+            "submit_s",
+            "run_s",
+            "processors",
+            pl.col("estimate_s").fill_null(LONGEST_S),
+            pl.when(pl.col("user") >= 0).then(pl.col("user").rank("dense") - 1).otherwise(-1).cast(pl.Int64),
+        )
+        return cls(*(np.array(column.to_numpy()) for column in columns))
+
+
+class Stuck(RuntimeError):
+    """Jobs remain, and nothing can happen any more."""
+
+
+def run_compiled(
+    jobs: Jobs, n_nodes: int, policy: QueuePolicy, order: Order, chunk: int
+) -> Iterator[tuple[Facts, int]]:
+    """Run jobs of at most `n_nodes` nodes until all have ended. Yields facts, at least a `chunk` of them and
+    up to an end of a run except for the last ones, and how many jobs have arrived. Raises Stuck."""
+    n_users = int(jobs.user.max(initial=-1)) + 1
+    queue, site = new_queue(n_nodes, policy, n_users), _new_site(jobs, order)
+    facts = _new_facts(chunk + FEWEST)
+    while True:
+        why = advance(site, queue, facts, chunk, MOST_IDLE_ROUNDS, LEAST_STEP_S)
+        if why == QUEUE_LACKS:
+            queue = larger(queue, int(site.counts[LACK]))
+        elif why == FACTS_LACK:
+            facts = _more_facts(facts, queue)
+        elif why == SITE_LACKS:
+            site = _more_room(site, queue)
+        elif why == STUCK:
+            raise Stuck(f"jobs remain at {site.times_s[NOW_S]:.12g} s, and nothing can happen any more")
+        else:
+            yield facts, int(site.counts[NEXT])
+            if why == ALL_ENDED:
+                return
+            facts = _new_facts(len(facts.time_s))
+
+
+def _new_site(jobs: Jobs, order: Order) -> Site:
+    kinds = (RoundDue, WakeUp, ArrivalDue, RunReleased, RunEnded)
+    ranks = [order[kind] for kind in kinds]
+    releases_first = order[RunReleased] < order[RunEnded]
+    times_s = np.full(5, np.inf)
+    times_s[NOW_S] = 0.0
+    names = ("run", "slot", "released", "job_in")
+    room: dict[str, Any] = {name: np.zeros(FEWEST, np.int64) for name in names}
+    rank = np.array([*ranks, releases_first], dtype=np.int64)
+    return Site(np.zeros(8, np.int64), times_s, rank, *jobs, end_s=np.zeros(FEWEST), **room)
+
+
+def _more_room(site: Site, queue: RigidQueue) -> Site:
+    """For as many runs, and jobs, as the queue has slots for, or twice as many as before."""
+    n = max(2 * len(site.end_s), len(queue.size))
+    larger_by = {name: np.resize(getattr(site, name), n) for name in ("end_s", "run", "slot", "job_in")}
+    # A ring: unrolled, it begins at the front.
+    released = np.resize(np.roll(site.released, -int(site.counts[FIRST_RELEASED])), n)
+    site.counts[FIRST_RELEASED] = 0
+    return site._replace(released=released, **larger_by)
+
+
+def _new_facts(n: int, text: int = 0, decisions: int = 0) -> Facts:
+    by_decision = max(n, decisions)
+    shapes = (2, n, n, n, n, n, n + 1, max(16 * n, text), by_decision, by_decision, by_decision)
+    return allocate(Facts, *shapes)
+
+
+def _more_facts(facts: Facts, queue: RigidQueue) -> Facts:
+    """With at least twice the room."""
+    starting = int(min(queue.counts[N_WAITING], queue.counts[N_FREE]))
+    text = 2 * len(facts.text) + MOST_DIGITS * (len(queue.bounds) + starting)
+    new = _new_facts(2 * (len(facts.time_s) + starting), text)
+    arrays: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(facts, new, strict=True)
+    for old, larger_one in arrays:
+        larger_one[: len(old)] = old
+    return new
