@@ -12,6 +12,7 @@ from typer import Option
 from scheduler import counted
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
+from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
@@ -33,6 +34,14 @@ OrderOption = Annotated[
     Option(
         help="Order of simultaneous events: default; archive, as in published schedules; or batsim (all in "
         "one message, 10 s later than in the log)."
+    ),
+]
+EngineOption = Annotated[
+    Engine,
+    Option(
+        help="What runs the replay, with equal results: compiled, for built-in schedulers on identical "
+        "processors, without decision costs and reasons; harness, for all; or auto: compiled where possible, "
+        "except for short logs."
     ),
 ]
 CostOption = Annotated[
@@ -57,6 +66,7 @@ def replay(
     decision_cost: CostOption = "none",
     decision_limit: options.DecisionLimit = 60.0,
     reasons: options.Reasons = False,
+    engine: EngineOption = Engine.AUTO,
     jobs: options.Jobs = None,
     begin: options.Begin = None,
     end: options.End = None,
@@ -106,7 +116,8 @@ def replay(
             console.print_note(note)
         _print_notes(chosen, estimates)
         check = not no_determinism_check
-        run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check)
+        run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check, engine)
+        run.check_engine(schedulers)
         with progress("jobs") as bars, selected_executor(workers, dask) as executor:
             bar = ProgressBar(bars, chosen.name)
             outcomes = replay_all(run, schedulers, folder, executor, not no_report, bar)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 DECISION_LIMIT_S = 60.0
 
 FEW_JOBS = 2_000
-"""Logs of fewer jobs are replayed in the harness, unless the compiled engine is asked for."""
+"""Loading the compiled engine takes longer than a replay of fewer jobs in the harness."""
 
 SUBMITTED_LATER_S = {"batsim": 10.0}
 """By order of simultaneous events: some of Batsim's schedulers cannot start a job at time 0."""
@@ -166,11 +166,15 @@ class Replay:
         self._run(scheduler, self._runs(), trace, [], printed)
         return trace.frame(*run)
 
+    def check_engine(self, schedulers: Iterable[UnderTest]) -> None:
+        """Raises NotCompiled if the compiled engine is asked for and cannot run one of these schedulers."""
+        for scheduler in schedulers:
+            self._compiled(scheduler)
+
     def _compiled(self, scheduler: UnderTest) -> CompiledReplay | None:
         """The compiled replay under a scheduler; None if it is one for the harness. Raises NotCompiled."""
         if self.engine is Engine.HARNESS:
             return None
-        # Loading it takes longer than a short replay in the harness.
         if self.engine is Engine.AUTO and len(self.log.jobs) < FEW_JOBS:
             return None
         from sil.runs.compiled_replay import CompiledReplay, NotCompiled

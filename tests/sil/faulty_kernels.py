@@ -1,0 +1,90 @@
+"""Prints which invariant each fault in the kernels breaks, as JSON. Needs NUMBA_DISABLE_JIT=1."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+
+from scheduler.free_nodes.kernels import rigid_queue
+from scheduler.free_nodes.kernels.free_set import NODE
+from sil.outcome.invariants import Capacity, first_breach
+from sil.runs import compiled_replay
+from sil.runs.compiled_replay import CompiledReplay
+from sil.runs.under_test import resolve
+from sil.settings.estimates import Estimates
+from sil.trace.facts import of_run
+from sil.workload.job_log import SCHEMA, JobLog
+from sil.world.compiled_replay import loop
+from sil.world.compiled_replay.engine import Stuck
+from sil.world.events import ORDERS
+
+PROCESSORS = 16
+
+
+def _log() -> JobLog:
+    rng = np.random.default_rng(3)
+    rows = [
+        (k, float(5 * k), float(rng.integers(1, 90)), int(rng.integers(1, 9)), float(rng.integers(1, 120)), 1)
+        for k in range(120)
+    ]
+    return JobLog("random.swf", pl.DataFrame(rows, schema=SCHEMA, orient="row"), PROCESSORS)
+
+
+def handed_out_again(bounds: Any, n: int, cursor: Any) -> int:
+    """The last node of a pass is not taken."""
+    cursor[NODE] -= 1
+    return _take_before(bounds, n, cursor)
+
+
+def without_the_last(bounds: Any, n: int, first: int, last: int) -> int:
+    return _toggle(bounds, n, first, max(last - 1, first))
+
+
+def counted_twice(q: Any, slot: int) -> None:
+    held = q.holds[slot]
+    _give_back(q, slot)
+    q.counts[rigid_queue.N_FREE] += held
+
+
+def started_and_still_there(q: Any, n_started: int, now_s: float) -> None:
+    _start(q, n_started, now_s)
+    for x in range(n_started):
+        slot = int(q.started[x, rigid_queue.PLACE])
+        rigid_queue.set_leaf(q.tree, q.place[slot], 1.0, float(q.size[slot]), q.end_s[slot] - now_s)
+        q.counts[rigid_queue.N_WAITING] += 1
+
+
+_take_before, _toggle = rigid_queue.take_before, rigid_queue.toggle
+_give_back, _start = rigid_queue.give_back, loop.start
+
+FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
+    "none": (rigid_queue, "toggle", _toggle),
+    "a node is handed out twice": (rigid_queue, "take_before", handed_out_again),
+    "the last node of an interval is never given back": (rigid_queue, "toggle", without_the_last),
+    "a release is lost": (rigid_queue, "give_back", lambda q, slot: None),
+    "a node is counted twice": (rigid_queue, "give_back", counted_twice),
+    "a job that started stays in the queue": (loop, "start", started_and_still_there),
+}
+
+
+def _broken(module: object, name: str, faulty: Callable[..., Any]) -> str | None:
+    log, scheduler = _log(), resolve("easy")
+    policy = CompiledReplay.policy_of(scheduler, Estimates.USER)
+    assert policy is not None
+    facts: list[pl.DataFrame] = []
+    with patch.object(module, name, faulty), suppress(Stuck, IndexError):
+        chunks = CompiledReplay(log, policy, ORDERS["default"]).chunks(log.jobs)
+        facts.extend(of_run(chunk.facts, 0, 0, "easy") for chunk in chunks)
+    breach = first_breach(pl.concat(facts), Capacity(PROCESSORS))
+    return None if breach is None else breach.rule
+
+
+if __name__ == "__main__":
+    compiled_replay.CHUNK = 1  # facts up to an exception are seen
+    print(json.dumps({fault: _broken(*where) for fault, where in FAULTS.items()}))

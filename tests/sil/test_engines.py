@@ -1,0 +1,199 @@
+"""The compiled engine and the harness are one testbed: equal traces, and faults that are found in both."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.model import NodeSchedule
+from scheduler.node_request import Node
+from sil.runs.compiled_replay import NotCompiled
+from sil.runs.on_log import FEW_JOBS, Replay
+from sil.runs.under_test import resolve
+from sil.settings.engines import Engine
+from sil.settings.estimates import Estimates
+from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, read_facts
+from sil.workload.job_log import SCHEMA, JobLog
+from sil.workload.swf import read_swf
+from site_db.site_file.cluster import Cluster
+from tests.oracles import oracle
+
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
+POLICIES = (
+    "fcfs",
+    "sjf",
+    "easy",
+    "easy_sjbf",
+    "conservative",
+    "rigid(ordering=sjf, backfilling=easy)",
+    "rigid(ordering=sjf, backfilling=easy_sjbf)",
+)
+ORDERS = ("default", "archive", "batsim")
+
+
+def log_of(rows: list[tuple[int, float, float, int, float | None, int]], processors: int) -> JobLog:
+    jobs = pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("submit_s", "job")
+    return JobLog("random.swf", jobs, processors)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> JobLog:
+    """With many simultaneous events, runs that exceed their estimates, and jobs without one."""
+    processors = draw(st.integers(1, 12))
+    times_s = st.integers(0, 30).map(float)
+    rows = draw(
+        st.lists(
+            st.tuples(
+                times_s,
+                st.integers(1, 20).map(float),
+                st.integers(1, processors),
+                st.none() | st.integers(1, 30).map(float),
+                st.integers(-1, 2),
+            ),
+            min_size=1,
+            max_size=40,
+        )
+    )
+    return log_of([(number, *row) for number, row in enumerate(rows, start=1)], processors)
+
+
+def facts_by(engine: Engine, replay: Replay, scheduler: str) -> pl.DataFrame:
+    return replace(replay, engine=engine).facts(resolve(scheduler), Path(os.devnull))
+
+
+def assert_equal(replay: Replay, scheduler: str) -> None:
+    harness, compiled = (facts_by(e, replay, scheduler) for e in (Engine.HARNESS, Engine.COMPILED))
+    assert compiled.equals(harness)
+
+
+@given(logs(), st.sampled_from(POLICIES), st.sampled_from(Estimates), st.sampled_from(ORDERS))
+def test_both_engines_note_the_same_facts_in_the_same_order(
+    log: JobLog, scheduler: str, estimates: Estimates, order: str
+) -> None:
+    assert_equal(Replay(log, estimates, order), scheduler)
+
+
+@pytest.mark.parametrize("scheduler", ["easy", "conservative"])
+def test_all_arrays_of_the_compiled_engine_grow(scheduler: str) -> None:
+    """More jobs wait, and more run, than there is room for at first, on nodes in many pieces."""
+    rng, n = np.random.default_rng(1), 3_000
+    rows = [
+        (
+            number,
+            float(rng.integers(0, 2_000)),
+            float(rng.integers(1, 900)),
+            int(rng.integers(1, 4)) if number % 50 else 600,
+            float(rng.integers(1, 2_000)),
+            int(rng.integers(0, 9)),
+        )
+        for number in range(n)
+    ]
+    assert_equal(Replay(log_of(rows, 900), order="archive"), scheduler)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheduler", POLICIES)
+@pytest.mark.parametrize("name", ["KTH-SP2", "CTC-SP2"])
+@pytest.mark.parametrize("estimates", Estimates)
+def test_both_engines_write_the_same_trace_of_a_real_log(
+    name: str, scheduler: str, estimates: Estimates, tmp_path: Path
+) -> None:
+    log = read_swf(oracle(f"swf/{name}.swf.gz"))
+    for engine in (Engine.HARNESS, Engine.COMPILED):
+        (tmp_path / engine.value).mkdir()
+        Replay(log, estimates, "archive", engine=engine).run(resolve(scheduler), tmp_path / engine.value)
+    harness, compiled = (
+        read_facts(tmp_path / engine.value / TRACE) for engine in (Engine.HARNESS, Engine.COMPILED)
+    )
+    assert compiled.equals(harness)
+
+
+class OneAtATime:
+    """A scheduler of one's own."""
+
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
+        placer = Placer(problem)
+        if placer.fits(0):
+            placer.start(0)
+        return placer.schedule("another job is first")
+
+
+# -- the choice of an engine -------------------------------------------------------------------------------
+
+SOME = log_of([(k, float(k), 3.0, 1, 5.0, 1) for k in range(FEW_JOBS)], 4)
+
+
+def engine_of(replay: Replay, scheduler: str, folder: Path) -> str:
+    replay.run(resolve(scheduler), folder)
+    metadata = pl.read_parquet_metadata(folder / TRACE)[METADATA_KEY]
+    return str(json.loads(metadata)["engine"])
+
+
+def test_the_trace_names_the_engine_and_short_logs_are_replayed_in_the_harness(tmp_path: Path) -> None:
+    assert engine_of(Replay(SOME), "easy", tmp_path) == "compiled"
+    assert engine_of(Replay(SOME.slice(0, 10)), "easy", tmp_path) == "harness"
+    assert engine_of(Replay(SOME.slice(0, 10), engine=Engine.COMPILED), "easy", tmp_path) == "compiled"
+
+
+def test_what_cannot_be_compiled_is_replayed_in_the_harness(tmp_path: Path) -> None:
+    assert engine_of(Replay(SOME, decision_cost="fixed(seconds=1)"), "easy", tmp_path) == "harness"
+    assert engine_of(Replay(SOME, reasons=True), "easy", tmp_path) == "harness"
+    assert engine_of(Replay(SOME), "tests.sil.test_engines:OneAtATime", tmp_path) == "harness"
+
+
+@pytest.mark.parametrize(
+    ("replay", "why"),
+    [
+        (Replay(SOME, decision_cost="fixed(seconds=1)"), "decisions that cost simulated time"),
+        (Replay(SOME, reasons=True), "reasons for waiting"),
+        (Replay(replace(SOME, processors=0)), "some jobs request more than the 0 processors"),
+        (
+            Replay(replace(SOME, cluster=Cluster({"n1": Node(cores=4)}, {}, {}, False))),
+            "jobs that request CPUs, memory and GPUs",
+        ),
+    ],
+)
+def test_who_asks_for_the_compiled_engine_where_it_cannot_run_is_told_why(replay: Replay, why: str) -> None:
+    with pytest.raises(NotCompiled, match=f"scheduler 'easy': {why}.*--engine harness"):
+        replace(replay, engine=Engine.COMPILED).check_engine([resolve("easy")])
+
+
+def test_a_decision_takes_the_mean_of_its_chunk(tmp_path: Path) -> None:
+    Replay(SOME).run(resolve("easy"), tmp_path)
+    timings = pl.read_parquet(tmp_path / TIMINGS)
+    assert timings["wall_s"].n_unique() == 1
+    assert timings["n_decisions"].sum() == len(SOME.jobs)
+
+
+# -- faults ------------------------------------------------------------------------------------------------
+
+FAULTS = {
+    "a node is handed out twice": "no-machine-double-booked",
+    "the last node of an interval is never given back": "no-job-lost",
+    "a release is lost": "no-job-lost",
+    "a node is counted twice": "no-job-lost",
+    "a job that started stays in the queue": "no-job-run-twice",
+}
+
+
+def test_faults_in_the_kernels_break_invariants_of_the_trace() -> None:
+    """In another process, where kernels are not compiled."""
+    command = [sys.executable, "-m", "tests.sil.faulty_kernels"]
+    done = subprocess.run(
+        command, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"none": None} | FAULTS
