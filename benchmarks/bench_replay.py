@@ -1,8 +1,8 @@
-"""How fast is a complete replay of a log, compared with a bare EASY over the same arrays?
+"""How fast is a complete replay of a log in both engines, compared with a bare EASY over the same arrays?
 
-From opening the log to closing the trace, without start-up. Each case runs in its own process, long ones
-once, the others three times, of which the best counts; the baseline (`bare_easy`) runs in the same
-process. The logs of the archive are not part of the project; if ../shared does not have them, synthetic
+From opening the log to closing the trace, without start-up, in CPU seconds. Each case runs in its own
+process, long ones once, the others three times, of which the best counts; engines and the baseline
+(`bare_easy`) take turns. The logs of the archive are not part of the project; if ../shared does not have them, synthetic
 ones replace them, and the output says so. Run with `python -m benchmarks.bench_replay`; one case: `python
 -m benchmarks.bench_replay KTH-SP2`.
 """
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +25,17 @@ from rich.table import Table
 
 from benchmarks.bare_easy import easy_starts
 from benchmarks.record import keep
+from sil.runs.compiled_replay import CompiledReplay
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
+from sil.settings.engines import Engine
+from sil.settings.estimates import Estimates
+from sil.trace.recorder import CHUNK
 from sil.workload.job_log import JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf, write_swf
+from sil.world.compiled_replay.engine import Jobs, run_compiled
+from sil.world.events import ORDERS
 
 LOGS = Path(__file__).parent.parent.parent / "shared" / "oracles" / "swf"
 SEED = 1
@@ -63,7 +70,7 @@ CASES = {
     "CTC-SP2": Case("easy", 77_199, 338, 0.84, "CTC-SP2"),
     "KTH-SP2, conservative": Case("conservative", 28_481, 100, 0.69, "KTH-SP2"),
     "80,640 processors": Case("easy", 295_540, 80_640, 0.9, runs=1),
-    "1,000,000 jobs": Case("easy", 1_000_000, 256, 0.9, has_baseline=False, runs=1),
+    "1,000,000 jobs": Case("easy", 1_000_000, 256, 0.9, runs=1),
 }
 
 
@@ -71,53 +78,83 @@ def measure(case: Case) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = case.file(folder)
-        warm_up = read_swf(path).slice(0, 500)
-        Replay(warm_up).run(resolve(case.scheduler), folder)
-        took_s = []
-        for _ in range(case.runs):
-            began = time.perf_counter()
-            Replay(read_swf(path)).run(resolve(case.scheduler), folder)
-            took_s.append(time.perf_counter() - began)
         log = read_swf(path)
-        peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        bare = _bare_jobs_per_s(log, case.runs) if case.has_baseline else None
-    rate = len(log.jobs) / min(took_s)
+        took_s: dict[str, list[float]] = {"compiled": [], "loop": [], "harness": [], "bare": []}
+        peak_mb = 0.0
+        for engine in (Engine.COMPILED, Engine.HARNESS):
+            _replay(log.slice(0, 500), case.scheduler, engine, folder)  # loads what is compiled
+        for k in range(case.runs):
+            took_s["compiled"].append(
+                _cpu_s(lambda: _replay(read_swf(path), case.scheduler, Engine.COMPILED, folder))
+            )
+            if k == 0:
+                peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            took_s["loop"].append(_cpu_s(lambda: _loop(log, case.scheduler)))
+            took_s["harness"].append(
+                _cpu_s(lambda: _replay(read_swf(path), case.scheduler, Engine.HARNESS, folder))
+            )
+            if case.has_baseline:
+                took_s["bare"].append(_cpu_s(_bare(log)))
+    n, best_s = len(log.jobs), {name: min(times_s) for name, times_s in took_s.items() if times_s}
+    rates = {f"{name}_jobs_per_s": round(n / time_s) for name, time_s in best_s.items()}
+    of_compiled = {
+        f"{name}_over_compiled": round(best_s["compiled"] / best_s[name], 3)
+        for name in best_s.keys() - {"compiled"}
+    }
     return {
         "synthetic": path.suffix == ".swf",
-        "jobs": len(log.jobs),
-        "seconds": round(min(took_s), 2),
-        "jobs_per_s": round(rate),
-        "bare_jobs_per_s": None if bare is None else round(bare),
-        "bare_over_this": None if bare is None else round(bare / rate, 2),
+        "jobs": n,
+        "compiled_s": round(best_s["compiled"], 2),
+        **rates,
+        **dict(sorted(of_compiled.items())),
         "peak_mb": round(peak_mb),
     }
 
 
-def _bare_jobs_per_s(log: JobLog, runs: int) -> float:
+def _cpu_s(function: Callable[[], object]) -> float:
+    began_s = time.process_time()
+    function()
+    return time.process_time() - began_s
+
+
+def _replay(log: JobLog, scheduler: str, engine: Engine, folder: Path) -> None:
+    Replay(log, engine=engine).run(resolve(scheduler), folder)
+
+
+def _loop(log: JobLog, scheduler: str) -> None:
+    """Without tables of the facts."""
+    policy = CompiledReplay.policy_of(resolve(scheduler), Estimates.USER)
+    assert policy is not None
+    for _ in run_compiled(Jobs.of(log.jobs), log.processors, policy, ORDERS["default"], CHUNK):
+        pass
+
+
+def _bare(log: JobLog) -> Callable[[], object]:
     submit_s, run_s, size, estimate_s = log.jobs.select("submit_s", "run_s", "processors", "estimate_s")
     columns = submit_s.to_list(), run_s.to_list(), size.to_list(), estimate_s.to_list()
-    took_s = []
-    for _ in range(runs):
-        began = time.perf_counter()
-        easy_starts(*columns, log.processors)
-        took_s.append(time.perf_counter() - began)
-    return len(log.jobs) / min(took_s)
+    return lambda: easy_starts(*columns, log.processors)
 
 
 def main() -> None:
     table = Table(title="Replays under EASY, where nothing else is said", title_justify="left")
-    for column in ("case", "jobs", "s", "jobs/s", "bare jobs/s", "bare / this", "peak MB"):
+    columns = {
+        "jobs": "jobs",
+        "CPU s": "compiled_s",
+        "jobs/s": "compiled_jobs_per_s",
+        "loop alone": "loop_jobs_per_s",
+        "harness": "harness_jobs_per_s",
+        "bare EASY": "bare_jobs_per_s",
+        "peak MB": "peak_mb",
+    }
+    for column in ("case", *columns):
         table.add_column(column, justify="left" if column == "case" else "right")
     results = {}
     for name in CASES:
         command = [sys.executable, "-m", "benchmarks.bench_replay", name]
         printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         results[name] = found = json.loads(printed)
-        shown = [found[key] for key in ("jobs", "seconds", "jobs_per_s", "bare_jobs_per_s")]
-        texts = ["" if value is None else f"{value:,}" for value in shown]
-        ratio = "" if found["bare_over_this"] is None else f"{found['bare_over_this']:.1f}"
-        label = f"{name} (synthetic)" if found["synthetic"] else name
-        table.add_row(label, *texts, ratio, f"{found['peak_mb']:,}")
+        texts = [f"{found[key]:,}" if key in found else "" for key in columns.values()]
+        table.add_row(f"{name} (synthetic)" if found["synthetic"] else name, *texts)
     Console().print(table)
     print(f"Kept in {keep('replay', SEED, results).name}.")
 

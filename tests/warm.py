@@ -5,19 +5,22 @@ Pytest does so before its workers start, which would otherwise all compile the s
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-LONGEST = ("min_min", "max_min", "turnaround")
+LONGEST = ("loop", "min_min", "max_min", "turnaround")
 """Compiled first, so that no processor is left with one of them at the end."""
 
 
 def modules() -> list[str]:
     paths = [path for package in ("scheduler", "sil") for path in sorted((ROOT / package).rglob("*.py"))]
-    found = [path for path in paths if "\n@compiled\n" in path.read_text()]
+    found = [
+        path for path in paths if re.search(r"^@(compiled|long_running)$", path.read_text(), re.MULTILINE)
+    ]
     found.sort(key=lambda path: path.stem not in LONGEST)
     return [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found]
 
