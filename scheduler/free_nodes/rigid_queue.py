@@ -31,6 +31,8 @@ from scheduler.free_nodes.rigid import Rigid
 from scheduler.ports import Scheduler
 
 FEWEST = 256
+MANY = 32_768
+"""Intervals, which are collected as garbage, and rarely so."""
 
 
 class QueuePolicy(NamedTuple):
@@ -140,7 +142,7 @@ def _with_intervals(q: RigidQueue) -> RigidQueue:
     total = int(ends[-1]) if len(ends) else 0
     rows = np.repeat(q.first_interval[holding] - ends + sizes, sizes) + np.arange(total)
     starting = min(int(q.counts[N_WAITING]), int(q.counts[N_FREE]))
-    room = 2 * max(FEWEST, total + int(q.counts[N_BOUNDS]) + starting)
+    room = max(MANY, 2 * (total + int(q.counts[N_BOUNDS]) + starting))
     intervals, bounds = np.zeros((room, 2), dtype=np.int64), np.full(2 * room + 4, END)
     intervals[:total] = q.intervals[rows]
     q.first_interval[holding] = ends - sizes

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from scheduler.model import ON_NODES
 from sil.trace.facts import EVENTS, FACT_SCHEMA, MEASURED_SCHEMA, Fact
-from sil.world.compiled_replay.facts import ARRIVED, ENDED, N_DECISIONS, N_FACTS, STARTED, Facts
+from sil.world.compiled_replay.facts import ARRIVED, N_DECISIONS, N_FACTS, STARTED, Facts
 
-_EVENTS = {ARRIVED: Fact.JOB_ARRIVED, STARTED: Fact.RUN_STARTED, ENDED: Fact.RUN_ENDED}
+_EVENTS = pl.Series([Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED], dtype=EVENTS)
+"""By code: ARRIVED, STARTED, ENDED."""
 
 
 @dataclass(frozen=True)
@@ -31,25 +32,35 @@ def facts_table(facts: Facts, names: JobNames) -> pl.DataFrame:
     """The facts of a chunk, with the columns of FACT_SCHEMA."""
     n = int(facts.counts[N_FACTS])
     event, job = facts.event[:n], facts.job[:n]
-    arrived, started = event == ARRIVED, event == STARTED
+    arrived = event == ARRIVED
+    noted = pl.DataFrame(
+        {
+            "time_s": facts.time_s[:n],
+            "event": _EVENTS.gather(pl.Series(event)),
+            "job": names.job[job],
+            "run": facts.run[:n],
+            "machines": _texts(facts, n, event == STARTED),
+            "user": names.user.gather(
+                pl.select(pl.when(pl.Series(arrived)).then(pl.Series(job))).to_series()
+            ),
+            "tasks": names.size[job],
+            "expected_s": facts.expected_s[:n],
+            "arrived": arrived,
+        }
+    )
+    has_run = ~pl.col("arrived")
     columns = {
-        "time_s": pl.Series(facts.time_s[:n]),
-        "event": pl.Series(event).replace_strict(_EVENTS, return_dtype=EVENTS),
-        "job": pl.Series(names.job[job]),
-        "run": _where(~arrived, pl.Series(facts.run[:n])),
-        "resource": _where(~arrived, pl.repeat(ON_NODES, n, eager=True)),
-        "machines": _texts(facts, n, started),
-        "job_class": _where(arrived, pl.repeat(names.job_class, n, eager=True)),
-        "queue": _where(arrived, pl.repeat(names.queue, n, eager=True)),
-        "user": _where(arrived, names.user.gather(job)),
-        "tasks": _where(event != ENDED, pl.Series(names.size[job])),
-        "expected_s": _where(started, pl.Series(facts.expected_s[:n])),
+        "run": pl.when(has_run).then("run"),
+        "resource": pl.when(has_run).then(ON_NODES),
+        "job_class": pl.when("arrived").then(pl.lit(names.job_class)),
+        "queue": pl.when("arrived").then(pl.lit(names.queue)),
+        "tasks": pl.when(pl.col("event") != Fact.RUN_ENDED).then("tasks"),
+        "expected_s": pl.when(pl.col("event") == Fact.RUN_STARTED).then("expected_s"),
     }
-    missing = [pl.lit(None).alias(name) for name in FACT_SCHEMA.keys() - columns.keys()]
-    return (
-        pl.DataFrame(columns)
-        .with_columns(missing)
-        .select(pl.col(name).cast(kind) for name, kind in FACT_SCHEMA.items())
+    missing = dict.fromkeys(FACT_SCHEMA.keys() - noted.columns - columns.keys(), pl.lit(None))
+    return noted.select(
+        (columns | missing).get(name, pl.col(name)).cast(kind).alias(name)
+        for name, kind in FACT_SCHEMA.items()
     )
 
 
@@ -68,11 +79,6 @@ def decisions_table(facts: Facts, n_nodes: int, wall_s: float) -> pl.DataFrame:
         },
         schema=MEASURED_SCHEMA,
     )
-
-
-def _where(mask: NDArray[np.bool_], values: pl.Series) -> pl.Series:
-    """Null elsewhere."""
-    return pl.select(pl.when(pl.Series(mask)).then(values)).to_series()
 
 
 def _texts(facts: Facts, n: int, started: NDArray[np.bool_]) -> pl.Series:
