@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sil.outcome.jobs import BOUNDED_SLOWDOWN, EXECUTION, GPUS_HAD, STRETCH, TURNAROUND
 from sil.outcome.metrics import replay_metrics
-from sil.trace.facts import Fact
+from sil.trace.facts import Fact, parts_of
 
 WORKLOAD = "w0"
 """Batsim's name for the first workload of a run."""
@@ -77,7 +77,7 @@ def jobs_in(facts: pl.LazyFrame, log: pl.DataFrame, cut: Collection[int] = ()) -
 
     `log` has the columns job and estimate_s; the runs of the jobs `cut` were ended at their estimate.
     """
-    runs = _runs_once(facts.select("time_s", "event", "job", "run", "machines", "tasks", "detail").collect())
+    runs = _runs_once(facts)
     estimate = _places_of(runs["job_id"].to_numpy(), log["job"].to_numpy())
     was_killed = pl.col("ending") == Fact.RUN_PREEMPTED
     was_cut = pl.col("job_id").is_in(list(cut))
@@ -110,30 +110,37 @@ def jobs_in(facts: pl.LazyFrame, log: pl.DataFrame, cut: Collection[int] = ()) -
     )
 
 
-def _runs_once(facts: pl.DataFrame) -> pl.DataFrame:
+def _runs_once(facts: pl.LazyFrame) -> pl.DataFrame:
     """The runs of jobs that arrived and ended or were killed, in order of job id, with the metadata of the
     jobs; each arrives and each run is over once."""
-    event = pl.col("event")
-    arrived = facts.filter(event == Fact.JOB_ARRIVED)
-    started = facts.filter(event == Fact.RUN_STARTED)
-    over = facts.filter(event.is_in([Fact.RUN_ENDED.value, Fact.RUN_PREEMPTED.value]))
-    described = facts.filter(event == Fact.JOB_DESCRIBED).unique("job", keep="last")
+    wanted = {
+        (Fact.JOB_ARRIVED,): ("job", "time_s"),
+        (Fact.RUN_STARTED,): ("job", "run", "time_s", "machines", "tasks", "detail"),
+        (Fact.RUN_ENDED, Fact.RUN_PREEMPTED): ("run", "time_s", "event"),
+        (Fact.JOB_DESCRIBED,): ("job", "detail"),
+    }
+    columns = dict.fromkeys(("event", *(name for names in wanted.values() for name in names)))
+    found: list[list[pl.DataFrame]] = [[] for _ in wanted]
+    for part in parts_of(facts, tuple(columns)):
+        for tables, (kinds, names) in zip(found, wanted.items(), strict=True):
+            tables.append(part.select(pl.col(names).filter(pl.col("event").is_in(kinds))))
+    # Taken out one by one, so that few are in memory twice.
+    arrived, started, over, described = (pl.concat(found.pop(0), rechunk=True) for _ in wanted)
+    described = described.unique("job", keep="last")
     job_ids = started["job"].to_numpy()
-    end, arrival = (
-        _places_of(started["run"].to_numpy(), over["run"].to_numpy()),
-        _places_of(job_ids, arrived["job"].to_numpy()),
-    )
+    end = _places_of(started["run"].to_numpy(), over["run"].to_numpy())
+    arrival = _places_of(job_ids, arrived["job"].to_numpy())
     rows = np.flatnonzero((end >= 0) & (arrival >= 0))
     rows = rows[np.argsort(job_ids[rows], kind="stable")]
-    metadata = _places_of(job_ids[rows], described["job"].to_numpy())
+    end, arrival, job_ids = end[rows], arrival[rows], job_ids[rows]
     return (
         started[rows]
         .select("machines", "tasks", "detail", job_id="job", starting_time="time_s")
         .with_columns(
-            submission_time=arrived["time_s"].gather(arrival[rows]),
-            finish_time=over["time_s"].gather(end[rows]),
-            ending=over["event"].gather(end[rows]),
-            metadata=_gathered(described["detail"], metadata),
+            submission_time=arrived["time_s"].gather(arrival),
+            finish_time=over["time_s"].gather(end),
+            ending=over["event"].gather(end),
+            metadata=_gathered(described["detail"], _places_of(job_ids, described["job"].to_numpy())),
         )
     )
 
@@ -143,11 +150,9 @@ def _places_of(wanted: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray
     if not len(numbers):
         return np.full(len(wanted), -1)
     order = np.argsort(numbers, kind="stable")
-    place: NDArray[np.int64] = order[
-        np.searchsorted(numbers, wanted, sorter=order).clip(max=len(numbers) - 1)
-    ]
-    place[numbers[place] != wanted] = -1
-    return place
+    in_order = numbers[order]
+    found = np.searchsorted(in_order, wanted).clip(max=len(numbers) - 1)
+    return np.where(in_order[found] == wanted, order[found], -1)
 
 
 def _gathered(values: pl.Series, places: NDArray[np.int64]) -> pl.Series:

@@ -27,6 +27,7 @@ from sil.outcome.kernels.clean_facts import (
 )
 from sil.trace.facts import EVENTS, Fact
 
+COLUMNS = ("time_s", "event", "job", "run", "resource", "machines")
 MOST_JOB_NUMBER = 50_000_000
 """The state has an entry for each number of a job up to the largest."""
 
@@ -65,10 +66,10 @@ class CleanTrace:
         self._clean, self._faulted = True, False
 
     def add(self, facts: pl.DataFrame) -> None:
-        """The next facts; the columns time_s, event, job, run, resource and machines are read."""
+        """The next facts; of these, COLUMNS are read."""
         if not self._clean or facts.is_empty():
             return
-        facts = facts.select("time_s", "event", "job", "run", "resource", "machines")
+        facts = facts.select(COLUMNS)
         is_fault = facts["event"] == Fact.FAULT
         if is_fault.any():
             self._faulted, facts = True, facts.filter(~is_fault)
