@@ -14,8 +14,7 @@ from sil.experiment.output_folder import as_file_name, make_usable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, JOBS, REPORT, SCHEDULE, SUMMARY, render
 from sil.outcome.batsim_tables import batsim_schedule
-from sil.outcome.metrics import refusal_sentences
-from sil.outcome.replayed_log import fault_in, jobs_of, statistics_of
+from sil.outcome.replayed_log import fault_in, jobs_of, refusal_in, statistics_of
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
@@ -146,14 +145,14 @@ def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outc
     if died is not None:
         return Outcome(name, folder, pl.DataFrame(), {}, died_sentence(name, died))
     log = replay.log
-    jobs = jobs_of(log, pl.scan_parquet(trace))
+    facts = pl.scan_parquet(trace)
+    jobs = jobs_of(log, facts)
     jobs.write_csv(folder / JOBS)
     decided_s = float(pl.read_parquet(folder / TIMINGS, columns=["wall_s"])["wall_s"].sum())
     batsim_schedule(jobs, len(log.jobs), log.processors, decided_s).write_csv(folder / SCHEDULE)
-    facts = read_facts(trace)
     fault = fault_in(facts, log, name)
     statistics = {} if fault else statistics_of(jobs, log)
-    return Outcome(name, folder, jobs, statistics, fault, next(iter(refusal_sentences(facts)), None))
+    return Outcome(name, folder, jobs, statistics, fault, refusal_in(facts))
 
 
 def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from sil.outcome.jobs import lazy_job_table
+from sil.outcome.jobs import BOUNDED_SLOWDOWN, EXECUTION, GPUS_HAD, STRETCH, TURNAROUND
 from sil.outcome.metrics import replay_metrics
-from sil.trace.facts import Fact
+from sil.trace.facts import Fact, parts_of
 
 WORKLOAD = "w0"
 """Batsim's name for the first workload of a run."""
@@ -75,45 +77,88 @@ def jobs_in(facts: pl.LazyFrame, log: pl.DataFrame, cut: Collection[int] = ()) -
 
     `log` has the columns job and estimate_s; the runs of the jobs `cut` were ended at their estimate.
     """
-    described = (
-        facts.filter(pl.col("event") == Fact.JOB_DESCRIBED).group_by("job").agg(pl.col("detail").last())
-    )
+    runs = _runs_once(facts)
+    estimate = _places_of(runs["job_id"].to_numpy(), log["job"].to_numpy())
     was_killed = pl.col("ending") == Fact.RUN_PREEMPTED
     was_cut = pl.col("job_id").is_in(list(cut))
-    return (
-        lazy_job_table(facts, 0, of=(), endings=(Fact.RUN_ENDED, Fact.RUN_PREEMPTED))
-        .join(log.lazy().select("job", "estimate_s"), left_on="job_id", right_on="job", how="left")
-        .join(described, left_on="job_id", right_on="job", how="left")
-        .sort("job_id")
-        .select(
-            "job_id",
-            pl.lit(WORKLOAD).alias("workload_name"),
-            pl.concat_str(pl.lit("run-"), pl.col("job_id")).alias("profile"),
-            "submission_time",
-            pl.col("tasks").alias("requested_number_of_resources"),
-            pl.col("estimate_s").alias("requested_time"),
-            (~was_killed & ~was_cut).cast(pl.Int32).alias("success"),
-            pl.when(was_killed)
-            .then(pl.lit("COMPLETED_KILLED"))
-            .when(was_cut)
-            .then(pl.lit("COMPLETED_WALLTIME_REACHED"))
-            .otherwise(pl.lit("COMPLETED_SUCCESSFULLY"))
-            .alias("final_state"),
-            "starting_time",
-            "execution_time",
-            "finish_time",
-            # Jobs of a log run once; a difference of two times has the fewest rounding errors.
-            (pl.col("starting_time") - pl.col("submission_time")).alias("waiting_time"),
-            "turnaround_time",
-            "stretch",
-            pl.col("machines").alias("allocated_resources"),
-            pl.lit(-1).alias("consumed_energy"),
-            pl.col("detail").fill_null("").alias("metadata"),
-            "bounded_slowdown",
-            "gpus_had",
-        )
-        .collect()
+    return runs.with_columns(requested_time=_gathered(log["estimate_s"], estimate)).select(
+        "job_id",
+        pl.lit(WORKLOAD).alias("workload_name"),
+        pl.concat_str(pl.lit("run-"), pl.col("job_id")).alias("profile"),
+        "submission_time",
+        pl.col("tasks").alias("requested_number_of_resources"),
+        "requested_time",
+        (~was_killed & ~was_cut).cast(pl.Int32).alias("success"),
+        pl.when(was_killed)
+        .then(pl.lit("COMPLETED_KILLED"))
+        .when(was_cut)
+        .then(pl.lit("COMPLETED_WALLTIME_REACHED"))
+        .otherwise(pl.lit("COMPLETED_SUCCESSFULLY"))
+        .alias("final_state"),
+        "starting_time",
+        EXECUTION.alias("execution_time"),
+        "finish_time",
+        # Jobs of a log run once; a difference of two times has the fewest rounding errors.
+        (pl.col("starting_time") - pl.col("submission_time")).alias("waiting_time"),
+        TURNAROUND.alias("turnaround_time"),
+        STRETCH.alias("stretch"),
+        pl.col("machines").alias("allocated_resources"),
+        pl.lit(-1).alias("consumed_energy"),
+        pl.col("metadata").fill_null(""),
+        BOUNDED_SLOWDOWN.alias("bounded_slowdown"),
+        GPUS_HAD.alias("gpus_had"),
     )
+
+
+def _runs_once(facts: pl.LazyFrame) -> pl.DataFrame:
+    """The runs of jobs that arrived and ended or were killed, in order of job id, with the metadata of the
+    jobs; each arrives and each run is over once."""
+    wanted = {
+        (Fact.JOB_ARRIVED,): ("job", "time_s"),
+        (Fact.RUN_STARTED,): ("job", "run", "time_s", "machines", "tasks", "detail"),
+        (Fact.RUN_ENDED, Fact.RUN_PREEMPTED): ("run", "time_s", "event"),
+        (Fact.JOB_DESCRIBED,): ("job", "detail"),
+    }
+    columns = dict.fromkeys(("event", *(name for names in wanted.values() for name in names)))
+    found: list[list[pl.DataFrame]] = [[] for _ in wanted]
+    for part in parts_of(facts, tuple(columns)):
+        for tables, (kinds, names) in zip(found, wanted.items(), strict=True):
+            tables.append(part.select(pl.col(names).filter(pl.col("event").is_in(kinds))))
+    # Taken out one by one, so that few are in memory twice.
+    arrived, started, over, described = (pl.concat(found.pop(0), rechunk=True) for _ in wanted)
+    described = described.unique("job", keep="last")
+    job_ids = started["job"].to_numpy()
+    end = _places_of(started["run"].to_numpy(), over["run"].to_numpy())
+    arrival = _places_of(job_ids, arrived["job"].to_numpy())
+    rows = np.flatnonzero((end >= 0) & (arrival >= 0))
+    rows = rows[np.argsort(job_ids[rows], kind="stable")]
+    end, arrival, job_ids = end[rows], arrival[rows], job_ids[rows]
+    return (
+        started[rows]
+        .select("machines", "tasks", "detail", job_id="job", starting_time="time_s")
+        .with_columns(
+            submission_time=arrived["time_s"].gather(arrival),
+            finish_time=over["time_s"].gather(end),
+            ending=over["event"].gather(end),
+            metadata=_gathered(described["detail"], _places_of(job_ids, described["job"].to_numpy())),
+        )
+    )
+
+
+def _places_of(wanted: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of the wanted numbers is among `numbers`, which are different; -1 if it is not there."""
+    if not len(numbers):
+        return np.full(len(wanted), -1)
+    order = np.argsort(numbers, kind="stable")
+    in_order = numbers[order]
+    found = np.searchsorted(in_order, wanted).clip(max=len(numbers) - 1)
+    return np.where(in_order[found] == wanted, order[found], -1)
+
+
+def _gathered(values: pl.Series, places: NDArray[np.int64]) -> pl.Series:
+    """The values at these places; null at -1."""
+    found = pl.Series(places)
+    return values.gather(found.set(found < 0, None))
 
 
 def batsim_schedule(jobs: pl.DataFrame, n_jobs: int, processors: int, scheduling_s: float) -> pl.DataFrame:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from sil.trace.facts import RUN, Fact
@@ -13,6 +11,15 @@ BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
 
 ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
 
+EXECUTION = pl.col("finish_time") - pl.col("starting_time")
+TURNAROUND = pl.col("finish_time") - pl.col("submission_time")
+STRETCH = TURNAROUND / EXECUTION
+BOUNDED_SLOWDOWN = pl.max_horizontal(
+    TURNAROUND / pl.max_horizontal(EXECUTION, pl.lit(BOUNDED_SLOWDOWN_THRESHOLD_S)), pl.lit(1.0)
+)
+GPUS_HAD = pl.col("detail").str.count_matches("[@,]")
+"""Of the fact of a start, whose detail `shares_text` wrote."""
+
 
 def run_table(facts: pl.DataFrame) -> pl.DataFrame:
     """One row per run of a job that is over, in order of start.
@@ -20,7 +27,7 @@ def run_table(facts: pl.DataFrame) -> pl.DataFrame:
     Columns: point, replication, scheduler, job, run, resource, machines (`tasks` of them), from_s, until_s
     and `ending` (RUN_ENDED, RUN_PREEMPTED or RUN_LOST).
     """
-    return _runs(facts.lazy(), RUN).collect()
+    return _runs(facts.lazy()).collect()
 
 
 def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
@@ -54,80 +61,71 @@ def with_gpus(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     return runs.join(gpus, on=(*RUN, "job"), how="left", maintain_order="left")
 
 
-def lazy_job_table(
-    facts: pl.LazyFrame,
-    n_machines: int,
-    of: Sequence[str] = RUN,
-    endings: Sequence[Fact] = (Fact.RUN_ENDED,),
-) -> pl.LazyFrame:
-    """One row per job that ended, in order of `of` (the columns that name a run of the harness) and job.
+def lazy_job_table(facts: pl.LazyFrame, n_machines: int) -> pl.LazyFrame:
+    """One row per job that ended, in order of run of the harness and job.
 
     Columns as in Batsim's jobs.csv (job_id, submission_time, starting_time, execution_time, finish_time,
     waiting_time, turnaround_time, stretch), and: job_class, queue, user, parallel (it ran on a cluster, on
     several nodes, or with several tasks), tasks, attempts (number of runs), bounded_slowdown (threshold
     10 s), resource, machines, and gpus_had (the number of GPUs of which it had all or a part). Times are
-    seconds, those of the run that ended with one of `endings`.
+    seconds, those of the run that ended.
     Waiting time is turnaround time less execution time: runs that were lost or preempted count as waiting.
     """
-    key = (*of, "job")
+    key = (*RUN, "job")
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
         *key, "job_class", "queue", "user", pl.col("time_s").alias("submission_time")
     )
-    runs = _runs(facts, of)
+    runs = _runs(facts)
     attempts = runs.group_by(key).agg(pl.len().alias("attempts"))
-    execution = pl.col("finish_time") - pl.col("starting_time")
-    turnaround = pl.col("finish_time") - pl.col("submission_time")
-    bounded = turnaround / pl.max_horizontal(execution, pl.lit(BOUNDED_SLOWDOWN_THRESHOLD_S))
     return (
-        runs.filter(pl.col("ending").is_in([fact.value for fact in endings]))
+        runs.filter(pl.col("ending") == Fact.RUN_ENDED)
         .rename({"from_s": "starting_time", "until_s": "finish_time"})
         .join(arrived, on=key, how="inner")
         .join(attempts, on=key, how="inner")
         .sort(key)
         .select(
-            *of,
+            *RUN,
             pl.col("job").alias("job_id"),
             "job_class",
             "queue",
             "user",
             "submission_time",
             "starting_time",
-            execution.alias("execution_time"),
+            EXECUTION.alias("execution_time"),
             "finish_time",
-            (turnaround - execution).alias("waiting_time"),
-            turnaround.alias("turnaround_time"),
-            (turnaround / execution).alias("stretch"),
-            pl.max_horizontal(bounded, pl.lit(1.0)).alias("bounded_slowdown"),
+            (TURNAROUND - EXECUTION).alias("waiting_time"),
+            TURNAROUND.alias("turnaround_time"),
+            STRETCH.alias("stretch"),
+            BOUNDED_SLOWDOWN.alias("bounded_slowdown"),
             ((pl.col("resource") >= n_machines) | pl.col("has_tasks")).alias("parallel"),
             "attempts",
             "resource",
             "machines",
             "tasks",
             "gpus_had",
-            "ending",
         )
     )
 
 
 def write_jobs_csv(path: object, jobs: pl.DataFrame) -> None:
     """The table of jobs as a CSV file; `allocated_resources` are closed intervals of machines: `0-7 12`."""
-    jobs.rename({"machines": "allocated_resources"}).drop(
-        "resource", "tasks", "gpus_had", "ending"
-    ).write_csv(str(path))
+    jobs.rename({"machines": "allocated_resources"}).drop("resource", "tasks", "gpus_had").write_csv(
+        str(path)
+    )
 
 
-def _runs(facts: pl.LazyFrame, of: Sequence[str]) -> pl.LazyFrame:
+def _runs(facts: pl.LazyFrame) -> pl.LazyFrame:
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
-        *of,
+        *RUN,
         *("job", "run", "resource", "machines", "tasks"),
         pl.col("time_s").alias("from_s"),
-        gpus_had=pl.col("detail").str.count_matches("[@,]"),  # as `shares_text` lists them
+        gpus_had=GPUS_HAD,
         # What a run uses of nodes says how many cores it has, which may all be on one node.
         has_tasks=pl.when(pl.col("detail").is_null())
         .then(pl.col("tasks") > 1)
         .otherwise(pl.col("machines").str.contains("[- ]")),
     )
     over = facts.filter(pl.col("event").is_in([fact.value for fact in ENDINGS])).select(
-        *of, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
+        *RUN, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
     )
-    return started.join(over, on=(*of, "run"), how="inner", maintain_order="left")
+    return started.join(over, on=(*RUN, "run"), how="inner", maintain_order="left")

@@ -7,7 +7,8 @@ import polars as pl
 from sil.outcome.batsim_tables import jobs_in
 from sil.outcome.invariants import Capacity, first_breach
 from sil.outcome.jobs import with_gpus_of_whole_nodes
-from sil.outcome.metrics import faults, replay_metrics
+from sil.outcome.metrics import faults, refusal_sentences, replay_metrics
+from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
 
 
@@ -21,14 +22,25 @@ def jobs_of(log: JobLog, facts: pl.LazyFrame) -> pl.DataFrame:
     return jobs.drop("gpus_had")
 
 
-def fault_in(facts: pl.DataFrame, log: JobLog, scheduler: str) -> str | None:
+def fault_in(facts: pl.DataFrame | pl.LazyFrame, log: JobLog, scheduler: str) -> str | None:
     """A sentence on the rule that the scheduler broke, else on the first broken invariant; None if all is
     well."""
-    for time_s, rule, message in faults(facts).select("time_s", "rule", "message").iter_rows():
+    ended = facts.lazy().filter(pl.col("event") == Fact.FAULT).collect()
+    for time_s, rule, message in faults(ended).select("time_s", "rule", "message").iter_rows():
         return f"{scheduler} broke the rule {rule} at {time_s:.12g} s: {message}"
     if (breach := first_breach(facts, _capacity(log))) is not None:
         return f"{scheduler}: the trace breaks the invariant {breach.rule}: {breach.message}"
     return None
+
+
+def refusal_in(facts: pl.DataFrame | pl.LazyFrame) -> str | None:
+    """A sentence on the jobs that were refused; None if none was."""
+    facts = facts.lazy()
+    # Most replays refuse no job, which takes less time to see than it takes to count.
+    if facts.filter(pl.col("event") == Fact.JOB_REFUSED).head(1).collect().is_empty():
+        return None
+    (sentence,) = refusal_sentences(facts.select("scheduler", "event", "detail").collect())
+    return sentence
 
 
 def statistics_of(jobs: pl.DataFrame, log: JobLog) -> dict[str, float]:

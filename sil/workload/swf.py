@@ -9,14 +9,14 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from scheduler.node_request import Request
 from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, BadLog, JobLog, possible_size
-from sil.workload.swf_repairs import LINE, MEMORY_KIB, repaired
+from sil.workload.swf_repairs import LINE, MEMORY_KIB, NEEDED, repaired
 from sil.workload.swf_rules import Rules
 from site_db.jobs.logs.log_file import printable, read_log, write_log
 from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
@@ -37,9 +37,9 @@ def read_swf(
     data = read_log(path).removeprefix(BOM_UTF8)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    comments = _comments(data)
+    comments = list(_comments(data))
     header = dict(reversed(comments))
-    rows = _plain_rows(data)
+    rows = _plain_rows(data) if len(data) >= LONG else None
     if rows is None:
         rows, broken = _rows_by_line(data, path)
     else:
@@ -93,6 +93,8 @@ def write_swf(path: Path, log: JobLog) -> None:
     write_log(path, ("\n".join([*lines, *rows]) + "\n").encode())
 
 
+LONG = 2**18
+"""From this number of bytes on, the compiled reader takes less time than it takes to load."""
 _OURS = ("version", "maxjobs", "maxrecords", "maxprocs")
 _KEYS = (
     *(
@@ -116,11 +118,16 @@ def _as_text(name: str) -> pl.Expr:
     return pl.when(whole).then(column.cast(pl.Int64).cast(pl.String)).otherwise(column.cast(pl.String))
 
 
-def _comments(data: bytes) -> list[tuple[str, str]]:
+def _comments(data: bytes) -> Iterator[tuple[str, str]]:
     """The `; Key: value` comments, in order; keys are in lower case."""
-    comments = re.finditer(rb"^[ \t]*;.*$", data, re.MULTILINE)
-    fields = (header_field(comment[0].decode("utf-8", "replace")) for comment in comments)
-    return [one for one in fields if one is not None]
+    at = data.find(b";")
+    while at >= 0:
+        begins, ends = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+        ends = len(data) if ends < 0 else ends
+        field = header_field(data[begins:ends].decode("utf-8", "replace"))
+        if field is not None:
+            yield field
+        at = data.find(b";", ends)
 
 
 def _other_sizes(comments: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -154,26 +161,22 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
 
 
 def _plain_rows(data: bytes) -> pl.DataFrame | None:
-    """The rows of a log of comments, then lines of 18 numbers with single spaces, read at once; else None."""
-    begins = 0
-    while data.startswith(b";", begins) and (end := data.find(b"\n", begins)) >= 0:
-        begins = end + 1
-    body, n_comments = data[begins:], data.count(b"\n", 0, begins)
-    if not body or b";" in body or not body.endswith(b"\n"):
+    """The rows, with the fields NEEDED, of a log whose numbers are all in plain decimal notation; else None.
+
+    None has more digits than a number may have, so that the other fields need no repair.
+    """
+    # Loading it takes longer than reading a short log line by line.
+    from sil.workload.kernels.swf_rows import MOST_DIGITS, read_rows
+
+    most = data.count(b"\n") + 1
+    lines, values = np.empty(most, np.int64), np.empty((len(NEEDED), most))
+    columns = np.array([NEEDED.index(name) if name in NEEDED else -1 for name in FIELDS])
+    powers_of_ten = np.array([10.0**k for k in range(MOST_DIGITS + 1)])
+    n = read_rows(np.frombuffer(data, np.uint8), columns, powers_of_ten, lines, values)
+    if n < 1:
         return None
-    try:
-        rows = pl.read_csv(
-            BytesIO(body),
-            separator=" ",
-            has_header=False,
-            schema=dict.fromkeys(FIELDS, pl.Float64),
-            quote_char=None,
-        )
-    except pl.exceptions.PolarsError:
-        return None
-    if sum(rows.null_count().row(0)) or len(rows) != body.count(b"\n"):
-        return None
-    return rows.with_row_index(LINE, offset=n_comments + 1)
+    rows = pl.DataFrame({name: column[:n] for name, column in zip(NEEDED, values, strict=True)})
+    return rows.with_columns(pl.Series(LINE, lines[:n], pl.UInt32))
 
 
 def _rows_by_line(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list[int]]]:

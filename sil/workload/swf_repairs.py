@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import polars as pl
 
@@ -14,6 +15,11 @@ from site_db.jobs.logs.swf_format import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WI
 
 LINE = "line"
 MEMORY_KIB = "memory_kib"
+NEEDED = (
+    *("job", "submit", "run", "allocated", "memory", "requested", "requested_time", "requested_memory"),
+    *("status", "user"),
+)
+"""The fields of which a job is made. The others are only checked."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,8 @@ def repaired(
     rows: pl.DataFrame, broken: Mapping[str, list[int]], processors: int, rules: Rules, path: Path
 ) -> tuple[pl.DataFrame, tuple[str, ...], frozenset[int]]:
     """The jobs (columns of `job_log.SCHEMA`, and MEMORY_KIB of each processor, 0 if unknown) of the rows of a
-    log (line and FIELDS), a sentence for each repair, and the numbers of the jobs whose runs were cut.
+    log, a sentence for each repair, and the numbers of the jobs whose runs were cut. The rows have the line,
+    and FIELDS, or those NEEDED if the others are numbers in range.
 
     Raises BadLog if no job is left, and in a strict reading for the first line that needs a repair.
     """
@@ -54,7 +61,8 @@ def repaired(
     if not len(steps.rows):
         raise BadLog(f"{path}: none of {len(rows):,} jobs can be used; {'; '.join(map(str, repairs))}")
     memory, used = pl.col("requested_memory"), pl.col("memory")
-    jobs = steps.rows.sort("submit", "job").select(
+    in_order = steps.rows if steps.are_in_order else steps.rows.sort("submit", "job")
+    jobs = in_order.select(
         pl.col("job").cast(pl.Int64),
         pl.col("submit").alias("submit_s"),
         pl.col("run").alias("run_s"),
@@ -63,16 +71,21 @@ def repaired(
         pl.when(pl.col("user") < 0).then(-1).otherwise(pl.col("user")).cast(pl.Int64).alias("user"),
         pl.max_horizontal(0, pl.when(memory > 0).then(memory).otherwise(used)).alias(MEMORY_KIB),
     )
-    cut = steps.rows.filter(pl.col(LINE).is_in(steps.cut_lines))["job"].cast(pl.Int64)
-    return jobs, tuple(map(str, repairs)), frozenset(cut)
+    cut = steps.rows.filter(pl.col(LINE).is_in(steps.cut_lines))["job"] if steps.cut_lines else ()
+    return jobs, tuple(map(str, repairs)), frozenset(map(int, cut))
 
 
 class _Steps:
-    """The rules, in order; `rows` is the result, `cut_lines` are the lines of jobs whose runs were cut."""
+    """The rules, in order; `rows` is the result, `cut_lines` are the lines of jobs whose runs were cut.
+
+    Most rules find nothing in most logs, so only a rule that finds lines does more than look for them.
+    """
 
     def __init__(self, rows: pl.DataFrame, processors: int, rules: Rules, path: Path) -> None:
         self.rows = rows
         self.cut_lines: Sequence[int] = ()
+        self.are_in_order = False
+        """Whether the rows are known to be in order of submission, then of job number."""
         self._processors = processors
         self._rules = rules
         self._path = path
@@ -80,15 +93,15 @@ class _Steps:
     def __iter__(self) -> Iterator[_Repair]:
         run, requested, estimate = pl.col("run"), pl.col("requested"), pl.col("requested_time")
         allocated, status = pl.col("allocated"), pl.col("status")
-        beyond = {name: ~pl.col(name).is_finite() | (pl.col(name).abs() > LARGEST) for name in FIELDS}
-        wrong = f"a number out of range{self._first(beyond)}"
-        yield self._left_out(pl.any_horizontal(*beyond.values()), wrong)
+        fields = [name for name in FIELDS if name in self.rows.columns]
+        beyond = {name: ~pl.col(name).is_finite() | (pl.col(name).abs() > LARGEST) for name in fields}
+        yield self._left_out(pl.any_horizontal(*beyond.values()), "a number out of range", beyond)
         yield from self._without_parts()
         yield self._left_out((status == Status.CANCELLED) & (run <= 0), "cancelled before it started")
         for name in ("run", "submit"):
             yield self._left_out(pl.col(name) == UNKNOWN, f"the {name} time is unknown")
             below = pl.col(name) < 0
-            yield self._left_out(below, f"a {name} time below 0{self._first({name: below})}")
+            yield self._left_out(below, f"a {name} time below 0", {name: below})
         unknown = (requested < 1) & (allocated < 1)
         yield self._left_out(unknown, "the number of processors is unknown")
         wrong, done = "the requested processors are unknown", "those allocated are taken"
@@ -111,19 +124,30 @@ class _Steps:
         yield self._too_large()
         early = pl.col("submit") < pl.col("submit").cum_max()
         wrong = "submitted before a job on an earlier line"
-        yield _Repair(wrong, "sorted by submit time", self.rows.filter(early)[LINE].to_list())
-        yield self._new_numbers()
+        sorted_later = self._lines(early)
+        yield _Repair(wrong, "sorted by submit time", sorted_later)
+        numbers_rise = self.rows.select((pl.col("job").diff() > 0).all()).item()
+        renumbered = self._new_numbers(numbers_rise)
+        self.are_in_order = numbers_rise and not sorted_later and not renumbered.lines
+        yield renumbered
+
+    def _lines(self, where: pl.Expr) -> list[int]:
+        return self.rows.select(pl.col(LINE).filter(where)).to_series().to_list()
 
     def _set(self, name: str, where: pl.Expr, wrong: str, done: str, value: pl.Expr) -> _Repair:
-        lines = self.rows.filter(where)[LINE].to_list()
+        lines = self._lines(where)
         if lines:
             changed = pl.when(where).then(value).otherwise(pl.col(name))
             self.rows = self.rows.with_columns(changed.alias(name))
         return _Repair(wrong, done, lines)
 
-    def _left_out(self, where: pl.Expr, wrong: str) -> _Repair:
-        lines = self.rows.filter(where)[LINE].to_list()
+    def _left_out(
+        self, where: pl.Expr, wrong: str, fields: Mapping[str, pl.Expr] = MappingProxyType({})
+    ) -> _Repair:
+        """With `fields`, where each is wrong, the first wrong value is named."""
+        lines = self._lines(where)
         if lines:
+            wrong += self._first(fields) if fields else ""
             self.rows = self.rows.filter(~where)
         return _Repair(wrong, "left out", lines)
 
@@ -138,16 +162,17 @@ class _Steps:
     def _without_parts(self) -> Iterator[_Repair]:
         """The rule for partial executions is in `swf_format`."""
         is_part = pl.col("status").is_in([float(status) for status in PARTIAL])
-        parts, whole = self.rows.filter(is_part), self.rows.filter(~is_part)
-        if not len(parts):
+        if not self._lines(is_part):
             return
+        parts, whole = self.rows.filter(is_part), self.rows.filter(~is_part)
         redundant = parts.join(whole, on="job", how="semi")[LINE].to_list()
         lone = parts.join(whole, on="job", how="anti")
+        unread = [pl.lit(UNKNOWN).alias(name) for name in FIELDS if name not in whole.columns]
         jobs = [
-            (int(some[LINE][0]), *joined(some.select(FIELDS).rows()))
+            (int(some[LINE][0]), *joined(some.with_columns(unread).select(FIELDS).rows()))
             for _, some in lone.group_by("job", maintain_order=True)
         ]
-        schema = {name: whole.schema[name] for name in (LINE, *FIELDS)}
+        schema = {LINE: whole.schema[LINE], **dict.fromkeys(FIELDS, whole.schema["job"])}
         made = pl.DataFrame(jobs, schema=schema, orient="row").select(whole.columns)
         self.rows = pl.concat([whole, made]).sort(LINE)
         yield _Repair(HAS_WHOLE, "left out", redundant)
@@ -155,10 +180,10 @@ class _Steps:
 
     def _too_large(self) -> _Repair:
         where, n = pl.col("requested") > self._processors, f"{self._processors:,}"
-        larger = self.rows.filter(where)
-        if not len(larger):
+        if not self._lines(where):
             return _Repair("", "", [])
-        line, job, asks = larger.select(LINE, pl.col("job", "requested").cast(pl.Int64)).row(0)
+        first = self.rows.filter(where).head(1)
+        line, job, asks = first.select(LINE, pl.col("job", "requested").cast(pl.Int64)).row(0)
         if self._rules.too_large is TooLarge.STOP:
             raise BadLog(
                 f"{self._path}, line {line}: job {job} asks for {asks:,} processors, and the machine has "
@@ -169,11 +194,12 @@ class _Steps:
             return self._left_out(where, wrong)
         return self._set("requested", where, wrong, f"clipped to {n}", pl.lit(float(self._processors)))
 
-    def _new_numbers(self) -> _Repair:
+    def _new_numbers(self, numbers_rise: bool) -> _Repair:
         number = pl.col("job")
-        again = number.is_duplicated() & ~number.is_first_distinct()
-        odd = (number < 1) | (number != number.floor()) | again
-        lines = self.rows.filter(odd)[LINE].to_list()
+        odd = (number < 1) | (number != number.floor())
+        if not numbers_rise:
+            odd |= ~number.is_first_distinct()
+        lines = self._lines(odd)
         if lines:
             unused = number.max().clip(lower_bound=0.0).floor() + odd.cast(pl.Int64).cum_sum()
             self.rows = self.rows.with_columns(job=pl.when(odd).then(unused).otherwise(number))

@@ -26,6 +26,7 @@ from scheduler.rules import (
 )
 from sil.experiment.replay_folder import DESCRIBED, REPORT
 from sil.experiment.replays import FEW_JOBS
+from sil.outcome import replayed_log
 from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
 from sil.outcome.invariants import (
     NO_JOB_LOST,
@@ -498,6 +499,31 @@ def test_a_job_refused_or_abandoned_by_a_fault_is_not_lost() -> None:
     assert breach_of([*GOOD, arrives(10.0, 3), refused]) is None
     fault = (10.0, Fact.FAULT, {"detail": "raises-nothing", "message": "it failed"})
     assert breach_of([*GOOD, arrives(10.0, 3), fault]) is None
+
+
+@pytest.mark.parametrize("part", [500, 10**6])
+def test_jobs_and_statistics_are_the_same_from_memory_and_from_a_file_in_parts(
+    part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Lublin().jobs(3_000, 16, np.random.default_rng(1))
+    facts = facts_of(Replay(log), "easy", tmp_path)
+    in_memory = replayed_log.jobs_of(log, facts.lazy())
+    monkeypatch.setattr("sil.trace.facts.PART", part)
+    monkeypatch.setattr("sil.outcome.invariants.LONG", 1)
+    written = pl.scan_parquet(tmp_path / TRACE)
+    from_file = replayed_log.jobs_of(log, written)
+    assert from_file.equals(in_memory)
+    assert from_file.columns == in_memory.columns
+    assert replayed_log.statistics_of(from_file, log) == replayed_log.statistics_of(in_memory, log)
+    assert from_file.n_chunks() == 1, "sums would depend on how the file was read"
+    assert replayed_log.fault_in(written, log, "easy") is None
+    broken = written.with_columns(machines=pl.when(pl.col("machines").is_not_null()).then(pl.lit("0-15")))
+    assert (
+        replayed_log.fault_in(broken, log, "easy")
+        == replayed_log.fault_in(broken.collect(), log, "easy")
+        is not None
+    )
+    assert replayed_log.refusal_in(written) is None
 
 
 # -- schedulers that misbehave ---------------------------------------------------------------------------

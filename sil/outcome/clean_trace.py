@@ -1,0 +1,137 @@
+"""A fast check of traces, chunk by chunk: whether they certainly break no invariant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from scheduler.compiled import Ints, allocate
+from sil.outcome.kernels.clean_facts import (
+    ARRIVED,
+    DOWN,
+    ENDED,
+    INTERRUPTED,
+    N_RUNNING,
+    N_WAITING,
+    OTHER,
+    REFUSED,
+    STARTED,
+    UP,
+    Chunk,
+    Running,
+    are_clean,
+    keep_texts,
+)
+from sil.trace.facts import EVENTS, Fact
+
+COLUMNS = ("time_s", "event", "job", "run", "resource", "machines")
+MOST_JOB_NUMBER = 50_000_000
+"""The state has an entry for each number of a job up to the largest."""
+
+_KINDS = {
+    Fact.JOB_ARRIVED: ARRIVED,
+    Fact.RUN_STARTED: STARTED,
+    Fact.RUN_ENDED: ENDED,
+    Fact.RUN_PREEMPTED: INTERRUPTED,
+    Fact.RUN_LOST: INTERRUPTED,
+    Fact.JOB_REFUSED: REFUSED,
+    Fact.MACHINE_DOWN: DOWN,
+    Fact.MACHINE_UP: UP,
+}
+_KIND_OF = np.array([_KINDS.get(Fact(name), OTHER) for name in EVENTS.categories], np.uint8)
+
+
+class CleanTrace:
+    """Follows the facts of one run of the harness on machines that hold one run each.
+
+    A trace that `is_clean` breaks no invariant. Of one that is not, `sil.outcome.invariants` knows which it
+    breaks; it may be none, where runs are not numbered in order of start, or jobs have large numbers.
+    """
+
+    def __init__(self, n_machines: int) -> None:
+        self._n_machines = n_machines
+        words = n_machines // 64 + 1
+        self._held, self._down = np.zeros(words, np.int64), np.zeros(words, np.int64)
+        self._running = allocate(Running, *[0] * len(Running._fields))
+        self._texts = b""
+        """What the runs hold."""
+        self._place_of = np.zeros(0, np.int64)
+        self._counts = np.array([0, 0, -1])
+        self._time_s = -np.inf
+        self._instant: list[pl.DataFrame] = []
+        """Facts of the last instant, of which there may be more."""
+        self._clean, self._faulted = True, False
+
+    def add(self, facts: pl.DataFrame) -> None:
+        """The next facts; of these, COLUMNS are read."""
+        if not self._clean or facts.is_empty():
+            return
+        facts = facts.select(COLUMNS)
+        is_fault = facts["event"] == Fact.FAULT
+        if is_fault.any():
+            self._faulted, facts = True, facts.filter(~is_fault)
+            if facts.is_empty():
+                return
+        times_s = facts["time_s"].to_numpy()
+        if not (times_s[0] >= self._time_s and (np.diff(times_s) >= 0).all() and times_s[-1] < np.inf):
+            self._clean = False
+            return
+        if times_s[0] > self._time_s:
+            self._follow_instant()
+        self._time_s = times_s[-1]
+        whole = int(np.searchsorted(times_s, self._time_s))
+        if whole:
+            self._instant.append(facts[:whole])
+            self._follow_instant()
+        self._instant.append(facts[whole:])
+
+    def is_clean(self) -> bool:
+        """Whether the facts so far certainly break no invariant, if they are all."""
+        self._follow_instant()
+        unfinished = int(self._counts[N_WAITING] + self._counts[N_RUNNING])
+        return self._clean and (self._faulted or not unfinished)
+
+    def _follow_instant(self) -> None:
+        if self._clean and self._instant:
+            self._clean = self._follow(pl.concat(self._instant))
+        self._instant.clear()
+
+    def _follow(self, facts: pl.DataFrame) -> bool:
+        kinds = _KIND_OF[facts["event"].to_physical().to_numpy()]
+        jobs, runs = (_numbers(facts[name]) for name in ("job", "run"))
+        if (most := int(jobs.max())) > MOST_JOB_NUMBER:
+            return False
+        if most >= len(self._place_of):
+            self._place_of = _grown(self._place_of, most + 1)
+        texts = facts["machines"].filter(pl.Series(kinds == STARTED)).fill_null("")
+        n_rows = int(self._counts[N_RUNNING]) + len(texts)
+        if n_rows > len(self._running.run):
+            self._running = Running(*(_grown(column, n_rows) for column in self._running))
+        lengths = texts.str.len_bytes().to_numpy()
+        text_at = np.cumsum(np.concatenate([[len(self._texts)], lengths]), dtype=np.int64)
+        all_texts = self._texts + texts.str.join("").item().encode()
+        chunk = Chunk(
+            facts["time_s"].to_numpy(writable=True), kinds, jobs, runs, _numbers(facts["resource"]), text_at,
+            np.frombuffer(all_texts, np.uint8),
+        )  # fmt: skip
+        if not are_clean(
+            chunk, self._n_machines, self._held, self._down, self._running, self._place_of, self._counts
+        ):
+            return False
+        kept = np.empty(len(all_texts), np.uint8)
+        self._texts = kept[: keep_texts(self._running, self._counts, chunk.texts, kept)].tobytes()
+        return True
+
+
+def _numbers(column: pl.Series) -> Ints:
+    return column.fill_null(-1).cast(pl.Int64).to_numpy(writable=True)
+
+
+def _grown(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """A longer copy, of at least twice the length, with zeros at its end."""
+    longer = np.zeros(max(length, 2 * len(array)), array.dtype)
+    longer[: len(array)] = array
+    return longer
