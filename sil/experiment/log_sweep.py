@@ -17,9 +17,10 @@ from sil.experiment.provenance import code_under_test
 from sil.experiment.replays import died_sentence, fastest
 from sil.outcome.metrics import REPLAY_METRICS, refusal_sentences
 from sil.outcome.replayed_log import fault_in, jobs_of, statistics_of
-from sil.runs.on_log import DECISION_LIMIT_S, Replay
+from sil.runs.on_log import DECISION_LIMIT_S, FEW_JOBS, Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
+from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.workers.executor import Died, Executor, Interrupted, Item, Listener
 from sil.workers.runner import Runner, digest
@@ -60,6 +61,7 @@ class Settings:
     decision_limit_s: float = DECISION_LIMIT_S
     seed: int = 1
     check_determinism: bool = True
+    engine: Engine = Engine.AUTO
 
 
 class Case(NamedTuple):
@@ -70,7 +72,7 @@ class Case(NamedTuple):
     estimates: Estimates
     scheduler: UnderTest
 
-    def replay(self, settings: Settings) -> Replay:
+    def replay(self, settings: Settings, few_jobs: int) -> Replay:
         """Raises BadLog for an impossible load."""
         return Replay(
             self.slice.log.with_load(self.load),
@@ -79,6 +81,8 @@ class Case(NamedTuple):
             decision_limit_s=settings.decision_limit_s,
             seed=settings.seed,
             check_determinism=settings.check_determinism,
+            engine=settings.engine,
+            few_jobs=few_jobs,
         )
 
     def row(self, **results: Any) -> Row:
@@ -164,6 +168,7 @@ def run_sweep(
     batches = list(_batches(cases))
     n_jobs = sum(len(case.slice.log.jobs) for case in cases)
     executor = fastest(executor, sweep.schedulers, len(batches), n_jobs)
+    few_jobs = FEW_JOBS if n_jobs < FEW_JOBS else 0  # what is loaded for one replay serves the others
     rows: dict[int, Row] = {}
     died: list[int] = []
 
@@ -171,7 +176,7 @@ def run_sweep(
         found = {}
         for part in parts:
             key = f"{mark}/{part.start}:{part.stop}"
-            call = partial(_carry_out, tuple(cases[k] for k in part), sweep.settings)
+            call = partial(_carry_out, tuple(cases[k] for k in part), sweep.settings, few_jobs)
             found[key] = Item(key, call, printed), part
         return found
 
@@ -214,12 +219,11 @@ def _batches(cases: Sequence[Case]) -> Iterator[range]:
     yield range(begin, len(cases))
 
 
-def _carry_out(cases: Sequence[Case], settings: Settings, printed: Path) -> list[Row]:
-    return [_replayed(case, settings, printed) for case in cases]
+def _carry_out(cases: Sequence[Case], settings: Settings, few_jobs: int, printed: Path) -> list[Row]:
+    return [_replayed(case.replay(settings, few_jobs), case, printed) for case in cases]
 
 
-def _replayed(case: Case, settings: Settings, printed: Path) -> Row:
-    replay = case.replay(settings)
+def _replayed(replay: Replay, case: Case, printed: Path) -> Row:
     name = case.scheduler.label
     where = f"{name}-{replay.log.name}-{case.slice.name}-{case.load:g}-{case.estimates.value}"
     facts = replay.facts(case.scheduler, printed / f"{as_file_name(where)}.log")
