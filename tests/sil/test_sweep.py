@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from math import sqrt
 from pathlib import Path
@@ -20,12 +20,15 @@ from typer.testing import Result
 
 from scheduler.rules import RAISES_NOTHING
 from sil.experiment import log_sweep
-from sil.experiment.log_sweep import SCHEMA, LogSweep, run_sweep
+from sil.experiment.log_sweep import SCHEMA, LogSweep, Settings, run_sweep
 from sil.experiment.log_sweep_folder import UNFINISHED, sweep_into
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.sweep_comparison import SweepComparison
+from sil.runs.compiled_replay import Chunk, CompiledReplay
 from sil.runs.on_log import Replay, schedulers_for_logs
 from sil.runs.under_test import UnderTest
+from sil.settings.engines import Engine
+from sil.settings.estimates import Estimates
 from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
 from sil.workload.job_log import JobLog
@@ -229,6 +232,36 @@ def test_results_of_a_sweep_are_byte_identical_with_any_number_of_workers(
     for workers in ("1", "2"):
         assert sil("sweep", "log.swf", *grid, "--out", workers, "--workers", workers).exit_code == 0
     assert files(here / "1") == files(here / "2")
+
+
+def test_rows_do_not_depend_on_the_engine() -> None:
+    schedulers = schedulers_for_logs(["fcfs", "easy", "easy_sjbf", "conservative"])
+    estimates = (Estimates.USER, Estimates.HISTORY)
+
+    def rows(engine: Engine) -> pl.DataFrame:
+        settings = Settings(engine=engine)
+        sweep = LogSweep((equal_slices(jobs(40), 4),), schedulers, (1.0, 1.5), estimates, settings)
+        return run_sweep(sweep, Inline(), Listener())
+
+    assert rows(Engine.COMPILED).equals(rows(Engine.HARNESS))
+
+
+@pytest.mark.parametrize(("few_jobs", "n_compiled"), [(79, 8), (81, 0)])
+def test_the_compiled_engine_replays_short_slices_of_a_large_sweep(
+    few_jobs: int, n_compiled: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep has 8 replays of 10 jobs."""
+    chunks, compiled = CompiledReplay.chunks, []
+
+    def noted(self: CompiledReplay, *arguments: Any) -> Iterator[Chunk]:
+        compiled.append(self.log.part)
+        return chunks(self, *arguments)
+
+    monkeypatch.setattr(CompiledReplay, "chunks", noted)
+    monkeypatch.setattr(log_sweep, "FEW_JOBS", few_jobs)
+    sweep = LogSweep((equal_slices(jobs(40), 4),), schedulers_for_logs(["fcfs", "easy"]))
+    run_sweep(sweep, Inline(), Listener())
+    assert len(compiled) == n_compiled
 
 
 class Counting(Inline):
