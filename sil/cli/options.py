@@ -59,7 +59,7 @@ EngineChoice = Annotated[
     Option(
         help="What runs the replay, with equal results: compiled, for built-in schedulers on identical "
         "processors, without decision costs and reasons; harness, for all; or auto: compiled where possible, "
-        "except for short logs."
+        "except for few jobs."
     ),
 ]
 Order = Annotated[

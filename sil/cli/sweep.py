@@ -11,6 +11,7 @@ from typer import Argument, Option
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import COMPARED, check_order, print_notes
+from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from sil.workload.job_log import JobLog
     from sil.workload.slices import SlicedLog
 
-Logs = Annotated[list[Path], Argument(help="Logs: .swf, .swf.gz, or Batsim workloads, .json or .json.gz.")]
+Logs = Annotated[
+    list[Path],
+    Argument(metavar="LOG...", help="Logs: .swf, .swf.gz, or Batsim workloads, .json or .json.gz."),
+]
 Loads = Annotated[
     list[float] | None,
     Option(
@@ -67,6 +71,7 @@ def sweep(
     end: options.End = None,
     order: options.Order = "default",
     decision_limit: options.DecisionLimit = 60.0,
+    engine: options.EngineChoice = Engine.AUTO,
     processors: options.Processors = None,
     strict: options.Strict = False,
     overrun: options.OnOverrun = Overrun.RAISE,
@@ -105,7 +110,7 @@ def sweep(
         schedulers = schedulers_for_logs(scheduler or COMPARED)
         parts = [part_of(read_log(log, rules, processors), None, begin, end, None) for log in logs]
         sliced = tuple(_sliced(part, slices, slice_jobs, jobs or []) for part in parts)
-        settings = Settings(order, decision_limit, seed, not no_determinism_check)
+        settings = Settings(order, decision_limit, seed, not no_determinism_check, engine)
         wanted = LogSweep(sliced, schedulers, tuple(load or [1.0]), tuple(chosen), settings)
         for part in parts:
             print_notes(part, chosen)

@@ -25,6 +25,7 @@ from sil.settings.estimates import Estimates
 from sil.workers.executor import Died, Executor, Interrupted, Item, Listener
 from sil.workers.runner import Runner, digest
 from sil.workers.store import Store
+from sil.workload.job_log import JobLog
 from sil.workload.slices import Slice, SlicedLog
 
 MOST_JOBS_PER_ITEM = 50_000
@@ -63,6 +64,19 @@ class Settings:
     check_determinism: bool = True
     engine: Engine = Engine.AUTO
 
+    def replay(self, log: JobLog, estimates: Estimates, few_jobs: int) -> Replay:
+        """Of a log; for `few_jobs` see `Replay`."""
+        return Replay(
+            log,
+            estimates,
+            self.order,
+            decision_limit_s=self.decision_limit_s,
+            seed=self.seed,
+            check_determinism=self.check_determinism,
+            engine=self.engine,
+            few_jobs=few_jobs,
+        )
+
 
 class Case(NamedTuple):
     """One replay of a sweep."""
@@ -74,16 +88,7 @@ class Case(NamedTuple):
 
     def replay(self, settings: Settings, few_jobs: int) -> Replay:
         """Raises BadLog for an impossible load."""
-        return Replay(
-            self.slice.log.with_load(self.load),
-            self.estimates,
-            settings.order,
-            decision_limit_s=settings.decision_limit_s,
-            seed=settings.seed,
-            check_determinism=settings.check_determinism,
-            engine=settings.engine,
-            few_jobs=few_jobs,
-        )
+        return settings.replay(self.slice.log.with_load(self.load), self.estimates, few_jobs)
 
     def row(self, **results: Any) -> Row:
         """Of the table of the sweep."""
@@ -102,7 +107,8 @@ class Case(NamedTuple):
 @dataclass(frozen=True)
 class LogSweep:
     """A grid of replays; the first scheduler is the baseline. Raises BadSweep if something is named twice, or
-    nothing is named, and BadLog for an impossible load."""
+    nothing is named, BadLog for an impossible load, and NotCompiled if the compiled engine is asked for and
+    cannot run a scheduler."""
 
     logs: tuple[SlicedLog, ...]
     schedulers: tuple[UnderTest, ...]
@@ -128,6 +134,9 @@ class LogSweep:
         for scheduler in self.schedulers:
             if (why := scheduler.why_not_in_many("a sweep has many")) is not None:
                 raise BadSweep(why)
+        if self.settings.engine is Engine.COMPILED:
+            for sliced, estimates in product(self.logs, self.estimates):
+                self.settings.replay(sliced.log, estimates, FEW_JOBS).check_engine(self.schedulers)
 
     def cases(self) -> list[Case]:
         """All replays: by log, slice, load, estimates and scheduler."""

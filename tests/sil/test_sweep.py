@@ -442,6 +442,10 @@ def test_a_scheduler_that_ends_its_process_costs_only_its_own_replay(
             f"unknown metric 'wating_time_mean'; expected one of {', '.join(REPLAY_METRICS)}",
         ),
         (("log.swf", "--order", "achive"), "--order is 'achive'; expected one of default, archive"),
+        (
+            ("log.swf", "--engine", "compiled", "--scheduler", "tests.faulty_on_free_nodes:ForgetsAJob"),
+            "only built-in schedulers for free nodes are compiled; replay it with --engine harness",
+        ),
         (("log.swf", "--scheduler", "esay"), "unknown scheduler 'esay'; did you mean 'easy'?"),
         (
             ("log.swf", "--scheduler", "batsim+tcp://127.0.0.1:28000"),
