@@ -23,6 +23,7 @@ from sil.cli.replay import replay
 from sil.cli.reproduce import reproduce
 from sil.cli.run import experiments, report, run
 from sil.cli.schedulers import check, new_scheduler, schedule, schedulers, serve_scheduler
+from sil.cli.sweep import sweep
 from sil.cli.traces import compare_traces, why
 from sil.world import SHOW_TRACEBACKS
 
@@ -39,7 +40,8 @@ app = typer.Typer(
 
     `sil check NAME` tests a scheduler against the rules; `sil new-scheduler NAME` generates one.
 
-    `sil replay LOG` replays a log of the Parallel Workloads Archive under backfilling schedulers.
+    `sil replay LOG` replays a log of the Parallel Workloads Archive under backfilling schedulers; `sil sweep
+    LOG` does so with many slices of it.
 
     `sil plan PLAN` compares purchases of machines by effect and price.
 
@@ -53,6 +55,7 @@ for command in (
     report,
     experiments,
     replay,
+    sweep,
     plan,
     reproduce,
     predict,

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from sil.settings.engines import Engine
+from sil.settings.estimates import Estimates
 from sil.workload.swf_rules import Overrun, TooLarge
 
 WORKERS = os.cpu_count() or 1
@@ -44,6 +46,34 @@ NoDeterminismCheck = Annotated[
     ),
 ]
 DecisionLimit = Annotated[float, Option(min=0.001, help="Seconds of wall time that a decision may take.")]
+
+EstimatesKind = Annotated[
+    Estimates,
+    Option(
+        help="Run-time estimates: the users' own, the actual run times, or the mean of the user's last two "
+        "run times."
+    ),
+]
+EngineChoice = Annotated[
+    Engine,
+    Option(
+        help="What runs the replay, with equal results: compiled, for built-in schedulers on identical "
+        "processors, without decision costs and reasons; harness, for all; or auto: compiled where possible, "
+        "except for few jobs."
+    ),
+]
+Order = Annotated[
+    str,
+    Option(
+        help="Order of simultaneous events: default; archive, as in published schedules; or batsim (all in "
+        "one message, 10 s later than in the log)."
+    ),
+]
+SchedulersOfLogs = Annotated[
+    list[str] | None,
+    Option("--scheduler", help="fcfs, sjf, easy, easy_sjbf, conservative, or your own. May be repeated."),
+]
+SeedOfSchedulers = Annotated[int, Option("--seed", min=0, help="Seed of random schedulers.")]
 
 # Of a trace
 Replication = Annotated[int, Option(min=0, help="Number of the replication.")]

@@ -22,28 +22,8 @@ if TYPE_CHECKING:
     from site_db.site_file.cluster import Cluster
 
 
-EstimatesOption = Annotated[
-    Estimates,
-    Option(
-        help="Run-time estimates: the users' own, the actual run times, or the mean of the user's last two "
-        "run times."
-    ),
-]
-OrderOption = Annotated[
-    str,
-    Option(
-        help="Order of simultaneous events: default; archive, as in published schedules; or batsim (all in "
-        "one message, 10 s later than in the log)."
-    ),
-]
-EngineOption = Annotated[
-    Engine,
-    Option(
-        help="What runs the replay, with equal results: compiled, for built-in schedulers on identical "
-        "processors, without decision costs and reasons; harness, for all; or auto: compiled where possible, "
-        "except for short logs."
-    ),
-]
+COMPARED = ("fcfs", "easy", "conservative")
+"""The schedulers that are compared if none are named; the first is the baseline of a sweep."""
 CostOption = Annotated[
     str,
     Option(
@@ -52,21 +32,17 @@ CostOption = Annotated[
         "for the charges of an earlier run."
     ),
 ]
-SchedulersOption = Annotated[
-    list[str] | None,
-    Option(help="fcfs, sjf, easy, easy_sjbf, conservative, or your own. May be repeated."),
-]
 
 
 def replay(
     log: options.LogOnNodes,
-    scheduler: SchedulersOption = None,
-    estimates: EstimatesOption = Estimates.USER,
-    order: OrderOption = "default",
+    scheduler: options.SchedulersOfLogs = None,
+    estimates: options.EstimatesKind = Estimates.USER,
+    order: options.Order = "default",
     decision_cost: CostOption = "none",
     decision_limit: options.DecisionLimit = 60.0,
     reasons: options.Reasons = False,
-    engine: EngineOption = Engine.AUTO,
+    engine: options.EngineChoice = Engine.AUTO,
     jobs: options.Jobs = None,
     begin: options.Begin = None,
     end: options.End = None,
@@ -80,7 +56,7 @@ def replay(
     out_folder: Annotated[Path | None, options.folder("sil-LOG")] = None,
     workers: options.Workers = options.WORKERS,
     dask: options.Dask = None,
-    seed: Annotated[int, Option(min=0, help="Seed of random schedulers.")] = 1,
+    seed: options.SeedOfSchedulers = 1,
     no_determinism_check: options.NoDeterminismCheck = False,
     no_report: Annotated[bool, Option("--no-report", help="Do not write report.html.")] = False,
     as_json: options.Json = False,
@@ -100,11 +76,9 @@ def replay(
     from sil.site.logs import read_log
     from sil.workers.runner import selected_executor
     from sil.workload.job_log import part_of
-    from sil.world.events import ORDERS
 
-    if order not in ORDERS:
-        console.fail(f"--order is '{order}'; expected one of {', '.join(ORDERS)}")
-    names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
+    check_order(order)
+    names = list(dict.fromkeys(scheduler or COMPARED))
     folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
     with console.one_sentence_for_bad_input():
         cluster = _nodes(nodes, site)
@@ -114,7 +88,7 @@ def replay(
         chosen = part_of(whole, jobs, begin, end, load)
         for note in cluster.notes if cluster is not None else ():
             console.print_note(note)
-        _print_notes(chosen, estimates)
+        print_notes(chosen, [estimates])
         check = not no_determinism_check
         run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check, engine)
         run.check_engine(schedulers)
@@ -145,10 +119,19 @@ def _nodes(path: Path | None, address: str | None) -> Cluster | None:
     return None if path is None else log_nodes.read_nodes_of(path)
 
 
-def _print_notes(log: JobLog, estimates: Estimates) -> None:
+def check_order(order: str) -> None:
+    """End the command if there is no such order of simultaneous events."""
+    from sil.world.events import ORDERS
+
+    if order not in ORDERS:
+        console.fail(f"--order is '{order}'; expected one of {', '.join(ORDERS)}")
+
+
+def print_notes(log: JobLog, estimates: Sequence[Estimates]) -> None:
+    """Repairs of a log, and what is unknown for these estimates."""
     for note in log.notes:
         console.print_note(note)
-    if estimates is Estimates.HISTORY and (unknown := int((log.jobs["user"] < 0).sum())):
+    if Estimates.HISTORY in estimates and (unknown := int((log.jobs["user"] < 0).sum())):
         console.print_note(f"{counted(unknown, 'job')} of unknown users: their estimates are the users' own")
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults, monitor_notes, refusal_sentences
-from sil.outcome.statistics import CONFIDENCE, Interval, interval, percent_changes
+from sil.outcome.statistics import CONFIDENCE, Interval, Sample, interval, percent_changes
 from sil.trace.facts import RUN, RunDescription
 
 
@@ -21,6 +20,24 @@ class Cell:
     value: Interval
     difference: Interval | None
     change_percent: Interval | None
+
+    @classmethod
+    def of(cls, values: Sample, baseline: Sample | None, confidence: float = CONFIDENCE) -> Cell:
+        """Of the values of independent blocks (replications, or slices of logs), and the baseline's of the
+        same blocks; None for the baseline itself, or where it has no values."""
+        if baseline is None:
+            return cls(interval(values, confidence), None, None)
+        differences = values - baseline
+        changes = percent_changes(differences, baseline) if np.mean(baseline) > 0 else None
+        return cls(
+            interval(values, confidence),
+            interval(differences, confidence),
+            None if changes is None else interval(changes, confidence),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """What is known of it."""
+        return {name: found for name, found in asdict(self).items() if found is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +126,8 @@ class Comparison:
         values = self._values(point, scheduler, key)
         if values is None:
             return None
-        baseline = self._values(point, self.baseline, key)
-        if scheduler == self.baseline or baseline is None:
-            return Cell(interval(values), None, None)
-        differences = values - baseline
-        relative = interval(percent_changes(differences, baseline)) if np.mean(baseline) > 0 else None
-        return Cell(interval(values), interval(differences), relative)
+        is_baseline = scheduler == self.baseline
+        return Cell.of(values, None if is_baseline else self._values(point, self.baseline, key))
 
     def as_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
@@ -142,11 +155,9 @@ class Comparison:
 
     def _cell_as_dict(self, point: int, scheduler: str, key: str) -> dict[str, Any] | None:
         cell = self.cell(point, scheduler, key)
-        if cell is None:
-            return None
-        return {name: found for name, found in asdict(cell).items() if found is not None}
+        return None if cell is None else cell.as_dict()
 
-    def _values(self, point: int, scheduler: str, key: str) -> NDArray[np.float64] | None:
+    def _values(self, point: int, scheduler: str, key: str) -> Sample | None:
         """The metric by replication; None unless every replication has it."""
         column = self._of_runs.get((point, scheduler), self._of_no_run)[key]
         if len(column) < self.description.replications or column.null_count():

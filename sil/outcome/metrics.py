@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import nan
 
@@ -142,10 +143,18 @@ class UnknownMetric(UserError):
 
 def metric(key: str) -> Metric:
     """The metric of that key. Raises UnknownMetric."""
-    known = {m.key: m for m in METRICS}
-    if key not in known:
-        raise UnknownMetric(f"unknown metric '{key}'; expected one of {', '.join(known)}")
-    return known[key]
+    return _known(key, {m.key: m for m in METRICS})
+
+
+def replay_metric(name: str) -> Metric:
+    """The metric of that name in REPLAY_METRICS. Raises UnknownMetric."""
+    return _known(name, REPLAY_METRICS)
+
+
+def _known(key: str, metrics: Mapping[str, Metric]) -> Metric:
+    if key not in metrics:
+        raise UnknownMetric(f"unknown metric '{key}'; expected one of {', '.join(metrics)}")
+    return metrics[key]
 
 
 def metric_of_jobs(key: str, jobs: pl.DataFrame, runs: pl.DataFrame, capacity: int, gpus: int = 0) -> float:

@@ -122,12 +122,9 @@ class Prepared:
             plan = plan.model_copy(update={"workload": drawn})
         self._source = source
         schedulers = {name: resolve(name) for name in plan.schedulers}
-        for name, scheduler in schedulers.items():
-            if scheduler.serves_one_run:
-                raise SchedulerNotLoaded(
-                    f"scheduler '{name}' listens for one run, but a plan has many; use a command that starts "
-                    f"one for each run, as in 'batsim: COMMAND'"
-                )
+        for scheduler in schedulers.values():
+            if (why := scheduler.why_not_in_many("a plan has many")) is not None:
+                raise SchedulerNotLoaded(why)
         if plan.is_on_site and not plan.site and address is None:
             known = "a built-in one, the path of a site file, or with --site one in a database"
             why = "" if plan.log is None else ", and the weeks of a log are drawn for its nodes"

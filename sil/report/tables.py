@@ -8,15 +8,18 @@ from rich import box
 from rich.table import Table
 
 from sil.outcome.comparison import Accuracy, Cell, Comparison
-from sil.outcome.metrics import GPU_UTILISATION, REPLAY_METRICS, metric
+from sil.outcome.metrics import GPU_UTILISATION, REPLAY_METRICS, metric, replay_metric
 from sil.outcome.statistics import Interval
+from sil.outcome.sweep_comparison import SweepComparison
 
 
 def comparison_table(comparison: Comparison, point: int) -> Table:
     """Every metric of every scheduler at one point, with the paired difference to the baseline."""
     settings = comparison.description.points[point]
     at = "; ".join(f"{key} = {value}" for key, value in settings.items())
-    table = _table(f"Comparison{f' at {at}' if at else ''}", "", numbers=_differences(comparison))
+    table = _table(
+        f"Comparison{f' at {at}' if at else ''}", "", numbers=_difference_headings(comparison.baseline)
+    )
     for m in comparison.metrics:
         table.add_row(f"[bold]{m.label}")
         for scheduler in comparison.schedulers:
@@ -42,11 +45,30 @@ def grid_table(comparison: Comparison, key: str) -> Table:
 def long_grid_table(comparison: Comparison, key: str) -> Table:
     """The same with a row per point and scheduler, for narrow terminals or many schedulers."""
     m, axes = metric(key), comparison.description.axes
-    table = _table(_grid_title(comparison, key), "scheduler", axes=axes, numbers=_differences(comparison))
+    table = _table(
+        _grid_title(comparison, key),
+        "scheduler",
+        axes=axes,
+        numbers=_difference_headings(comparison.baseline),
+    )
     for point, settings in enumerate(comparison.description.points):
         for k, scheduler in enumerate(comparison.schedulers):
             values = [str(value) if k == 0 else "" for value in settings.values()]
             table.add_row(*values, scheduler, *cell_texts(comparison.cell(point, scheduler, key), m.digits))
+        table.add_section()
+    return table
+
+
+def sweep_table(comparison: SweepComparison, name: str) -> Table:
+    """A metric of a sweep over logs: a row per load, kind of estimates and scheduler."""
+    m, baseline = replay_metric(name), comparison.baseline
+    title = f"{m.label}, and change relative to {baseline}"
+    table = _table(title, "estimates", "scheduler", axes=["load"], numbers=_difference_headings(baseline))
+    for setting in comparison.settings:
+        for k, scheduler in enumerate(comparison.schedulers):
+            load, estimates = (f"{setting[0]:g}", setting[1]) if k == 0 else ("", "")
+            cell = comparison.cell(setting, scheduler, name)
+            table.add_row(load, estimates, scheduler, *cell_texts(cell, m.digits))
         table.add_section()
     return table
 
@@ -68,8 +90,8 @@ def _grid_title(comparison: Comparison, key: str) -> str:
     return f"{metric(key).label}, and change relative to {comparison.baseline}"
 
 
-def _differences(comparison: Comparison) -> Sequence[str]:
-    return "mean", f"difference to {comparison.baseline}", "change %"
+def _difference_headings(baseline: str) -> Sequence[str]:
+    return "mean", f"difference to {baseline}", "change %"
 
 
 def _table(title: str, *texts: str, axes: Iterable[str] = (), numbers: Iterable[str] = ()) -> Table:

@@ -97,6 +97,8 @@ class Replay:
     """For random schedulers."""
     check_determinism: bool = True
     engine: Engine = Engine.AUTO
+    few_jobs: int = FEW_JOBS
+    """With fewer, Engine.AUTO is the harness: loading the compiled engine takes longer than such a replay."""
 
     def description(self) -> dict[str, object]:
         """For the summary of a replay and the traces of its schedulers."""
@@ -175,7 +177,7 @@ class Replay:
         """The compiled replay under a scheduler; None if it is one for the harness. Raises NotCompiled."""
         if self.engine is Engine.HARNESS:
             return None
-        if self.engine is Engine.AUTO and len(self.log.jobs) < FEW_JOBS:
+        if self.engine is Engine.AUTO and len(self.log.jobs) < self.few_jobs:
             return None
         from sil.runs.compiled_replay import CompiledReplay, NotCompiled
 

@@ -76,11 +76,9 @@ class Scenario(ABC):
         schedulers, unusable = resolve_all(experiment.schedulers, cls.kind, cls.purpose)
         n_runs = experiment.replications * len(experiment.points)
         for scheduler in schedulers:
-            if scheduler.serves_one_run and n_runs > 1:
-                unusable[scheduler.label] = (
-                    f"scheduler '{scheduler.label}' listens for one run, but this experiment has {n_runs}; "
-                    f"use a command that starts one for each run, as in 'batsim: COMMAND'"
-                )
+            why = scheduler.why_not_in_many(f"this experiment has {n_runs}")
+            if n_runs > 1 and why is not None:
+                unusable[scheduler.label] = why
         mistakes: Mistakes = [
             (("schedulers", name), unusable[name]) for name in experiment.schedulers if name in unusable
         ]

@@ -42,6 +42,16 @@ class UnderTest:
         """Whether the user has started it, for one run."""
         return self.batsim is not None and self.batsim.address is not None
 
+    def why_not_in_many(self, runs: str) -> str | None:
+        """A sentence if it cannot be used in several runs; `runs` says what has them, like "a plan has
+        many"."""
+        if not self.serves_one_run:
+            return None
+        return (
+            f"scheduler '{self.label}' listens for one run, but {runs}; use a command that starts one for "
+            f"each run, as in 'batsim: COMMAND'"
+        )
+
     def require(self, kind: Kind, purpose: str) -> None:
         """Raise SchedulerNotLoaded if it declares another kind than `purpose` needs."""
         if self.in_process is not None:

@@ -289,11 +289,12 @@ def part_of(
     if begin is not None or end is not None:
         log = log.between(begin, end)
     if jobs is not None:
-        log = log.slice(*_places(jobs))
+        log = log.slice(*places(jobs))
     return log if load is None else log.with_load(load)
 
 
-def _places(text: str) -> tuple[int | None, int | None]:
+def places(text: str) -> tuple[int | None, int | None]:
+    """The places `A:B` in the order of submission; each may be missing. Raises BadLog."""
     first, colon, last = text.partition(":")
     try:
         if colon:

@@ -91,7 +91,7 @@ def test_every_command_that_prints_a_table_can_print_json() -> None:
         for name in re.findall(r"^│ ([a-z][a-z-]*) ", sil(*group.split(), "--help").stdout, re.MULTILINE)
         if name not in ("workload", "db")
     }
-    assert len(commands) == 32
+    assert len(commands) == 33
     with_json = {name for name in commands if "--json" in sil(*name.split(), "--help").stdout}
     assert commands - with_json == without_tables
 

@@ -8,17 +8,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sil.experiment.provenance import code_under_test
-from sil.outcome.batsim_tables import replayed_jobs
+from sil.outcome.batsim_tables import jobs_in
 from sil.planning.options import Option
 from sil.planning.plan_file import Plan
 from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.scenario import OptionRun, Simulated
+from sil.runs.composition import PRINTED
 from sil.runs.on_log import Replay, schedulers_for_logs
 from sil.runs.under_test import resolve
 from sil.settings.code_version import code_and_data
 from sil.site.logs import read_log
-from sil.trace.facts import TRACE, read_facts
 from sil.workload.job_log import JobLog
+from sil.workload.slices import equal_slices
 from sil.workload.swf_rules import Rules
 from sil.world.random_streams import RandomStreams
 
@@ -37,7 +38,6 @@ class LogRun(OptionRun):
         plan, log = self.plan, self.part.on(self.capacity)
         seed = RandomStreams(plan.seed, self.replication).scheduler_seed
         with TemporaryDirectory() as name:
-            folder = Path(name)
             guard = plan.guard
             replay = Replay(
                 log,
@@ -45,9 +45,8 @@ class LogRun(OptionRun):
                 seed=seed,
                 check_determinism=guard.ask_twice,
             )
-            replay.run(resolve(self.scheduler), folder)
-            facts = read_facts(folder / TRACE)
-            jobs = replayed_jobs(folder / TRACE, self.part.jobs)
+            facts = replay.facts(resolve(self.scheduler), Path(name) / PRINTED)
+        jobs = jobs_in(facts.lazy(), self.part.jobs)
         runs = jobs.select(
             "job_id", from_s="starting_time", until_s="finish_time", tasks="requested_number_of_resources"
         )
@@ -60,9 +59,9 @@ class OnLog:
     def __init__(self, plan: Plan, folder: Path) -> None:
         assert plan.log is not None
         self.plan = plan
-        self._parts = plan.log.n_parts
         path = folder / plan.log.file
         self._log = read_log(path, Rules(), plan.log.processors).with_load(plan.log.load)
+        self._slices = equal_slices(self._log, plan.log.n_parts).slices
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         settings = f"{plan.log.model_dump_json()}|{plan.guard.model_dump_json()}|{plan.seed}"
         under_test = zip(plan.schedulers, schedulers_for_logs(plan.schedulers), strict=True)
@@ -72,8 +71,7 @@ class OnLog:
         }
 
     def run(self, option: Option, scheduler: str, replication: int) -> LogRun:
-        n = len(self._log.jobs)
-        part = self._log.slice(replication * n // self._parts, (replication + 1) * n // self._parts)
+        part = self._slices[replication].log
         return LogRun(
             self.plan, self._marks[scheduler], scheduler, replication, self._processors(option), part
         )

@@ -50,11 +50,21 @@ ONE_OFFER = '\n[[offers]]\nname = "one fast"\nchanges = ["1 x fast"]\nprice = 10
 COMMANDS = {
     "run": ("run", "experiment.toml", "--scheduler", "mct", "--scheduler", "killed_once:Maps"),
     "replay": ("replay", "log.swf", "--scheduler", "fcfs", "--scheduler", "killed_once:StartsJobs"),
+    "sweep": (
+        "sweep",
+        "log.swf",
+        "--slices",
+        "2",
+        "--scheduler",
+        "fcfs",
+        "--scheduler",
+        "killed_once:StartsJobs",
+    ),
     "plan": ("plan", "plan.toml"),
 }
 pytestmark = pytest.mark.usefixtures("without_figures")
 
-RESULTS = ("jobs.csv", "trace.parquet", "options.csv", "ledger.csv")
+RESULTS = ("jobs.csv", "trace.parquet", "options.csv", "ledger.csv", "sweep.csv", "sweep.parquet")
 """Files without measured times."""
 
 
@@ -85,7 +95,7 @@ def assert_succeeds(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "command", ["run", *(pytest.param(name, marks=pytest.mark.long) for name in ("replay", "plan"))]
+    "command", ["run", *(pytest.param(name, marks=pytest.mark.long) for name in ("replay", "sweep", "plan"))]
 )
 def test_a_killed_worker_changes_no_result(command: str, folder: Path) -> None:
     for out in ("disturbed", "undisturbed"):
@@ -147,6 +157,7 @@ def test_a_killed_worker_changes_no_result_of_a_study(folder: Path, small_study:
     [
         pytest.param(("run", "experiment.toml"), id="run"),
         pytest.param(("replay", "log.swf"), id="replay"),
+        pytest.param(("sweep", "log.swf", "--slices", "2"), id="sweep"),
         pytest.param(("plan", "plan.toml"), id="plan", marks=pytest.mark.long),
         pytest.param(("reproduce", "cs2"), id="reproduce", marks=pytest.mark.long),
     ],

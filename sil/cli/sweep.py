@@ -1,0 +1,152 @@
+"""`sil sweep`: replays many slices of logs under several schedulers, loads and estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from sil.cli import console, options
+from sil.cli.progress import ProgressBar, progress
+from sil.cli.replay import COMPARED, check_order, print_notes
+from sil.settings.engines import Engine
+from sil.settings.estimates import Estimates
+from sil.workload.swf_rules import Overrun, Rules, TooLarge
+
+if TYPE_CHECKING:
+    from sil.outcome.sweep_comparison import SweepComparison
+    from sil.workload.job_log import JobLog
+    from sil.workload.slices import SlicedLog
+
+Logs = Annotated[
+    list[Path],
+    Argument(metavar="LOG...", help="Logs: .swf, .swf.gz, or Batsim workloads, .json or .json.gz."),
+]
+Loads = Annotated[
+    list[float] | None,
+    Option(
+        "--load",
+        help="Scale the load: divide interarrival times by this factor. May be repeated. Default: 1.",
+    ),
+]
+EstimatesKinds = Annotated[
+    list[Estimates] | None,
+    Option(
+        "--estimates",
+        help="Run-time estimates: the users' own, the actual run times, or the mean of the user's last two "
+        "run times. May be repeated. Default: user.",
+    ),
+]
+Slices = Annotated[
+    int | None,
+    Option(min=1, help="Cut each log into this number of slices with equally many jobs. Default: 1."),
+]
+SliceJobs = Annotated[
+    int | None,
+    Option(min=1, help="Cut each log into slices of this number of jobs; what remains is left out."),
+]
+SlicesByPlace = Annotated[
+    list[str] | None,
+    Option(
+        "--jobs",
+        metavar="A:B",
+        help="A slice: jobs A to B - 1, in order of submission, counted from 0. May be repeated.",
+    ),
+]
+METRIC = "bounded_slowdown_mean"
+Metric = Annotated[str, Option(help="The metric of the printed table: a column of sweep.csv.")]
+
+
+def sweep(
+    logs: Logs,
+    scheduler: options.SchedulersOfLogs = None,
+    load: Loads = None,
+    estimates: EstimatesKinds = None,
+    slices: Slices = None,
+    slice_jobs: SliceJobs = None,
+    jobs: SlicesByPlace = None,
+    begin: options.Begin = None,
+    end: options.End = None,
+    order: options.Order = "default",
+    decision_limit: options.DecisionLimit = 60.0,
+    engine: options.EngineChoice = Engine.AUTO,
+    processors: options.Processors = None,
+    strict: options.Strict = False,
+    overrun: options.OnOverrun = Overrun.RAISE,
+    too_large: options.OnTooLarge = TooLarge.CLIP,
+    out_folder: Annotated[Path | None, options.folder("sil-sweep-LOG")] = None,
+    workers: options.Workers = options.WORKERS,
+    dask: options.Dask = None,
+    seed: options.SeedOfSchedulers = 1,
+    no_determinism_check: options.NoDeterminismCheck = False,
+    metric: Metric = METRIC,
+    as_json: options.Json = False,
+) -> None:
+    """Replay slices of logs under each scheduler, load and kind of estimates, and compare the schedulers.
+
+    Writes one row per replay into sweep.csv and sweep.parquet, and the comparison with the first scheduler,
+    paired by slice, into summary.json. Repeat the command to resume an interrupted sweep.
+    """
+    for log in logs:  # before anything is loaded
+        if not log.exists():
+            console.fail(f"{log}: there is no such file")
+    if sum(given is not None for given in (slices, slice_jobs, jobs or None)) > 1:
+        console.fail("--slices, --slice-jobs and --jobs all say what the slices are; give one of them")
+    from sil.experiment.log_sweep import LogSweep, Settings
+    from sil.experiment.log_sweep_folder import summary, sweep_into
+    from sil.outcome.metrics import replay_metric
+    from sil.runs.on_log import schedulers_for_logs
+    from sil.site.logs import read_log
+    from sil.workers.runner import selected_executor
+    from sil.workload.job_log import part_of
+
+    check_order(order)
+    chosen, rules = estimates or [Estimates.USER], Rules(strict, overrun, too_large)
+    folder = out_folder or Path(f"sil-sweep-{logs[0].name.split('.')[0]}")
+    with console.one_sentence_for_bad_input():
+        replay_metric(metric)
+        schedulers = schedulers_for_logs(scheduler or COMPARED)
+        parts = [part_of(read_log(log, rules, processors), None, begin, end, None) for log in logs]
+        sliced = tuple(_sliced(part, slices, slice_jobs, jobs or []) for part in parts)
+        settings = Settings(order, decision_limit, seed, not no_determinism_check, engine)
+        wanted = LogSweep(sliced, schedulers, tuple(load or [1.0]), tuple(chosen), settings)
+        for part in parts:
+            print_notes(part, chosen)
+        with progress("replays") as bars, selected_executor(workers, dask) as executor:
+            comparison = sweep_into(folder, wanted, executor, ProgressBar(bars, "sweep"))
+    if as_json:
+        console.print_json(summary(wanted, comparison))
+    else:
+        _print(comparison, metric)
+    for sentence in comparison.refusals():
+        console.print_note(sentence)
+    if not as_json:
+        console.print_line(f"Results are in {folder}.")
+    console.exit_on_faults(comparison.faults())
+
+
+def _sliced(log: JobLog, slices: int | None, slice_jobs: int | None, jobs: Sequence[str]) -> SlicedLog:
+    """Raises BadLog."""
+    from sil.workload.slices import chosen_slices, equal_slices, slices_of_size
+
+    if slice_jobs is not None:
+        return slices_of_size(log, slice_jobs)
+    if jobs:
+        return chosen_slices(log, jobs)
+    return equal_slices(log, slices or 1)
+
+
+def _print(comparison: SweepComparison, metric: str) -> None:
+    from sil.report.tables import sweep_table
+
+    console.print_whole(sweep_table(comparison, metric))
+    how = "One slice, hence no confidence intervals (see --slices)."
+    if (n := comparison.n_blocks) > 1:
+        how = (
+            f"Means of {n} slices ± half-width of the {100 * comparison.confidence:g} % confidence interval "
+            f"(Student's t, {n - 1} degrees of freedom); differences are paired by slice, * = the interval "
+            "excludes 0."
+        )
+    console.out.print(f"[dim]{how}[/dim]")

@@ -1,0 +1,241 @@
+"""Sweeps over logs: every scheduler on every slice of some logs, under several loads and estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from scheduler import UserError
+from sil.experiment.output_folder import as_file_name
+from sil.experiment.provenance import code_under_test
+from sil.experiment.replays import died_sentence, fastest
+from sil.outcome.metrics import REPLAY_METRICS, refusal_sentences
+from sil.outcome.replayed_log import fault_in, jobs_of, statistics_of
+from sil.runs.on_log import DECISION_LIMIT_S, FEW_JOBS, Replay
+from sil.runs.under_test import UnderTest
+from sil.settings.code_version import code_and_data
+from sil.settings.engines import Engine
+from sil.settings.estimates import Estimates
+from sil.workers.executor import Died, Executor, Interrupted, Item, Listener
+from sil.workers.runner import Runner, digest
+from sil.workers.store import Store
+from sil.workload.job_log import JobLog
+from sil.workload.slices import Slice, SlicedLog
+
+MOST_JOBS_PER_ITEM = 50_000
+"""Replayed jobs in a work item, unless one replay has more: a second or two of work."""
+ITEMS = 64
+"""Fewest items of a sweep with enough replays, so that workers end at about the same time."""
+
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "log": pl.String,
+    "slice": pl.String,
+    "jobs": pl.Int64,
+    "load": pl.Float64,
+    "estimates": pl.String,
+    "scheduler": pl.String,
+    **dict.fromkeys(REPLAY_METRICS, pl.Float64),
+    "fault": pl.String,
+    "refused": pl.String,
+}
+"""The columns of the table of a sweep, one row per replay. The slice is as in `sil replay --jobs`, the load a
+factor; after a fault, the metrics are null."""
+
+Row = dict[str, Any]
+
+
+class BadSweep(UserError):
+    """There is nothing to compare. The message is one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all replays of a sweep have in common; see `Replay`."""
+
+    order: str = "default"
+    decision_limit_s: float = DECISION_LIMIT_S
+    seed: int = 1
+    check_determinism: bool = True
+    engine: Engine = Engine.AUTO
+
+    def replay(self, log: JobLog, estimates: Estimates, few_jobs: int) -> Replay:
+        """Of a log; for `few_jobs` see `Replay`."""
+        return Replay(
+            log,
+            estimates,
+            self.order,
+            decision_limit_s=self.decision_limit_s,
+            seed=self.seed,
+            check_determinism=self.check_determinism,
+            engine=self.engine,
+            few_jobs=few_jobs,
+        )
+
+
+class Case(NamedTuple):
+    """One replay of a sweep."""
+
+    slice: Slice
+    load: float
+    estimates: Estimates
+    scheduler: UnderTest
+
+    def replay(self, settings: Settings, few_jobs: int) -> Replay:
+        """Raises BadLog for an impossible load."""
+        return settings.replay(self.slice.log.with_load(self.load), self.estimates, few_jobs)
+
+    def row(self, **results: Any) -> Row:
+        """Of the table of the sweep."""
+        log = self.slice.log
+        named = (
+            log.name,
+            self.slice.name,
+            len(log.jobs),
+            self.load,
+            self.estimates.value,
+            self.scheduler.label,
+        )
+        return dict(zip(SCHEMA, named, strict=False)) | results
+
+
+@dataclass(frozen=True)
+class LogSweep:
+    """A grid of replays; the first scheduler is the baseline. Raises BadSweep if something is named twice, or
+    nothing is named, BadLog for an impossible load, and NotCompiled if the compiled engine is asked for and
+    cannot run a scheduler."""
+
+    logs: tuple[SlicedLog, ...]
+    schedulers: tuple[UnderTest, ...]
+    loads: tuple[float, ...] = (1.0,)
+    estimates: tuple[Estimates, ...] = (Estimates.USER,)
+    settings: Settings = Settings()
+
+    def __post_init__(self) -> None:
+        named = {
+            "log file name": [sliced.log.name for sliced in self.logs],
+            "scheduler": [scheduler.label for scheduler in self.schedulers],
+            "load": [f"{load:g}" for load in self.loads],
+            "kind of estimates": [estimates.value for estimates in self.estimates],
+        }
+        for what, names in named.items():
+            if not names:
+                raise BadSweep(f"a sweep needs a {what}; give one or more")
+            for one, other in pairwise(sorted(names)):
+                if one == other:
+                    raise BadSweep(f"the {what} {one} is given twice; give each once")
+        for sliced, load in product(self.logs, self.loads):
+            sliced.log.with_load(load)
+        for scheduler in self.schedulers:
+            if (why := scheduler.why_not_in_many("a sweep has many")) is not None:
+                raise BadSweep(why)
+        if self.settings.engine is Engine.COMPILED:
+            for sliced, estimates in product(self.logs, self.estimates):
+                self.settings.replay(sliced.log, estimates, FEW_JOBS).check_engine(self.schedulers)
+
+    def cases(self) -> list[Case]:
+        """All replays: by log, slice, load, estimates and scheduler."""
+        slices = [part for sliced in self.logs for part in sliced.slices]
+        return [Case(*case) for case in product(slices, self.loads, self.estimates, self.schedulers)]
+
+    def digest(self) -> str:
+        """Equal if the same rows would result."""
+        slices = [
+            (
+                part.log.name,
+                part.name,
+                part.log.processors,
+                sorted(part.log.cut),
+                part.log.cluster,
+                part.log.digest(),
+            )
+            for sliced in self.logs
+            for part in sliced.slices
+        ]
+        schedulers = list(map(code_under_test, self.schedulers))
+        return digest(code_and_data(), slices, schedulers, self.loads, self.estimates, self.settings)
+
+
+def run_sweep(
+    sweep: LogSweep,
+    executor: Executor,
+    listener: Listener,
+    store: Store | None = None,
+    printed: Path = Path(),
+) -> pl.DataFrame:
+    """The table of a sweep (SCHEMA), the same on every executor, and if the sweep is resumed with `store`.
+
+    A scheduler's fault is in the row of its replay; the others go on. Output of schedulers in other processes
+    goes into the folder `printed`. Raises what `Runner.run` raises.
+    """
+    cases, mark = sweep.cases(), sweep.digest()
+    batches = list(_batches(cases))
+    n_jobs = sum(len(case.slice.log.jobs) for case in cases)
+    executor = fastest(executor, sweep.schedulers, len(batches), n_jobs)
+    few_jobs = FEW_JOBS if n_jobs < FEW_JOBS else 0  # what is loaded for one replay serves the others
+    rows: dict[int, Row] = {}
+    died: list[int] = []
+
+    def items(parts: Sequence[range]) -> dict[str, tuple[Item, range]]:
+        found = {}
+        for part in parts:
+            key = f"{mark}/{part.start}:{part.stop}"
+            call = partial(_carry_out, tuple(cases[k] for k in part), sweep.settings, few_jobs)
+            found[key] = Item(key, call, printed), part
+        return found
+
+    def carry_out(parts: Sequence[range]) -> None:
+        to_do = items(parts)
+
+        def finish(item: Item, value: list[Row] | Died) -> None:
+            _, part = to_do[item.key]
+            if not isinstance(value, Died):
+                rows.update(zip(part, value, strict=True))
+            elif len(part) == 1:
+                case = cases[part.start]
+                rows[part.start] = case.row(fault=died_sentence(case.scheduler.label, value))
+            else:
+                died.extend(part)
+            listener.progressed(len(rows), len(cases))
+
+        Runner(executor, store).run([item for item, _ in to_do.values()], finish)
+
+    try:
+        carry_out(batches)
+        # One of these replays ended the process; alone, it is the one at fault.
+        carry_out([range(k, k + 1) for k in sorted(died)])
+    except Interrupted:
+        raise Interrupted(len(rows), len(cases)) from None
+    return pl.DataFrame([rows[k] for k in range(len(cases))], schema=SCHEMA)
+
+
+def _batches(cases: Sequence[Case]) -> Iterator[range]:
+    """Replays that follow each other, with a moderate number of jobs: what does not depend on the executor,
+    so that a sweep can be resumed with other workers."""
+    n_jobs = [len(case.slice.log.jobs) for case in cases]
+    most = min(MOST_JOBS_PER_ITEM, sum(n_jobs) / ITEMS)
+    begin = total = 0
+    for k, n in enumerate(n_jobs):
+        if k > begin and total + n > most:
+            yield range(begin, k)
+            begin, total = k, 0
+        total += n
+    yield range(begin, len(cases))
+
+
+def _carry_out(cases: Sequence[Case], settings: Settings, few_jobs: int, printed: Path) -> list[Row]:
+    return [_replayed(case.replay(settings, few_jobs), case, printed) for case in cases]
+
+
+def _replayed(replay: Replay, case: Case, printed: Path) -> Row:
+    name = case.scheduler.label
+    where = f"{name}-{replay.log.name}-{case.slice.name}-{case.load:g}-{case.estimates.value}"
+    facts = replay.facts(case.scheduler, printed / f"{as_file_name(where)}.log")
+    fault = fault_in(facts, replay.log, name)
+    statistics = {} if fault else statistics_of(jobs_of(replay.log, facts.lazy()), replay.log)
+    return case.row(**statistics, fault=fault, refused=next(iter(refusal_sentences(facts)), None))
