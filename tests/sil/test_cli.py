@@ -102,6 +102,32 @@ def test_the_help_loads_no_large_library() -> None:
     assert subprocess.run(look, check=True, capture_output=True, text=True).stdout == "set()\n"
 
 
+def large_modules_after(*arguments: str) -> set[str]:
+    """The large modules that a command has loaded into its own process."""
+    look = f"""
+import sys
+if __name__ == "__main__":
+    from sil.cli import main
+    sys.argv = {["sil", *arguments]!r}
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code
+    large = ("altair", "numba", "numba.np.linalg", "pydantic", "scipy.linalg", "sqlalchemy")
+    print(*(name for name in large if name in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", look], check=True, capture_output=True, text=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_a_replay_without_a_report_loads_no_database_charts_or_compiler(here: Path) -> None:
+    assert sil("workload", "lublin", "log.swf", "--jobs", "50", "--processors", "16").exit_code == 0
+    replay = ("replay", "log.swf", "--scheduler", "easy", "--no-report")
+    assert sil(*replay).exit_code == 0  # whatever it needs is compiled
+    loaded = large_modules_after(*replay)
+    assert not loaded & {"altair", "numba.np.linalg", "scipy.linalg", "sqlalchemy"}
+
+
 @pytest.mark.reads_report
 def test_run_prints_the_comparison_and_writes_all_its_files(here: Path) -> None:
     result = sil("run", tiny_experiment(here), "--out", "out")
