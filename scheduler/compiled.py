@@ -15,6 +15,7 @@ import numpy as np
 from numba import config as numba_config
 from numba import njit, types
 from numba.core import event
+from numba.core.caching import FunctionCache
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
@@ -84,6 +85,8 @@ def compiled(function: F, **options: Any) -> F:
     The cache is `__pycache__` beside the source, or the user's cache folder where that cannot be written. It
     is valid until a file of the source's folder changes.
     """
+    if config.DISABLE_JIT:
+        return function
     hints = get_type_hints(function, include_extras=True)
     returned = _compiled_type(hints.pop("return"))
     signature = returned(*map(_compiled_type, hints.values()))
@@ -91,14 +94,28 @@ def compiled(function: F, **options: Any) -> F:
         _cached_for(Path(function.__code__.co_filename).parent),
         event.install_listener("numba:compile", _Announcement()),
     ):
+        made: Any = njit(function, **OPTIONS, **options)
         try:
-            made = njit(signature, cache=True, **OPTIONS, **options)(function)
+            made._cache = _Kept(function)  # type: ignore[no-untyped-call]
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
             _log.warning("no folder can be written to keep compiled code, so it is made again each time")
-            made = njit(signature, **OPTIONS, **options)(function)
+        made.compile(signature)
+        made.disable_compile()
     return cast(F, made)
+
+
+class _Kept(FunctionCache):
+    """The compiled code of a function on disk, which is loaded without the compiler.
+
+    Numba's own class first imports all that the compiler knows of Python, NumPy and SciPy, which takes longer
+    than the rest of a short command; the compiler does so itself as soon as it has something to compile.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 def long_running(function: F) -> F:

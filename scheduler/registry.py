@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -264,6 +264,13 @@ def _target(base: str) -> str:
 def names() -> tuple[str, ...]:
     """Names of all built-in and installed schedulers."""
     return (*_ALL_BUILT_IN, *sorted(_plugins()))
+
+
+def modules_of(names: Iterable[str]) -> list[str]:
+    """The modules of the built-in schedulers among `names`, none of which is imported."""
+    found = (_ALL_BUILT_IN.get(name.partition("(")[0], "") for name in names)
+    targets = (_ALL_BUILT_IN[target.partition("(")[0]] if "(" in target else target for target in found)
+    return sorted({target.partition(":")[0] for target in targets if target})
 
 
 def entries() -> list[Entry]:

@@ -38,7 +38,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Experiments and replays write no report.html, which would take longer than a small one itself; those of
-    tests marked `reads_report` do."""
+    tests marked `reads_report` do, and their charts are checked against the schema of Vega-Lite."""
     if request.node.get_closest_marker("reads_report") is None:
         for module in ("sil.experiment.run", "sil.planning.report.page", "sil.studies.page"):
             import_module(module)  # now, so that none of them keeps what is replaced
@@ -46,6 +46,11 @@ def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr("sil.report.page.write_page", lambda path, page: None)
         monkeypatch.setattr("sil.experiment.run.experiment_page", lambda tables, jobs, comparison: None)
         monkeypatch.setattr("sil.experiment.run.write_page", lambda path, page: None)
+    else:
+        figures = import_module("sil.report.figures")
+        monkeypatch.setattr(
+            "sil.report.page.specification", lambda chart: figures.styled(chart).to_dict(validate=True)
+        )
 
 
 @pytest.fixture

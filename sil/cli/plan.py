@@ -13,7 +13,6 @@ from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.progress import plan_progress
-from sil.cli.run import found_before_loading
 
 if TYPE_CHECKING:
     from sil.planning.answers import Answers
@@ -48,7 +47,13 @@ def plan(
     Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
     stored in runs.db: the same command resumes an interrupted plan, and repeats no run.
     """
-    path = found_before_loading(plan_file, "plans", dask)
+    from sil.settings import files
+    from sil.workers.processes import begin_early
+
+    with console.one_sentence_for_bad_input():
+        path = files.find(plan_file, "plans", Path())
+    if dask is None:
+        begin_early()  # before large libraries are loaded here
     from sil.experiment.output_folder import make_usable
     from sil.planning.answers import Prepared, answer_questions
     from sil.planning.plan_file import read_plan

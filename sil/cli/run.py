@@ -13,6 +13,8 @@ from sil.report import FigureKind
 
 if TYPE_CHECKING:
     from sil.outcome.comparison import Comparison
+    from sil.settings.experiment_file import Experiment
+    from sil.workers.executor import Executor
 
 
 AddOption = Annotated[
@@ -68,15 +70,11 @@ def run(
     timings.parquet (measured decision times) and results.db (a copy of the site as it was, with the jobs,
     runs and predictions of this experiment). Repeat the command to resume an interrupted run.
     """
-    path = found_before_loading(experiment, "experiments", dask)
-    from sil.experiment.run import REPORT, SiteChoice, run_experiment
-    from sil.outcome import metrics
+    from sil.settings import files
     from sil.settings.experiment_file import changed, read_experiment, with_notional
-    from sil.workers.runner import selected_executor
-    from site_db.store import parse_address
 
     with console.one_sentence_for_bad_input():
-        metrics.metric(metric)
+        path = files.find(experiment, "experiments", Path())
         chosen = read_experiment(path)
         schedulers = tuple(scheduler) if scheduler else None
         chosen = changed(chosen, seed=seed, replications=replications, schedulers=schedulers)
@@ -84,9 +82,16 @@ def run(
         guard |= {"ask_twice": False} if no_determinism_check else {}
         chosen = changed(chosen, guard=chosen.guard.model_dump() | guard)
         chosen = with_notional(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
+    executor = _chosen_executor(chosen, workers, dask)
+    from sil.experiment.run import REPORT, SiteChoice, run_experiment
+    from sil.outcome import metrics
+    from site_db.store import parse_address
+
+    with console.one_sentence_for_bad_input():
+        metrics.metric(metric)
         folder = out_folder or Path(f"sil-{chosen.name}")
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
-        with progress("runs") as bars, selected_executor(workers, dask) as executor:
+        with progress("runs") as bars, executor:
             bar = ProgressBar(bars, chosen.name)
             comparison = run_experiment(chosen, path, folder, executor, choice, bar)
     _show(comparison, metric, as_json)
@@ -95,16 +100,22 @@ def run(
     console.exit_on_faults(map(str, comparison.faults))
 
 
-def found_before_loading(name: str, kind: str, dask: str | None) -> Path:
-    """The path of an experiment or plan. Starts worker processes before large libraries are loaded here."""
-    from sil.settings import files
-    from sil.workers.processes import begin_early
+def _chosen_executor(experiment: Experiment, workers: int, dask: str | None) -> Executor:
+    """This process where worker processes would take longer to start. They start before large libraries are
+    loaded here."""
+    from sil.experiment.little_work import is_little_work
+    from sil.workers.executor import Inline
+    from sil.workers.runner import selected_executor
 
-    with console.one_sentence_for_bad_input():
-        path = files.find(name, kind, Path())
     if dask is None:
-        begin_early()
-    return path
+        if is_little_work(experiment):
+            return Inline()
+        from scheduler.registry import modules_of
+        from sil.workers.processes import PREDICTION, begin_early
+
+        begin_early([*modules_of(experiment.schedulers), *(PREDICTION if experiment.shared_nodes else ())])
+    with console.one_sentence_for_bad_input():
+        return selected_executor(workers, dask)
 
 
 def report(

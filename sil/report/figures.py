@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
 import polars as pl
+from altair.utils.schemapi import disable_debug_mode
 
 from scheduler.node_set import NodeSet
 from sil.outcome.comparison import Cell, Comparison
@@ -20,6 +22,9 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#9
 
 # Altair limits charts to 5,000 rows for notebooks; the charts here are small by design.
 alt.data_transformers.disable_max_rows()
+# Altair would check each part of a chart against the schema of Vega-Lite, which takes longer than to make it;
+# the tests that read reports check whole charts.
+disable_debug_mode()
 
 Figure = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
 
@@ -280,6 +285,11 @@ def setting_title(setting: str) -> str:
 def save(chart: Figure, path: str) -> None:
     """Write a chart as a PNG, SVG, PDF or HTML file, by the ending of `path`."""
     styled(chart).save(path, scale_factor=2 if path.endswith(".png") else 1)
+
+
+def specification(chart: Figure) -> dict[str, Any]:
+    """The styled chart in Vega-Lite, without a check that it is valid."""
+    return styled(chart).to_dict(validate=False)
 
 
 def styled(chart: Figure) -> Figure:

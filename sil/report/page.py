@@ -19,7 +19,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader
 
 from sil.report import FigureKind
-from sil.report.figures import Figure, save, styled
+from sil.report.figures import Figure, save, specification
 
 LEAST_SECTIONS_WITH_CONTENTS = 5
 
@@ -99,7 +99,7 @@ def slug(title: str) -> str:
 def write_page(path: Path, page: Page) -> None:
     charts = dict(page.charts())
     names = {id(part): name for name, part in charts.items()}
-    specifications = {f"chart-{name}": styled(part.chart).to_dict() for name, part in charts.items()}  # type: ignore[arg-type]
+    specifications = {f"chart-{name}": specification(part.chart) for name, part in charts.items()}  # type: ignore[arg-type]
     environment = Environment(
         loader=PackageLoader("sil.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, resolve
-from scheduler.time_shared.prediction.by_name import PredictorName
 from scheduler.time_shared.prediction.forecast import Circumstances, Error, ErrorHistory
 from sil.site.time_shared_cluster import Characterisations
 from site_db.prediction_errors import KnownError
+
+if TYPE_CHECKING:
+    from scheduler.time_shared.prediction.by_name import PredictorName  # loads compiled functions
 
 NOTHING = ErrorHistory(())
 

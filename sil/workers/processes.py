@@ -8,6 +8,7 @@ a scheduler that forks. It runs one item at a time, so if it dies, the item at f
 from __future__ import annotations
 
 import atexit
+import logging
 import multiprocessing
 import os
 import pickle
@@ -29,18 +30,18 @@ from typing import Any
 from sil.workers.executor import Concurrent, Died, Failed, Item, Outcome, Report, Result, reports_to
 from sil.world.guard.time_limit import announce_deadlines_to
 
-LOADED = [
+LIBRARIES = [
     "scheduler.managers.mapping_manager",
     "scheduler.managers.starting_manager",
-    "scheduler.mapping.pjs",
-    "scheduler.free_nodes.rigid",
-    "scheduler.time_shared.loras",
-    "scheduler.time_shared.prediction.by_name",
     "scipy.special",
     "site_db.site_file.importing",
     "site_db.experience",
 ]
 """Imported by the server that forks workers. Not Polars, which starts threads when it is imported."""
+PREDICTION = ["scheduler.time_shared.loras", "scheduler.time_shared.prediction.by_name"]
+COMPILED = ["scheduler.mapping.pjs", "scheduler.free_nodes.rigid", *PREDICTION]
+"""Imported too, where it is not known which schedulers will run: compiled functions."""
+NOTES = "sil.workers.compilation_notes"
 
 _LAST = -1_000
 """Priority of the last finalizer of a worker."""
@@ -200,14 +201,22 @@ def worker_context() -> ForkServerContext | SpawnContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(LOADED)
+    context.set_forkserver_preload(LIBRARIES + COMPILED)
     return context
 
 
-def begin_early() -> None:
-    """Start the fork server, which imports its libraries while this process does."""
-    if isinstance(worker_context(), ForkServerContext):
+def begin_early(schedulers: Sequence[str] = COMPILED) -> None:
+    """Start the fork server, which imports its libraries and the modules `schedulers` while this process
+    imports its own. The server says for both that something has to be compiled."""
+    context = worker_context()
+    if isinstance(context, ForkServerContext):
+        context.set_forkserver_preload([NOTES, *LIBRARIES, *schedulers])
         ensure_running()
+        logging.getLogger("scheduler.compiled").addFilter(_says_the_server)
+
+
+def _says_the_server(_record: logging.LogRecord) -> bool:
+    return False
 
 
 def lead_own_group() -> None:

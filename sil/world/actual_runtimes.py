@@ -9,7 +9,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, ndtri
 
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job
@@ -38,6 +37,8 @@ class Normal:
     coefficient_of_variation: float
 
     def factor(self, quantile: float) -> float:
+        from scipy.special import ndtri  # takes long to import, and only the process that draws needs it
+
         return max(0.1, 1.0 + self.coefficient_of_variation * float(ndtri(quantile)))
 
 
@@ -48,6 +49,8 @@ class Lognormal:
     coefficient_of_variation: float
 
     def factor(self, quantile: float) -> float:
+        from scipy.special import ndtri
+
         variance = log1p(self.coefficient_of_variation**2)
         return exp(sqrt(variance) * float(ndtri(quantile)) - variance / 2)
 
@@ -59,6 +62,8 @@ class Gamma:
     coefficient_of_variation: float
 
     def factor(self, quantile: float) -> float:
+        from scipy.special import gammaincinv
+
         shape = self.coefficient_of_variation**-2
         return float(gammaincinv(shape, quantile)) / shape
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,9 @@ from scheduler import registry
 from sil import cli
 from sil.cli import app, shadowed_scheduler
 from sil.cli.progress import ProgressBar
+from sil.experiment.little_work import is_little_work
 from sil.settings.code_version import package_version
+from sil.settings.experiment_file import changed, read_experiment
 from sil.world import SHOW_TRACEBACKS
 from tests.builders import TINY_SITE, tiny_experiment
 
@@ -100,6 +103,55 @@ def test_the_help_loads_no_large_library() -> None:
     large = "{'numba', 'numpy', 'polars', 'scipy', 'sqlalchemy'}"
     look = [sys.executable, "-c", f"import sys; import sil.cli; print({large} & set(sys.modules))"]
     assert subprocess.run(look, check=True, capture_output=True, text=True).stdout == "set()\n"
+
+
+def large_modules_after(*arguments: str) -> set[str]:
+    """The large modules that a command has loaded into its own process."""
+    look = f"""
+import sys
+if __name__ == "__main__":
+    from sil.cli import main
+    sys.argv = {["sil", *arguments]!r}
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code
+    large = ("altair", "numba", "numba.np.linalg", "pydantic", "scipy.linalg", "sqlalchemy")
+    print(*(name for name in large if name in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", look], check=True, capture_output=True, text=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_a_replay_without_a_report_loads_no_database_charts_or_compiler(here: Path) -> None:
+    assert sil("workload", "lublin", "log.swf", "--jobs", "50", "--processors", "16").exit_code == 0
+    replay = ("replay", "log.swf", "--scheduler", "easy", "--no-report")
+    assert sil(*replay).exit_code == 0  # whatever it needs is compiled
+    loaded = large_modules_after(*replay)
+    assert not loaded & {"altair", "numba.np.linalg", "scipy.linalg", "sqlalchemy"}
+
+
+def test_an_experiment_leaves_compiled_functions_to_its_workers(here: Path) -> None:
+    experiment = tiny_experiment(here)
+    loaded = large_modules_after("run", str(experiment), "--replications", "1", "--scheduler", "gsa")
+    assert "sqlalchemy" in loaded
+    assert not loaded & {"numba", "scipy.linalg"}
+
+
+@pytest.mark.parametrize(
+    ("change", "is_here"),
+    [
+        ({}, True),
+        ({"replications": 10_000}, False),
+        ({"schedulers": ("sjs", "gsa")}, False),
+        ({"schedulers": ("tests.faulty:ForgetsAJob",)}, False),
+        ({"grid": {"workload.jobs": (10, 100_000)}}, False),
+    ],
+)
+def test_only_few_jobs_under_quick_built_in_schedulers_run_in_the_process_of_the_command(
+    here: Path, change: dict[str, Any], is_here: bool
+) -> None:
+    assert is_little_work(changed(read_experiment(Path(tiny_experiment(here))), **change)) is is_here
 
 
 @pytest.mark.reads_report

@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
-from typing import ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from scheduler.model import JobId
-from scheduler.time_shared.problem import SharedNodes
+
+if TYPE_CHECKING:
+    from scheduler.time_shared.problem import SharedNodes  # loads compiled functions
 
 FEWEST = 20
 """Fewest recorded errors from which an interval or a correction is computed."""
