@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from scheduler.free_nodes.free_set import FreeSet
+from scheduler.free_nodes.kernels.free_set import FreeSet
 from scheduler.free_nodes.kernels.releases import Releases
 from scheduler.free_nodes.waiting import WaitingJobs
 from scheduler.kinds import Kind

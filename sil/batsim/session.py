@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduler.free_nodes.free_set import FreeSet
+from scheduler.free_nodes.kernels.free_set import FreeSet
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_set import NodeSet
 from scheduler.ports import Clock

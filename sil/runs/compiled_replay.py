@@ -10,8 +10,11 @@ from typing import NamedTuple
 import polars as pl
 
 from scheduler import UserError
+from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.kernels.estimates import ACTUAL, HISTORY, USER
-from scheduler.free_nodes.rigid_queue import QueuePolicy, queue_policy
+from scheduler.free_nodes.kernels.queue_arrays import QueuePolicy
+from scheduler.free_nodes.kernels.rigid_queue import CONSERVATIVE
+from scheduler.free_nodes.rigid import Rigid
 from sil.runs.under_test import UnderTest
 from sil.settings.estimates import Estimates
 from sil.trace.recorder import CHUNK
@@ -49,7 +52,12 @@ class CompiledReplay:
         """What a scheduler does, if it is a built-in one that is compiled; else None."""
         if not scheduler.is_built_in or scheduler.has_own_queue:
             return None
-        return queue_policy(scheduler.spec.make(), _CODES[estimates])
+        made, code = scheduler.spec.make(), _CODES[estimates]
+        if isinstance(made, Rigid):
+            return QueuePolicy(made.ordering.code, made.backfilling.code, code, always_called=False)
+        if isinstance(made, Conservative):
+            return QueuePolicy(0, CONSERVATIVE, code, always_called=True)
+        return None
 
     def chunks(self, arriving: pl.DataFrame) -> Iterator[Chunk]:
         """The replay of the log's jobs, `arriving` at these times."""

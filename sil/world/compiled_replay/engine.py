@@ -10,8 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from scheduler.compiled import allocate
+from scheduler.free_nodes.kernels.queue_arrays import QueuePolicy, larger, new_queue
 from scheduler.free_nodes.kernels.rigid_queue import N_FREE, N_WAITING, RigidQueue
-from scheduler.free_nodes.rigid_queue import QueuePolicy, larger, new_queue
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from sil.world.compiled_replay.facts import MOST_DIGITS, Facts
 from sil.world.compiled_replay.loop import (

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.free_nodes.free_set import FreeSet
-from scheduler.free_nodes.kernels.free_set import AT, END, next_lowest
+from scheduler.free_nodes.kernels.free_set import AT, END, FreeSet, next_lowest
 from scheduler.node_set import NodeSet
 
 MOST = 30

@@ -1,4 +1,4 @@
-"""The arrays of a compiled queue: which policies it follows, and how its arrays grow."""
+"""The arrays of a compiled queue: new ones, and larger ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.compiled import allocate
-from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.kernels.estimates import EstimateTable
 from scheduler.free_nodes.kernels.free_set import END
 from scheduler.free_nodes.kernels.queue_tree import SIZE, Tree, empty_tree
@@ -27,8 +26,6 @@ from scheduler.free_nodes.kernels.rigid_queue import (
     N_WAITING,
     RigidQueue,
 )
-from scheduler.free_nodes.rigid import Rigid
-from scheduler.ports import Scheduler
 
 FEWEST = 256
 MANY = 32_768
@@ -42,15 +39,6 @@ class QueuePolicy(NamedTuple):
     backfilling: int
     estimates_by: int
     always_called: bool
-
-
-def queue_policy(scheduler: Scheduler, estimates_by: int) -> QueuePolicy | None:
-    """What a scheduler does on identical nodes; None if that is not known of its class."""
-    if type(scheduler) is Rigid:
-        return QueuePolicy(scheduler.ordering.code, scheduler.backfilling.code, estimates_by, False)
-    if type(scheduler) is Conservative:
-        return QueuePolicy(0, CONSERVATIVE, estimates_by, True)
-    return None
 
 
 def new_queue(n_nodes: int, policy: QueuePolicy, n_users: int) -> RigidQueue:
