@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.kinds import Kind
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.starting_manager import StartingManager
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from sil.runs.compiled_replay import CompiledReplay
 
 DECISION_LIMIT_S = 60.0
+
+EXACT_S = 2.0**51
+"""Up to twice this, a second later is later for numbers, too; compiled decisions are not checked for that."""
 
 FEW_JOBS = 2_000
 """Loading the compiled engine takes longer than a replay of fewer jobs in the harness."""
@@ -202,7 +206,15 @@ class Replay:
             return "reasons for waiting are not compiled"
         if not log.jobs["processors"].is_between(1, log.processors).all():
             return f"some jobs request more than the {log.processors:,} processors"
+        if self._longest_s > EXACT_S:
+            return f"its jobs may take {self._longest_s:.0e} s, in which seconds are not exact"
         return None
+
+    @property
+    def _longest_s(self) -> float:
+        """All times of a replay, and what schedulers estimate then, are less."""
+        jobs = self.log.jobs.select(pl.max("submit_s"), pl.sum("run_s"), pl.max("estimate_s").fill_null(0.0))
+        return sum(jobs.row(0)) + LONGEST_S
 
     def _recorder(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> TraceRecorder:
         cluster = self.log.cluster

@@ -159,6 +159,10 @@ def test_what_cannot_be_compiled_is_replayed_in_the_harness(tmp_path: Path) -> N
     [
         (Replay(SOME, decision_cost="fixed(seconds=1)"), "decisions that cost simulated time"),
         (Replay(SOME, reasons=True), "reasons for waiting"),
+        (
+            Replay(replace(SOME, jobs=SOME.jobs.with_columns(run_s=pl.lit(1e15)))),
+            "its jobs may take 2e.18 s, in which seconds are not exact",
+        ),
         (Replay(replace(SOME, processors=0)), "some jobs request more than the 0 processors"),
         (
             Replay(replace(SOME, cluster=Cluster({"n1": Node(cores=4)}, {}, {}, False))),

@@ -142,11 +142,11 @@ class FreeSet:
         return all(are_free(bounds, n, first, last) for first, last in nodes.intervals)
 
     def lowest(self, n: int) -> NodeSet:
-        """The n free nodes with the lowest numbers; there must be n."""
+        """The n free nodes with the lowest numbers. Raises IndexError if fewer are free."""
         return self.in_order().next(n)
 
     def in_order(self) -> InOrder:
-        return InOrder(self._bounds, self._handed_out)
+        return InOrder(self._bounds, self._handed_out, self.n)
 
     def take(self, nodes: NodeSet) -> None:
         """Occupy free nodes."""
@@ -174,15 +174,19 @@ class InOrder:
     All calls together cost one walk over the set.
     """
 
-    __slots__ = ("_bounds", "_cursor", "_intervals")
+    __slots__ = ("_bounds", "_cursor", "_intervals", "_left")
 
-    def __init__(self, bounds: Ints, intervals: Ints2) -> None:
+    def __init__(self, bounds: Ints, intervals: Ints2, n_free: int) -> None:
         """`bounds` as those of a `FreeSet`; `intervals` has room for half as many."""
         self._bounds = bounds
+        self._left = n_free
         self._intervals = intervals
         self._cursor: Ints = np.array([0, bounds[0]])
 
     def next(self, n: int) -> NodeSet:
-        """The next n free nodes; there must be n."""
+        """The next n free nodes. Raises IndexError if fewer are left."""
+        if not 0 <= n <= self._left:
+            raise IndexError(f"{n} free nodes are asked for, and {self._left} are left")
+        self._left -= n
         found = next_lowest(self._bounds, self._cursor, n, self._intervals)
         return NodeSet(tuple([(first, last) for first, last in self._intervals[:found].tolist()]), n)

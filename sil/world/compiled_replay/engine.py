@@ -21,6 +21,7 @@ from sil.world.compiled_replay.loop import (
     LACK,
     NEXT,
     NOW_S,
+    PAUSE,
     QUEUE_LACKS,
     SITE_LACKS,
     STUCK,
@@ -67,7 +68,7 @@ def run_compiled(
     up to an end of a run except for the last ones, and how many jobs have arrived. Raises Stuck."""
     n_users = int(jobs.user.max(initial=-1)) + 1
     queue, site = new_queue(n_nodes, policy, n_users), _new_site(jobs, order)
-    facts = _new_facts(chunk + FEWEST)
+    facts = _new_facts(min(chunk, 3 * len(jobs.submit_s)) + FEWEST)  # a job has three facts
     while True:
         why = advance(site, queue, facts, chunk, MOST_IDLE_ROUNDS, LEAST_STEP_S)
         if why == QUEUE_LACKS:
@@ -76,6 +77,8 @@ def run_compiled(
             facts = _more_facts(facts, queue)
         elif why == SITE_LACKS:
             site = _more_room(site, queue)
+        elif why == PAUSE:
+            continue
         elif why == STUCK:
             raise Stuck(f"jobs remain at {site.times_s[NOW_S]:.12g} s, and nothing can happen any more")
         else:
@@ -107,10 +110,8 @@ def _more_room(site: Site, queue: RigidQueue) -> Site:
     return site._replace(released=released, **larger_by)
 
 
-def _new_facts(n: int, text: int = 0, decisions: int = 0) -> Facts:
-    by_decision = max(n, decisions)
-    shapes = (2, n, n, n, n, n, n + 1, max(16 * n, text), by_decision, by_decision, by_decision)
-    return allocate(Facts, *shapes)
+def _new_facts(n: int, text: int = 0) -> Facts:
+    return allocate(Facts, 2, n, n, n, n, n, n + 1, max(16 * n, text), n, n, n)
 
 
 def _more_facts(facts: Facts, queue: RigidQueue) -> Facts:

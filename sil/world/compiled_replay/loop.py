@@ -45,8 +45,11 @@ NEXT, N_UNFINISHED, ROUND_IS_DUE, N_RUNNING, FIRST_RELEASED, N_RELEASED, N_IDLE,
 NOW_S, ROUND_S, WAKE_UP_S, WAKES_S, IDLE_SINCE_S = range(5)
 """Places in `Site.times_s`; infinite = never. The queue is woken up at WAKE_UP_S; it asked for WAKES_S."""
 
-ALL_ENDED, CHUNK, QUEUE_LACKS, FACTS_LACK, SITE_LACKS, STUCK = range(6)
+ALL_ENDED, CHUNK, QUEUE_LACKS, FACTS_LACK, SITE_LACKS, STUCK, PAUSE = range(7)
 """Why the loop returns."""
+
+PAUSE_AFTER = 10_000_000
+"""Events, and jobs looked at in rounds, after which signals are handled: about a tenth of a second, or less."""
 
 RELEASES_FIRST = 5
 """Place in `Site.rank`: whether runs release their nodes before their end is reported."""
@@ -195,14 +198,18 @@ def is_endless(site: Site, most_idle: int, least_step_s: float) -> bool:
 @long_running
 def advance(site: Site, q: RigidQueue, f: Facts, chunk: int, most_idle: int, least_step_s: float) -> int:
     """Go on until all jobs have ended, a run has ended and the facts are a `chunk`, or an array is too small.
-    Returns why. Nothing is half done."""
+    Returns why, which may also be a pause. Nothing is half done."""
     counts, times_s, rank = site.counts, site.times_s, site.rank
+    left = PAUSE_AFTER
     while True:
         if counts[NEXT] == len(site.submit_s) and counts[N_UNFINISHED] == 0 and counts[ROUND_IS_DUE] == 0:
             return ALL_ENDED
         short = lacking(site, q, f)
         if short != CHUNK:
             return short
+        if left < 0:
+            return PAUSE
+        left -= 10 + q.counts[N_WAITING]
         kind = next_event(site, rank)
         now_s = times_s[NOW_S]
         if now_s == np.inf:

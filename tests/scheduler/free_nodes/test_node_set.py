@@ -121,6 +121,13 @@ def test_free_nodes_are_allocated_from_the_lowest_number(taken: set[int], data: 
     assert free.intervals == freed(MOST, taken).intervals, "they are not taken by that"
 
 
+def test_no_more_nodes_are_handed_out_than_are_free() -> None:
+    in_order = freed(4, {1}).in_order()
+    assert in_order.next(2) == NodeSet.of([0, 2])
+    with pytest.raises(IndexError, match="2 free nodes are asked for, and 1 are left"):
+        in_order.next(2)
+
+
 def test_each_allocation_goes_on_where_the_last_one_ended() -> None:
     bounds = np.array([*range(2_000), END])  # 1,000 single nodes
     cursor, intervals = np.array([0, 0]), np.empty((2, 2), dtype=np.int64)
