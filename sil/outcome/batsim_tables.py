@@ -106,7 +106,7 @@ def jobs_in(facts: pl.LazyFrame, log: pl.DataFrame, cut: Collection[int] = ()) -
         pl.lit(-1).alias("consumed_energy"),
         pl.col("metadata").fill_null(""),
         BOUNDED_SLOWDOWN.alias("bounded_slowdown"),
-        GPUS_HAD.alias("gpus_had"),
+        "gpus_had",
     )
 
 
@@ -115,13 +115,13 @@ def _runs_once(facts: pl.LazyFrame) -> pl.DataFrame:
     jobs; each arrives and each run is over once."""
     wanted = {
         (Fact.JOB_ARRIVED,): ("job", "time_s"),
-        (Fact.RUN_STARTED,): ("job", "run", "time_s", "machines", "tasks", "detail"),
+        (Fact.RUN_STARTED,): ("job", "run", "time_s", "machines", "tasks", "gpus_had"),
         (Fact.RUN_ENDED, Fact.RUN_PREEMPTED): ("run", "time_s", "event"),
         (Fact.JOB_DESCRIBED,): ("job", "detail"),
     }
-    columns = dict.fromkeys(("event", *(name for names in wanted.values() for name in names)))
     found: list[list[pl.DataFrame]] = [[] for _ in wanted]
-    for part in parts_of(facts, tuple(columns)):
+    for part in parts_of(facts, ("time_s", "event", "job", "run", "machines", "tasks", "detail")):
+        part = part.with_columns(gpus_had=GPUS_HAD)
         for tables, (kinds, names) in zip(found, wanted.items(), strict=True):
             tables.append(part.select(pl.col(names).filter(pl.col("event").is_in(kinds))))
     # Taken out one by one, so that few are in memory twice.
@@ -135,7 +135,7 @@ def _runs_once(facts: pl.LazyFrame) -> pl.DataFrame:
     end, arrival, job_ids = end[rows], arrival[rows], job_ids[rows]
     return (
         started[rows]
-        .select("machines", "tasks", "detail", job_id="job", starting_time="time_s")
+        .select("machines", "tasks", "gpus_had", job_id="job", starting_time="time_s")
         .with_columns(
             submission_time=arrived["time_s"].gather(arrival),
             finish_time=over["time_s"].gather(end),

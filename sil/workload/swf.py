@@ -175,7 +175,8 @@ def _plain_rows(data: bytes) -> pl.DataFrame | None:
     n = read_rows(np.frombuffer(data, np.uint8), columns, powers_of_ten, lines, values)
     if n < 1:
         return None
-    rows = pl.DataFrame({name: column[:n] for name, column in zip(NEEDED, values, strict=True)})
+    # Copies, since one column of a log would keep all values in memory.
+    rows = pl.DataFrame({name: column[:n].copy() for name, column in zip(NEEDED, values, strict=True)})
     return rows.with_columns(pl.Series(LINE, lines[:n], pl.UInt32))
 
 
