@@ -54,6 +54,7 @@ $(VENV)/bin/python:
 $(VENV)/.installed: requirements.txt pyproject.toml | $(VENV)/bin/python
 	$(PIP) -r requirements.txt
 	$(PIP) --no-deps --no-build-isolation -e .
+	$(BIN)/python -m tests.warm
 	@touch $@
 
 $(VENV)/.installed-dev: requirements-dev.txt requirements-batsim.txt $(VENV)/.installed

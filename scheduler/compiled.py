@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
 import numpy as np
 from numba import config as numba_config
@@ -36,9 +36,15 @@ FixedBits2 = Annotated[NDArray[np.uint64], types.Array(types.uint64, 2, "C", rea
 config: Any = numba_config
 _log = logging.getLogger(__name__)
 
-OPTIONS: dict[str, Any] = {"fastmath": {"nnan", "nsz"}, "error_model": "numpy", "_nrt": False}
+OPTIONS: dict[str, Any] = {
+    "fastmath": {"nnan", "nsz"},
+    "error_model": "numpy",
+    "_nrt": False,
+    "no_cfunc_wrapper": True,
+}
 """The compiler may assume that there is no NaN and that zeros have no sign; it never reorders sums. Callers
-allocate all arrays, so passing them on costs no reference counting."""
+allocate all arrays, so passing them on costs no reference counting. No C code calls these functions."""
+_OF_PARTS = OPTIONS | {"no_cpython_wrapper": True}
 
 SCALARS = {int: types.int64, float: types.float64, bool: types.boolean, NoneType: types.void}
 
@@ -71,12 +77,19 @@ def copied(record: R) -> R:
 
 def part(function: F) -> F:
     """A function that only compiled functions of the same folder call."""
-    return cast(F, njit(function, **OPTIONS))
+    return cast(F, njit(function, **_OF_PARTS))
 
 
 def inlined(function: F) -> F:
-    """As `part`, for inner loops: its body replaces each call."""
-    return cast(F, njit(function, inline="always", **OPTIONS))
+    """As `part`, for inner loops: its body replaces each call.
+
+    LLVM does so, which takes less time than to let Numba infer the types of each copy. But a function without
+    reference counting cannot return an array, unless Numba replaces the call.
+    """
+    returned = get_type_hints(function, include_extras=True)["return"]
+    by_llvm = SCALARS.keys() >= {*(get_args(returned) or (returned,))}
+    how: dict[str, Any] = {"forceinline": True} if by_llvm else {"inline": "always"}
+    return cast(F, njit(function, **how, **_OF_PARTS))
 
 
 def compiled(function: F, **options: Any) -> F:

@@ -1,6 +1,7 @@
 """Compile all schedulers and keep them on disk, in as many processes as there are processors.
 
-Pytest does so before its workers start, which would otherwise all compile the same functions at once.
+`make` does so after the installation, so that no command has to. Pytest does so before its workers start, or
+they would all compile the same functions at once.
 """
 
 from __future__ import annotations
