@@ -65,13 +65,14 @@ class Capacity:
         return self.names[machine] if machine < len(self.names) else f"node {machine}"
 
 
-def first_breach(facts: pl.DataFrame | pl.LazyFrame, capacity: Capacity) -> Breach | None:
+def first_breach(facts: pl.DataFrame | pl.LazyFrame, capacity: Capacity, long: int = LONG) -> Breach | None:
     """The first invariant that the facts of one run of the harness break, or None.
 
     A run that ended in a fault may leave jobs unfinished; all other invariants hold up to the fault. Facts in
-    a file are read in parts, and all at once only if an invariant may be broken.
+    a file are read in parts, and all at once only if an invariant may be broken. From `long` facts on, the
+    fast check comes first.
     """
-    if _is_clean(facts.lazy(), capacity):
+    if _is_clean(facts.lazy(), capacity, long):
         return None
     facts = facts.lazy().collect()
     before_fault = facts.filter(pl.col("event") != Fact.FAULT)
@@ -79,9 +80,9 @@ def first_breach(facts: pl.DataFrame | pl.LazyFrame, capacity: Capacity) -> Brea
     return _time_goes_back(before_fault) or _Checker(capacity).first_breach(before_fault, faulted)
 
 
-def _is_clean(facts: pl.LazyFrame, capacity: Capacity) -> bool:
+def _is_clean(facts: pl.LazyFrame, capacity: Capacity, long: int) -> bool:
     """Whether a long trace certainly breaks no invariant."""
-    if capacity.runs > 1 or capacity.nodes or facts.select(pl.len()).collect().item() < LONG:
+    if capacity.runs > 1 or capacity.nodes or facts.select(pl.len()).collect().item() < long:
         return False
     # Loading it takes longer than following a short trace.
     from sil.outcome.clean_trace import COLUMNS, CleanTrace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sil.outcome.batsim_tables import jobs_in
-from sil.outcome.invariants import Capacity, first_breach
+from sil.outcome.invariants import LONG, Capacity, first_breach
 from sil.outcome.jobs import with_gpus_of_whole_nodes
 from sil.outcome.metrics import faults, refusal_sentences, replay_metrics
 from sil.trace.facts import Fact
@@ -22,13 +22,13 @@ def jobs_of(log: JobLog, facts: pl.LazyFrame) -> pl.DataFrame:
     return jobs.drop("gpus_had")
 
 
-def fault_in(facts: pl.DataFrame | pl.LazyFrame, log: JobLog, scheduler: str) -> str | None:
+def fault_in(facts: pl.DataFrame | pl.LazyFrame, log: JobLog, scheduler: str, long: int = LONG) -> str | None:
     """A sentence on the rule that the scheduler broke, else on the first broken invariant; None if all is
-    well."""
+    well. `long` is that of `first_breach`."""
     ended = facts.lazy().filter(pl.col("event") == Fact.FAULT).collect()
     for time_s, rule, message in faults(ended).select("time_s", "rule", "message").iter_rows():
         return f"{scheduler} broke the rule {rule} at {time_s:.12g} s: {message}"
-    if (breach := first_breach(facts, _capacity(log))) is not None:
+    if (breach := first_breach(facts, _capacity(log), long)) is not None:
         return f"{scheduler}: the trace breaks the invariant {breach.rule}: {breach.message}"
     return None
 

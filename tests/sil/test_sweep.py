@@ -22,6 +22,7 @@ from scheduler.rules import RAISES_NOTHING
 from sil.experiment import log_sweep
 from sil.experiment.log_sweep import SCHEMA, LogSweep, Settings, run_sweep
 from sil.experiment.log_sweep_folder import UNFINISHED, sweep_into
+from sil.outcome.clean_trace import CleanTrace
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.sweep_comparison import SweepComparison
 from sil.runs.compiled_replay import Chunk, CompiledReplay
@@ -252,6 +253,8 @@ def test_the_compiled_engine_replays_short_slices_of_a_large_sweep(
 ) -> None:
     """The sweep has 8 replays of 10 jobs."""
     chunks, compiled = CompiledReplay.chunks, []
+    checked: list[pl.DataFrame] = []
+    monkeypatch.setattr(CleanTrace, "add", lambda self, facts: checked.append(facts))
 
     def noted(self: CompiledReplay, *arguments: Any) -> Iterator[Chunk]:
         compiled.append(self.log.part)
@@ -262,6 +265,7 @@ def test_the_compiled_engine_replays_short_slices_of_a_large_sweep(
     sweep = LogSweep((equal_slices(jobs(40), 4),), schedulers_for_logs(["fcfs", "easy"]))
     run_sweep(sweep, Inline(), Listener())
     assert len(compiled) == n_compiled
+    assert len(checked) == n_compiled, "their traces are checked by compiled code, too"
 
 
 class Counting(Inline):
