@@ -214,7 +214,7 @@ class Replay:
     def _longest_s(self) -> float:
         """All times of a replay, and what schedulers estimate then, are less."""
         jobs = self.log.jobs.select(pl.max("submit_s"), pl.sum("run_s"), pl.max("estimate_s").fill_null(0.0))
-        return sum(jobs.row(0)) + LONGEST_S
+        return float(sum(jobs.row(0))) + LONGEST_S
 
     def _recorder(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> TraceRecorder:
         cluster = self.log.cluster

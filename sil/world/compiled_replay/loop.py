@@ -49,7 +49,7 @@ ALL_ENDED, CHUNK, QUEUE_LACKS, FACTS_LACK, SITE_LACKS, STUCK, PAUSE = range(7)
 """Why the loop returns."""
 
 PAUSE_AFTER = 10_000_000
-"""Events, and jobs looked at in rounds, after which signals are handled: about a tenth of a second, or less."""
+"""Waiting jobs, counted at each event, after which signals are handled: a tenth of a second or less."""
 
 RELEASES_FIRST = 5
 """Place in `Site.rank`: whether runs release their nodes before their end is reported."""
@@ -178,6 +178,17 @@ def run_round(site: Site, q: RigidQueue, f: Facts, now_s: float) -> None:
         push(site, now_s + site.run_s[job], q.run[slot], slot)
 
 
+@part
+def next_job_arrives(site: Site, q: RigidQueue, f: Facts, now_s: float) -> None:
+    job = site.counts[NEXT]
+    site.counts[NEXT] += 1
+    site.counts[N_UNFINISHED] += 1
+    site.counts[N_IDLE] = 0
+    note(f, now_s, ARRIVED, job, 0, 0.0)
+    slot = arrived(q, site.size[job], site.limit_s[job], site.run_s[job], site.user[job])
+    site.job_in[slot] = job
+
+
 @inlined
 def is_endless(site: Site, most_idle: int, least_step_s: float) -> bool:
     """One more idle round: whether there were too many, without the time passing that they may take."""
@@ -225,13 +236,7 @@ def advance(site: Site, q: RigidQueue, f: Facts, chunk: int, most_idle: int, lea
             times_s[WAKE_UP_S] = np.inf
             time_passed(q, now_s)
         elif kind == ARRIVAL:
-            job = counts[NEXT]
-            counts[NEXT] += 1
-            counts[N_UNFINISHED] += 1
-            counts[N_IDLE] = 0
-            note(f, now_s, ARRIVED, job, 0, 0.0)
-            slot = arrived(q, site.size[job], site.limit_s[job], site.run_s[job], site.user[job])
-            site.job_in[slot] = job
+            next_job_arrives(site, q, f, now_s)
         elif kind == RELEASE:
             slot = pop(site)
             site.released[(counts[FIRST_RELEASED] + counts[N_RELEASED]) % len(site.released)] = slot
