@@ -44,6 +44,7 @@ from sil.report import replay as replay_report
 from sil.report.replay import BINS, DAY_S, GANTT_RECTANGLES, gantt, queue_length, utilisation
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, resolve
+from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
 from sil.workers.executor import Inline, Interrupted, Item, Listener
@@ -92,11 +93,12 @@ FCFS = {"KTH-SP2": (353_776.4091, 6_814.9733), "CTC-SP2": (655_557.1192, 3_651.5
 
 @pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("policy", PUBLISHED)
-def test_every_start_equals_the_published_one(name: str, policy: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", [Engine.HARNESS, Engine.COMPILED])
+def test_every_start_equals_the_published_one(name: str, policy: str, engine: Engine, tmp_path: Path) -> None:
     published = pl.read_csv(gzip.decompress(oracle(f"swf/{name}.starts.csv.gz").read_bytes()))
     log = read_swf(oracle(f"swf/{name}.swf.gz"))
     scheduler, estimates = PUBLISHED[policy]
-    Replay(log, estimates, "archive").run(resolve(scheduler), tmp_path)
+    Replay(log, estimates, "archive", engine=engine).run(resolve(scheduler), tmp_path)
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs)
     both = published.join(jobs, left_on="job", right_on="job_id", how="full")
     other = both.filter(pl.col(policy).cast(pl.Float64).ne_missing(pl.col("starting_time")))
