@@ -133,9 +133,10 @@ class Replay:
             "seed": self.seed,
             "engine": (Engine.HARNESS if compiled is None else Engine.COMPILED).value,
         }
+        wall_s = "of a decision" if compiled is None else "mean of the decisions of a part of the log"
         with (
             trace_stream(folder / TRACE, description) as facts,
-            ParquetStream(folder / TIMINGS, TIMINGS_SCHEMA) as timings,
+            ParquetStream(folder / TIMINGS, TIMINGS_SCHEMA, {"wall_s": wall_s}) as timings,
         ):
             if compiled is not None:
                 for chunk in compiled.chunks(self._arriving):

@@ -178,6 +178,7 @@ def test_who_asks_for_the_compiled_engine_where_it_cannot_run_is_told_why(replay
 def test_a_decision_takes_the_mean_of_its_chunk(tmp_path: Path) -> None:
     Replay(SOME).run(resolve("easy"), tmp_path)
     timings = pl.read_parquet(tmp_path / TIMINGS)
+    assert pl.read_parquet_metadata(tmp_path / TIMINGS)["wall_s"].startswith("mean")
     assert timings["wall_s"].n_unique() == 1
     assert timings["n_decisions"].sum() == len(SOME.jobs)
 
