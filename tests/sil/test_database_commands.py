@@ -1,4 +1,4 @@
-"""`sil db` as a site's staff meet it."""
+"""The commands of `sil db`: output, exit codes and error messages."""
 
 from __future__ import annotations
 

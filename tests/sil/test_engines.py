@@ -1,4 +1,4 @@
-"""The compiled engine and the harness are one testbed: equal traces, and faults that are found in both."""
+"""The compiled engine and the harness write equal traces, and faults in the kernels are detected."""
 
 from __future__ import annotations
 

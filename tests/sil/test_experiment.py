@@ -1,4 +1,4 @@
-"""Whole experiments on a site of four machines: golden facts, determinism, faults, resumption."""
+"""Complete experiments on a site with four machines: expected traces, determinism, faults and resumption."""
 
 from __future__ import annotations
 

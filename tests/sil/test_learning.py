@@ -1,4 +1,4 @@
-"""Experiments on a site in a database: what they use of it, what they teach it, and what they leave alone."""
+"""Experiments on a site in a database: which statistics they read, and which runs they record."""
 
 from __future__ import annotations
 

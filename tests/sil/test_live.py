@@ -1,4 +1,4 @@
-"""The scheduler's ports on this computer: real processes, real time, real signals."""
+"""Jobs as real processes on this computer, under the same scheduler and resource manager."""
 
 from __future__ import annotations
 

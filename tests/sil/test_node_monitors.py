@@ -1,4 +1,4 @@
-"""Fakes of the nodes' monitors."""
+"""The simulated monitors of time-shared nodes: samples, delays and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run-time estimates, by the rules of `scheduler.free_nodes.runtime_estimates`."""
+"""Compiled run-time estimates; `scheduler.free_nodes.runtime_estimates` has the same ones in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sil plan` on sites of nodes: answers that are known, forecasts from logs, and error messages."""
+"""`sil plan` on sites with nodes: known answers, forecasts from logs, and error messages."""
 
 from __future__ import annotations
 
