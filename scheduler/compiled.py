@@ -149,6 +149,11 @@ def direct(function: F) -> F:
     return cast(F, only.entry_point)
 
 
+def called_from_python(function: F) -> F:
+    """A `part` or `inlined` function, also compiled for `direct` calls."""
+    return direct(compiled(getattr(function, "py_func", function)))
+
+
 @contextmanager
 def _cached_for(folder: Path) -> Iterator[None]:
     """Cache under a name that changes with the sources in `folder`, and outside this package with all of its

@@ -12,6 +12,7 @@ from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
+COMPILES = re.compile(r"^@(compiled|long_running)$|^\w+ = called_from_python\(", re.MULTILINE)
 ROOT = Path(__file__).parent.parent
 LONGEST = ("loop", "min_min", "max_min", "turnaround")
 """Compiled first, so that no processor is left with one of them at the end."""
@@ -19,9 +20,7 @@ LONGEST = ("loop", "min_min", "max_min", "turnaround")
 
 def modules() -> list[str]:
     paths = [path for package in ("scheduler", "sil") for path in sorted((ROOT / package).rglob("*.py"))]
-    found = [
-        path for path in paths if re.search(r"^@(compiled|long_running)$", path.read_text(), re.MULTILINE)
-    ]
+    found = [path for path in paths if COMPILES.search(path.read_text())]
     found.sort(key=lambda path: path.stem not in LONGEST)
     return [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found]
 

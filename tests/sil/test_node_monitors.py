@@ -1,4 +1,4 @@
-"""The simulated monitors of time-shared nodes: samples, delays and failures."""
+"""The simulated monitors of time-shared nodes: smoothed, delayed and lost samples."""
 
 from __future__ import annotations
 

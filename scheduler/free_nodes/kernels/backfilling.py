@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Floats2, compiled, direct, inlined, part
+from scheduler.compiled import Floats2, called_from_python, inlined, part
 from scheduler.free_nodes.kernels.queue_tree import (
     ESTIMATE_S,
     N_JOBS,
@@ -125,17 +125,4 @@ def one_pass(
     return n_started
 
 
-@direct
-@compiled
-def start_jobs(
-    tree: Tree,
-    releases: ReleaseTable,
-    n_running: int,
-    n_free: int,
-    now_s: float,
-    ordering: int,
-    backfilling: int,
-    started: Floats2,
-) -> int:
-    """As `one_pass`, for calls from Python."""
-    return one_pass(tree, releases, n_running, n_free, now_s, ordering, backfilling, started)
+start_jobs = called_from_python(one_pass)

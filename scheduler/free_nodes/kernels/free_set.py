@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from scheduler.compiled import Ints, Ints2, compiled, direct, inlined, part
+from scheduler.compiled import Ints, Ints2, called_from_python, compiled, direct, inlined, part
 from scheduler.node_set import Interval, NodeSet
 
 END = 2**62
@@ -60,11 +60,7 @@ def toggle(bounds: Ints, n: int, first: int, last: int) -> int:
     return n
 
 
-@direct
-@compiled
-def turn(bounds: Ints, n: int, first: int, last: int) -> int:
-    """As `toggle`, for calls from Python."""
-    return toggle(bounds, n, first, last)
+turn = called_from_python(toggle)
 
 
 @direct
@@ -95,11 +91,7 @@ def lowest(bounds: Ints, cursor: Ints, n_nodes: int, intervals: Ints2, n: int) -
     return n
 
 
-@direct
-@compiled
-def next_lowest(bounds: Ints, cursor: Ints, n_nodes: int, intervals: Ints2) -> int:
-    """As `lowest`, for calls from Python; the intervals are new."""
-    return lowest(bounds, cursor, n_nodes, intervals, 0)
+add_lowest = called_from_python(lowest)
 
 
 @part
@@ -188,5 +180,5 @@ class InOrder:
         if not 0 <= n <= self._left:
             raise IndexError(f"{n} free nodes are asked for, and {self._left} are left")
         self._left -= n
-        found = next_lowest(self._bounds, self._cursor, n, self._intervals)
+        found = add_lowest(self._bounds, self._cursor, n, self._intervals, 0)
         return NodeSet(tuple([(first, last) for first, last in self._intervals[:found].tolist()]), n)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Floats2, Ints, compiled, direct, inlined, part
+from scheduler.compiled import Floats2, Ints, called_from_python, compiled, direct, inlined, part
 
 N_JOBS, SIZE, ESTIMATE_S, JOB = 0, 1, 2, 3
 """Columns of a tree; only leaves have the id of the job."""
@@ -91,11 +91,7 @@ def place_of(tree: Tree, rank: int) -> int:
     return k - capacity
 
 
-@direct
-@compiled
-def look_up_place(tree: Tree, rank: int) -> int:
-    """As `place_of`, for calls from Python."""
-    return place_of(tree, rank)
+look_up_place = called_from_python(place_of)
 
 
 @inlined

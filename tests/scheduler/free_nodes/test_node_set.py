@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.free_nodes.kernels.free_set import AT, END, FreeSet, next_lowest
+from scheduler.free_nodes.kernels.free_set import AT, END, FreeSet, add_lowest
 from scheduler.node_set import NodeSet
 
 MOST = 30
@@ -132,5 +132,5 @@ def test_each_allocation_goes_on_where_the_last_one_ended() -> None:
     bounds = np.array([*range(2_000), END])  # 1,000 single nodes
     cursor, intervals = np.array([0, 0]), np.empty((2, 2), dtype=np.int64)
     for k in range(500):
-        next_lowest(bounds, cursor, 2, intervals)
+        add_lowest(bounds, cursor, 2, intervals, 0)
         assert cursor[AT] == 4 * k + 2
