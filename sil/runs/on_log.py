@@ -55,7 +55,6 @@ EXACT_S = 2.0**51
 """Up to twice this, a second later is later for numbers, too; compiled decisions are not checked for that."""
 
 FEW_JOBS = 2_000
-"""Loading the compiled engine takes longer than a replay of fewer jobs in the harness."""
 
 SUBMITTED_LATER_S = {"batsim": 10.0}
 """By order of simultaneous events: some of Batsim's schedulers cannot start a job at time 0."""

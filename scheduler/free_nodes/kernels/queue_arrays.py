@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,17 +75,16 @@ def new_queue(n_nodes: int, policy: QueuePolicy, n_users: int) -> RigidQueue:
 
 def larger(q: RigidQueue, lack: int) -> RigidQueue:
     """The queue with more of what it lacks (`kernels.rigid_queue.lack`)."""
-    match lack:
-        case x if x == MORE_PLACES:
-            return q._replace(tree=_larger_tree(q.tree))
-        case x if x == MORE_RELEASES:
-            q = q._replace(releases=_doubled(q.releases), started=_doubled(q.started))
-            return q._replace(reservations=_with_room(q.reservations, len(q.size), len(q.releases)))
-        case x if x == MORE_INTERVALS:
-            return _with_intervals(q)
-        case x if x == MORE_SLOTS:
-            return _with_slots(q)
-    raise ValueError(f"nothing of a queue is called {lack}")
+    return _LARGER[lack](q)
+
+
+def _with_places(q: RigidQueue) -> RigidQueue:
+    return q._replace(tree=_larger_tree(q.tree))
+
+
+def _with_releases(q: RigidQueue) -> RigidQueue:
+    q = q._replace(releases=_doubled(q.releases), started=_doubled(q.started))
+    return q._replace(reservations=_with_room(q.reservations, len(q.size), len(q.releases)))
 
 
 def _doubled(array: NDArray[Any]) -> NDArray[Any]:
@@ -153,3 +153,11 @@ def _with_room(r: Reservations, slots: int, releases: int) -> Reservations:
     new, n = _reservations(slots, releases), int(r.n[0])
     new.n[0], new.jobs[:n], new.start_s[:n] = n, r.jobs[:n], r.start_s[:n]
     return new
+
+
+_LARGER: Mapping[int, Callable[[RigidQueue], RigidQueue]] = {
+    MORE_PLACES: _with_places,
+    MORE_RELEASES: _with_releases,
+    MORE_INTERVALS: _with_intervals,
+    MORE_SLOTS: _with_slots,
+}
