@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from scheduler.free_nodes.kernels import rigid_queue
-from scheduler.free_nodes.kernels.free_set import NODE
+from scheduler.free_nodes.kernels.free_set import LAST, NODE
 from sil.outcome.invariants import Capacity, first_breach
 from sil.runs import compiled_replay
 from sil.runs.compiled_replay import CompiledReplay
@@ -42,14 +42,17 @@ def handed_out_again(bounds: Any, n: int, cursor: Any) -> int:
     return _take_before(bounds, n, cursor)
 
 
-def without_the_last(bounds: Any, n: int, first: int, last: int) -> int:
-    return _toggle(bounds, n, first, max(last - 1, first))
+def with_one_more(bounds: Any, cursor: Any, n_nodes: int, intervals: Any, n: int) -> int:
+    """A job holds the node behind its last one, too."""
+    found = _lowest(bounds, cursor, n_nodes, intervals, n)
+    intervals[found - 1, LAST] += 1
+    return found
 
 
-def counted_twice(q: Any, slot: int) -> None:
-    held = q.holds[slot]
-    _give_back(q, slot)
-    q.counts[rigid_queue.N_FREE] += held
+def given_back_when_overdue(q: Any, now_s: float) -> None:
+    while q.counts[rigid_queue.N_RELEASES] and q.releases[0, rigid_queue.END_S] <= now_s:
+        rigid_queue.give_back(q, int(q.releases[0, rigid_queue.SLOT]))
+    _time_passed(q, now_s)
 
 
 def started_and_still_there(q: Any, n_started: int, now_s: float) -> None:
@@ -60,15 +63,15 @@ def started_and_still_there(q: Any, n_started: int, now_s: float) -> None:
         q.counts[rigid_queue.N_WAITING] += 1
 
 
-_take_before, _toggle = rigid_queue.take_before, rigid_queue.toggle
-_give_back, _start = rigid_queue.give_back, loop.start
+_take_before, _lowest = rigid_queue.take_before, rigid_queue.lowest
+_time_passed, _start = loop.time_passed, loop.start
 
 FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
-    "none": (rigid_queue, "toggle", _toggle),
+    "none": (rigid_queue, "lowest", _lowest),
     "a node is handed out twice": (rigid_queue, "take_before", handed_out_again),
-    "the last node of an interval is never given back": (rigid_queue, "toggle", without_the_last),
+    "a job holds a node too many": (rigid_queue, "lowest", with_one_more),
+    "the nodes of overdue runs are given back": (loop, "time_passed", given_back_when_overdue),
     "a release is lost": (rigid_queue, "give_back", lambda q, slot: None),
-    "a node is counted twice": (rigid_queue, "give_back", counted_twice),
     "a job that started stays in the queue": (loop, "start", started_and_still_there),
 }
 
