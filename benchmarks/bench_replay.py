@@ -35,6 +35,7 @@ from sil.workload.job_log import JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf, write_swf
 from sil.world.compiled_replay.engine import Jobs, run_compiled
+from sil.world.compiled_replay.rigid import on_identical_nodes
 from sil.world.events import ORDERS
 
 LOGS = Path(__file__).parent.parent.parent / "shared" / "oracles" / "swf"
@@ -123,9 +124,13 @@ def _replay(log: JobLog, scheduler: str, engine: Engine, folder: Path) -> None:
 
 def _loop(log: JobLog, scheduler: str) -> None:
     """Without tables of the facts."""
-    policy = CompiledReplay.policy_of(resolve(scheduler), Estimates.USER)
-    assert policy is not None
-    for _ in run_compiled(Jobs.of(log.jobs), log.processors, policy, ORDERS["default"], CHUNK):
+    order = ORDERS["default"]
+    replay = CompiledReplay.of(log, resolve(scheduler), Estimates.USER, order)
+    assert not isinstance(replay, str), replay
+    jobs = Jobs.of(log.jobs)
+    for _ in run_compiled(
+        jobs, on_identical_nodes(log.processors, replay.policy, jobs.n_users), order, CHUNK
+    ):
         pass
 
 

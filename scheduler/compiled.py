@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
 import numpy as np
@@ -16,6 +16,7 @@ from numba import config as numba_config
 from numba import njit, types
 from numba.core import event
 from numba.core.caching import FunctionCache
+from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
@@ -92,8 +93,39 @@ def inlined(function: F) -> F:
     return cast(F, njit(function, **how, **_OF_PARTS))
 
 
-def compiled(function: F, **options: Any) -> F:
-    """Compile a function for its annotations as its module is imported, or load it from the cache.
+def generic(function: F) -> F:
+    """A function of which the type of the first argument, a named tuple, chooses the implementation (see
+    `implements`) as its caller is compiled."""
+    implementations: dict[type, Any] = {}
+
+    def call(*arguments: Any) -> Any:
+        return implementations[type(arguments[0])](*arguments)
+
+    call.__dict__.update(implementations=implementations, __name__=function.__name__)
+    if not config.DISABLE_JIT:
+
+        def implementation(first: Any, *_: Any) -> Any:
+            return implementations[first.instance_class].py_func
+
+        overload(call, jit_options=cast(Any, _OF_PARTS), strict=False)(implementation)
+    return cast(F, call)
+
+
+def implements(of: Callable[..., Any]) -> Callable[[F], F]:
+    """A `part` that implements a generic function for the type of its first argument."""
+
+    def add(function: F) -> F:
+        made = part(function)
+        record, *_ = get_type_hints(function).values()
+        cast(Any, of).implementations[record] = made
+        return made
+
+    return add
+
+
+def compiled(function: F, where: Mapping[TypeVar, type] = MappingProxyType({}), **options: Any) -> F:
+    """Compile a function for its annotations as its module is imported, or load it from the cache. `where`
+    gives types for annotations that are type variables.
 
     The cache is `__pycache__` beside the source, or the user's cache folder where that cannot be written. It
     is valid until a file of the source's folder changes.
@@ -101,6 +133,7 @@ def compiled(function: F, **options: Any) -> F:
     if config.DISABLE_JIT:
         return function
     hints = get_type_hints(function, include_extras=True)
+    hints = {name: where.get(hint, hint) for name, hint in hints.items()}
     returned = _compiled_type(hints.pop("return"))
     signature = returned(*map(_compiled_type, hints.values()))
     with (
@@ -131,9 +164,9 @@ class _Kept(FunctionCache):
             return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
-def long_running(function: F) -> F:
+def long_running(function: F, where: Mapping[TypeVar, type] = MappingProxyType({})) -> F:
     """As `compiled`; other threads go on while it runs."""
-    return compiled(function, nogil=True)
+    return compiled(function, where, nogil=True)
 
 
 def direct(function: F) -> F:

@@ -8,8 +8,7 @@ from scheduler import rules
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.model import NodeSchedule, Share, Start
-from scheduler.node_resources.kernels.allocation import NODE
-from scheduler.node_resources.kernels.tables import FREE, HAS
+from scheduler.node_resources.kernels.tables import FREE, HAS, NODE
 from scheduler.node_resources.selection import FirstFit, Placement
 from scheduler.node_resources.shares import shares_of
 from scheduler.node_set import NodeSet

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from scheduler.compiled import Flags, Ints, Ints2
+from scheduler.compiled import Ints, Ints2
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
-from scheduler.model import RunId
-from scheduler.node_resources.kernels import shadow as kernels
-from scheduler.node_resources.kernels.shadow import Candidates, Shadow
+from scheduler.node_resources.arrays import empty_shadow, new_pass, with_rows
+from scheduler.node_resources.kernels.backfilling import (
+    DONE,
+    MORE_ROWS,
+    WHICH_SCORES,
+    begin_new_pass,
+    go_on,
+)
+from scheduler.node_resources.kernels.tables import NODE, NONE
+from scheduler.node_resources.kernels.workspace import (
+    AFTER,
+    AT,
+    FIRST,
+    GPU,
+    JOB,
+    N_PLACED,
+    RESERVED_S,
+    ROW,
+    TAKING,
+    Jobs,
+    Pass,
+)
 from scheduler.node_resources.selection import NodeSelection, Placement
-from scheduler.node_resources.state import NodeResources
 
-MOST_DELAYING = 256
-"""So many different requests are remembered, in one pass, to delay the first job."""
+FEWEST_JOBS, FEWEST_ROWS = 64, 256
 
 
 class Reservation(NamedTuple):
@@ -25,20 +40,6 @@ class Reservation(NamedTuple):
     at_s: float
 
 
-def empty_shadow(nodes: NodeResources) -> Shadow:
-    """Room for the state at a reserved time."""
-    table, n_nodes = nodes.table, len(nodes.all)
-    then = table._replace(
-        free=table.free.copy(),
-        gpu_free=table.gpu_free.copy(),
-        n_chunks=table.n_chunks.copy(),
-        site=table.site.copy(),
-    )
-    is_copied: Flags = np.zeros(n_nodes, dtype=np.bool_)
-    copied, fit = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-    return Shadow(then, is_copied, copied, fit, np.zeros(4, dtype=np.int64))
-
-
 class Passes:
     """Passes over the queue of one state of nodes. A pass leaves the state as it was."""
 
@@ -46,90 +47,65 @@ class Passes:
         self._state = state
         self._placement = Placement(state.nodes, selection)
         self._shadow = empty_shadow(state.nodes)
-        self._delaying: Ints2 = np.zeros((MOST_DELAYING, 2), dtype=np.int64)
+        self._pass: Pass = new_pass(FEWEST_JOBS, FEWEST_ROWS)
         self.reservation: Reservation | None = None
         """Of the last pass."""
 
     def run(self, order: Ints, later: Ints | None, now_s: float) -> list[tuple[int, Ints2]]:
-        """The jobs that start, by position in the queue, and what each uses.
-
-        Jobs start in `order` until one does not fit. With `later`, EASY backfilling follows in that order:
-        the first job that does not fit has a reservation at the earliest time at which it is expected to fit,
-        counting all runs that are expected to end at that time. Another job that fits starts if it is
-        expected to end by then, or if the first one still fits at that time.
-        """
-        placed: list[tuple[int, Ints2]] = []
+        """The jobs that start in `order`, by position in the queue, and what each uses; with EASY backfilling
+        in the order `later`, if any (see `kernels.backfilling.one_pass`)."""
+        nodes, waiting = self._state.nodes, self._state.waiting
         self.reservation = None
+        if len(waiting) > len(self._pass.placed):
+            self._pass = new_pass(2 * len(waiting), len(self._pass.rows))
+        begin_new_pass(self._pass)
         try:
-            first = self._start_in_order(order, placed)
-            if first is not None and later is not None:
-                self._reserve(first, placed, now_s)
-                self._backfill(later, first, placed, now_s)
-            return placed
+            self._decide(order, later, now_s)
+            first = int(self._pass.counts[FIRST])
+            if later is not None and first != NONE:
+                self.reservation = Reservation(first, float(self._pass.times_s[RESERVED_S]))
+            return self._placed()
         finally:
-            for i, used in reversed(placed):
-                self._state.nodes.give_back(self._kind(i), used)
+            for i, used in reversed(self._placed()):
+                nodes.give_back(int(waiting.kinds[i]), used)
 
-    def _kind(self, i: int) -> int:
-        return int(self._state.waiting.kinds[i])
-
-    def _start_in_order(self, order: Ints, placed: list[tuple[int, Ints2]]) -> int | None:
-        """Returns the first job that does not fit."""
-        kinds, chunks = self._state.waiting.kinds, self._state.waiting.chunks
-        for i in order:
-            used = self._placement.place(int(kinds[i]), int(chunks[i]))
-            if used is None:
-                return int(i)
-            placed.append((int(i), used))
-        return None
-
-    def _reserve(self, first: int, placed: list[tuple[int, Ints2]], now_s: float) -> None:
-        """Jobs that start in this pass count as running."""
-        state, waiting = self._state, self._state.waiting
-        for x, (i, used) in enumerate(placed):
-            state.begin(RunId(-1 - x), now_s + float(waiting.estimates_s[i]), self._kind(i), used)
-        releases, nodes = state.releases, state.nodes
-        at_s = kernels.reserve(
-            nodes.table,
-            nodes.requests,
-            self._shadow,
-            releases.table,
-            releases.n,
-            state.held,
-            self._kind(first),
-            int(waiting.chunks[first]),
-            now_s,
-        )
-        for x, (i, _) in enumerate(placed):
-            state.end(RunId(-1 - x), now_s + float(waiting.estimates_s[i]))
-        self.reservation = Reservation(first, at_s)
-
-    def _backfill(self, order: Ints, first: int, placed: list[tuple[int, Ints2]], now_s: float) -> None:
-        assert self.reservation is not None
-        nodes, waiting, shadow = self._state.nodes, self._state.waiting, self._shadow
-        estimates_s, reserved_s = waiting.estimates_s, self.reservation.at_s
-        skipped: Flags = np.zeros(len(estimates_s), dtype=np.bool_)
-        skipped[[first, *(i for i, _ in placed)]] = True
-        jobs = Candidates(waiting.kinds, waiting.chunks, estimates_s, order, skipped, self._delaying)
-        n_delaying, x, end = 0, -1, len(order)
+    def _decide(self, order: Ints, later: Ints | None, now_s: float) -> None:
+        state, nodes, waiting = self._state, self._state.nodes, self._state.waiting
+        jobs = Jobs(waiting.kinds, waiting.chunks, waiting.estimates_s)
+        ranking = self._placement.ranking
         while True:
-            x = kernels.next_candidate(
-                nodes.table, nodes.requests, jobs, x + 1, n_delaying, now_s, reserved_s
+            p = self._pass
+            why = go_on(
+                nodes.table,
+                nodes.requests,
+                ranking,
+                self._shadow,
+                jobs,
+                len(order),
+                order,
+                order if later is None else later,
+                later is not None,
+                state.releases.table,
+                state.releases.n,
+                state.held,
+                now_s,
+                p,
             )
-            if x == end:
+            if why == DONE:
                 return
-            i = int(order[x])
-            kind, chunks = int(jobs.kinds[i]), int(jobs.chunks[i])
-            used = self._placement.best(kind, chunks)
-            assert used is not None
-            kernels.copy_rows(nodes.table, nodes.requests, shadow, used)
-            self._placement.take(kind, used)
-            in_time = now_s + float(estimates_s[i]) <= reserved_s
-            if in_time or not kernels.would_delay(nodes.requests, shadow, kind, used):
-                placed.append((i, used))
-                n_delaying = 0
+            if why == MORE_ROWS:
+                self._pass = with_rows(p, 2 * (len(p.rows) + int(waiting.chunks.max())))
+            elif why == WHICH_SCORES:
+                place_in = order if p.counts[FIRST] == NONE or later is None else later
+                self._placement.update(int(waiting.kinds[place_in[p.counts[AT]]]))
             else:
-                nodes.give_back(kind, used)
-                if n_delaying < len(self._delaying):  # otherwise it is tried again
-                    self._delaying[n_delaying] = kind, chunks
-                    n_delaying += 1
+                kind = int(waiting.kinds[p.counts[TAKING]])
+                p.counts[GPU] = self._placement.gpu(kind, int(p.rows[p.counts[ROW], NODE]))
+
+    def _placed(self) -> list[tuple[int, Ints2]]:
+        n, rows = int(self._pass.counts[N_PLACED]), self._pass.rows
+        placed, begin = [], 0
+        for i, after in self._pass.placed[:n, [JOB, AFTER]].tolist():
+            placed.append((i, rows[begin:after].copy()))
+            begin = after
+        return placed

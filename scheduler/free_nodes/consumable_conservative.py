@@ -12,8 +12,7 @@ from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.model import JobId, NodeSchedule, Start
 from scheduler.node_resources.kernels import timeline, window
-from scheduler.node_resources.kernels.allocation import NODE
-from scheduler.node_resources.kernels.tables import NONE
+from scheduler.node_resources.kernels.tables import NODE, NONE
 from scheduler.node_resources.kernels.timeline import N_SPARE, Timeline
 from scheduler.node_resources.selection import NodeSelection, Placement
 from scheduler.node_resources.shares import shares_of

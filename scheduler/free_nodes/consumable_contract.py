@@ -16,7 +16,7 @@ from scheduler.free_nodes.contract import SECONDS, ends_s
 from scheduler.kinds import Kind
 from scheduler.model import ON_NODES, Job, JobId, RunId
 from scheduler.node_request import Gpus, Node, Request
-from scheduler.node_resources.kernels.allocation import NODE
+from scheduler.node_resources.kernels.tables import NODE
 from scheduler.node_resources.selection import FirstFit, Placement
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running

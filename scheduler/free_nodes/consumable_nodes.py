@@ -9,12 +9,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints, Ints2, allocate
+from scheduler.compiled import Floats, Ints, Ints2
 from scheduler.free_nodes.kernels.releases import Releases
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_request import Node, Request
-from scheduler.node_resources.kernels.shadow import Held, next_that_fits
-from scheduler.node_resources.kernels.tables import NONE
+from scheduler.node_resources.arrays import new_held, with_spare_rows
+from scheduler.node_resources.kernels.fitting import next_that_fits
+from scheduler.node_resources.kernels.holding import hold_rows, let_go_rows
+from scheduler.node_resources.kernels.tables import NONE, Held
 from scheduler.node_resources.state import NodeResources
 from scheduler.node_resources.trial import Trial
 from scheduler.problem import LazyJobs
@@ -135,9 +137,7 @@ class ConsumableNodes:
         self.nodes = NodeResources(nodes, site_resources)
         self.waiting = WaitingRequests()
         self.releases = Releases()
-        self.held: Held = allocate(Held, (FEWEST_ROWS, 3), FEWEST_ROWS, FEWEST_ROWS)
-        self._in_order: Ints = np.arange(FEWEST_ROWS)
-        self._spare_rows = list(range(FEWEST_ROWS))[::-1]
+        self.held: Held = new_held(FEWEST_ROWS)
         self._first_row: dict[RunId, int] = {}
 
     def wait(self, job: Job, request: Request, estimate_s: float, rank: int = 0) -> None:
@@ -146,12 +146,8 @@ class ConsumableNodes:
 
     def any_fits(self) -> bool:
         """Whether some waiting job fits now."""
-        n = len(self.waiting)
-        if n > len(self._in_order):
-            self._in_order = np.arange(2 * n)
-        order = self._in_order[:n]
-        nodes, waiting = self.nodes, self.waiting
-        return next_that_fits(nodes.table, nodes.requests, waiting.kinds, waiting.chunks, order, 0) < n
+        nodes, waiting, n = self.nodes, self.waiting, len(self.waiting)
+        return next_that_fits(nodes.table, nodes.requests, waiting.kinds, waiting.chunks, 0, n) < n
 
     @contextmanager
     def without(self, taken: Iterable[tuple[int, Ints2]]) -> Iterator[None]:
@@ -163,23 +159,17 @@ class ConsumableNodes:
 
     def begin(self, run: RunId, end_s: float, kind: int, used: Ints2) -> None:
         """A run begins that has taken `used`, until about `end_s`."""
-        if len(used) > len(self._spare_rows):
-            self._make_room(len(used))
-        held, following = self.held, NONE
-        for x in range(len(used) - 1, -1, -1):
-            row = self._spare_rows.pop()
-            held.row[row], held.kind[row], held.next[row] = used[x], kind, following
-            following = row
-        self._first_row[run] = following
-        self.releases.add(end_s, following, run)
+        if len(used) > self.held.n_spare[0]:
+            self.held = with_spare_rows(self.held, len(used))
+        first = self._first_row[run] = hold_rows(self.held, used, 0, len(used), kind)
+        self.releases.add(end_s, first, run)
 
     def end(self, run: RunId, end_s: float) -> tuple[int, Ints2]:
         """A run ends that was expected to end at `end_s`: the kind of its request, and what it used."""
         self.releases.drop(end_s, run)
-        rows = self._rows_of(run)
-        del self._first_row[run]
-        self._spare_rows += reversed(rows)
-        return int(self.held.kind[rows[0]]), self.held.row[rows]
+        kind, used = self.held_by(run)
+        let_go_rows(self.held, self._first_row.pop(run))
+        return kind, used
 
     def holds(self, run: RunId) -> bool:
         """Whether a run holds nodes."""
@@ -205,12 +195,3 @@ class ConsumableNodes:
             rows.append(row)
             row = int(self.held.next[row])
         return rows
-
-    def _make_room(self, more: int) -> None:
-        n = len(self.held.kind)
-        n_rows = 2 * (n + more)
-        larger: Held = allocate(Held, (n_rows, 3), n_rows, n_rows)
-        for new, old in zip(larger, self.held, strict=True):
-            new[:n] = old
-        self.held = larger
-        self._spare_rows += range(n_rows - 1, n - 1, -1)

@@ -13,7 +13,7 @@ from scheduler.free_nodes.consumable_backfilling import Passes
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.model import NodeSchedule, Start
-from scheduler.node_resources.kernels.allocation import NODE
+from scheduler.node_resources.kernels.tables import NODE
 from scheduler.node_resources.room import room_for
 from scheduler.node_resources.selection import NodeSelection
 from scheduler.node_resources.shares import shares_of

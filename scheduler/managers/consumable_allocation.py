@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from scheduler import counted
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, WaitingRequests
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.managers.displacement import Displacement
 from scheduler.managers.estimated_allocation import EstimatedAllocation
 from scheduler.managers.queues import QueuePolicy, Starvation, in_order_of_service
+from scheduler.managers.request_admission import RequestAdmission
 from scheduler.model import Completion, Job, RunId, Share, Start
-from scheduler.node_request import Partition, Request
+from scheduler.node_request import Request
 from scheduler.node_resources.shares import rows_of, shares_of
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running
@@ -22,19 +21,15 @@ from scheduler.resource_manager import OnFreeNodes
 class ConsumableAllocation(EstimatedAllocation):
     """Nodes of which jobs use parts.
 
-    A job that never fits, or that no partition it requests admits, is refused when it arrives. Of several
-    partitions, those that admit it count. A job of one chunk runs in any of these. One of several chunks must
-    not have nodes of different partitions: it runs in the one with room for most of its chunks (ties: by
-    name). Without `queues` there is one.
+    See `RequestAdmission` for the jobs that are refused when they arrive. Without `queues` there is one.
     """
 
     def __init__(
         self, ports: OnFreeNodes, queues: Sequence[QueuePolicy] = (), raised_after: int | None = None
     ) -> None:
         """`raised_after`: see `PreemptionPolicy`. Raises ValueError for queues that cannot be served."""
-        self._partitions = ports.partitions
-        self._names = ports.partitions.keys() | {name for node in ports.nodes for name in node.partitions}
         self._state = ConsumableNodes(ports.nodes, ports.site_resources)
+        self._admission = RequestAdmission(self._state.nodes, ports.partitions)
         self.waiting: WaitingRequests = self._state.waiting
         queues = in_order_of_service(queues)
         self._rank = {queue.name: rank for rank, queue in enumerate(queues)}
@@ -45,35 +40,11 @@ class ConsumableAllocation(EstimatedAllocation):
         super().__init__(ports.run_times, self._state.releases)
 
     def submit(self, job: Job) -> str | None:
-        request = _request_of(job)
-        refusals = {name: self._refusal(name, job, request) for name in sorted(request.partitions)}
-        admitting = frozenset(name for name, why in refusals.items() if why is None)
-        if refusals and not admitting:
-            return f"job {job.id} requests {' and '.join(filter(None, refusals.values()))}"
-        if admitting != request.partitions:
-            request = replace(request, partitions=admitting)
-        beyond = request.beyond(self._state.nodes.site_resources)
-        if beyond is not None:
-            return f"job {job.id} requests {request}; the site has {beyond}"
-        most = self._state.nodes.most_chunks(request)
-        if most < request.chunks:
-            return f"job {job.id} requests {request}{request.where}; {_how_many(request, most)}"
-        if request.chunks > 1 and len(admitting) > 1:
-            request = replace(request, partitions=frozenset((self._largest(request, admitting),)))
+        request = self._admission.admitted(_request_of(job), job.estimate_s)
+        if isinstance(request, str):
+            return f"job {job.id} {request}"
         self._wait(job._replace(request=request))
         return None
-
-    def _largest(self, request: Request, partitions: frozenset[str]) -> str:
-        def room(name: str) -> int:
-            return self._state.nodes.most_chunks(replace(request, partitions=frozenset((name,))))
-
-        return max(sorted(partitions), key=room)
-
-    def _refusal(self, name: str, job: Job, request: Request) -> str | None:
-        """What a job requests that a partition does not allow; None if it admits the job."""
-        if name not in self._names:
-            return f"partition {name}, which the site does not have"
-        return self._partitions.get(name, Partition(name)).refusal(request, job.estimate_s)
 
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> ConsumableNodesProblem:
         return ConsumableNodesProblem(now_s, self._state, running)
@@ -136,10 +107,3 @@ class ConsumableAllocation(EstimatedAllocation):
 def _request_of(job: Job) -> Request:
     """Without one, as many cores as it has tasks, anywhere."""
     return Request(chunks=job.n_tasks, most_on_node=None) if job.request is None else job.request
-
-
-def _how_many(request: Request, most: int) -> str:
-    noun = "node" if request.most_on_node == 1 else "task"
-    if most == 0:
-        return f"no {noun} has room for it"
-    return f"there is room for {counted(most, f'such {noun}')}"

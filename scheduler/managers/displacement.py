@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from scheduler.compiled import Flags, Ints, Ints2
-from scheduler.free_nodes.consumable_backfilling import empty_shadow
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, Key
 from scheduler.managers.queues import QueuePolicy
 from scheduler.managers.stops import Stops
 from scheduler.model import JobId, RunId
+from scheduler.node_resources.arrays import empty_shadow
 from scheduler.node_resources.kernels.stopping import next_that_may_fit, runs_to_stop
 from scheduler.node_resources.state import NodeResources
 from scheduler.node_resources.trial import Trial

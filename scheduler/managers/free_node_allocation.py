@@ -9,7 +9,7 @@ from scheduler.free_nodes.problem import FreeNodes, FreeNodesProblem
 from scheduler.free_nodes.waiting import WaitingJobs
 from scheduler.managers.estimated_allocation import EstimatedAllocation
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy
-from scheduler.model import Job, RunId, Share, Start
+from scheduler.model import Job, JobId, RunId, Share, Start
 from scheduler.node_set import NodeSet
 from scheduler.ports import RuntimeEstimator
 from scheduler.problem import Running
@@ -47,6 +47,11 @@ def free_node_allocation(
     return ConsumableAllocation(ports, queues, preemption.raised_after)
 
 
+def never_fits(job: JobId, size: int, n_nodes: int) -> str | None:
+    """Why a job is refused that requests more nodes than there are, or none; else None."""
+    return None if 1 <= size <= n_nodes else f"job {job} asks for {size} nodes; the machine has {n_nodes}"
+
+
 class FreeNodeAllocation(EstimatedAllocation):
     """A machine of identical nodes, each for one job."""
 
@@ -57,10 +62,10 @@ class FreeNodeAllocation(EstimatedAllocation):
         super().__init__(run_times, self._nodes.releases)
 
     def submit(self, job: Job) -> str | None:
-        if not 1 <= job.n_tasks <= self._nodes.n_nodes:
-            return f"job {job.id} asks for {job.n_tasks} nodes; the machine has {self._nodes.n_nodes}"
-        self._wait(job)
-        return None
+        refused = never_fits(job.id, job.n_tasks, self._nodes.n_nodes)
+        if refused is None:
+            self._wait(job)
+        return refused
 
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> FreeNodesProblem:
         return FreeNodesProblem(now_s, self._nodes, running)

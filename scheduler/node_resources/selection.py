@@ -11,11 +11,13 @@ import numpy as np
 
 from scheduler.compiled import Floats, Floats2, Ints, Ints2, allocate
 from scheduler.node_request import thousandths
-from scheduler.node_resources.kernels.allocation import GPUS
+from scheduler.node_resources.kernels import scores as codes
+from scheduler.node_resources.kernels.allocation import choose_nodes
 from scheduler.node_resources.kernels.fragmentation import Typical, descents, gpu_of_best_descent
-from scheduler.node_resources.kernels.scores import dot_products, gpu_clustering, gpu_packing, tightness
+from scheduler.node_resources.kernels.scores import write_scores
 from scheduler.node_resources.kernels.tables import NONE
-from scheduler.node_resources.state import NodeResources, one_chunk_each
+from scheduler.node_resources.kernels.workspace import Ranking
+from scheduler.node_resources.state import NodeResources
 
 
 class NodeSelection(ABC):
@@ -24,6 +26,13 @@ class NodeSelection(ABC):
     A score may depend only on the request and the state of the node, since scores are computed again only for
     nodes that changed.
     """
+
+    code = codes.IN_PYTHON
+    """Of the compiled selection, if it is one."""
+
+    @property
+    def is_compiled(self) -> bool:
+        return self.code != codes.IN_PYTHON
 
     @abstractmethod
     def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
@@ -41,15 +50,28 @@ class NodeSelection(ABC):
         return 0
 
 
-class FirstFit(NodeSelection):
+class _Compiled(NodeSelection):
+    """A selection with a `code`."""
+
+    def weights(self, nodes: NodeResources) -> Floats:
+        """Of cores, memory, the site's own resources and, last, GPUs."""
+        return np.zeros(len(nodes.table.largest))
+
+    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
+        write_scores(nodes.table, nodes.requests, self.code, self.weights(nodes), kind, which, scores)
+
+
+class FirstFit(_Compiled):
     """The lowest nodes."""
+
+    code = codes.FIRST_FIT
 
     def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
         return
 
 
-class _Weighted(NodeSelection):
-    """Weights cores, memory, the site's own resources and, last, GPUs; equally if no `weights` are given."""
+class _Weighted(_Compiled):
+    """Weights resources equally if no `weights` are given."""
 
     def __init__(self, weights: Iterable[float] | None = None) -> None:
         self._weights = None if weights is None else np.fromiter(weights, float)
@@ -67,37 +89,31 @@ class DotProduct(_Weighted):
     Both relative to the largest node, as in Weng et al. 2023.
     """
 
-    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        dot_products(nodes.table, nodes.requests, kind, which, self.weights(nodes), scores)
+    code = codes.DOT_PRODUCT
 
 
 class BestFit(_Weighted):
     """The node on which the least is left afterwards."""
 
-    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        tightness(nodes.table, nodes.requests, kind, which, self.weights(nodes), scores)
+    code = codes.BEST_FIT
 
 
-class WorstFit(BestFit):
+class WorstFit(_Weighted):
     """The node on which the most is left afterwards: spreads jobs."""
 
-    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        super().score(nodes, kind, which, scores)
-        scores[kind, which] *= -1.0
+    code = codes.WORST_FIT
 
 
-class GpuPacking(NodeSelection):
+class GpuPacking(_Compiled):
     """GPUs in use before untouched ones, and nodes with GPUs in use before idle ones (Weng et al. 2022)."""
 
-    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        gpu_packing(nodes.table, nodes.requests, kind, which, scores)
+    code = codes.GPU_PACKING
 
 
-class GpuClustering(NodeSelection):
+class GpuClustering(_Compiled):
     """Nodes on which jobs of the same number of GPUs run, preferably no others (Xiao et al. 2018)."""
 
-    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        gpu_clustering(nodes.table, nodes.requests, kind, which, scores)
+    code = codes.GPU_CLUSTERING
 
 
 class Chunk(NamedTuple):
@@ -169,52 +185,64 @@ def chunks_requested(nodes: NodeResources) -> Counter[Chunk]:
     return counts
 
 
+def new_ranking(nodes: NodeResources, selection: NodeSelection) -> Ranking:
+    """Without any scores."""
+    weights = selection.weights(nodes) if isinstance(selection, _Compiled) else np.zeros(0)
+    n_kinds, n_nodes = nodes.requests.fit.shape
+    return Ranking(
+        np.array([selection.code]),
+        weights,
+        np.zeros((n_kinds, n_nodes)),
+        np.zeros(n_kinds, dtype=np.int64),
+        np.zeros(n_nodes, dtype=np.int64),
+    )
+
+
 class Placement:
     """Chooses nodes by a node selection, and keeps the scores."""
 
     def __init__(self, nodes: NodeResources, selection: NodeSelection) -> None:
         self._nodes, self._selection = nodes, selection
-        self._scores: Floats2 = np.zeros(nodes.requests.fit.shape)
-        self._seen = [0] * len(self._scores)
+        self._ranking = new_ranking(nodes, selection)
         self._epoch = 0
+
+    @property
+    def ranking(self) -> Ranking:
+        """With room for all kinds of requests, and without scores of an earlier epoch."""
+        ranking, n_kinds = self._ranking, len(self._nodes.requests.gpus)
+        n_before = len(ranking.seen)
+        if n_kinds > n_before:
+            larger = new_ranking(self._nodes, self._selection)
+            larger.scores[:n_before], larger.seen[:n_before] = ranking.scores, ranking.seen
+            ranking = self._ranking = larger
+        epoch = self._selection.epoch(self._nodes)
+        if epoch != self._epoch:
+            ranking.seen[:] = 0
+            self._epoch = epoch
+        return ranking
 
     def place(self, kind: int, chunks: int) -> Ints2 | None:
         """Take the best nodes for a job: rows of NODE, CHUNKS, GPUS; None if it does not fit now."""
-        used = self.best(kind, chunks)
-        if used is not None:
-            self.take(kind, used)
-        return used
-
-    def best(self, kind: int, chunks: int) -> Ints2 | None:
-        """The best nodes for a job, without their GPUs; None if it does not fit now."""
         nodes = self._nodes
         if not nodes.fits(kind, chunks):
             return None
-        self._update(kind)
-        used = nodes.best(kind, chunks, self._scores)
-        used[:, GPUS] = 0
-        return one_chunk_each(used) if nodes.takes_parts_of_gpus(kind) else used.copy()
-
-    def take(self, kind: int, used: Ints2) -> None:
-        """Take what `used` states, and write the GPUs."""
-        nodes = self._nodes
+        self.update(kind)
+        rows: Ints2 = np.zeros((nodes.most_rows(kind, chunks), 3), dtype=np.int64)
+        used = rows[: choose_nodes(nodes.requests, self._ranking, kind, chunks, rows, 0)]
         if nodes.takes_parts_of_gpus(kind):
-            nodes.take(kind, used, lambda n: self._selection.gpu(nodes, kind, n))
+            nodes.take(kind, used, lambda n: self.gpu(kind, n))
         else:
             nodes.take(kind, used)
+        return used
 
-    def _update(self, kind: int) -> None:
-        """Bring the scores for a kind of request up to date."""
-        nodes = self._nodes
-        if kind >= len(self._scores):
-            larger = np.zeros(nodes.requests.fit.shape)
-            larger[: len(self._scores)] = self._scores
-            self._seen += [0] * (len(larger) - len(self._scores))
-            self._scores = larger
-        epoch = self._selection.epoch(nodes)
-        if epoch != self._epoch:
-            self._seen, self._epoch = [0] * len(self._scores), epoch
-        which = nodes.changed_since(self._seen[kind])
+    def update(self, kind: int) -> None:
+        """Bring the scores for a kind of request, whose `fit` is up to date, up to date."""
+        nodes, ranking = self._nodes, self.ranking
+        which = nodes.changed_since(int(ranking.seen[kind]))
         if len(which):
-            self._selection.score(nodes, kind, which, self._scores)
-            self._seen[kind] = nodes.clock
+            self._selection.score(nodes, kind, which, ranking.scores)
+            ranking.seen[kind] = nodes.clock
+
+    def gpu(self, kind: int, n: int) -> int:
+        """Of which GPU of node n to take a part; NONE: of the one with the least left."""
+        return self._selection.gpu(self._nodes, kind, n)

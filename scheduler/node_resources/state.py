@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.compiled import Floats2, Ints, Ints2, allocate, copied
+from scheduler.compiled import Ints, Ints2, allocate, copied
 from scheduler.node_request import Node, Request, alike, most_chunks, thousandths
 from scheduler.node_resources.kernels import allocation, fitting
-from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
 from scheduler.node_resources.kernels.tables import (
+    CHUNKS,
     CLOCK,
     FREE,
     HAS,
     NEWER,
     NEWEST,
+    NODE,
     NONE,
     OLDER,
     WHOLE,
@@ -57,8 +58,7 @@ class NodeResources:
         self.requested: dict[int, tuple[Request, int]] = {}
         """By kind: a request, and how many such jobs arrived."""
         self.total_requested = 0
-        self._used: Ints2 = np.zeros((n_nodes, 3), dtype=np.int64)
-        self._heap: Ints = np.zeros(n_nodes, dtype=np.int64)
+        self._changed: Ints = np.zeros(n_nodes, dtype=np.int64)
         self._down: set[int] = set()
         self._most_chunks: dict[Any, int] = {}
         self._alike = alike(nodes)
@@ -66,12 +66,11 @@ class NodeResources:
 
     def alongside(self) -> NodeResources:
         """Another state of the same nodes, for the same kinds; valid until `requests` is replaced."""
-        other, n_nodes = copy(self), len(self.all)
+        other = copy(self)
         other.table = copied(self.table)
         own = {name: np.zeros_like(getattr(self.requests, name)) for name in ("fit", "total", "seen")}
         other.requests = self.requests._replace(**own)
-        other._used = np.zeros((n_nodes, 3), dtype=np.int64)
-        other._heap = np.zeros(n_nodes, dtype=np.int64)
+        other._changed = np.zeros(len(self.all), dtype=np.int64)
         return other
 
     @property
@@ -154,12 +153,11 @@ class NodeResources:
 
     def changed_since(self, clock: int) -> Ints:
         """The nodes that changed after `clock`; valid until the next call."""
-        return self._heap[: fitting.changed_since(self.table, clock, self._heap)]
+        return self._changed[: fitting.changed_since(self.table, clock, self._changed)]
 
-    def best(self, kind: int, chunks: int, scores: Floats2) -> Ints2:
-        """The best nodes for a job, which must fit, with chunks on each; valid until the next call."""
-        count = allocation.choose(self.requests, kind, chunks, scores, self._heap, self._used)
-        return self._used[:count]
+    def most_rows(self, kind: int, chunks: int) -> int:
+        """Of what a job uses, at most: one for each node, or for each chunk with a part of a GPU."""
+        return chunks if self.takes_parts_of_gpus(kind) else min(chunks, len(self.all))
 
     def divided(self, kind: int, chunks: int, nodes: Iterable[int]) -> Ints2 | None:
         """As many chunks as fit on each of some nodes in turn; None if they do not suffice."""

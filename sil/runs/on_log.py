@@ -185,27 +185,22 @@ class Replay:
             return None
         from sil.runs.compiled_replay import CompiledReplay, NotCompiled
 
-        why_not = self._not_compiled
-        policy = None if why_not else CompiledReplay.policy_of(scheduler, self.estimates)
-        if policy is not None:
-            return CompiledReplay(self.log, policy, ORDERS[self.order])
+        compiled = self._not_compiled or CompiledReplay.of(
+            self.log, scheduler, self.estimates, ORDERS[self.order]
+        )
+        if not isinstance(compiled, str):
+            return compiled
         if self.engine is Engine.AUTO:
             return None
-        why_not = why_not or "only built-in schedulers for free nodes are compiled"
-        raise NotCompiled(f"scheduler '{scheduler.label}': {why_not}; replay it with --engine harness")
+        raise NotCompiled(f"scheduler '{scheduler.label}': {compiled}; replay it with --engine harness")
 
     @property
     def _not_compiled(self) -> str | None:
         """Why no scheduler can be replayed by the compiled engine; None if some can."""
-        log = self.log
-        if log.cluster is not None:
-            return "jobs that request CPUs, memory and GPUs are not compiled"
         if self.decision_cost != NONE:
             return "decisions that cost simulated time are not compiled"
         if self.reasons:
             return "reasons for waiting are not compiled"
-        if not log.jobs["processors"].is_between(1, log.processors).all():
-            return f"some jobs request more than the {log.processors:,} processors"
         if self._longest_s > EXACT_S:
             return f"its jobs may take {self._longest_s:.0e} s, in which seconds are not exact"
         return None

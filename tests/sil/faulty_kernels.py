@@ -11,8 +11,12 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 
-from scheduler.free_nodes.kernels import rigid_queue
+from scheduler.free_nodes.kernels import rigid_queue, transitions
 from scheduler.free_nodes.kernels.free_set import LAST, NODE
+from scheduler.free_nodes.kernels.queue_tree import set_leaf
+from scheduler.free_nodes.kernels.queues import N_RELEASES, N_WAITING
+from scheduler.free_nodes.kernels.releases import END_S, SLOT
+from scheduler.free_nodes.kernels.transitions import STARTED
 from sil.outcome.invariants import Capacity, first_breach
 from sil.runs import compiled_replay
 from sil.runs.compiled_replay import CompiledReplay
@@ -50,17 +54,17 @@ def with_one_more(bounds: Any, cursor: Any, n_nodes: int, intervals: Any, n: int
 
 
 def given_back_when_overdue(q: Any, now_s: float) -> None:
-    while q.counts[rigid_queue.N_RELEASES] and q.releases[0, rigid_queue.END_S] <= now_s:
-        rigid_queue.give_back(q, int(q.releases[0, rigid_queue.SLOT]))
+    while q.counts[N_RELEASES] and q.releases[0, END_S] <= now_s:
+        transitions.give_back(q, int(q.releases[0, SLOT]))
     _time_passed(q, now_s)
 
 
 def started_and_still_there(q: Any, n_started: int, now_s: float) -> None:
     _start(q, n_started, now_s)
     for x in range(n_started):
-        slot = int(q.started[x, rigid_queue.PLACE])
-        rigid_queue.set_leaf(q.tree, q.place[slot], 1.0, float(q.size[slot]), q.end_s[slot] - now_s)
-        q.counts[rigid_queue.N_WAITING] += 1
+        slot = int(q.started[x, STARTED])
+        set_leaf(q.tree, q.place[slot], 1.0, float(q.size[slot]), q.end_s[slot] - now_s)
+        q.counts[N_WAITING] += 1
 
 
 _take_before, _lowest = rigid_queue.take_before, rigid_queue.lowest
@@ -71,19 +75,18 @@ FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "a node is handed out twice": (rigid_queue, "take_before", handed_out_again),
     "a job holds a node too many": (rigid_queue, "lowest", with_one_more),
     "the nodes of overdue runs are given back": (loop, "time_passed", given_back_when_overdue),
-    "a release is lost": (rigid_queue, "give_back", lambda q, slot: None),
+    "a release is lost": (transitions, "give_back", lambda q, slot: None),
     "a job that started stays in the queue": (loop, "start", started_and_still_there),
 }
 
 
 def _broken(module: object, name: str, faulty: Callable[..., Any]) -> str | None:
-    log, scheduler = _log(), resolve("easy")
-    policy = CompiledReplay.policy_of(scheduler, Estimates.USER)
-    assert policy is not None
+    log = _log()
+    replay = CompiledReplay.of(log, resolve("easy"), Estimates.USER, ORDERS["default"])
+    assert not isinstance(replay, str), replay
     facts: list[pl.DataFrame] = []
     with patch.object(module, name, faulty), suppress(Stuck, IndexError):
-        chunks = CompiledReplay(log, policy, ORDERS["default"]).chunks(log.jobs)
-        facts.extend(of_run(chunk.facts, 0, 0, "easy") for chunk in chunks)
+        facts.extend(of_run(chunk.facts, 0, 0, "easy") for chunk in replay.chunks(log.jobs))
     breach = first_breach(pl.concat(facts), Capacity(PROCESSORS))
     return None if breach is None else breach.rule
 

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import NodeSchedule
-from scheduler.node_request import Node
 from sil.runs.compiled_replay import NotCompiled
 from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import resolve
@@ -27,7 +26,6 @@ from sil.settings.estimates import Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, read_facts
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf import read_swf
-from site_db.site_file.cluster import Cluster
 from tests.oracles import oracle
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -51,7 +49,8 @@ def log_of(rows: list[tuple[int, float, float, int, float | None, int]], process
 
 @st.composite
 def logs(draw: st.DrawFn) -> JobLog:
-    """With many simultaneous events, runs that exceed their estimates, and jobs without one."""
+    """With many simultaneous events, runs that exceed their estimates, jobs without one, and jobs that are
+    larger than the machine."""
     processors = draw(st.integers(1, 12))
     times_s = st.integers(0, 30).map(float)
     rows = draw(
@@ -59,7 +58,7 @@ def logs(draw: st.DrawFn) -> JobLog:
             st.tuples(
                 times_s,
                 st.integers(1, 20).map(float),
-                st.integers(1, processors),
+                st.integers(1, processors + 1),
                 st.none() | st.integers(1, 30).map(float),
                 st.integers(-1, 2),
             ),
@@ -163,11 +162,6 @@ def test_what_cannot_be_compiled_is_replayed_in_the_harness(tmp_path: Path) -> N
             Replay(replace(SOME, jobs=SOME.jobs.with_columns(run_s=pl.lit(1e15)))),
             "its jobs may take 2e.18 s, in which seconds are not exact",
         ),
-        (Replay(replace(SOME, processors=0)), "some jobs request more than the 0 processors"),
-        (
-            Replay(replace(SOME, cluster=Cluster({"n1": Node(cores=4)}, {}, {}, False))),
-            "jobs that request CPUs, memory and GPUs",
-        ),
     ],
 )
 def test_who_asks_for_the_compiled_engine_where_it_cannot_run_is_told_why(replay: Replay, why: str) -> None:
@@ -186,6 +180,10 @@ def test_a_decision_takes_the_mean_of_its_chunk(tmp_path: Path) -> None:
 # -- faults ------------------------------------------------------------------------------------------------
 
 FAULTS = {
+    "a chunk is not taken": "no-resource-above-capacity",
+    "memory is given back twice": "no-resource-above-capacity",
+    "a GPU is named twice": "no-resource-above-capacity",
+    "what a run had is lost": "no-job-lost",
     "a node is handed out twice": "no-machine-double-booked",
     "a job holds a node too many": "no-machine-double-booked",
     "the nodes of overdue runs are given back": "no-machine-double-booked",

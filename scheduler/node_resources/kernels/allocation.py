@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from scheduler.compiled import Floats2, Ints, Ints2, compiled, direct, inlined, part
+from scheduler.compiled import Floats2, Ints, Ints2, called_from_python, compiled, direct, inlined, part
+from scheduler.node_resources.kernels.scores import FIRST_FIT
 from scheduler.node_resources.kernels.tables import (
+    CHUNKS,
+    GPUS,
+    NODE,
     NONE,
     WHOLE,
     NodeTable,
@@ -13,9 +17,7 @@ from scheduler.node_resources.kernels.tables import (
     offers,
     tightest_gpu,
 )
-
-NODE, CHUNKS, GPUS = range(3)
-"""Columns of a table of what a job uses: a node, the number of chunks there, and the GPUs as bits."""
+from scheduler.node_resources.kernels.workspace import Ranking
 
 
 @inlined
@@ -38,36 +40,68 @@ def sift_down(scores: Floats2, k: int, heap: Ints, size: int, x: int) -> None:
         x = best
 
 
-@direct
-@compiled
-def choose(requests: RequestTable, k: int, chunks: int, scores: Floats2, heap: Ints, chosen: Ints2) -> int:
-    """Write the best nodes for `chunks` chunks to `chosen`, best first, with as many chunks on each as fit.
+@inlined
+def takes_parts_of_gpus(requests: RequestTable, k: int) -> bool:
+    return bool(requests.gpu_share[k] < WHOLE and not requests.exclusive[k])
 
-    There must be room for all of them. Returns the number of nodes. Ties: the lowest node.
-    O(N + chosen log N).
+
+@inlined
+def most_rows(requests: RequestTable, k: int, chunks: int) -> int:
+    """Of a job, at most."""
+    return chunks if takes_parts_of_gpus(requests, k) else min(chunks, requests.fit.shape[1])
+
+
+@inlined
+def write_row(requests: RequestTable, k: int, n: int, chunks: int, rows: Ints2, row: int) -> int:
+    """Chunks on a node. Returns the row after it, or after those of each chunk."""
+    n_rows = chunks if takes_parts_of_gpus(requests, k) else 1
+    for x in range(row, row + n_rows):
+        rows[x, NODE], rows[x, CHUNKS], rows[x, GPUS] = n, chunks // n_rows, 0
+    return row + n_rows
+
+
+@part
+def choose(requests: RequestTable, ranking: Ranking, k: int, chunks: int, rows: Ints2, first: int) -> int:
+    """Write the best nodes for `chunks` chunks to `rows` from `first` on, best first, with as many chunks on
+    each as fit. There must be room for all of them, and scores must be current.
+
+    Returns the row after the last one. Ties: the lowest node. O(N + chosen log N). A part of a GPU has a row
+    of its own, since each may be of another one.
     """
+    scores, heap, fit, row = ranking.scores, ranking.heap, requests.fit, first
+    n_nodes = fit.shape[1]
+    if ranking.selection[0] == FIRST_FIT:
+        n = 0
+        while chunks > 0:
+            if fit[k, n] > 0:
+                here = min(chunks, fit[k, n])
+                row = write_row(requests, k, n, here, rows, row)
+                chunks -= here
+            n += 1
+        return row
     size, best = 0, NONE
-    for n in range(requests.fit.shape[1]):
-        if requests.fit[k, n] > 0:
+    for n in range(n_nodes):
+        if fit[k, n] > 0:
             heap[size] = n
             size += 1
             if best == NONE or scores[k, n] > scores[k, best]:
                 best = n
-    if requests.fit[k, best] >= chunks:  # as for most jobs
-        chosen[0, NODE], chosen[0, CHUNKS] = best, chunks
-        return 1
+    if fit[k, best] >= chunks:  # as for most jobs
+        return write_row(requests, k, best, chunks, rows, row)
     for x in range(size // 2 - 1, -1, -1):
         sift_down(scores, k, heap, size, x)
-    count = 0
     while chunks > 0:
         n = heap[0]
         size -= 1
         heap[0] = heap[size]
         sift_down(scores, k, heap, size, 0)
-        chosen[count, NODE], chosen[count, CHUNKS] = n, min(chunks, requests.fit[k, n])
-        chunks -= chosen[count, CHUNKS]
-        count += 1
-    return count
+        here = min(chunks, fit[k, n])
+        row = write_row(requests, k, n, here, rows, row)
+        chunks -= here
+    return row
+
+
+choose_nodes = called_from_python(choose)
 
 
 @inlined
@@ -96,24 +130,23 @@ def take_all(nodes: NodeTable, n: int) -> int:
     return bits
 
 
-@direct
-@compiled
-def take(nodes: NodeTable, requests: RequestTable, k: int, used: Ints2, row: int, gpu: int) -> None:
-    """Take what `used[row]` states, chunks of kind k on a node: its GPUs or, if it names none, others.
+@part
+def take_row(nodes: NodeTable, requests: RequestTable, k: int, rows: Ints2, row: int, gpu: int) -> None:
+    """Take what a row states, chunks of kind k on a node: its GPUs or, if it names none, others.
 
     These are the first whole ones, or for a part of one, `gpu` or, if that is NONE, the one with the least
     left; the row must have one chunk then. They are written to the row.
     """
-    n, chunks = used[row, NODE], used[row, CHUNKS]
+    n, chunks = rows[row, NODE], rows[row, CHUNKS]
     if requests.exclusive[k]:
-        used[row, GPUS] = take_all(nodes, n)
+        rows[row, GPUS] = take_all(nodes, n)
     else:
         for r in range(nodes.free.shape[1]):
             nodes.free[n, r] -= chunks * requests.need[k, r]
-        if requests.gpus[k] > 0 and used[row, GPUS] == 0:
-            used[row, GPUS] = choose_gpus(nodes, requests, k, n, chunks * requests.gpus[k], gpu)
+        if requests.gpus[k] > 0 and rows[row, GPUS] == 0:
+            rows[row, GPUS] = choose_gpus(nodes, requests, k, n, chunks * requests.gpus[k], gpu)
         for d in range(nodes.gpu_free.shape[1]):
-            if used[row, GPUS] & (1 << d):
+            if rows[row, GPUS] & (1 << d):
                 nodes.gpu_free[n, d] -= requests.gpu_share[k]
     if requests.gpus[k] > 0:
         nodes.gpu_chunks[n, gpu_kind(requests, k)] += chunks
@@ -121,22 +154,31 @@ def take(nodes: NodeTable, requests: RequestTable, k: int, used: Ints2, row: int
     has_changed(nodes, n)
 
 
+take = called_from_python(take_row)
+
+
+@part
+def give_back_row(nodes: NodeTable, requests: RequestTable, k: int, rows: Ints2, row: int) -> None:
+    """Give back what `take_row` took."""
+    n, chunks = rows[row, NODE], rows[row, CHUNKS]
+    whole = requests.exclusive[k] or requests.gpu_share[k] == WHOLE
+    for r in range(nodes.free.shape[1]):
+        if requests.exclusive[k]:
+            nodes.free[n, r] = nodes.capacity[n, r]
+        else:
+            nodes.free[n, r] += chunks * requests.need[k, r]
+    for d in range(nodes.gpu_free.shape[1]):
+        if rows[row, GPUS] & (1 << d):
+            nodes.gpu_free[n, d] += WHOLE if whole else requests.gpu_share[k]
+    if requests.gpus[k] > 0:
+        nodes.gpu_chunks[n, gpu_kind(requests, k)] -= chunks
+    nodes.n_chunks[n] -= chunks
+    has_changed(nodes, n)
+
+
 @direct
 @compiled
-def give_back(nodes: NodeTable, requests: RequestTable, k: int, used: Ints2) -> None:
-    """Give back what `take` took."""
-    for row in range(len(used)):
-        n, chunks = used[row, NODE], used[row, CHUNKS]
-        whole = requests.exclusive[k] or requests.gpu_share[k] == WHOLE
-        for r in range(nodes.free.shape[1]):
-            if requests.exclusive[k]:
-                nodes.free[n, r] = nodes.capacity[n, r]
-            else:
-                nodes.free[n, r] += chunks * requests.need[k, r]
-        for d in range(nodes.gpu_free.shape[1]):
-            if used[row, GPUS] & (1 << d):
-                nodes.gpu_free[n, d] += WHOLE if whole else requests.gpu_share[k]
-        if requests.gpus[k] > 0:
-            nodes.gpu_chunks[n, gpu_kind(requests, k)] -= chunks
-        nodes.n_chunks[n] -= chunks
-        has_changed(nodes, n)
+def give_back(nodes: NodeTable, requests: RequestTable, k: int, rows: Ints2) -> None:
+    """Give back what was taken for all rows."""
+    for row in range(len(rows)):
+        give_back_row(nodes, requests, k, rows, row)

@@ -92,3 +92,14 @@ def fits(nodes: NodeTable, requests: RequestTable, k: int, chunks: int) -> bool:
 def touch(nodes: NodeTable, n: int) -> None:
     """Node n has changed."""
     has_changed(nodes, n)
+
+
+@direct
+@compiled
+def next_that_fits(
+    nodes: NodeTable, requests: RequestTable, kinds: Ints, chunks: Ints, i: int, end: int
+) -> int:
+    """The first position from i on of a job that fits now, or `end`."""
+    while i < end and not fits_now(nodes, requests, kinds[i], chunks[i]):
+        i += 1
+    return i

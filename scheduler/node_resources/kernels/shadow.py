@@ -7,47 +7,38 @@ resources is always valid in `then`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from scheduler.compiled import Flags, Floats, Floats2, Ints, Ints2, compiled, direct, inlined
-from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
-from scheduler.node_resources.kernels.fitting import chunks_that_fit, fits_now, refresh
+from scheduler.compiled import Floats2, Ints2, inlined, part
+from scheduler.node_resources.kernels.fitting import chunks_that_fit, refresh
 from scheduler.node_resources.kernels.tables import (
+    CHUNKS,
     FREE,
+    GPUS,
+    NODE,
     NONE,
     WHOLE,
+    Held,
     NodeTable,
     RequestTable,
-    site_need,
+    give_of_site,
     site_suffices,
+)
+from scheduler.node_resources.kernels.workspace import (
+    AFTER,
+    COPIED,
+    JOB,
+    KIND,
+    N_PLACED,
+    NEEDED,
+    TOTAL,
+    Jobs,
+    Pass,
+    Shadow,
 )
 
 END_S, FIRST, RUN = range(3)
 """Columns of a table of releases: expected end, first row of `Held`, run."""
-
-
-class Held(NamedTuple):
-    """What runs hold: a row for each node of a run, linked."""
-
-    row: Ints2  # NODE, CHUNKS, GPUS
-    kind: Ints  # of request
-    next: Ints  # the run's next row, or NONE
-
-
-class Shadow(NamedTuple):
-    """The state at the reserved time."""
-
-    then: NodeTable
-    is_copied: Flags  # (N,)
-    copied: Ints  # (N,): the nodes of which rows are copied
-    fit: Ints  # (N,): chunks of the first job that fit then, where copied
-    found: Ints  # (4,): COPIED, KIND, NEEDED, TOTAL
-
-
-COPIED, KIND, NEEDED, TOTAL = range(4)
-"""Places in `Shadow.found`: number of copied rows; kind and chunks of the first job; how many fit then."""
 
 
 @inlined
@@ -67,9 +58,9 @@ def copy_row(nodes: NodeTable, requests: RequestTable, shadow: Shadow, n: int) -
 
 
 @inlined
-def shift(requests: RequestTable, shadow: Shadow, kind: int, row: Ints, sign: int) -> None:
+def shift(requests: RequestTable, shadow: Shadow, kind: int, rows: Ints2, row: int, sign: int) -> None:
     """Give back (1) or take (-1) what a row holds, in the state at the reserved time."""
-    n, chunks, then = row[NODE], row[CHUNKS], shadow.then
+    n, chunks, then = rows[row, NODE], rows[row, CHUNKS], shadow.then
     if requests.exclusive[kind]:
         for r in range(then.free.shape[1]):
             then.free[n, r] = then.capacity[n, r] if sign > 0 else 0
@@ -78,19 +69,12 @@ def shift(requests: RequestTable, shadow: Shadow, kind: int, row: Ints, sign: in
             then.free[n, r] += sign * chunks * requests.need[kind, r]
     share = WHOLE if requests.exclusive[kind] else requests.gpu_share[kind]
     for d in range(then.gpu_free.shape[1]):
-        if row[GPUS] & (1 << d):
+        if rows[row, GPUS] & (1 << d):
             then.gpu_free[n, d] += sign * share
     then.n_chunks[n] -= sign * chunks
     fit = chunks_that_fit(then, requests, shadow.found[KIND], n)
     shadow.found[TOTAL] += fit - shadow.fit[n]
     shadow.fit[n] = fit
-
-
-@inlined
-def shift_site(requests: RequestTable, shadow: Shadow, kind: int, sign: int) -> None:
-    """Give back (1) or take (-1) what a job has of the site's resources, at the reserved time."""
-    for s in range(shadow.then.site.shape[1]):
-        shadow.then.site[FREE, s] += sign * site_need(shadow.then, requests, kind, s)
 
 
 @inlined
@@ -114,8 +98,30 @@ def look_at(nodes: NodeTable, requests: RequestTable, shadow: Shadow, kind: int,
         shadow.then.site[FREE, s] = nodes.site[FREE, s]
 
 
-@direct
-@compiled
+@part
+def run_ends(nodes: NodeTable, requests: RequestTable, shadow: Shadow, held: Held, first: int) -> None:
+    """A run, by its first row, gives back what it holds."""
+    give_of_site(shadow.then, requests, held.kind[first], 1)
+    row = first
+    while row != NONE:
+        copy_row(nodes, requests, shadow, held.row[row, NODE])
+        shift(requests, shadow, held.kind[row], held.row, row, 1)
+        row = held.next[row]
+
+
+@part
+def placed_ends(
+    nodes: NodeTable, requests: RequestTable, shadow: Shadow, jobs: Jobs, p: Pass, x: int
+) -> None:
+    """A job that starts in this pass, by its row of `placed`, gives back what it uses."""
+    kind = jobs.kinds[p.placed[x, JOB]]
+    give_of_site(shadow.then, requests, kind, 1)
+    for row in range(p.placed[x - 1, AFTER] if x else 0, p.placed[x, AFTER]):
+        copy_row(nodes, requests, shadow, p.rows[row, NODE])
+        shift(requests, shadow, kind, p.rows, row, 1)
+
+
+@part
 def reserve(
     nodes: NodeTable,
     requests: RequestTable,
@@ -123,106 +129,48 @@ def reserve(
     releases: Floats2,
     n_running: int,
     held: Held,
-    kind: int,
-    chunks: int,
+    jobs: Jobs,
+    p: Pass,
+    job: int,
     now_s: float,
 ) -> float:
     """The earliest time at which a job that does not fit now is expected to fit; infinite if never.
 
-    All runs that are expected to end at that time count as ended. O(releases up to then).
+    Jobs that start in this pass count as running. All runs that are expected to end at that time count as
+    ended. O(releases up to then).
     """
-    look_at(nodes, requests, shadow, kind, chunks)
-    then_s, x = now_s, 0
-    while x < n_running and (not first_fits(requests, shadow) or releases[x, END_S] <= then_s):
-        then_s = max(then_s, releases[x, END_S])
-        row = int(releases[x, FIRST])
-        shift_site(requests, shadow, held.kind[row], 1)
-        while row != NONE:
-            copy_row(nodes, requests, shadow, held.row[row, NODE])
-            shift(requests, shadow, held.kind[row], held.row[row], 1)
-            row = held.next[row]
-        x += 1
+    look_at(nodes, requests, shadow, jobs.kinds[job], jobs.chunks[job])
+    then_s, x, y, n_placed = now_s, 0, 0, p.counts[N_PLACED]
+    while x < n_running or y < n_placed:
+        run_ends_s = releases[x, END_S] if x < n_running else np.inf
+        placed_ends_s = now_s + jobs.estimates_s[p.placed[p.by_end[y], JOB]] if y < n_placed else np.inf
+        next_s = min(run_ends_s, placed_ends_s)
+        if first_fits(requests, shadow) and next_s > then_s:
+            break
+        then_s = max(then_s, next_s)
+        if x < n_running and run_ends_s == next_s:
+            run_ends(nodes, requests, shadow, held, int(releases[x, FIRST]))
+            x += 1
+        else:
+            placed_ends(nodes, requests, shadow, jobs, p, p.by_end[y])
+            y += 1
     return then_s if first_fits(requests, shadow) else np.inf
 
 
-@direct
-@compiled
-def copy_rows(nodes: NodeTable, requests: RequestTable, shadow: Shadow, used: Ints2) -> None:
-    """To be called before a job takes what it uses."""
-    for row in range(len(used)):
-        copy_row(nodes, requests, shadow, used[row, NODE])
-
-
-@direct
-@compiled
-def would_delay(requests: RequestTable, shadow: Shadow, kind: int, used: Ints2) -> bool:
-    """Whether the first job no longer fits at the reserved time if a job still uses `used` then.
+@inlined
+def would_delay(
+    requests: RequestTable, shadow: Shadow, kind: int, rows: Ints2, begin: int, after: int
+) -> bool:
+    """Whether the first job no longer fits at the reserved time if a job still uses these rows then.
 
     If it still fits, the state at that time is updated.
     """
-    for row in range(len(used)):
-        shift(requests, shadow, kind, used[row], -1)
-    shift_site(requests, shadow, kind, -1)
+    for row in range(begin, after):
+        shift(requests, shadow, kind, rows, row, -1)
+    give_of_site(shadow.then, requests, kind, -1)
     if first_fits(requests, shadow):
         return False
-    for row in range(len(used)):
-        shift(requests, shadow, kind, used[row], 1)
-    shift_site(requests, shadow, kind, 1)
+    for row in range(begin, after):
+        shift(requests, shadow, kind, rows, row, 1)
+    give_of_site(shadow.then, requests, kind, 1)
     return True
-
-
-@direct
-@compiled
-def next_that_fits(
-    nodes: NodeTable, requests: RequestTable, kinds: Ints, chunks: Ints, order: Ints, x: int
-) -> int:
-    """The first place from x on in `order` (positions in the queue) of a job that fits now, or its length."""
-    while x < len(order):
-        i = order[x]
-        if fits_now(nodes, requests, kinds[i], chunks[i]):
-            return x
-        x += 1
-    return x
-
-
-class Candidates(NamedTuple):
-    """Jobs to be backfilled: columns of the queue, the order in which to try them, those (by position in the
-    queue) to be skipped, and requests (kind, chunks) that would delay the first job."""
-
-    kinds: Ints
-    chunks: Ints
-    estimates_s: Floats
-    order: Ints
-    skipped: Flags
-    delaying: Ints2
-
-
-@direct
-@compiled
-def next_candidate(
-    nodes: NodeTable,
-    requests: RequestTable,
-    jobs: Candidates,
-    x: int,
-    n_delaying: int,
-    now_s: float,
-    reserved_s: float,
-) -> int:
-    """The first place from x on in the order of a job that fits now, or the length of the order.
-
-    A job whose request would delay the first job counts only if it is expected to end by `reserved_s`.
-    """
-    while x < len(jobs.order):
-        i = jobs.order[x]
-        if not jobs.skipped[i]:
-            kind, chunks = jobs.kinds[i], jobs.chunks[i]
-            if fits_now(nodes, requests, kind, chunks):
-                delays = False
-                if now_s + jobs.estimates_s[i] > reserved_s:
-                    for d in range(n_delaying):
-                        if jobs.delaying[d, 0] == kind and jobs.delaying[d, 1] == chunks:
-                            delays = True
-                if not delays:
-                    return x
-        x += 1
-    return x

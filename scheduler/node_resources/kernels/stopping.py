@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from scheduler.compiled import Flags, Ints, compiled, direct, inlined
-from scheduler.node_resources.kernels.allocation import NODE
 from scheduler.node_resources.kernels.fitting import fits_now
-from scheduler.node_resources.kernels.shadow import (
+from scheduler.node_resources.kernels.shadow import copy_row, first_fits, look_at, shift
+from scheduler.node_resources.kernels.tables import (
+    NODE,
+    NONE,
     Held,
-    Shadow,
-    copy_row,
-    first_fits,
-    look_at,
-    shift,
-    shift_site,
+    NodeTable,
+    RequestTable,
+    give_of_site,
 )
-from scheduler.node_resources.kernels.tables import NONE, NodeTable, RequestTable
+from scheduler.node_resources.kernels.workspace import Shadow
 
 
 @direct
@@ -44,11 +43,11 @@ def shift_run(
     nodes: NodeTable, requests: RequestTable, shadow: Shadow, held: Held, first: int, sign: int
 ) -> None:
     """A run gives back (1) or takes (-1) what it holds, in the shadow."""
-    shift_site(requests, shadow, held.kind[first], sign)
+    give_of_site(shadow.then, requests, held.kind[first], sign)
     row = first
     while row != NONE:
         copy_row(nodes, requests, shadow, held.row[row, NODE])
-        shift(requests, shadow, held.kind[row], held.row[row], sign)
+        shift(requests, shadow, held.kind[row], held.row, row, sign)
         row = held.next[row]
 
 

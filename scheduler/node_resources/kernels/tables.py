@@ -23,6 +23,10 @@ HAS, FREE = 0, 1
 """Rows of `NodeTable.site`."""
 
 
+NODE, CHUNKS, GPUS = range(3)
+"""Columns of a table of what a job uses: a node, the number of chunks there, and the GPUs as bits."""
+
+
 class NodeTable(NamedTuple):
     """One row for each of N nodes, with R resources and places for D GPUs; S resources of the whole site."""
 
@@ -54,6 +58,16 @@ class RequestTable(NamedTuple):
     seen: Ints  # time of `fit`
 
 
+class Held(NamedTuple):
+    """What runs hold: a row for each node of a run, linked."""
+
+    row: Ints2  # NODE, CHUNKS, GPUS
+    kind: Ints  # of request
+    next: Ints  # the run's next row, or NONE
+    spare: Ints  # rows that are not in use, the next one last
+    n_spare: Ints  # (1,)
+
+
 @inlined
 def has_changed(nodes: NodeTable, n: int) -> None:
     """Put the node first in the order of changes."""
@@ -75,6 +89,13 @@ def has_changed(nodes: NodeTable, n: int) -> None:
 def site_need(nodes: NodeTable, requests: RequestTable, k: int, s: int) -> int:
     """What a job of kind k requests of resource s of the site."""
     return int(requests.need[k, nodes.free.shape[1] + s])
+
+
+@inlined
+def give_of_site(nodes: NodeTable, requests: RequestTable, k: int, sign: int) -> None:
+    """A job of kind k gives back (1) or takes (-1) what it has of the site's resources."""
+    for s in range(nodes.site.shape[1]):
+        nodes.site[FREE, s] += sign * site_need(nodes, requests, k, s)
 
 
 @inlined

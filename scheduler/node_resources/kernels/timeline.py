@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.compiled import Floats, Floats2, Ints, Ints2, compiled, direct, inlined, part
-from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
-from scheduler.node_resources.kernels.shadow import END_S, FIRST, Held
-from scheduler.node_resources.kernels.tables import NONE
+from scheduler.node_resources.kernels.shadow import END_S, FIRST
+from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE, NONE, Held
 
 N_USES, N_STARTS, N_SPARE = range(3)
 """Places in `Timeline.sizes`."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.compiled import Ints, Ints2, compiled, direct, inlined, part
-from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
 from scheduler.node_resources.kernels.fitting import chunks_that_fit, refresh
 from scheduler.node_resources.kernels.tables import (
+    CHUNKS,
     FREE,
+    GPUS,
     HAS,
+    NODE,
     NONE,
     WHOLE,
     NodeTable,

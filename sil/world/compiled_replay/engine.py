@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from scheduler.compiled import allocate
-from scheduler.free_nodes.kernels.queue_arrays import QueuePolicy, larger, new_queue
-from scheduler.free_nodes.kernels.rigid_queue import N_FREE, N_WAITING, RigidQueue
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
-from sil.world.compiled_replay.facts import MOST_DIGITS, Facts
+from sil.world.compiled_replay.facts import Facts
 from sil.world.compiled_replay.loop import (
     ALL_ENDED,
     FACTS_LACK,
@@ -24,9 +23,11 @@ from sil.world.compiled_replay.loop import (
     PAUSE,
     QUEUE_LACKS,
     SITE_LACKS,
+    STARTING,
     STUCK,
+    TEXT,
+    Q,
     Site,
-    advance,
 )
 from sil.world.events import ArrivalDue, Order, RoundDue, RunEnded, RunReleased, WakeUp
 from sil.world.harness import LEAST_STEP_S, MOST_IDLE_ROUNDS
@@ -40,19 +41,32 @@ class Jobs(NamedTuple):
     submit_s: NDArray[np.float64]
     run_s: NDArray[np.float64]
     size: NDArray[np.int64]
+    """In nodes, or chunks."""
+    kind: NDArray[np.int64]
+    """Of request, on nodes of which jobs use parts."""
     limit_s: NDArray[np.float64]
     user: NDArray[np.int64]
     """By number from 0 on; -1 = unknown."""
+    refused: NDArray[np.bool_]
+    """By the manager, when they arrive."""
+
+    @property
+    def n_users(self) -> int:
+        return int(self.user.max(initial=-1)) + 1
 
     @classmethod
     def of(cls, log: pl.DataFrame) -> Jobs:
-        """From columns submit_s, run_s, processors, estimate_s and user of a job log."""
+        """From columns submit_s, run_s, processors, estimate_s and user of a job log. Others may be there:
+        chunks instead of processors, kind, and refused."""
+        size = "chunks" if "chunks" in log.columns else "processors"
         columns = log.select(
             "submit_s",
             "run_s",
-            "processors",
+            size,
+            "kind" if "kind" in log.columns else pl.lit(0, pl.Int64).alias("kind"),
             pl.col("estimate_s").fill_null(LONGEST_S),
             pl.when(pl.col("user") >= 0).then(pl.col("user").rank("dense") - 1).otherwise(-1).cast(pl.Int64),
+            "refused" if "refused" in log.columns else pl.lit(False).alias("refused"),
         )
         return cls(*(np.array(column.to_numpy()) for column in columns))
 
@@ -61,20 +75,30 @@ class Stuck(RuntimeError):
     """Jobs remain, and nothing can happen any more."""
 
 
+@dataclass(frozen=True)
+class CompiledQueue(Generic[Q]):
+    """An empty queue, what makes its arrays larger, and the loop for it (`kernels.loop.advance`)."""
+
+    empty: Q
+    n_nodes: int
+    larger: Callable[[Q, int], Q]
+    advance: Callable[[Site, Q, Facts, int, int, float], int]
+
+
 def run_compiled(
-    jobs: Jobs, n_nodes: int, policy: QueuePolicy, order: Order, chunk: int
+    jobs: Jobs, compiled: CompiledQueue[Q], order: Order, chunk: int
 ) -> Iterator[tuple[Facts, int]]:
-    """Run jobs of at most `n_nodes` nodes until all have ended. Yields facts, at least a `chunk` of them and
-    up to an end of a run except for the last ones, and how many jobs have arrived. Raises Stuck."""
-    n_users = int(jobs.user.max(initial=-1)) + 1
-    queue, site = new_queue(n_nodes, policy, n_users), _new_site(jobs, order)
+    """Run jobs, each of which fits on the nodes or is refused, until all have ended. Yields facts, at least a
+    `chunk` of them and up to an end of a run except for the last ones, and how many jobs have arrived. Raises
+    Stuck."""
+    queue, site = compiled.empty, _new_site(jobs, order, compiled.n_nodes)
     facts = _new_facts(min(chunk, 3 * len(jobs.submit_s)) + FEWEST)  # a job has three facts
     while True:
-        why = advance(site, queue, facts, chunk, MOST_IDLE_ROUNDS, LEAST_STEP_S)
+        why = compiled.advance(site, queue, facts, chunk, MOST_IDLE_ROUNDS, LEAST_STEP_S)
         if why == QUEUE_LACKS:
-            queue = larger(queue, int(site.counts[LACK]))
+            queue = compiled.larger(queue, int(site.counts[LACK]))
         elif why == FACTS_LACK:
-            facts = _more_facts(facts, queue)
+            facts = _more_facts(facts, int(site.counts[STARTING]), int(site.counts[TEXT]))
         elif why == SITE_LACKS:
             site = _more_room(site, queue)
         elif why == PAUSE:
@@ -88,7 +112,7 @@ def run_compiled(
             facts = _new_facts(len(facts.time_s))
 
 
-def _new_site(jobs: Jobs, order: Order) -> Site:
+def _new_site(jobs: Jobs, order: Order, n_nodes: int) -> Site:
     kinds = (RoundDue, WakeUp, ArrivalDue, RunReleased, RunEnded)
     ranks = [order[kind] for kind in kinds]
     releases_first = order[RunReleased] < order[RunEnded]
@@ -97,12 +121,13 @@ def _new_site(jobs: Jobs, order: Order) -> Site:
     names = ("run", "slot", "released", "job_in")
     room: dict[str, Any] = {name: np.zeros(FEWEST, np.int64) for name in names}
     rank = np.array([*ranks, releases_first], dtype=np.int64)
-    return Site(np.zeros(8, np.int64), times_s, rank, *jobs, end_s=np.zeros(FEWEST), **room)
+    marks = np.zeros(n_nodes, np.bool_)
+    return Site(np.zeros(10, np.int64), times_s, rank, *jobs, end_s=np.zeros(FEWEST), **room, marks=marks)
 
 
-def _more_room(site: Site, queue: RigidQueue) -> Site:
+def _more_room(site: Site, queue: Q) -> Site:
     """For as many runs, and jobs, as the queue has slots for, or twice as many as before."""
-    n = max(2 * len(site.end_s), len(queue.size))
+    n = max(2 * len(site.end_s), len(queue.run))
     larger_by = {name: np.resize(getattr(site, name), n) for name in ("end_s", "run", "slot", "job_in")}
     # A ring: unrolled, it begins at the front.
     released = np.resize(np.roll(site.released, -int(site.counts[FIRST_RELEASED])), n)
@@ -114,11 +139,9 @@ def _new_facts(n: int, text: int = 0) -> Facts:
     return allocate(Facts, 2, n, n, n, n, n, n + 1, max(16 * n, text), n, n, n)
 
 
-def _more_facts(facts: Facts, queue: RigidQueue) -> Facts:
-    """With at least twice the room."""
-    starting = int(min(queue.counts[N_WAITING], queue.counts[N_FREE]))
-    text = 2 * len(facts.text) + MOST_DIGITS * (len(queue.bounds) + starting)
-    new = _new_facts(2 * (len(facts.time_s) + starting), text)
+def _more_facts(facts: Facts, starting: int, text: int) -> Facts:
+    """With at least twice the room, and that for so many jobs that start and bytes of text."""
+    new = _new_facts(2 * (len(facts.time_s) + starting), 2 * (len(facts.text) + text))
     arrays: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(facts, new, strict=True)
     for old, larger_one in arrays:
         larger_one[: len(old)] = old

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from scheduler.compiled import Bytes, Floats, Ints, Ints2, inlined, part
-from scheduler.free_nodes.kernels.free_set import FIRST, LAST
+from scheduler.compiled import Bytes, Floats, Ints, inlined, part
 
-ARRIVED, STARTED, ENDED = range(3)
+ARRIVED, STARTED, ENDED, REFUSED = range(4)
 """Codes of events."""
 
 N_FACTS, N_DECISIONS = range(2)
@@ -15,6 +14,9 @@ N_FACTS, N_DECISIONS = range(2)
 
 MOST_DIGITS = 22
 """Bytes of an interval: two nodes, a dash and a space."""
+
+
+TAB, SPACE, COMMA, DASH, COLON, AT_SIGN = b"\t ,-:@"
 
 
 class Facts(NamedTuple):
@@ -27,7 +29,7 @@ class Facts(NamedTuple):
     job: Ints  # the place in the log
     run: Ints
     expected_s: Floats
-    text_end: Ints  # after the text of the fact's nodes, from place 1 on
+    text_end: Ints  # after the text of what a job that starts uses, from place 1 on
     text: Bytes
     # by decision
     asked_s: Floats
@@ -45,19 +47,22 @@ def note(f: Facts, time_s: float, event: int, job: int, run: int, expected_s: fl
     return int(n)
 
 
+@inlined
+def write_byte(text: Bytes, at: int, byte: int) -> int:
+    """Returns the place after it."""
+    text[at] = byte
+    return at + 1
+
+
 @part
-def write_nodes(f: Facts, fact: int, intervals: Ints2, first: int, n: int) -> None:
-    """The nodes of n intervals as the text of the newest fact: `0-3 5`."""
-    at = f.text_end[fact]
-    for x in range(first, first + n):
-        if x > first:
-            f.text[at] = 32  # a space
-            at += 1
-        at = write_number(f.text, at, intervals[x, FIRST])
-        if intervals[x, LAST] != intervals[x, FIRST]:
-            f.text[at] = 45  # a dash
-            at = write_number(f.text, at + 1, intervals[x, LAST])
-    f.text_end[fact + 1] = at
+def write_interval(text: Bytes, at: int, is_first: bool, first: int, last: int) -> int:
+    """Nodes as in `0-3 5`. Returns the place after them."""
+    if not is_first:
+        at = write_byte(text, at, SPACE)
+    at = write_number(text, at, first)
+    if first != last:
+        at = write_number(text, write_byte(text, at, DASH), last)
+    return at
 
 
 @part

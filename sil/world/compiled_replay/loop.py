@@ -1,24 +1,20 @@
-"""The event loop of `sil.world.harness` for a compiled queue of rigid jobs on identical nodes."""
+"""The event loop of `sil.world.harness` for compiled queues."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints, inlined, long_running, part
-from scheduler.free_nodes.kernels.backfilling import PLACE
-from scheduler.free_nodes.kernels.rigid_queue import (
-    ENOUGH,
-    N_BOUNDS,
-    N_FREE,
-    N_WAITING,
-    WANTS_ROUND,
-    RigidQueue,
+from scheduler.compiled import Flags, Floats, Ints, generic, inlined, part
+from scheduler.free_nodes.kernels import transitions
+from scheduler.free_nodes.kernels.queues import ENOUGH, N_WAITING, WANTS_ROUND, NodeQueue, RigidQueue
+from scheduler.free_nodes.kernels.transitions import (
     arrived,
     decide,
     ended,
     lack,
+    most_starts,
     released,
     start,
     time_passed,
@@ -27,20 +23,24 @@ from scheduler.free_nodes.kernels.rigid_queue import (
 from sil.world.compiled_replay.facts import (
     ARRIVED,
     ENDED,
-    MOST_DIGITS,
     N_DECISIONS,
     N_FACTS,
+    REFUSED,
     STARTED,
     Facts,
     note,
-    write_nodes,
 )
+
+Q = TypeVar("Q", RigidQueue, NodeQueue)
 
 ROUND, WAKE_UP, ARRIVAL, RELEASE, END = range(5)
 """Kinds of events, and their places in `Site.rank`."""
 
-NEXT, N_UNFINISHED, ROUND_IS_DUE, N_RUNNING, FIRST_RELEASED, N_RELEASED, N_IDLE, LACK = range(8)
-"""Places in `Site.counts`. N_IDLE are rounds in a row without an arrival or an end; LACK is of the queue."""
+NEXT, N_UNFINISHED, ROUND_IS_DUE, N_RUNNING, FIRST_RELEASED, N_RELEASED, N_IDLE, LACK, STARTING, TEXT = range(
+    10
+)
+"""Places in `Site.counts`. N_IDLE are rounds in a row without an arrival or an end; LACK is of the queue, and
+STARTING and TEXT are `most_starts` and `most_text`."""
 
 NOW_S, ROUND_S, WAKE_UP_S, WAKES_S, IDLE_SINCE_S = range(5)
 """Places in `Site.times_s`; infinite = never. The queue is woken up at WAKE_UP_S; it asked for WAKES_S."""
@@ -65,8 +65,10 @@ class Site(NamedTuple):
     submit_s: Floats
     run_s: Floats
     size: Ints
+    kind: Ints  # of request
     limit_s: Floats
     user: Ints
+    refused: Flags
     # what runs, by end and then run: a heap
     end_s: Floats
     run: Ints
@@ -75,6 +77,19 @@ class Site(NamedTuple):
     released: Ints
     # by slot
     job_in: Ints
+    marks: Flags  # by node: work space
+
+
+@generic
+def most_text(q: Q) -> int:
+    """So many bytes at most state what the jobs of one decision use."""
+    raise NotImplementedError
+
+
+@generic
+def write_use(q: Q, x: int, f: Facts, fact: int, marks: Flags) -> None:
+    """Add what the job in row x of `started` uses as the text of the newest fact. All `marks` are False."""
+    raise NotImplementedError
 
 
 @part
@@ -142,25 +157,26 @@ def next_event(site: Site, rank: Ints) -> int:
 
 
 @inlined
-def lacking(site: Site, q: RigidQueue, f: Facts) -> int:
+def lacking(site: Site, q: Q, f: Facts) -> int:
     """Whose arrays may be too small for the next event."""
     site.counts[LACK] = lack(q)
     if site.counts[LACK] != ENOUGH:
         return QUEUE_LACKS
-    most = min(q.counts[N_WAITING], q.counts[N_FREE]) + 1  # runs that start
+    most = most_starts(q) + 1
+    site.counts[STARTING], site.counts[TEXT] = most, most_text(q)
     if f.counts[N_FACTS] + most + 1 > len(f.time_s) or f.counts[N_DECISIONS] == len(f.asked_s):
         return FACTS_LACK
-    if f.text_end[f.counts[N_FACTS]] + MOST_DIGITS * (q.counts[N_BOUNDS] // 2 + most) > len(f.text):
+    if f.text_end[f.counts[N_FACTS]] + site.counts[TEXT] > len(f.text):
         return FACTS_LACK
     if site.counts[N_RUNNING] + site.counts[N_RELEASED] + most > len(site.end_s):
         return SITE_LACKS
-    if len(site.job_in) < len(q.size):
+    if len(site.job_in) < len(q.run):
         return SITE_LACKS
     return CHUNK
 
 
 @part
-def run_round(site: Site, q: RigidQueue, f: Facts, now_s: float) -> None:
+def run_round(site: Site, q: Q, f: Facts, now_s: float) -> None:
     q.counts[WANTS_ROUND] = 0
     n_waiting = q.counts[N_WAITING]
     if n_waiting == 0:
@@ -171,21 +187,24 @@ def run_round(site: Site, q: RigidQueue, f: Facts, now_s: float) -> None:
     f.counts[N_DECISIONS] = k + 1
     start(q, n_started, now_s)
     for x in range(n_started):
-        slot = int(q.started[x, PLACE])
+        slot = int(q.started[x, transitions.STARTED])
         job = site.job_in[slot]
         fact = note(f, now_s, STARTED, job, q.run[slot], q.end_s[slot] - now_s)
-        write_nodes(f, fact, q.intervals, q.first_interval[slot], q.n_intervals[slot])
+        write_use(q, x, f, fact, site.marks)
         push(site, now_s + site.run_s[job], q.run[slot], slot)
 
 
 @part
-def next_job_arrives(site: Site, q: RigidQueue, f: Facts, now_s: float) -> None:
+def next_job_arrives(site: Site, q: Q, f: Facts, now_s: float) -> None:
     job = site.counts[NEXT]
     site.counts[NEXT] += 1
-    site.counts[N_UNFINISHED] += 1
     site.counts[N_IDLE] = 0
     note(f, now_s, ARRIVED, job, 0, 0.0)
-    slot = arrived(q, site.size[job], site.limit_s[job], site.run_s[job], site.user[job])
+    if site.refused[job]:
+        note(f, now_s, REFUSED, job, 0, 0.0)
+        return
+    site.counts[N_UNFINISHED] += 1
+    slot = arrived(q, site.size[job], site.kind[job], site.limit_s[job], site.run_s[job], site.user[job])
     site.job_in[slot] = job
 
 
@@ -206,8 +225,7 @@ def is_endless(site: Site, most_idle: int, least_step_s: float) -> bool:
     return True
 
 
-@long_running
-def advance(site: Site, q: RigidQueue, f: Facts, chunk: int, most_idle: int, least_step_s: float) -> int:
+def advance(site: Site, q: Q, f: Facts, chunk: int, most_idle: int, least_step_s: float) -> int:
     """Go on until all jobs have ended, a run has ended and the facts are a `chunk`, or an array is too small.
     Returns why, which may also be a pause. Nothing is half done."""
     counts, times_s, rank = site.counts, site.times_s, site.rank

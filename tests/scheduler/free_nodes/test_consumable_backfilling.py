@@ -13,7 +13,7 @@ from scheduler.free_nodes.consumable_backfilling import Passes
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_request import Gpus, Node, Request
-from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
+from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE
 from scheduler.node_resources.selection import FirstFit
 from tests.examples import up_to
 from tests.scheduler.free_nodes.small_consumable import SmallJob, SmallNode, fits, one_pass, place

@@ -1,20 +1,15 @@
-"""The arrays of a compiled queue: new ones, and larger ones."""
+"""The arrays of a compiled queue for identical nodes: new ones, and larger ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scheduler.compiled import allocate
-from scheduler.free_nodes.kernels.estimates import EstimateTable
 from scheduler.free_nodes.kernels.free_set import END
 from scheduler.free_nodes.kernels.queue_tree import SIZE, Tree, empty_tree
-from scheduler.free_nodes.kernels.releases import N_COLUMNS
-from scheduler.free_nodes.kernels.reservations import Reservations
-from scheduler.free_nodes.kernels.rigid_queue import (
+from scheduler.free_nodes.kernels.queues import (
     CONSERVATIVE,
     MORE_INTERVALS,
     MORE_PLACES,
@@ -22,59 +17,40 @@ from scheduler.free_nodes.kernels.rigid_queue import (
     MORE_SLOTS,
     N_BOUNDS,
     N_FREE,
-    N_FREE_SLOTS,
     N_INTERVALS,
     N_WAITING,
     RigidQueue,
 )
+from scheduler.free_nodes.kernels.reservations import Reservations
+from scheduler.free_nodes.queue_arrays import FEWEST, QueuePolicy, columns_of_both, doubled, with_more_slots
 
-FEWEST = 256
 MANY = 32_768
 """Intervals, which are collected as garbage, and rarely so."""
 
 
-class QueuePolicy(NamedTuple):
-    """Codes of an ordering, a backfilling and the estimates, and whether to decide though no job fits."""
-
-    ordering: int
-    backfilling: int
-    estimates_by: int
-    always_called: bool
-
-
-def new_queue(n_nodes: int, policy: QueuePolicy, n_users: int) -> RigidQueue:
+def new_rigid_queue(n_nodes: int, policy: QueuePolicy, n_users: int) -> RigidQueue:
     """An empty queue of idle nodes; users are known by number, below `n_users`."""
     n = FEWEST
     slots = n if policy.backfilling == CONSERVATIVE else 0
     queue = RigidQueue(
-        policy=np.array(policy, dtype=np.int64),
-        counts=np.zeros(16, dtype=np.int64),
-        times_s=np.full(2, np.inf),
+        **columns_of_both(policy, n_users),
         tree=empty_tree(n),
-        releases=np.zeros((n, N_COLUMNS)),
         bounds=np.full(4 * n + 4, END),
         cursor=np.zeros(2, dtype=np.int64),
-        started=np.empty((n, 4)),
         reservations=_reservations(slots, n),
-        estimates=allocate(EstimateTable, n, n, n, n, (n_users, 2), n_users),
         size=np.zeros(n, dtype=np.int64),
         place=np.zeros(n, dtype=np.int64),
-        run=np.zeros(n, dtype=np.int64),
-        began_s=np.zeros(n),
-        end_s=np.zeros(n),
-        holds=np.zeros(n, dtype=np.bool_),
         first_interval=np.zeros(n, dtype=np.int64),
         n_intervals=np.zeros(n, dtype=np.int64),
-        free_slots=np.arange(n)[::-1].copy(),
         intervals=np.zeros((2 * n, 2), dtype=np.int64),
     )
     queue.bounds[:2] = 0, n_nodes
-    queue.counts[[N_FREE, N_BOUNDS, N_FREE_SLOTS]] = n_nodes, 3, n
+    queue.counts[[N_FREE, N_BOUNDS]] = n_nodes, 3
     return queue
 
 
-def larger(q: RigidQueue, lack: int) -> RigidQueue:
-    """The queue with more of what it lacks (`kernels.rigid_queue.lack`)."""
+def larger_rigid_queue(q: RigidQueue, lack: int) -> RigidQueue:
+    """The queue with more of what it lacks (`kernels.transitions.lack`)."""
     return _LARGER[lack](q)
 
 
@@ -83,12 +59,8 @@ def _with_places(q: RigidQueue) -> RigidQueue:
 
 
 def _with_releases(q: RigidQueue) -> RigidQueue:
-    q = q._replace(releases=_doubled(q.releases), started=_doubled(q.started))
+    q = q._replace(releases=doubled(q.releases), started=doubled(q.started))
     return q._replace(reservations=_with_room(q.reservations, len(q.size), len(q.releases)))
-
-
-def _doubled(array: NDArray[Any]) -> NDArray[Any]:
-    return np.concatenate([array, np.zeros_like(array)])
 
 
 def _larger_tree(tree: Tree) -> Tree:
@@ -106,20 +78,8 @@ def _larger_tree(tree: Tree) -> Tree:
 
 
 def _with_slots(q: RigidQueue) -> RigidQueue:
-    """Twice as many slots; of these, the first half is in use."""
-    n = len(q.size)
-    by_slot = ("size", "place", "run", "began_s", "end_s", "holds", "first_interval", "n_intervals")
-    of_estimates = ("limit_s", "known_s", "user", "n_corrections")
-    free_slots = np.zeros(2 * n, dtype=np.int64)
-    free_slots[:n] = np.arange(2 * n - 1, n - 1, -1)
-    q.counts[N_FREE_SLOTS] = n
-    e = q.estimates
-    return q._replace(
-        free_slots=free_slots,
-        estimates=e._replace(**{name: _doubled(getattr(e, name)) for name in of_estimates}),
-        reservations=_with_room(q.reservations, 2 * n, len(q.releases)),
-        **{name: _doubled(getattr(q, name)) for name in by_slot},
-    )
+    q = with_more_slots(q, ("size", "place", "first_interval", "n_intervals"))
+    return q._replace(reservations=_with_room(q.reservations, len(q.size), len(q.releases)))
 
 
 def _with_intervals(q: RigidQueue) -> RigidQueue:

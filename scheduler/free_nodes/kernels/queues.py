@@ -1,0 +1,102 @@
+"""A queue, what runs, and what is free: the state that notices and decisions change.
+
+There are two: of identical nodes, each for one job, and of nodes of which jobs use parts. Both have the same
+columns of jobs and runs, for which `transitions` are written once. A job that waits or runs has a slot; jobs
+arrive in order of service.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from scheduler.compiled import Flags, Floats, Floats2, Ints, Ints2
+from scheduler.free_nodes.kernels.estimates import EstimateTable
+from scheduler.free_nodes.kernels.queue_tree import Tree
+from scheduler.free_nodes.kernels.releases import ReleaseTable
+from scheduler.free_nodes.kernels.reservations import Reservations
+from scheduler.node_resources.kernels.tables import Held, NodeTable, RequestTable
+from scheduler.node_resources.kernels.workspace import Jobs, Pass, Ranking, Shadow
+
+ORDERING, BACKFILLING, ESTIMATES_BY, ALWAYS_CALLED = range(4)
+"""Places in `policy`."""
+
+CONSERVATIVE = 3
+"""In the place of a code of `Backfilling`: a reservation for each job."""
+
+N_WAITING, N_RELEASES, N_RUNS, N_FREE_SLOTS, WANTS_ROUND = range(5)
+"""Places in `counts` of both. N_RUNS is also the number of the next run."""
+
+N_FREE, N_BOUNDS, N_PLACES, N_INTERVALS = range(5, 9)
+"""Further places, for identical nodes."""
+
+ROWS_WAITING = 5
+"""A further place, for others: the most rows that state what the waiting jobs would use."""
+
+OUTLIVED_S, ASKS_AGAIN_S = range(2)
+"""Places in `times_s`: when the next run exceeds its estimate, and when the scheduler asked to be called
+again; infinite = never."""
+
+ENOUGH, MORE_PLACES, MORE_RELEASES, MORE_INTERVALS, MORE_SLOTS, MORE_ROWS = range(6)
+"""What must grow before the next notice."""
+
+
+class RigidQueue(NamedTuple):
+    """For identical nodes. Its owner replaces arrays that are too small."""
+
+    policy: Ints
+    counts: Ints
+    times_s: Floats
+    releases: ReleaseTable  # SLOT is that of the job
+    started: Floats2  # of a pass
+    estimates: EstimateTable
+    # by slot
+    run: Ints
+    began_s: Floats
+    end_s: Floats  # as expected
+    holds: Flags
+    free_slots: Ints
+
+    tree: Tree  # JOB is the slot
+    bounds: Ints  # twice as many as `intervals`, and 4: each interval held splits one that is free
+    cursor: Ints
+    reservations: Reservations
+    # by slot
+    size: Ints
+    place: Ints
+    first_interval: Ints
+    n_intervals: Ints
+    # the nodes of runs
+    intervals: Ints2
+
+
+class NodeQueue(NamedTuple):
+    """For nodes of which jobs use parts; all kinds of requests are known. Its owner replaces arrays that are
+    too small."""
+
+    policy: Ints
+    counts: Ints
+    times_s: Floats
+    releases: ReleaseTable  # RELEASED is the first row in `held`
+    started: Floats2  # of a pass
+    estimates: EstimateTable
+    # by slot
+    run: Ints
+    began_s: Floats
+    end_s: Floats  # as expected
+    holds: Flags
+    free_slots: Ints
+
+    nodes: NodeTable
+    requests: RequestTable
+    ranking: Ranking
+    shadow: Shadow
+    held: Held
+    decided: Pass
+    jobs: Jobs  # by slot
+    first_row: Ints  # by slot, in `held`
+    # the slots of waiting jobs
+    in_order: Ints
+    by_estimate: Ints
+
+
+Queue: TypeAlias = RigidQueue | NodeQueue

@@ -1,0 +1,51 @@
+"""A log of jobs that use parts of nodes, prepared for the compiled engine."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import polars as pl
+
+from scheduler.free_nodes.queue_arrays import QueuePolicy
+from scheduler.managers.request_admission import RequestAdmission
+from scheduler.node_resources.selections import selection_by_name
+from scheduler.node_resources.state import NodeResources
+from sil.runs.compiled_replay import Prepared, names_of
+from sil.trace.requests import request_text
+from sil.workload.job_log import JOB_CLASS, JobLog, queue_of
+from sil.world.compiled_replay.consumable import on_consumable_nodes
+from sil.world.compiled_replay.engine import Jobs
+
+
+def on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selection: str) -> Prepared:
+    """The log must have a cluster, and its jobs requests."""
+    assert log.cluster is not None
+    nodes = NodeResources(tuple(log.cluster.nodes.values()), log.cluster.site_resources)
+    admission = RequestAdmission(nodes, log.cluster.partitions)
+
+    @cache
+    def kind_or_refusal(k: int, time_limit_s: float | None) -> int | str:
+        admitted = admission.admitted(log.requests[k], time_limit_s)
+        return admitted if isinstance(admitted, str) else nodes.kind_of(admitted)
+
+    answers = [kind_or_refusal(*asked) for asked in arriving.select("request", "estimate_s").iter_rows()]
+    numbers = arriving["job"].to_list()
+    refusals = {k: f"job {numbers[k]} {why}" for k, why in enumerate(answers) if isinstance(why, str)}
+    request = arriving["request"]
+    jobs = Jobs.of(
+        arriving.with_columns(
+            kind=pl.Series([0 if isinstance(kind, str) else kind for kind in answers], dtype=pl.Int64),
+            chunks=pl.Series([each.chunks for each in log.requests], dtype=pl.Int64).gather(request),
+            refused=pl.Series([isinstance(kind, str) for kind in answers]),
+        )
+    )
+    of_requests = {
+        "job_class": log.job_classes or [JOB_CLASS] * len(log.requests),
+        "queue": map(queue_of, log.requests),
+        "detail": map(request_text, log.requests),
+    }
+    on_arrival = {
+        name: pl.Series(list(texts), dtype=pl.String).gather(request) for name, texts in of_requests.items()
+    }
+    compiled = on_consumable_nodes(nodes, selection_by_name(selection), policy, jobs.n_users)
+    return jobs, compiled, names_of(log, arriving, on_arrival, refusals)

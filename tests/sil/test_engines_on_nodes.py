@@ -1,0 +1,138 @@
+"""The compiled engine and the harness write equal traces on nodes with cores, memory and GPUs."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.node_request import Gpus, Node, Partition, Request
+from sil.runs.compiled_replay import NotCompiled
+from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
+from sil.settings.engines import Engine
+from sil.settings.estimates import Estimates
+from sil.trace.facts import Fact
+from sil.workload.job_log import SCHEMA, JobLog
+from site_db.site_file.cluster import Cluster
+from tests.examples import up_to
+from tests.scheduler.free_nodes.small_consumable import SmallJob
+from tests.scheduler.free_nodes.test_consumable_backfilling import (
+    PARTITIONS,
+    request_of,
+    small_jobs,
+    small_nodes,
+    state_of,
+)
+from tests.sil.test_engines import ORDERS, assert_equal, facts_by
+
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
+ORDERINGS = ("fcfs", "sjf")
+BACKFILLINGS = ("none", "easy", "easy_sjbf")
+SELECTIONS = ("first_fit", "best_fit", "worst_fit", "dot_product", "gpu_packing", "gpu_clustering")
+
+Row = tuple[float, float, float | None, int]
+"""Submission, run time, estimate, user."""
+
+
+def log_on_nodes(cluster: Cluster, requests: list[Request], rows: list[Row]) -> JobLog:
+    """Jobs with a request each."""
+    table = [
+        (k, submit_s, run_s, request.chunks, estimate_s, user, k)
+        for k, ((submit_s, run_s, estimate_s, user), request) in enumerate(zip(rows, requests, strict=True))
+    ]
+    jobs = pl.DataFrame(table, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
+    return JobLog("random", jobs, len(cluster.nodes), cluster=cluster, requests=tuple(requests))
+
+
+def partitions_called(name: str) -> st.SearchStrategy[Partition]:
+    return st.builds(
+        Partition,
+        st.just(name),
+        max_time_s=st.sampled_from([None, 25.0]),
+        max_nodes=st.sampled_from([None, None, 2]),
+        is_exclusive=st.sampled_from([False, False, False, True]),
+        default_time_s=st.sampled_from([None, 4.0]),
+    )
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> JobLog:
+    """On a few nodes of any kind, with licences, partitions with limits, whole nodes, parts of GPUs,
+    simultaneous events, runs that exceed their estimates, and jobs that fit nowhere."""
+    small = draw(small_nodes())
+    state = state_of(small).nodes
+    named = {f"n{n}": node for n, node in enumerate(state.all)}
+    partitions = {name: draw(partitions_called(name)) for name in PARTITIONS}
+    cluster = Cluster(named, partitions, {}, site_resources=state.site_resources)
+    times_s = st.integers(0, 30).map(float)
+    row = st.tuples(
+        times_s, st.integers(1, 20).map(float), st.none() | st.integers(1, 30).map(float), st.integers(-1, 2)
+    )
+    drawn: list[tuple[SmallJob, Row]] = draw(st.lists(st.tuples(small_jobs(), row), min_size=1, max_size=25))
+    return log_on_nodes(cluster, [request_of(job) for job, _ in drawn], [row for _, row in drawn])
+
+
+@settings(max_examples=up_to(2000), deadline=None)
+@given(
+    logs(),
+    st.sampled_from(ORDERINGS),
+    st.sampled_from(BACKFILLINGS),
+    st.sampled_from(SELECTIONS),
+    st.sampled_from(Estimates),
+    st.sampled_from(ORDERS),
+)
+def test_both_engines_note_the_same_facts_in_the_same_order(
+    log: JobLog, ordering: str, backfilling: str, selection: str, estimates: Estimates, order: str
+) -> None:
+    scheduler = f"rigid(ordering={ordering}, backfilling={backfilling}, selection={selection})"
+    assert_equal(Replay(log, estimates, order), scheduler)
+
+
+def site_with_a_queue(n_jobs: int, n_nodes: int = 90) -> JobLog:
+    """Of many jobs on the cores of nodes, every tenth job on parts of GPUs."""
+    rng = np.random.default_rng(1)
+    nodes = {f"n{n}": Node(64, 256_000, ("a",) * 4 if n % 3 == 0 else ()) for n in range(n_nodes)}
+    kinds = [
+        Request(int(rng.integers(1, 9)), float(rng.integers(1, 9)), 4_000, most_on_node=4) for _ in range(40)
+    ]
+    kinds += [Request(chunks, 1, 1_000, Gpus(1, 0.4)) for chunks in range(1, 9)]
+    requests = [kinds[k] for k in rng.integers(0, len(kinds), n_jobs)]
+    rows: list[Row] = [
+        (float(rng.integers(0, 200)), float(rng.integers(1, 900)), float(rng.integers(1, 2_000)), k % 9)
+        for k in range(n_jobs)
+    ]
+    return log_on_nodes(Cluster(nodes, {}, {}), requests, rows)
+
+
+@pytest.mark.parametrize("scheduler", ["easy", "easy_sjbf(selection=best_fit)"])
+def test_all_arrays_of_the_compiled_engine_grow(scheduler: str) -> None:
+    """More jobs wait, more run, and they use more rows, than there is room for at first."""
+    assert_equal(Replay(site_with_a_queue(1_500), order="archive"), scheduler)
+
+
+def test_a_job_that_fits_nowhere_is_refused_in_the_compiled_engine_too() -> None:
+    cluster = Cluster({"n0": Node(4, 1_000)}, {}, {})
+    requests = [Request(1, 1, 1_000), Request(1, 5, 1_000), Request(2, 4, 1_000)]
+    log = log_on_nodes(cluster, requests, [(0.0, 1.0, 1.0, 1)] * 3)
+    assert_equal(Replay(log), "easy")
+    facts = facts_by(Engine.COMPILED, Replay(log), "easy")
+    refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)
+    assert refused["job"].to_list() == [1, 2]
+    assert refused["detail"][0] == "job 1 requests 1 node with 5 CPUs, 1,000 MiB; no node has room for it"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "why"),
+    [
+        ("easy(selection=fgd)", "node selection 'fgd' is not compiled"),
+        ("conservative", "it is not compiled for jobs that request parts of nodes"),
+    ],
+)
+def test_what_is_not_compiled_for_nodes_says_so(scheduler: str, why: str) -> None:
+    replay = Replay(site_with_a_queue(10), engine=Engine.COMPILED)
+    with pytest.raises(NotCompiled, match=f": {why}; replay it with --engine harness"):
+        replay.check_engine([resolve(scheduler)])
