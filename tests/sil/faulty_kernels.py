@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import polars as pl
 
-from scheduler.free_nodes.kernels import rigid_queue, transitions
-from scheduler.free_nodes.kernels.free_set import LAST, NODE
+from scheduler.free_nodes.kernels import node_queue, rigid_queue, transitions
+from scheduler.free_nodes.kernels.free_set import LAST
+from scheduler.free_nodes.kernels.free_set import NODE as NEXT_NODE
 from scheduler.free_nodes.kernels.queue_tree import set_leaf
 from scheduler.free_nodes.kernels.queues import N_RELEASES, N_WAITING
 from scheduler.free_nodes.kernels.releases import END_S, SLOT
 from scheduler.free_nodes.kernels.transitions import STARTED
+from scheduler.node_request import Gpus, Node, Request
+from scheduler.node_resources.kernels import backfilling
+from scheduler.node_resources.kernels.tables import CHUNKS, CORES, MEMORY, NODE, WHOLE
 from sil.outcome.invariants import Capacity, first_breach
 from sil.runs import compiled_replay
 from sil.runs.compiled_replay import CompiledReplay
@@ -27,22 +32,37 @@ from sil.workload.job_log import SCHEMA, JobLog
 from sil.world.compiled_replay import loop
 from sil.world.compiled_replay.engine import Stuck
 from sil.world.events import ORDERS
+from site_db.site_file.cluster import Cluster
 
 PROCESSORS = 16
+N_JOBS = 120
 
 
-def _log() -> JobLog:
+def _rows() -> list[tuple[float, ...]]:
     rng = np.random.default_rng(3)
-    rows = [
+    return [
         (k, float(5 * k), float(rng.integers(1, 90)), int(rng.integers(1, 9)), float(rng.integers(1, 120)), 1)
-        for k in range(120)
+        for k in range(N_JOBS)
     ]
-    return JobLog("random.swf", pl.DataFrame(rows, schema=SCHEMA, orient="row"), PROCESSORS)
+
+
+def on_processors() -> JobLog:
+    return JobLog("random.swf", pl.DataFrame(_rows(), schema=SCHEMA, orient="row"), PROCESSORS)
+
+
+def on_nodes() -> JobLog:
+    """Of each three jobs, one uses most of the cores, one of the memory, and one of the GPUs."""
+    cluster = Cluster({f"n{k}": Node(4, 4_000, ("a", "a")) for k in range(4)}, {}, {})
+    with_request = [(*row, k) for k, row in enumerate(_rows())]
+    jobs = pl.DataFrame(with_request, schema={**SCHEMA, "request": pl.Int64}, orient="row")
+    kinds = Request(1, 1, 100), Request(1, 1, 2_000), Request(1, 1, 100, Gpus(1))
+    requests = tuple(replace(kinds[k % 3], chunks=size) for k, size in enumerate(jobs["processors"]))
+    return JobLog("random.txt", jobs, 16, cluster=cluster, requests=requests)
 
 
 def handed_out_again(bounds: Any, n: int, cursor: Any) -> int:
     """The last node of a pass is not taken."""
-    cursor[NODE] -= 1
+    cursor[NEXT_NODE] -= 1
     return _take_before(bounds, n, cursor)
 
 
@@ -67,10 +87,29 @@ def started_and_still_there(q: Any, n_started: int, now_s: float) -> None:
         q.counts[N_WAITING] += 1
 
 
+def cores_are_not_taken(nodes: Any, requests: Any, k: int, rows: Any, row: int, gpu: int) -> None:
+    _take_row(nodes, requests, k, rows, row, gpu)
+    nodes.free[rows[row, NODE], CORES] += rows[row, CHUNKS] * requests.need[k, CORES]
+
+
+def gpus_are_not_taken(nodes: Any, requests: Any, k: int, rows: Any, row: int, gpu: int) -> None:
+    _take_row(nodes, requests, k, rows, row, gpu)
+    nodes.gpu_free[rows[row, NODE]] = WHOLE
+
+
+def memory_is_given_back_twice(nodes: Any, requests: Any, k: int, rows: Any, row: int) -> None:
+    _give_back_row(nodes, requests, k, rows, row)
+    nodes.free[rows[row, NODE], MEMORY] += rows[row, CHUNKS] * requests.need[k, MEMORY]
+
+
 _take_before, _lowest = rigid_queue.take_before, rigid_queue.lowest
 _time_passed, _start = loop.time_passed, loop.start
+_take_row, _give_back_row = backfilling.take_row, node_queue.give_back_row
 
-FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
+Faults = dict[str, tuple[object, str, Callable[..., Any]]]
+"""Of each fault, the module and the name of the function that it replaces."""
+
+FAULTS: Faults = {
     "none": (rigid_queue, "lowest", _lowest),
     "a node is handed out twice": (rigid_queue, "take_before", handed_out_again),
     "a job holds a node too many": (rigid_queue, "lowest", with_one_more),
@@ -78,19 +117,34 @@ FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "a release is lost": (transitions, "give_back", lambda q, slot: None),
     "a job that started stays in the queue": (loop, "start", started_and_still_there),
 }
+FAULTS_ON_NODES: Faults = {
+    "none": (backfilling, "take_row", _take_row),
+    "cores are not taken": (backfilling, "take_row", cores_are_not_taken),
+    "GPUs are not taken": (backfilling, "take_row", gpus_are_not_taken),
+    "memory is given back twice": (node_queue, "give_back_row", memory_is_given_back_twice),
+    "nothing is given back": (node_queue, "give_back_row", lambda *_: None),
+}
 
 
-def _broken(module: object, name: str, faulty: Callable[..., Any]) -> str | None:
-    log = _log()
+def _broken(log: JobLog, module: object, name: str, faulty: Callable[..., Any]) -> str | None:
     replay = CompiledReplay.of(log, resolve("easy"), Estimates.USER, ORDERS["default"])
     assert not isinstance(replay, str), replay
     facts: list[pl.DataFrame] = []
     with patch.object(module, name, faulty), suppress(Stuck, IndexError):
         facts.extend(of_run(chunk.facts, 0, 0, "easy") for chunk in replay.chunks(log.jobs))
-    breach = first_breach(pl.concat(facts), Capacity(PROCESSORS))
+    nodes = () if log.cluster is None else tuple(log.cluster.nodes.values())
+    breach = first_breach(pl.concat(facts), Capacity(len(nodes) or PROCESSORS, nodes=nodes))
     return None if breach is None else breach.rule
+
+
+def _broken_by(faults: Faults, log: JobLog) -> dict[str, str | None]:
+    return {fault: _broken(log, *where) for fault, where in faults.items()}
 
 
 if __name__ == "__main__":
     compiled_replay.CHUNK = 1  # facts up to an exception are seen
-    print(json.dumps({fault: _broken(*where) for fault, where in FAULTS.items()}))
+    found = {
+        "processors": _broken_by(FAULTS, on_processors()),
+        "nodes": _broken_by(FAULTS_ON_NODES, on_nodes()),
+    }
+    print(json.dumps(found))

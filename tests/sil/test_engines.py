@@ -180,15 +180,17 @@ def test_a_decision_takes_the_mean_of_its_chunk(tmp_path: Path) -> None:
 # -- faults ------------------------------------------------------------------------------------------------
 
 FAULTS = {
-    "a chunk is not taken": "no-resource-above-capacity",
-    "memory is given back twice": "no-resource-above-capacity",
-    "a GPU is named twice": "no-resource-above-capacity",
-    "what a run had is lost": "no-job-lost",
     "a node is handed out twice": "no-machine-double-booked",
     "a job holds a node too many": "no-machine-double-booked",
     "the nodes of overdue runs are given back": "no-machine-double-booked",
     "a release is lost": "no-job-lost",
     "a job that started stays in the queue": "no-job-run-twice",
+}
+FAULTS_ON_NODES = {
+    "cores are not taken": "no-resource-above-capacity",
+    "GPUs are not taken": "no-resource-above-capacity",
+    "memory is given back twice": "no-resource-above-capacity",
+    "nothing is given back": "no-job-lost",
 }
 
 
@@ -199,4 +201,5 @@ def test_faults_in_the_kernels_break_invariants_of_the_trace() -> None:
         command, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"none": None} | FAULTS
+    none: dict[str, str | None] = {"none": None}
+    assert json.loads(done.stdout) == {"processors": none | FAULTS, "nodes": none | FAULTS_ON_NODES}
