@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, SIZE
-from scheduler.free_nodes.kernels.reservations import carry_over, plan
+from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, SIZE
+from scheduler.free_nodes.kernels.reservations import reserve_for_each
 from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.queues.reservations import FEWEST, new_reservations, with_room
 from scheduler.free_nodes.room import FreeRoom
-from scheduler.model import NodeSchedule
+from scheduler.model import JobId, NodeSchedule
 from scheduler.node_resources.selections import checked_name
 from scheduler.wait_reasons import AllOthers
 
@@ -39,45 +40,44 @@ class Conservative:
     def __init__(self, selection: str = "first_fit") -> None:
         """`selection` chooses among nodes that differ; identical ones are taken from the lowest number on."""
         self.selection = checked_name(selection)
-        self._reservations: Reservations | None = None
-        self._jobs = np.empty(0, dtype=np.int64)
-        self._starts_s = np.empty(0)
+        self._of_nodes: Reservations | None = None
+        self._most_releases = FEWEST
+        self._reserved = new_reservations(FEWEST, FEWEST)
 
     def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
         if not isinstance(problem, FreeNodesProblem):
             return self._on_consumable(problem)
         nodes, now_s = problem.free_nodes, problem.now_s
-        jobs, releases = nodes.waiting.table, nodes.releases
-        starts_s = np.empty(len(jobs))
-        carry_over(jobs, self._jobs, self._starts_s, starts_s)
-        started = np.empty(len(jobs), dtype=np.int64)
-        profile = np.empty((4 * len(jobs) + releases.n + 3, 2))
-        n_started = plan(
-            jobs,
-            np.argsort(starts_s, kind="stable"),
-            starts_s,
-            releases.table,
-            releases.n,
-            nodes.free.n,
-            now_s,
-            profile,
-            started,
+        waiting, releases, n = nodes.waiting, nodes.releases, nodes.waiting.n
+        if n > len(self._reserved.jobs) or releases.n > self._most_releases:
+            self._most_releases = 2 * releases.capacity
+            self._reserved = with_room(self._reserved, 2 * n, self._most_releases)
+        r = self._reserved
+        n_started = reserve_for_each(
+            r, waiting.tree, waiting.n_places, releases.table, releases.n, nodes.free.n, now_s
         )
-        room, left = FreeRoom(problem), np.ones(len(jobs), dtype=bool)
-        starts = []
-        for i in started[:n_started].tolist():
-            starts.append(room.take(i, int(jobs[i, SIZE]), now_s + float(jobs[i, ESTIMATE_S])))
-            left[i] = False
-        self._jobs, self._starts_s = jobs[left, JOB].astype(np.int64), starts_s[left]
-        first_s = float(self._starts_s.min(initial=np.inf))
-        reasons = AllOthers(len(jobs), starts, WAITS, lambda i: f"reserved for {starts_s[i]:,.10g} s")
+        room = FreeRoom(problem)
+        starts = [
+            room.take(i, int(r.waiting[i, SIZE]), now_s + float(r.waiting[i, ESTIMATE_S]))
+            for i in r.started[:n_started].tolist()
+        ]
+        starts_s = r.new_start_s[:n].copy()
+        first_s = float(r.start_s[: r.n[0]].min(initial=np.inf))
+        reasons = AllOthers(n, starts, WAITS, lambda i: f"reserved for {starts_s[i]:,.10g} s")
         return NodeSchedule(tuple(starts), reasons, first_s if first_s < np.inf else None)
+
+    @property
+    def reserved_s(self) -> dict[JobId, float]:
+        """The reserved start of each job that waits since the last pass."""
+        r = self._reserved
+        n = int(r.n[0])
+        return dict(zip(map(JobId, r.jobs[:n].tolist()), r.start_s[:n].tolist(), strict=True))
 
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
         # Compiled code that identical nodes do without.
         from scheduler.free_nodes.consumable_conservative import Reservations
         from scheduler.node_resources.selections import selection_by_name
 
-        if self._reservations is None or self._reservations.state is not problem.free_nodes:
-            self._reservations = Reservations(problem.free_nodes, selection_by_name(self.selection))
-        return self._reservations.schedule(problem)
+        if self._of_nodes is None or self._of_nodes.state is not problem.free_nodes:
+            self._of_nodes = Reservations(problem.free_nodes, selection_by_name(self.selection))
+        return self._of_nodes.schedule(problem)

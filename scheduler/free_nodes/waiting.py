@@ -58,6 +58,11 @@ class WaitingJobs(LazyJobs):
         return job
 
     @property
+    def n_places(self) -> int:
+        """The first place in the tree that no job has had."""
+        return len(self._in_place)
+
+    @property
     def table(self) -> Tree:
         """(n, 4) a row for each job in order: columns SIZE, ESTIMATE_S and JOB of the tree's leaves."""
         leaves = self.tree[self._n_places :]

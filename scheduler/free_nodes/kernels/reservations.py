@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Floats, Floats2, Ints, compiled, inlined, part
+from scheduler.compiled import Floats, Floats2, Ints, called_from_python, inlined, part
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, N_JOBS, SIZE, Tree
 from scheduler.free_nodes.kernels.releases import END_S, RELEASED, ReleaseTable
 
@@ -36,17 +36,29 @@ def free_over_time(
     return n
 
 
+@inlined
+def row_at(profile: Floats2, n: int, time_s: float) -> int:
+    """The row of a time, not before the first row's."""
+    low, high = 0, n
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if profile[middle, TIME_S] <= time_s:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 @part
 def cut(profile: Floats2, n: int, time_s: float) -> int:
     """Split the row at a time, not before the first row's; returns the number of rows."""
-    x = n
-    while profile[x - 1, TIME_S] > time_s:
-        x -= 1
-    if profile[x - 1, TIME_S] == time_s:
+    x = row_at(profile, n, time_s)
+    if profile[x, TIME_S] == time_s:
         return n
-    for y in range(n, x, -1):
+    for y in range(n, x + 1, -1):
         profile[y, TIME_S], profile[y, FREE] = profile[y - 1, TIME_S], profile[y - 1, FREE]
-    profile[x, TIME_S], profile[x, FREE] = time_s, profile[x - 1, FREE]
+    profile[x + 1, TIME_S] = time_s  # as many are free as in row x
+    profile[x + 1, FREE] = profile[x, FREE]
     return n + 1
 
 
@@ -55,9 +67,7 @@ def add(profile: Floats2, n: int, start_s: float, end_s: float, nodes: float) ->
     """Add free nodes from start to end, or remove them if negative; returns the number of rows."""
     n = cut(profile, n, start_s)
     n = cut(profile, n, end_s)
-    x = 0
-    while profile[x, TIME_S] < start_s:
-        x += 1
+    x = row_at(profile, n, start_s)
     while x < n and profile[x, TIME_S] < end_s:
         profile[x, FREE] += nodes
         x += 1
@@ -65,21 +75,22 @@ def add(profile: Floats2, n: int, start_s: float, end_s: float, nodes: float) ->
 
 
 @part
-def earliest_s(profile: Floats2, n: int, from_s: float, size: float, takes_s: float) -> float:
-    """The earliest time from `from_s` on at which `size` nodes are free for `takes_s`; infinite = never."""
-    start_s, x = from_s, 0
-    while x < n:
-        ends_s = profile[x + 1, TIME_S] if x + 1 < n else np.inf
-        if ends_s > start_s:
-            if profile[x, TIME_S] >= start_s + takes_s:
-                return start_s
-            if profile[x, FREE] < size:
-                start_s = ends_s
-        x += 1
+def earliest_s(profile: Floats2, n: int, from_s: float, size: float, takes_s: float, own_s: float) -> float:
+    """The earliest time from `from_s` on at which `size` nodes are free for `takes_s`; infinite = never.
+
+    From `own_s` on, as many have been reserved for that long, which may be given up; infinite = none.
+    """
+    start_s = from_s
+    for x in range(row_at(profile, n, from_s), n):
+        time_s = profile[x, TIME_S]
+        if time_s >= own_s or time_s >= start_s + takes_s:
+            return start_s
+        if profile[x, FREE] < size:
+            start_s = profile[x + 1, TIME_S] if x + 1 < n else np.inf
     return start_s
 
 
-@compiled
+@part
 def carry_over(jobs: Floats2, jobs_before: Ints, starts_before_s: Floats, starts_s: Floats) -> None:
     """Copy earlier reservations; infinite for jobs without one. Both tables are in queue order."""
     y = 0
@@ -92,45 +103,6 @@ def carry_over(jobs: Floats2, jobs_before: Ints, starts_before_s: Floats, starts
                 break
 
 
-@compiled
-def plan(
-    jobs: Floats2,
-    by_start: Ints,
-    starts_s: Floats,
-    releases: ReleaseTable,
-    n_running: int,
-    n_free: int,
-    now_s: float,
-    profile: Floats2,
-    started: Ints,
-) -> int:
-    """Update the reservations, and write the jobs that start now to `started`; returns their number.
-
-    `starts_s` are the reservations so far, infinite for jobs without one; `by_start` are the jobs in this
-    order. A reservation that cannot be kept moves to the earliest time after it.
-    """
-    n = free_over_time(releases, n_running, n_free, now_s, profile)
-    for k in by_start:
-        if starts_s[k] < np.inf:
-            size, takes_s = jobs[k, SIZE], jobs[k, ESTIMATE_S]
-            starts_s[k] = earliest_s(profile, n, max(starts_s[k], now_s), size, takes_s)
-            n = add(profile, n, starts_s[k], starts_s[k] + takes_s, -size)
-    for k in range(len(jobs)):
-        size, takes_s = jobs[k, SIZE], jobs[k, ESTIMATE_S]
-        if starts_s[k] < np.inf:
-            if starts_s[k] == now_s:
-                continue
-            n = add(profile, n, starts_s[k], starts_s[k] + takes_s, size)
-        starts_s[k] = earliest_s(profile, n, now_s, size, takes_s)
-        n = add(profile, n, starts_s[k], starts_s[k] + takes_s, -size)
-    n_started = 0
-    for k in range(len(jobs)):
-        if starts_s[k] == now_s:
-            started[n_started] = k
-            n_started += 1
-    return n_started
-
-
 class Reservations(NamedTuple):
     """What one pass hands on to the next, and its work space, for n waiting jobs and r runs."""
 
@@ -141,8 +113,11 @@ class Reservations(NamedTuple):
     new_start_s: Floats  # (n,)
     by_start: Ints  # (n,)
     scratch: Ints  # (n,)
+    end_s: Floats  # (n,)
+    by_end: Ints  # (n,)
     started: Ints  # (n,)
     profile: Floats2  # (4 n + r + 3, 2)
+    peaks: Floats2  # (4 n + r + 3, 2): see `find_peaks`
 
 
 @part
@@ -182,6 +157,75 @@ def sort_stable(keys: Floats, order: Ints, scratch: Ints) -> None:
 
 
 @part
+def keep_all(
+    r: Reservations, n: int, releases: ReleaseTable, n_running: int, n_free: int, now_s: float
+) -> int:
+    """The profile if all reservations are kept, of which overdue ones begin now; returns the number of rows,
+    or 0 if too few nodes are free for them."""
+    start_s, by_start, profile, n_kept = r.new_start_s, r.by_start, r.profile, 0
+    while n_kept < n and start_s[by_start[n_kept]] < np.inf:
+        k = by_start[n_kept]
+        r.end_s[n_kept] = max(start_s[k], now_s) + r.waiting[k, ESTIMATE_S]
+        n_kept += 1
+    sort_stable(r.end_s[:n_kept], r.by_end[:n_kept], r.scratch)
+    profile[0, TIME_S], profile[0, FREE] = now_s, n_free
+    n_rows, x, y, z = 1, 0, 0, 0
+    while x < n_running or z < n_kept:  # each reservation begins before it ends
+        released_s = max(releases[x, END_S], np.nextafter(now_s, np.inf)) if x < n_running else np.inf
+        begins_s = max(start_s[by_start[y]], now_s) if y < n_kept else np.inf
+        ends_s = r.end_s[r.by_end[z]] if z < n_kept else np.inf
+        time_s = min(released_s, begins_s, ends_s)
+        if time_s > profile[n_rows - 1, TIME_S]:
+            if profile[n_rows - 1, FREE] < 0:
+                return 0
+            profile[n_rows, TIME_S], profile[n_rows, FREE] = time_s, profile[n_rows - 1, FREE]
+            n_rows += 1
+        if begins_s == time_s:
+            profile[n_rows - 1, FREE] -= r.waiting[by_start[y], SIZE]
+            y += 1
+        elif ends_s == time_s:
+            profile[n_rows - 1, FREE] += r.waiting[by_start[r.by_end[z]], SIZE]
+            z += 1
+        else:
+            profile[n_rows - 1, FREE] += releases[x, RELEASED]
+            x += 1
+    if profile[n_rows - 1, FREE] < 0:
+        return 0
+    for y in range(n_kept):
+        start_s[by_start[y]] = max(start_s[by_start[y]], now_s)
+    return n_rows
+
+
+@part
+def keep_or_move(
+    r: Reservations, n: int, releases: ReleaseTable, n_running: int, n_free: int, now_s: float
+) -> int:
+    """The profile if reservations that cannot be kept move to the earliest time after theirs; returns the
+    number of rows."""
+    n_rows = free_over_time(releases, n_running, n_free, now_s, r.profile)
+    for x in range(n):
+        k = r.by_start[x]
+        if r.new_start_s[k] < np.inf:
+            size, takes_s, from_s = r.waiting[k, SIZE], r.waiting[k, ESTIMATE_S], max(r.new_start_s[k], now_s)
+            start_s = earliest_s(r.profile, n_rows, from_s, size, takes_s, np.inf)
+            n_rows = add(r.profile, n_rows, start_s, start_s + takes_s, -size)
+            r.new_start_s[k] = start_s
+    return n_rows
+
+
+@part
+def find_peaks(profile: Floats2, n: int, peaks: Floats2) -> int:
+    """Write the rows in which more nodes are free than in all before; returns their number. No job can begin
+    before the first one that has as many as it requests, even after more of them are reserved."""
+    n_peaks = 0
+    for x in range(n):
+        if n_peaks == 0 or profile[x, FREE] > peaks[n_peaks - 1, FREE]:
+            peaks[n_peaks, TIME_S], peaks[n_peaks, FREE] = profile[x, TIME_S], profile[x, FREE]
+            n_peaks += 1
+    return n_peaks
+
+
+@part
 def reserve(
     r: Reservations,
     tree: Tree,
@@ -193,21 +237,42 @@ def reserve(
 ) -> int:
     """One pass over a queue, in which new reservations replace the last ones. Returns how many jobs start:
     `started` are their rows of `waiting`, in order. JOB must be different for all jobs that wait."""
-    n, before = waiting_in(tree, n_places, r.waiting), r.n[0]
-    waiting, start_s, by_start = r.waiting[:n], r.new_start_s[:n], r.by_start[:n]
-    carry_over(waiting, r.jobs[:before], r.start_s[:before], start_s)
-    sort_stable(start_s, by_start, r.scratch)
-    n_started = plan(waiting, by_start, start_s, releases, n_running, n_free, now_s, r.profile, r.started)
-    left = 0
-    for x in range(n):
-        if start_s[x] != now_s:
-            r.jobs[left], r.start_s[left] = int(waiting[x, JOB]), start_s[x]
-            left += 1
-    r.n[0] = left
+    n, before, profile = waiting_in(tree, n_places, r.waiting), r.n[0], r.profile
+    start_s = r.new_start_s
+    carry_over(r.waiting[:n], r.jobs[:before], r.start_s[:before], start_s)
+    sort_stable(start_s[:n], r.by_start[:n], r.scratch)
+    n_rows = keep_all(r, n, releases, n_running, n_free, now_s)
+    if n_rows == 0:
+        n_rows = keep_or_move(r, n, releases, n_running, n_free, now_s)
+    n_peaks = find_peaks(profile, n_rows, r.peaks)
+    n_started, n_left = 0, 0
+    for k in range(n):
+        size, takes_s, before_s = r.waiting[k, SIZE], r.waiting[k, ESTIMATE_S], start_s[k]
+        x = 0
+        while x < n_peaks and r.peaks[x, FREE] < size:
+            x += 1
+        from_s = r.peaks[x, TIME_S] if x < n_peaks else np.inf
+        if from_s < before_s:
+            start_s[k] = earliest_s(profile, n_rows, from_s, size, takes_s, before_s)
+        if start_s[k] < before_s:
+            if before_s < np.inf:
+                n_rows = add(profile, n_rows, before_s, before_s + takes_s, size)
+                n_peaks = find_peaks(profile, n_rows, r.peaks)
+            n_rows = add(profile, n_rows, start_s[k], start_s[k] + takes_s, -size)
+        if start_s[k] == now_s:
+            r.started[n_started] = k
+            n_started += 1
+        else:
+            r.jobs[n_left], r.start_s[n_left] = int(r.waiting[k, JOB]), start_s[k]
+            n_left += 1
+    r.n[0] = n_left
     return n_started
 
 
-@part
+reserve_for_each = called_from_python(reserve)
+
+
+@inlined
 def first_reserved_s(r: Reservations) -> float:
     """The start of the first reservation; infinite if there is none."""
     first_s = np.inf

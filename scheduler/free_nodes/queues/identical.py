@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from scheduler.compiled import allocate
 from scheduler.free_nodes.kernels.free_set import END
 from scheduler.free_nodes.kernels.queue_tree import SIZE, Tree, empty_tree
 from scheduler.free_nodes.kernels.queues import (
@@ -21,8 +20,8 @@ from scheduler.free_nodes.kernels.queues import (
     N_WAITING,
     RigidQueue,
 )
-from scheduler.free_nodes.kernels.reservations import Reservations
 from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_both, doubled, with_more_slots
+from scheduler.free_nodes.queues.reservations import new_reservations, with_room
 
 MANY = 32_768
 """Intervals, which are collected as garbage, and rarely so."""
@@ -37,7 +36,7 @@ def new_rigid_queue(n_nodes: int, policy: QueuePolicy, n_users: int) -> RigidQue
         tree=empty_tree(n),
         bounds=np.full(4 * n + 4, END),
         cursor=np.zeros(2, dtype=np.int64),
-        reservations=_reservations(slots, n),
+        reservations=new_reservations(slots, n),
         size=np.zeros(n, dtype=np.int64),
         place=np.zeros(n, dtype=np.int64),
         first_interval=np.zeros(n, dtype=np.int64),
@@ -60,7 +59,7 @@ def _with_places(q: RigidQueue) -> RigidQueue:
 
 def _with_releases(q: RigidQueue) -> RigidQueue:
     q = q._replace(releases=doubled(q.releases), started=doubled(q.started))
-    return q._replace(reservations=_with_room(q.reservations, len(q.size), len(q.releases)))
+    return q._replace(reservations=with_room(q.reservations, len(q.size), len(q.releases)))
 
 
 def _larger_tree(tree: Tree) -> Tree:
@@ -79,7 +78,7 @@ def _larger_tree(tree: Tree) -> Tree:
 
 def _with_slots(q: RigidQueue) -> RigidQueue:
     q = with_more_slots(q, ("size", "place", "first_interval", "n_intervals"))
-    return q._replace(reservations=_with_room(q.reservations, len(q.size), len(q.releases)))
+    return q._replace(reservations=with_room(q.reservations, len(q.size), len(q.releases)))
 
 
 def _with_intervals(q: RigidQueue) -> RigidQueue:
@@ -98,21 +97,6 @@ def _with_intervals(q: RigidQueue) -> RigidQueue:
     n_bounds = int(q.counts[N_BOUNDS])
     bounds[:n_bounds] = q.bounds[:n_bounds]
     return q._replace(intervals=intervals, bounds=bounds)
-
-
-def _reservations(slots: int, releases: int) -> Reservations:
-    """Room for a reservation in each slot; for none, there are no reservations."""
-    rows = 4 * slots + releases + 3 if slots else 0
-    of_each = (slots, slots, (slots, 4), slots, slots, slots, slots)
-    return allocate(Reservations, 1, *of_each, (rows, 2))
-
-
-def _with_room(r: Reservations, slots: int, releases: int) -> Reservations:
-    if not len(r.jobs):
-        return r
-    new, n = _reservations(slots, releases), int(r.n[0])
-    new.n[0], new.jobs[:n], new.start_s[:n] = n, r.jobs[:n], r.start_s[:n]
-    return new
 
 
 _LARGER: Mapping[int, Callable[[RigidQueue], RigidQueue]] = {

@@ -52,11 +52,6 @@ def replayed(
     return dict(started.select("job", "time_s").iter_rows())
 
 
-def reservations(scheduler: Conservative) -> dict[JobId, float]:
-    """The reserved start of each waiting job, as of the last pass."""
-    return dict(zip(map(JobId, scheduler._jobs.tolist()), scheduler._starts_s.tolist(), strict=True))
-
-
 class RecordsReservations:
     """Conservative backfilling, and what it had promised after each pass."""
 
@@ -67,5 +62,5 @@ class RecordsReservations:
 
     def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         schedule = self._conservative.schedule(problem)
-        self.passes.append((problem.now_s, reservations(self._conservative)))
+        self.passes.append((problem.now_s, self._conservative.reserved_s))
         return schedule

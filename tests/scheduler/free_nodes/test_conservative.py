@@ -14,7 +14,7 @@ from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.contract import FreeNodesOutline
 from scheduler.model import JobId
 from tests.examples import up_to
-from tests.scheduler.free_nodes.replaying import RecordsReservations, Row, replayed, reservations
+from tests.scheduler.free_nodes.replaying import RecordsReservations, Row, replayed
 
 NODES = 4
 
@@ -24,7 +24,7 @@ def reserved(*waiting: tuple[int, float], running: Sequence[tuple[int, float]] =
     asked = FreeNodesOutline(NODES, 0, tuple(running), waiting, 0.0).build(1)
     scheduler = Conservative()
     started = {placement.job for placement in scheduler.schedule(asked).starts}
-    promised = reservations(scheduler)
+    promised = scheduler.reserved_s
     return [None if i in started else promised[job.id] for i, job in enumerate(asked.jobs)]
 
 
