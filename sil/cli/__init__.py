@@ -37,5 +37,9 @@ if _message is not None:
     print(f"Error: {_message}", file=sys.stderr)
     sys.exit(2)
 
-from sil.cli.app import app as app  # noqa: E402
-from sil.cli.app import main as main  # noqa: E402
+
+def main() -> None:
+    """Entry point of the command. Processes that it starts import this module, but not the commands."""
+    from sil.cli.app import main
+
+    main()

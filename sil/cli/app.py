@@ -11,27 +11,90 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from sil.cli import workload
-from sil.cli.console import SchedulerNotes
-from sil.cli.db import commands as db
-from sil.cli.live import live
-from sil.cli.overhead import overhead
-from sil.cli.plan import plan
-from sil.cli.predict import predict
-from sil.cli.progress import remember_interrupts
-from sil.cli.replay import replay
-from sil.cli.reproduce import reproduce
-from sil.cli.run import experiments, report, run
-from sil.cli.schedulers import check, new_scheduler, schedule, schedulers, serve_scheduler
-from sil.cli.sweep import sweep
-from sil.cli.traces import compare_traces, why
+from sil.cli.start.interrupts import remember_interrupts
+from sil.cli.start.lazy_group import LazyGroup, Listed, group
+from sil.cli.start.scheduler_notes import SchedulerNotes
 from sil.world import SHOW_TRACEBACKS
 
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    help="""A software-in-the-loop testbed: the real scheduler on simulated machines.
+
+class Commands(LazyGroup):
+    """All commands, in the order of the help."""
+
+    listed = {  # noqa: RUF012 (a constant)
+        "run": Listed("sil.cli.run:run", "Run an experiment and compare its schedulers."),
+        "report": Listed("sil.cli.run:report", "Rebuild the report in a results folder."),
+        "experiments": Listed("sil.cli.run:experiments", "List the experiments that come with the package."),
+        "replay": Listed(
+            "sil.cli.replay:replay",
+            "Replay a log of rigid jobs under backfilling schedulers, and compare them.",
+        ),
+        "sweep": Listed(
+            "sil.cli.sweep:sweep",
+            "Replay slices of logs under each scheduler, load and kind of estimates, and compare the "
+            "schedulers.",
+        ),
+        "plan": Listed(
+            "sil.cli.plan:plan",
+            "Answer a purchasing question: the effect of each offer, the best buy within a budget, sizing, "
+            "and retirement.",
+        ),
+        "reproduce": Listed(
+            "sil.cli.reproduce:reproduce",
+            "Reproduce a paper's study and check each of its claims against the results.",
+        ),
+        "predict": Listed(
+            "sil.cli.predict:predict",
+            "Predict when jobs on time-shared nodes start and complete, with an interval and its basis.",
+        ),
+        "live": Listed(
+            "sil.cli.live:live",
+            "Run an experiment on this computer with real processes, simulate it, and compare the two.",
+        ),
+        "schedule": Listed(
+            "sil.cli.schedulers:schedule",
+            "Map one ETC matrix; print makespan, sum of completion times and decision time.",
+        ),
+        "schedulers": Listed(
+            "sil.cli.schedulers:schedulers", "List the schedulers by kind: built-in ones and plug-ins."
+        ),
+        "overhead": Listed(
+            "sil.cli.overhead:overhead",
+            "Measure decision times over a grid of random problems and fit a growth law.",
+        ),
+        "check": Listed(
+            "sil.cli.schedulers:check",
+            "Test a scheduler on many small problems and list the rules that it keeps and breaks.",
+        ),
+        "new-scheduler": Listed(
+            "sil.cli.schedulers:new_scheduler",
+            "Write an installable package with a working scheduler and its test, as a starting point.",
+        ),
+        "serve-scheduler": Listed(
+            "sil.cli.schedulers:serve_scheduler",
+            "Serve a scheduler to a simulator that speaks Batsim's protocol, for one simulation.",
+        ),
+        "why": Listed(
+            "sil.cli.traces:why",
+            "Show the timeline of a job: its arrival, why it waited, its runs and its end.",
+        ),
+        "compare-traces": Listed(
+            "sil.cli.traces:compare_traces",
+            "Find the first decision at which two runs diverge, and show the state before it.",
+        ),
+        "workload": Listed(
+            "sil.cli.workload:app",
+            "Inspect, cut, convert and generate workloads: logs of rigid jobs (.swf, .swf.gz) and Batsim "
+            "workloads (.json, .json.gz).",
+        ),
+        "db": Listed(
+            "sil.cli.db.commands:app",
+            "The database of a site: machines, users, job classes, and execution history.",
+        ),
+    }
+
+
+app = group(
+    """A software-in-the-loop testbed: the real scheduler on simulated machines.
 
     Start with `sil run light-to-heavy`, a built-in experiment that compares three schedulers on a site of
     142 machines, and open the report that it writes. `sil schedule MATRIX` maps one ETC matrix.
@@ -49,29 +112,8 @@ app = typer.Typer(
 
     Exit codes: 0 success, 1 a scheduler under test broke a rule, 2 bad input, 130 interrupted.
     """,
+    Commands,
 )
-for command in (
-    run,
-    report,
-    experiments,
-    replay,
-    sweep,
-    plan,
-    reproduce,
-    predict,
-    live,
-    schedule,
-    schedulers,
-    overhead,
-    check,
-    new_scheduler,
-    serve_scheduler,
-    why,
-    compare_traces,
-):
-    app.command()(command)
-app.add_typer(workload.app, name="workload")
-app.add_typer(db.app, name="db")
 
 
 def main() -> None:
@@ -85,6 +127,7 @@ def main() -> None:
     try:
         app()
     finally:
+        gc.freeze()  # the process ends: looking through all objects once more frees nothing that matters
         if threading.active_count() > 1:
             from sil.workers.processes import end_without_threads
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -114,19 +113,6 @@ def exit_with_fault(sentence: str) -> NoReturn:
 
 def _report(label: str, sentence: str) -> None:
     err.print(label, escape(sentence), soft_wrap=True)
-
-
-class SchedulerNotes(logging.Handler):
-    """Prints log messages of the scheduler package as notes, such as that it compiles code."""
-
-    @classmethod
-    def show(cls) -> None:
-        log = logging.getLogger("scheduler")
-        log.setLevel(logging.INFO)
-        log.addHandler(cls())
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print_note(record.getMessage())
 
 
 Row = Mapping[str, Any]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from sil.cli import console, options
+from sil.cli.start.lazy_group import group
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Inspect, cut, convert and generate workloads: logs of rigid jobs (.swf, .swf.gz) and Batsim "
+app = group(
+    "Inspect, cut, convert and generate workloads: logs of rigid jobs (.swf, .swf.gz) and Batsim "
     "workloads (.json, .json.gz).",
 )
 

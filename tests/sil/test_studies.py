@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from sil.cli import app
+from sil.cli.app import app
 from sil.outcome.statistics import Interval
 from sil.studies.cisne import coscheduling, deviations, experiments, hybrid
 from sil.studies.collins_george import cs1, cs2, cs3, cs4, preemption, robustness

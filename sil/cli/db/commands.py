@@ -15,10 +15,10 @@ from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.cli.db import demand, logs
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
+from sil.cli.start.lazy_group import group
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="""The database of a site: machines, users, job classes, and execution history.
+app = group(
+    """The database of a site: machines, users, job classes, and execution history.
 
     All commands take `--db`: an SQLite file or the address of a PostgreSQL database, followed by `#SITE`
     if the database has several sites: `site.db`, `site.db#hcs-2001`, `postgresql://user@host/database#hcs-2001`.

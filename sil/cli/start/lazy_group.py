@@ -1,0 +1,78 @@
+"""Commands that are imported only when they are invoked: the help names them without loading them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import Any, ClassVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+MORE_THAN_ANY_LINE = 1_000
+
+
+class Group(TyperGroup):
+    """A group whose help has the whole line of each command, where the superclass cuts it."""
+
+    def format_commands(self, _context: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, command.get_short_help_str(MORE_THAN_ANY_LINE))
+                    for name, command in self.commands.items()
+                ]
+            )
+
+
+def group(help_text: str, cls: type[TyperGroup] = Group) -> typer.Typer:
+    """Help and errors are plain text: what would draw boxes takes longer to load than all of the help."""
+    return typer.Typer(
+        cls=cls,
+        help=help_text,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"max_content_width": 100},
+    )
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A command as a group lists it."""
+
+    place: str
+    """Of its function, or of the `Typer` of its group: `module:name`."""
+    line: str
+    """The first sentence of its help."""
+
+    def load(self, name: str) -> Any:
+        found: typer.Typer | Callable[..., Any] = resolve_name(self.place)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_group(found)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name)(found)
+        return typer.main.get_command(alone)
+
+
+class _Unloaded(TyperCommand):
+    """Stands for a command until its arguments are parsed."""
+
+    def __init__(self, name: str, listed: Listed) -> None:
+        super().__init__(name, help=listed.line, rich_markup_mode=None)
+        self._listed = listed
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        return self._listed.load(str(self.name)).make_context(info_name, args, *rest, **extra)
+
+
+class LazyGroup(Group):
+    """A group whose class lists its commands."""
+
+    listed: ClassVar[Mapping[str, Listed]]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name, command in self.listed.items():
+            self.add_command(_Unloaded(name, command), name)
