@@ -119,6 +119,9 @@ app = group(
 def main() -> None:
     """Entry point. Puts the current folder on the module path, as `python -m` does."""
     sys.path.insert(0, os.getcwd())
+    # Before NumPy is loaded, here and in worker processes: its threads for linear algebra, of which commands
+    # have little, take as much time to start as the rest of NumPy.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Millions of objects that a command makes are not cyclic and live for long: looking through them as often
     # as by default costs a tenth of the time of an import of accounting.
     gc.set_threshold(100_000, 20, 50)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sil.runs.under_test import UnderTest
-from sil.settings.code_version import all_sources, package_version, scheduler_source, source_hash
+from sil.settings.code_version import SCHEDULER, all_sources, package_version, scheduler_source, source_hash
 from sil.trace.facts import RunDescription
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ def code_under_test(scheduler: UnderTest) -> str:
     if spec is None or spec.origin is None:
         return name
     origin = Path(spec.origin)
+    if origin.parent == SCHEDULER:
+        return name + scheduler_source()
     if origin.name == "__init__.py":
         return name + source_hash(origin.parent)
     return name + hashlib.sha256(origin.read_bytes()).hexdigest()

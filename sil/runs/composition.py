@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from scheduler.model import Job
 from scheduler.ports import Clock, Scheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
-from sil.batsim.nodes import Nodes
 from sil.outcome.invariants import Breach
 from sil.runs.under_test import UnderTest
 from sil.trace.recorder import TraceRecorder
@@ -20,6 +19,9 @@ from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.manager import GuardedManager
 from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
+
+if TYPE_CHECKING:
+    from sil.batsim.nodes import Nodes
 
 PRINTED = "scheduler.log"
 """The output of a scheduler in another process."""
@@ -93,8 +95,8 @@ class Managed:
     """What the resource manager of one run manages, for managers in this process and for Batsim's."""
 
     ports: Ports
-    batsim_nodes: Nodes | None
-    """None where Batsim's protocol cannot describe what jobs request."""
+    batsim_nodes: Callable[[], Nodes] | None
+    """Makes the nodes as described to Batsim's schedulers; None if its protocol cannot describe them."""
     n_jobs: int
     dispatcher: SimDispatcher
     supervision: Supervision
@@ -112,7 +114,7 @@ class Managed:
 
             assert self.batsim_nodes is not None, "such schedulers have been refused"
             with conversation(scheduler.batsim, self.log, guard.limit_s) as ask:
-                manager = BatsimManager(self.batsim_nodes, self.n_jobs, self.dispatcher, ask, guard)
+                manager = BatsimManager(self.batsim_nodes(), self.n_jobs, self.dispatcher, ask, guard)
                 yield manager
                 manager.end()
         elif scheduler.spec.is_manager:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scheduler.kinds import Kind
 from scheduler.managers.mapping_manager import MappingManager
@@ -12,7 +13,6 @@ from scheduler.managers.queues import PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord, Job
 from scheduler.registry import ON_SINGLE_MACHINES
 from scheduler.resource_manager import Experience, OnMachines
-from sil.batsim.nodes import SiteMachines
 from sil.outcome.invariants import Capacity, first_breach
 from sil.runs.composition import Managed, RunKey, Supervision, run_in
 from sil.runs.scenario import Mistakes, Scenario
@@ -31,6 +31,9 @@ from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from site_db.site_file.nodes import request_of
 from site_db.toml_file import Location
+
+if TYPE_CHECKING:
+    from sil.batsim.nodes import Nodes
 
 
 class MachinesScenario(Scenario):
@@ -65,9 +68,13 @@ class MachinesScenario(Scenario):
         decisions: list[float] = []
         supervision = self.supervision(run, world, decisions)
         ports = OnMachines(clock, world.dispatcher, self.in_use.site, world.monitor, self.experience())
-        managed = Managed(
-            ports, SiteMachines(ports, actual.run_s), len(jobs), world.dispatcher, supervision, log
-        )
+
+        def batsim_nodes() -> Nodes:
+            from sil.batsim.nodes import SiteMachines
+
+            return SiteMachines(ports, actual.run_s)
+
+        managed = Managed(ports, batsim_nodes, len(jobs), world.dispatcher, supervision, log)
         scheduler, site = self.under_test(run.scheduler), self.in_use.site
         capacity = Capacity(site.n_machines, names=site.resource_names)
         run_in(

@@ -15,7 +15,6 @@ from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.registry import SchedulerNotLoaded
 from scheduler.resource_manager import OnFreeNodes
-from sil.batsim.nodes import IdenticalNodes
 from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, run_in
 from sil.runs.under_test import UnderTest, resolve_all
 from sil.settings.code_version import package_version, scheduler_source
@@ -47,6 +46,7 @@ from sil.world.rounds import OnRequest
 from site_db.site_file.cluster import Cluster
 
 if TYPE_CHECKING:
+    from sil.batsim.nodes import Nodes
     from sil.runs.compiled_replay import CompiledReplay
 
 DECISION_LIMIT_S = 60.0
@@ -251,7 +251,12 @@ class Replay:
             cpu_time=None,  # reading it takes longer than most of these decisions
         )
         supervision = Supervision(guard, RandomStreams(self.seed).scheduler_seed, self.check_determinism)
-        batsim_nodes = IdenticalNodes(ports.n_nodes, run_times, runs)
+
+        def batsim_nodes() -> Nodes:
+            from sil.batsim.nodes import IdenticalNodes
+
+            return IdenticalNodes(ports.n_nodes, run_times, runs)
+
         managed = Managed(ports, batsim_nodes, runs.total, world.dispatcher, supervision, log)
 
         def manager() -> StartingManager:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -17,7 +18,6 @@ from scheduler.naming import Misnamed
 from scheduler.time_shared.prediction import by_name
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.promises import PromisesByForecast
-from sil.batsim.nodes import TimeSharedNodes
 from sil.runs.composition import Managed, RunKey, what_if_scheduler
 from sil.runs.on_time_shared import Disturbances, TimeSharedRun, TimeSharedSystem
 from sil.runs.scenario import Mistakes, Scenario
@@ -31,6 +31,9 @@ from sil.world.events import SimClock
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid, Sharing
 from sil.world.monitors import Sampling
 from sil.world.time_shared_cluster import LocalUsers, TimeSharedCluster
+
+if TYPE_CHECKING:
+    from sil.batsim.nodes import Nodes
 
 
 class TimeSharedScenario(Scenario):
@@ -62,8 +65,13 @@ class TimeSharedScenario(Scenario):
         system = TimeSharedSystem(self.cluster, jobs, self.nodes.known, streams, disturbances)
         supervision = self.supervision(run, system.world, decisions)
         ports, dispatcher = system.ports, system.world.dispatcher
-        of_batsim = TimeSharedNodes(ports)
-        managed = Managed(ports, of_batsim, len(jobs), dispatcher, supervision, log)
+
+        def batsim_nodes() -> Nodes:
+            from sil.batsim.nodes import TimeSharedNodes
+
+            return TimeSharedNodes(ports)
+
+        managed = Managed(ports, batsim_nodes, len(jobs), dispatcher, supervision, log)
 
         def manager() -> StartingManager:
             guarded = supervision.scheduler(scheduler)
