@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Generator, Iterator
 from importlib import import_module
@@ -9,6 +10,7 @@ from importlib import import_module
 import pytest
 from hypothesis import settings
 
+from sil.report.vega_lite import Figure, Spec, specification
 from sil.workers import runner
 from sil.workers.executor import Inline
 from tests import warm
@@ -47,10 +49,18 @@ def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr("sil.experiment.run.experiment_page", lambda tables, jobs, comparison: None)
         monkeypatch.setattr("sil.experiment.run.write_page", lambda path, page: None)
     else:
-        figures = import_module("sil.report.figures")
-        monkeypatch.setattr(
-            "sil.report.page.specification", lambda chart: figures.styled(chart).to_dict(validate=True)
-        )
+        monkeypatch.setattr("sil.report.page.specification", valid_specification)
+
+
+def valid_specification(figure: Figure) -> Spec:
+    """A chart as in a report, checked against the schema of Vega-Lite, which Altair brings along."""
+    from altair.utils.schemapi import validate_jsonschema  # takes a third of a second to load
+    from altair.vegalite.v6.schema.core import load_schema
+
+    found = specification(figure)
+    as_read = json.loads(json.dumps(found, allow_nan=False))
+    validate_jsonschema(as_read, load_schema())
+    return found
 
 
 @pytest.fixture

@@ -153,7 +153,8 @@ def _draw(points: pl.DataFrame, folder: Path) -> None:
     """Panels by percentage of parallel jobs, by number of machines, or a single one."""
     import polars as pl
 
-    from sil.report.figures import overhead_figure, save
+    from sil.report.figures import overhead_figure
+    from sil.report.vega_lite import save
 
     several = points["scheduler"].n_unique() > 1
     by_share = points["parallel_percent"].n_unique() > 1
@@ -168,4 +169,4 @@ def _draw(points: pl.DataFrame, folder: Path) -> None:
     else:
         chart = overhead_figure(points, "machines", "parallel_percent")
     for ending in ("png", "svg"):
-        save(chart, str(folder / f"{FIGURE}.{ending}"))
+        save(chart, folder / f"{FIGURE}.{ending}")

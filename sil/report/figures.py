@@ -1,41 +1,31 @@
-"""Figures: one Altair chart per question, readable as they stand."""
+"""Figures: one chart per question, readable as they stand."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
-import altair as alt
 import numpy as np
 import polars as pl
-from altair.utils.schemapi import disable_debug_mode
 
 from scheduler.node_set import NodeSet
 from sil.outcome.comparison import Cell, Comparison
 from sil.outcome.metrics import metric
 from sil.outcome.statistics import Interval
+from sil.report.vega_lite import Figure, Spec, below_each_other, column, either, faceted, layer
 from sil.trace.facts import RunDescription
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#882255")
 """Colours that colour-blind readers can distinguish (Okabe and Ito, and Tol)."""
 
-# Altair limits charts to 5,000 rows for notebooks; the charts here are small by design.
-alt.data_transformers.disable_max_rows()
-# Altair would check each part of a chart against the schema of Vega-Lite, which takes longer than to make it;
-# the tests that read reports check whole charts.
-disable_debug_mode()
-
-Figure = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
-
 WIDTH = 760
 MOST_RUNS_IN_A_GANTT = 3_000
 
 
-def tooltips(*columns: str, **titles: str) -> list[alt.Tooltip]:
-    """Tooltips of columns, by their names or with titles. (Altair also accepts names, but is much slower.)"""
+def tooltips(*columns: str, **titles: str) -> list[Spec]:
+    """Tooltips of columns, by their names or with titles."""
     titled = dict(zip(columns, columns, strict=True)) | titles
-    return [alt.Tooltip(column, title=title) for column, title in titled.items()]
+    return [column(name, title=title) for name, title in titled.items()]
 
 
 def change_over_grid(comparison: Comparison, key: str) -> Figure:
@@ -45,12 +35,12 @@ def change_over_grid(comparison: Comparison, key: str) -> Figure:
     points = [(x, name, cell.change_percent) for x, name, cell in _over_grid(comparison, key)]
     changes = [(x, name, change) for x, name, change in points if change is not None]
     axis, colours = setting_title(comparison.description.axes[0]), colour_scale(comparison.schedulers, 1)
-    return alt.layer(zero_rule(), lines(changes, axis, y_title, "Scheduler", colours=colours))
+    return layer(zero_rule(), lines(changes, axis, y_title, "Scheduler", colours=colours))
 
 
-def zero_rule() -> alt.Chart:
-    chart: alt.Chart = alt.Chart(pl.DataFrame({"y": [0.0]})).mark_rule(strokeDash=[4, 4], color="#666")
-    return chart.encode(y="y:Q")
+def zero_rule() -> Figure:
+    rule = Figure(pl.DataFrame({"y": [0.0]})).mark("rule", strokeDash=[4, 4], color="#666")
+    return rule.encode(y=column("y:Q"))
 
 
 def value_over_grid(comparison: Comparison, key: str) -> Figure:
@@ -91,25 +81,21 @@ def distribution(
             shares, np.quantile(series.to_numpy(), shares, method="inverted_cdf").tolist(), strict=True
         )
     ]
-    scale = alt.Scale() if least is None else alt.Scale(type="log")
-    x = alt.X("value:Q", title=title, scale=scale)
-    y = alt.Y("share:Q", title="Jobs with at most that value (%)", scale=alt.Scale(domain=[0, 100]))
+    scale = {} if least is None else {"type": "log"}
+    x = column("value:Q", title=title, scale=scale)
+    y = column("share:Q", title="Jobs with at most that value (%)", scale={"domain": [0, 100]})
     chart = scheduler_lines(_frame(rows, ["scheduler", "share", "value"]), x, y, schedulers, height=280)
-    figure: Figure = chart.encode(order=alt.Order("share:Q"))
-    return figure
+    return chart.encode(order=column("share:Q"))
 
 
-def scheduler_lines(
-    frame: pl.DataFrame, x: alt.X, y: alt.Y, schedulers: Sequence[str], height: int
-) -> alt.Chart:
+def scheduler_lines(frame: pl.DataFrame, x: Spec, y: Spec, schedulers: Sequence[str], height: int) -> Figure:
     """One line per scheduler; each value holds until the next."""
-    chart: alt.Chart = (
-        alt.Chart(frame)
-        .mark_line(interpolate="step-after")
+    return (
+        Figure(frame)
+        .mark("line", interpolate="step-after")
         .encode(x=x, y=y, color=scheduler_colour(schedulers), tooltip=tooltips(*frame.columns))
         .properties(width=WIDTH, height=height)
     )
-    return chart
 
 
 def gantt(runs: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -> Figure:
@@ -136,41 +122,43 @@ def gantt(runs: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
     columns = ["scheduler", "job", "job class", "low", "high", "from", "until", "run", "ending"]
     frame = _frame(rows, columns)
     classes_drawn = list(description.job_classes)
-    colour = alt.Color(
+    colour = column(
         "job class:N",
         sort=classes_drawn,
         scale=colour_scale(classes_drawn),
-        legend=alt.Legend(title="Job class"),
+        legend={"title": "Job class"},
     )
     horizon_s = max((row[6] for row in rows), default=1.0)
     # The first machine of each stretch of one class.
     of_machine = description.machine_classes
     ticks = {j: name for j, name in enumerate(of_machine) if j == 0 or of_machine[j - 1] != name}
-    frames = alt.condition("datum.run === 'parallel'", alt.value("#111"), alt.value("white"))
+    frames = either("datum.run === 'parallel'", "#111", "white")
     panels = [
-        alt.Chart(frame)
-        .transform_filter(alt.datum.scheduler == scheduler)
-        .mark_rect()
+        Figure(frame.filter(scheduler=scheduler))
+        .mark("rect")
         .encode(
-            x=alt.X("from:Q", title="Time (s)", scale=alt.Scale(domain=[0, horizon_s], nice=False)),
-            x2=alt.X2("until:Q"),
-            y=alt.Y(
+            x=column("from:Q", title="Time (s)", scale={"domain": [0, horizon_s], "nice": False}),
+            x2=column("until"),
+            y=column(
                 "low:Q",
                 title="Machines, by class",
-                scale=alt.Scale(domain=[0, description.n_machines], reverse=True, nice=False),
-                axis=alt.Axis(values=list(ticks), labelExpr=f"({json.dumps(ticks)})[datum.value]", grid=True),
+                scale={"domain": [0, description.n_machines], "reverse": True, "nice": False},
+                axis={
+                    "values": list(ticks),
+                    "labelExpr": f"({json.dumps(ticks)})[datum.value]",
+                    "grid": True,
+                },
             ),
-            y2=alt.Y2("high:Q"),
+            y2=column("high"),
             color=colour,
             stroke=frames,
-            strokeWidth=alt.condition("datum.run === 'parallel'", alt.value(1.4), alt.value(0.3)),
+            strokeWidth=either("datum.run === 'parallel'", 1.4, 0.3),
             tooltip=tooltips(*columns),
         )
         .properties(width=WIDTH, height=max(120, min(340, 3 * description.n_machines)), title=scheduler)
         for scheduler in runs["scheduler"].unique(maintain_order=True)
     ]
-    figure: Figure = alt.vconcat(*panels).resolve_scale(x="shared", color="shared")
-    return figure
+    return below_each_other(*panels).properties(resolve={"scale": {"x": "shared", "color": "shared"}})
 
 
 def utilisation_over_time(runs: pl.DataFrame, d: RunDescription) -> Figure:
@@ -188,7 +176,7 @@ def utilisation_over_time(runs: pl.DataFrame, d: RunDescription) -> Figure:
         rows += [(scheduler, float(moments_s[k]), float(percent[k])) for k in keep]
     frame = _frame(rows, ["scheduler", "time", "utilisation"])
     title = "CPUs in use (%)" if d.cores else "Machines in use (%)"
-    x, y = alt.X("time:Q", title="Time (s)"), alt.Y("utilisation:Q", title=title)
+    x, y = column("time:Q", title="Time (s)"), column("utilisation:Q", title=title)
     return scheduler_lines(frame, x, y, d.schedulers, height=220)
 
 
@@ -198,7 +186,7 @@ def lines(
     y_title: str,
     legend: str,
     height: int = 280,
-    colours: alt.Scale | None = None,
+    colours: Spec | None = None,
 ) -> Figure:
     """One line per name; `points` are (x, name, y). An interval is drawn as its mean with a band. Colours are
     by order of appearance, or those of a scale."""
@@ -208,43 +196,41 @@ def lines(
     ]
     schema = {"x": pl.Float64, "name": pl.String, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    colour = alt.Color(
+    colour = column(
         "name:N",
         scale=colours or colour_scale(frame["name"].unique(maintain_order=True)),
-        legend=alt.Legend(title=legend, symbolOpacity=1),
+        legend={"title": legend, "symbolOpacity": 1},
     )
     titles = {"x": x_title, "name": legend, "y": y_title}
     if (frame["low"] < frame["high"]).any():
         titles |= {"low": "low", "high": "high"}
-    base = alt.Chart(frame).encode(x=alt.X("x:Q", title=x_title), color=colour)
-    low, high, y = alt.Y("low:Q", title=y_title), alt.Y2("high:Q"), alt.Y("y:Q", title=y_title)
-    figure: Figure = alt.layer(
-        base.mark_area(opacity=0.2).encode(y=low, y2=high),
-        base.mark_line(point=True).encode(y=y, tooltip=tooltips(**titles)),
+    base = Figure(frame).encode(x=column("x:Q", title=x_title), color=colour)
+    low, high, y = column("low:Q", title=y_title), column("high"), column("y:Q", title=y_title)
+    return layer(
+        base.mark("area", opacity=0.2).encode(y=low, y2=high),
+        base.mark("line", point=True).encode(y=y, tooltip=tooltips(**titles)),
     ).properties(width=WIDTH, height=height)
-    return figure
 
 
 def bars(rows: Iterable[tuple[str, str, float]], x_title: str, y_title: str, legend: str) -> Figure:
     """Bars side by side, one per name at each x, both in order of appearance; `rows` are (x, name, y)."""
     frame = pl.DataFrame(list(rows), schema=["x", "name", "y"], orient="row")
-    figure: Figure = (
-        alt.Chart(frame)
-        .mark_bar()
+    return (
+        Figure(frame)
+        .mark("bar")
         .encode(
-            x=alt.X("x:N", title=x_title, sort=None, axis=alt.Axis(labelAngle=0)),
-            xOffset=alt.XOffset("name:N", sort=None),
-            y=alt.Y("y:Q", title=y_title),
-            color=alt.Color(
+            x=column("x:N", title=x_title, sort=None, axis={"labelAngle": 0}),
+            xOffset=column("name:N", sort=None),
+            y=column("y:Q", title=y_title),
+            color=column(
                 "name:N",
                 scale=colour_scale(frame["name"].unique(maintain_order=True)),
-                legend=alt.Legend(title=legend, labelLimit=0),
+                legend={"title": legend, "labelLimit": 0},
             ),
             tooltip=tooltips(x=x_title, name=legend, y=y_title),
         )
         .properties(width=WIDTH, height=280)
     )
-    return figure
 
 
 def overhead_figure(points: pl.DataFrame, across: str, lines: str, title: str = "") -> Figure:
@@ -256,21 +242,18 @@ def overhead_figure(points: pl.DataFrame, across: str, lines: str, title: str = 
         pl.col(across, lines).cast(pl.String),
     )
     titles = {"machines": "Machines", "parallel_percent": "Parallel jobs (%)", "scheduler": "Scheduler"}
-    scale = alt.Scale(type="log", nice=False, padding=8)
-    x = alt.X("jobs:Q", title="Number of jobs", scale=scale)
-    y, low = (alt.Y(name, title="Decision time (ms)", scale=scale) for name in ("median:Q", "low:Q"))
-    colour = alt.Color(f"{lines}:N", sort=None, legend=alt.Legend(title=titles[lines], symbolOpacity=1))
+    scale = {"type": "log", "nice": False, "padding": 8}
+    x = column("jobs:Q", title="Number of jobs", scale=scale)
+    y, low = (column(name, title="Decision time (ms)", scale=scale) for name in ("median:Q", "low:Q"))
+    colour = column(f"{lines}:N", sort=None, legend={"title": titles[lines], "symbolOpacity": 1})
     shown = tooltips("jobs", lines, "median", "low", "high")
-    base = alt.Chart(frame).encode(x=x, color=colour)
-    panel = alt.layer(
-        base.mark_area(opacity=0.2).encode(y=low, y2=alt.Y2("high:Q")),
-        base.mark_line(point=True).encode(y=y, tooltip=shown),
+    base = Figure(frame).encode(x=x, color=colour)
+    panel = layer(
+        base.mark("area", opacity=0.2).encode(y=low, y2=column("high")),
+        base.mark("line", point=True).encode(y=y, tooltip=shown),
     ).properties(width=WIDTH // 2, height=260)
     panels = frame[across].unique(maintain_order=True).to_list()
-    figure: Figure = panel.facet(
-        facet=alt.Facet(f"{across}:N", sort=panels, title=title or titles[across]), columns=2
-    )
-    return figure
+    return faceted(panel, column(f"{across}:N", sort=panels, title=title or titles[across]), columns=2)
 
 
 def setting_title(setting: str) -> str:
@@ -282,29 +265,6 @@ def setting_title(setting: str) -> str:
     return titles.get(setting, setting)
 
 
-def save(chart: Figure, path: str) -> None:
-    """Write a chart as a PNG, SVG, PDF or HTML file, by the ending of `path`."""
-    styled(chart).save(path, scale_factor=2 if path.endswith(".png") else 1)
-
-
-def specification(chart: Figure) -> dict[str, Any]:
-    """The styled chart in Vega-Lite, without a check that it is valid."""
-    return styled(chart).to_dict(validate=False)
-
-
-def styled(chart: Figure) -> Figure:
-    """The chart with the project's fonts and colours."""
-    figure: Figure = (
-        chart.configure_axis(
-            labelFontSize=12, titleFontSize=13, titleFontWeight="normal", gridColor="#e4e4e4"
-        )
-        .configure_legend(labelFontSize=12, titleFontSize=12)
-        .configure_title(fontSize=14, anchor="start")
-        .configure_view(stroke="#bbb")
-    )
-    return figure
-
-
 TEXT = ("scheduler", "job class", "run", "ending")
 
 
@@ -314,14 +274,14 @@ def _frame(rows: Sequence[tuple[object, ...]], columns: Sequence[str]) -> pl.Dat
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def colour_scale(names: Iterable[str], first: int = 0) -> alt.Scale:
+def colour_scale(names: Iterable[str], first: int = 0) -> Spec:
     """A colour for each name, by position; names before `first` are not in this figure."""
     domain = list(names)
     colours = [PALETTE[k % len(PALETTE)] for k in range(len(domain))]
-    return alt.Scale(domain=domain[first:], range=colours[first:])
+    return {"domain": domain[first:], "range": colours[first:]}
 
 
-def scheduler_colour(schedulers: Sequence[str]) -> alt.Color:
+def scheduler_colour(schedulers: Sequence[str]) -> Spec:
     """The colours of all schedulers of a report."""
-    legend = alt.Legend(title="Scheduler", symbolOpacity=1)
-    return alt.Color("scheduler:N", scale=colour_scale(schedulers), legend=legend)
+    legend = {"title": "Scheduler", "symbolOpacity": 1}
+    return column("scheduler:N", scale=colour_scale(schedulers), legend=legend)

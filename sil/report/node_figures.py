@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import altair as alt
 import polars as pl
 
-from sil.report.figures import WIDTH, Figure, colour_scale, tooltips
+from sil.report.figures import WIDTH, colour_scale, tooltips
+from sil.report.vega_lite import Figure, column, layer
 from sil.trace.facts import Fact, one_row_per_machine
 
 MOST_DRAWN = 4_000
@@ -58,25 +58,24 @@ def presence(facts: pl.DataFrame, end_s: float) -> pl.DataFrame:
 
 
 def predicted_against_real(points: pl.DataFrame, of: str) -> Figure:
-    """Predicted over real turnaround. `points` has the columns `real` and `predicted` (s) and `of`, whose
-    values have a colour each; the parameter `of` is the title of the legend."""
+    """Predicted over real turnaround. `points` has the columns `real` and `predicted` (s) and `column`, whose
+    values have a colour each; the parameter `column` is the title of the legend."""
     colours = colour_scale(points["of"].unique(maintain_order=True))
     longest_s = max(points["real"].max(), points["predicted"].max())  # type: ignore[type-var]
     line = pl.DataFrame({"real": [0.0, longest_s], "predicted": [0.0, longest_s]})
-    figure: Figure = alt.layer(
-        alt.Chart(line)
-        .mark_line(strokeDash=[4, 4], color="#666")
-        .encode(x=alt.X("real:Q"), y=alt.Y("predicted:Q")),
-        alt.Chart(points)
-        .mark_point(filled=True, size=50)
+    return layer(
+        Figure(line)
+        .mark("line", strokeDash=[4, 4], color="#666")
+        .encode(x=column("real:Q"), y=column("predicted:Q")),
+        Figure(points)
+        .mark("point", filled=True, size=50)
         .encode(
-            x=alt.X("real:Q", title="Real turnaround (s)"),
-            y=alt.Y("predicted:Q", title="Turnaround predicted at arrival (s)"),
-            color=alt.Color("of:N", scale=colours, title=of),
+            x=column("real:Q", title="Real turnaround (s)"),
+            y=column("predicted:Q", title="Turnaround predicted at arrival (s)"),
+            color=column("of:N", scale=colours, title=of),
             tooltip=tooltips("of", "real", "predicted"),
         ),
     ).properties(width=420, height=420)
-    return figure
 
 
 def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
@@ -93,45 +92,42 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
             for frame in (segments, there)
         )
         marks = marks.filter(pl.col("from_s") < end_s)
-    x = alt.X("from_s:Q", title=title, scale=alt.Scale(domain=[0, end_s], nice=False))
-    y_scale = alt.Scale(domain=[-0.5, n_nodes - 0.5], nice=False, reverse=True)
+    x = column("from_s:Q", title=title, scale={"domain": [0, end_s], "nice": False})
+    y_scale = {"domain": [-0.5, n_nodes - 0.5], "nice": False, "reverse": True}
     segments = segments.with_columns(low=pl.col("node") - 0.4, high=pl.col("node") + 0.3)
     most = max(segments["mpl"].to_list(), default=0)
-    shade = alt.Scale(domain=[1, 2, 3, 4], range=["#c6dbef", "#6baed6", "#2171b5", "#08306b"])
+    shade = {"domain": [1, 2, 3, 4], "range": ["#c6dbef", "#6baed6", "#2171b5", "#08306b"]}
     if most > 4:
-        shade = alt.Scale(domain=list(range(1, most + 1)), scheme="blues")
+        shade = {"domain": list(range(1, most + 1)), "scheme": "blues"}
     tasks = (
-        alt.Chart(segments)
-        .mark_rect(stroke="white", strokeWidth=0.3)
+        Figure(segments)
+        .mark("rect", stroke="white", strokeWidth=0.3)
         .encode(
             x=x,
-            x2=alt.X2("until_s:Q"),
-            y=alt.Y("low:Q", title="Node", scale=y_scale, axis=alt.Axis(tickMinStep=1, format="d")),
-            y2=alt.Y2("high:Q"),
-            color=alt.Color("mpl:O", scale=shade, title="Parallel tasks"),
+            x2=column("until_s"),
+            y=column("low:Q", title="Node", scale=y_scale, axis={"tickMinStep": 1, "format": "d"}),
+            y2=column("high"),
+            color=column("mpl:O", scale=shade, title="Parallel tasks"),
             tooltip=tooltips("node", "from_s", "until_s", "mpl"),
         )
     )
-    user = alt.Scale(domain=["local user is present"], range=["#E69F00"])
-    stop = alt.Scale(domain=["a job stops", "a job continues"], range=["#D55E00", "#009E73"])
-    colours = [alt.Color("what:N", scale=scale, title=None) for scale in (user, stop)]
+    user = {"domain": ["local user is present"], "range": ["#E69F00"]}
+    stop = {"domain": ["a job stops", "a job continues"], "range": ["#D55E00", "#009E73"]}
+    colours = [column("what:N", scale=scale, title=None) for scale in (user, stop)]
     there = there.with_columns(at=pl.col("node") + 0.4, what=pl.lit("local user is present"))
     users = (
-        alt.Chart(there)
-        .mark_rule(strokeWidth=2.5)
-        .encode(x=x, x2=alt.X2("until_s:Q"), y=alt.Y("at:Q", scale=y_scale), color=colours[0])
+        Figure(there)
+        .mark("rule", strokeWidth=2.5)
+        .encode(x=x, x2=column("until_s"), y=column("at:Q", scale=y_scale), color=colours[0])
     )
     stops = (
-        alt.Chart(marks)
-        .mark_point(filled=True, size=45)
-        .encode(x=x, y=alt.Y("node:Q", scale=y_scale), color=colours[1])
+        Figure(marks)
+        .mark("point", filled=True, size=45)
+        .encode(x=x, y=column("node:Q", scale=y_scale), color=colours[1])
     )
-    figure: Figure = (
-        alt.layer(tasks, users, stops)
-        .resolve_scale(color="independent")
-        .properties(width=WIDTH - 100, height=22 * n_nodes)
+    return layer(tasks, users, stops).properties(
+        resolve={"scale": {"color": "independent"}}, width=WIDTH - 100, height=22 * n_nodes
     )
-    return figure
 
 
 def _stops(facts: pl.DataFrame) -> pl.DataFrame:

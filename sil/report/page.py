@@ -15,11 +15,10 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-import vl_convert
 from jinja2 import Environment, PackageLoader
 
 from sil.report import FigureKind
-from sil.report.figures import Figure, save, specification
+from sil.report.vega_lite import Figure, save, specification
 
 LEAST_SECTIONS_WITH_CONTENTS = 5
 
@@ -122,7 +121,7 @@ def write_figures(folder: Path, kind: FigureKind, page: Page, titled: bool = Fal
         assert part.chart is not None
         paths.append(folder / f"{name}.{kind}")
         chart = part.chart.properties(title=part.title) if titled else part.chart
-        save(chart, str(paths[-1]))
+        save(chart, paths[-1])
     return paths
 
 
@@ -135,6 +134,8 @@ def _vega() -> str:
     cached = Path(__file__).parent / "__pycache__" / f"vega-{version('vl-convert-python')}.js"
     if cached.is_file():
         return cached.read_text(encoding="utf-8")
+    import vl_convert
+
     script = _script_safe(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # the stub lacks its default
     with suppress(OSError):
         cached.parent.mkdir(exist_ok=True)

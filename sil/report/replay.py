@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import altair as alt
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from sil.outcome.batsim_tables import Replayed
 from sil.report.figures import (
     PALETTE,
     WIDTH,
-    Figure,
     colour_scale,
     distribution,
     scheduler_colour,
@@ -27,6 +25,7 @@ from sil.report.figures import (
 )
 from sil.report.page import Notice, Page, Part, Section, Table, slug
 from sil.report.tables import replay_rows
+from sil.report.vega_lite import Figure, column, layer
 from sil.workload.job_log import span_text
 
 Jobs = Mapping[str, pl.DataFrame]
@@ -138,25 +137,24 @@ def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
     columns = ["scheduler", "processors", "power", "mean", "median", "95th percentile", "jobs"]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
     order = [_size_class(power) for power in sorted(frame["power"].unique())]
-    x = alt.X(
+    x = column(
         "processors:N",
         sort=order,
         title="Requested processors (dot: mean; line: median to 95th percentile)",
-        axis=alt.Axis(labelAngle=0),
+        axis={"labelAngle": 0},
     )
-    scale = alt.Scale(type="log", nice=False)
-    offset = alt.XOffset("scheduler:N", sort=list(names))
-    base = alt.Chart(frame).encode(x=x, xOffset=offset, color=scheduler_colour(names))
-    figure: Figure = alt.layer(
-        base.mark_rule(strokeWidth=2, opacity=0.5).encode(
-            y=alt.Y("median:Q", scale=scale, title="Bounded slowdown (log scale)"),
-            y2=alt.Y2("95th percentile:Q"),
+    scale = {"type": "log", "nice": False}
+    offset = column("scheduler:N", sort=list(names))
+    base = Figure(frame).encode(x=x, xOffset=offset, color=scheduler_colour(names))
+    return layer(
+        base.mark("rule", strokeWidth=2, opacity=0.5).encode(
+            y=column("median:Q", scale=scale, title="Bounded slowdown (log scale)"),
+            y2=column("95th percentile"),
         ),
-        base.mark_point(filled=True, size=55, opacity=1).encode(
-            y=alt.Y("mean:Q", scale=scale), tooltip=tooltips(*columns)
+        base.mark("point", filled=True, size=55, opacity=1).encode(
+            y=column("mean:Q", scale=scale), tooltip=tooltips(*columns)
         ),
     ).properties(width=WIDTH, height=280)
-    return figure
 
 
 def waiting_distribution(jobs: Jobs, names: Sequence[str]) -> Figure:
@@ -193,25 +191,24 @@ def gantt(table: pl.DataFrame, processors: int) -> Figure:
     if len(frame) > GANTT_RECTANGLES and (until := frame["from"][GANTT_RECTANGLES]) > frame["from"][0]:
         frame = frame.filter(pl.col("from") < until).with_columns(pl.col("until").clip(upper_bound=until))
     colours = colour_scale(map(str, range(len(PALETTE))))
-    figure: Figure = (
-        alt.Chart(frame)
-        .mark_rect(stroke="white", strokeWidth=0.3)
+    return (
+        Figure(frame)
+        .mark("rect", stroke="white", strokeWidth=0.3)
         .encode(
-            x=alt.X(
+            x=column(
                 "from:Q",
                 title=SINCE,
-                scale=alt.Scale(zero=False, nice=False),
-                axis=alt.Axis(tickCount=10, labelOverlap=True),
+                scale={"zero": False, "nice": False},
+                axis={"tickCount": 10, "labelOverlap": True},
             ),
-            x2=alt.X2("until:Q"),
-            y=alt.Y("low:Q", title="Processor", scale=alt.Scale(domain=[0, processors], nice=False)),
-            y2=alt.Y2("high:Q"),
-            color=alt.Color("colour:N", scale=colours, legend=None),
+            x2=column("until"),
+            y=column("low:Q", title="Processor", scale={"domain": [0, processors], "nice": False}),
+            y2=column("high"),
+            color=column("colour:N", scale=colours, legend=None),
             tooltip=tooltips("job", "from", "until", "low", "high"),
         )
         .properties(width=WIDTH, height=280)
     )
-    return figure
 
 
 def _over_time(
@@ -228,10 +225,9 @@ def _over_time(
         begun, over = (_since(table[key].to_numpy() - first_s, weights, edges_s) for key in between)
         values = np.diff(begun - over) / np.diff(edges_s)
         frames.append(pl.DataFrame({"scheduler": [scheduler] * BINS, "day": days, "value": values}))
-    x, y = alt.X("day:Q", title=SINCE), alt.Y("value:Q", title=title)
+    x, y = column("day:Q", title=SINCE), column("value:Q", title=title)
     chart = scheduler_lines(pl.concat(frames), x, y, names, height=240)
-    figure: Figure = chart.mark_line(interpolate="step", strokeWidth=1.3)
-    return figure
+    return chart.mark("line", interpolate="step", strokeWidth=1.3)
 
 
 def _since(times_s: Numbers, weights: Numbers, edges_s: Numbers) -> Numbers:

@@ -42,6 +42,7 @@ from sil.outcome.invariants import (
 from sil.outcome.metrics import replay_metrics
 from sil.report import replay as replay_report
 from sil.report.replay import BINS, DAY_S, GANTT_RECTANGLES, gantt, queue_length, utilisation
+from sil.report.vega_lite import specification
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, resolve
 from sil.settings.engines import Engine
@@ -748,9 +749,9 @@ def test_jobs_are_selected_by_position_in_the_log(here: Path) -> None:
 
 def test_a_report_of_many_schedulers_and_scattered_nodes_is_drawn(here: Path) -> None:
     many = {f"s{k}": pl.DataFrame(replayed_rows(400)) for k in range(15)}
-    chart = queue_length(many, list(many)).to_dict()
+    chart = specification(queue_length(many, list(many)))
     assert sum(map(len, chart["datasets"].values())) > 5000
-    shown = gantt(many["s0"], 256).to_dict()
+    shown = specification(gantt(many["s0"], 256))
     assert 5000 < sum(map(len, shown["datasets"].values())) <= GANTT_RECTANGLES
 
 

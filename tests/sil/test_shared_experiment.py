@@ -16,6 +16,7 @@ from sil.experiment.run import SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison, accuracies
 from sil.report.node_figures import timeline
 from sil.report.tables import prediction_texts
+from sil.report.vega_lite import specification
 from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.settings import experiment_file, files
@@ -165,7 +166,7 @@ def test_a_long_outage_with_local_users_is_not_a_fault_and_is_reported(tmp_path:
     facts = pl.read_parquet(tmp_path / "out" / "trace.parquet")
     assert facts.filter(pl.col("event") == Fact.RUN_ENDED).height == 12
     assert facts["time_s"].max() > 12000  # type: ignore[operator]
-    chart = timeline(facts.filter(pl.col("scheduler") == "basic"), 4).to_dict()
+    chart = specification(timeline(facts.filter(pl.col("scheduler") == "basic"), 4))
     assert all(len(rows) <= 5000 for rows in chart["datasets"].values())
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import accumulate
 from string import ascii_uppercase
 
-import altair as alt
 import polars as pl
 
 from sil.planning.answers import RETIRE, Answers
 from sil.planning.questions.ranking import Effect, PairVerdict, Ranking
-from sil.report.figures import WIDTH, Figure, colour_scale, tooltips, zero_rule
+from sil.report.figures import WIDTH, colour_scale, tooltips, zero_rule
+from sil.report.vega_lite import Figure, column, layer
 
 LEAST_DISTANCE = 0.02
 """Between two options, as a share of the highest cost."""
@@ -118,38 +118,38 @@ def effect_against_cost(answers: Answers) -> Figure:
     options = frame.sort("place")["what"].unique(maintain_order=True).to_list()
     title = f"{goal.label.partition(' (')[0]}: improvement (%)"
     highest = float(frame["x"].max() or 1.0)  # type: ignore[arg-type]
-    x = alt.X(
+    x = column(
         "x:Q",
         title="Cost",
-        axis=alt.Axis(format="~s"),
-        scale=alt.Scale(domain=[0.0, highest], nice=True),
+        axis={"format": "~s"},
+        scale={"domain": [0.0, highest], "nice": True},
     )
-    y = alt.Y("gain_percent:Q", title=title)
-    colour = alt.Color(
+    y = column("gain_percent:Q", title=title)
+    colour = column(
         "what:N",
         sort=options,
         scale=colour_scale(options),
-        legend=alt.Legend(title="Option", labelLimit=420, symbolOpacity=1, symbolType="square"),
+        legend={"title": "Option", "labelLimit": 420, "symbolOpacity": 1, "symbolType": "square"},
     )
-    shape = alt.Shape(
+    shape = column(
         "scheduler:N",
         sort=schedulers,
-        scale=alt.Scale(domain=schedulers, range=[SHAPES[k % len(SHAPES)] for k in range(len(schedulers))]),
-        legend=alt.Legend(title="Scheduler") if len(schedulers) > 1 else None,
+        scale={"domain": schedulers, "range": [SHAPES[k % len(SHAPES)] for k in range(len(schedulers))]},
+        legend={"title": "Scheduler"} if len(schedulers) > 1 else None,
     )
-    base = alt.Chart(frame).encode(x=x, color=colour)
+    base = Figure(frame).encode(x=x, color=colour)
     first = frame.filter(pl.col("scheduler") == schedulers[0]).sort("x", "gain_percent")
     front = first.filter(pl.col("gain_percent") > pl.col("gain_percent").cum_max().shift(1).fill_null(0.0))
     shown = tooltips("option", "scheduler", "cost", "gain_percent", "low", "high", "replications")
-    low, high = (alt.Y(f"{name}:Q", title=title) for name in ("low", "high"))
-    return alt.layer(
+    low, high = (column(f"{name}:Q", title=title) for name in ("low", "high"))
+    return layer(
         zero_rule(),
-        alt.Chart(front)
-        .mark_line(interpolate="step-after", strokeDash=[6, 3], color="#999")
+        Figure(front)
+        .mark("line", interpolate="step-after", strokeDash=[6, 3], color="#999")
         .encode(x=x, y=y),
-        base.mark_rule(strokeWidth=2).encode(y=low, y2=alt.Y2("high:Q")),
-        base.mark_point(size=80, filled=True, opacity=1).encode(y=y, shape=shape, tooltip=shown),
-        base.mark_text(dy=-9, fontWeight="bold").encode(y=high, text=alt.Text("letter:N")),
+        base.mark("rule", strokeWidth=2).encode(y=low, y2=column("high")),
+        base.mark("point", size=80, filled=True, opacity=1).encode(y=y, shape=shape, tooltip=shown),
+        base.mark("text", dy=-9, fontWeight="bold").encode(y=high, text=column("letter:N")),
     ).properties(width=WIDTH - 160, height=360)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from itertools import product
 from math import inf
 
-import altair as alt
 import polars as pl
 
 from scheduler.time_shared.prediction.policy_aware import PolicyAware
@@ -14,6 +13,7 @@ from sil.outcome.statistics import Sample, interval
 from sil.report.figures import PALETTE, WIDTH, bars, tooltips
 from sil.report.node_figures import predicted_against_real, timeline
 from sil.report.page import Part
+from sil.report.vega_lite import Figure, column, either, layer
 from sil.studies import ledger
 from sil.studies.cisne import experiments
 from sil.studies.cisne.experiments import (
@@ -209,15 +209,15 @@ def _heat_map(found: Deviations) -> Part:
             rows.append((where, f"aware, {name}", float(found.of(policy, load, pair, AWARE).mean())))
     frame = table(("cell", "source", "deviation"), rows)
     order = [f"{source}, {name}" for name in METHODS for source in ("paper", "blind", "aware")]
-    axes = alt.Chart(frame).encode(
-        x=alt.X("source:N", title=None, sort=order, axis=alt.Axis(labelAngle=0, orient="top")),
-        y=alt.Y("cell:N", title="Policy, and share of nodes with local users", sort=None),
+    axes = Figure(frame).encode(
+        x=column("source:N", title=None, sort=order, axis={"labelAngle": 0, "orient": "top"}),
+        y=column("cell:N", title="Policy, and share of nodes with local users", sort=None),
     )
-    scale = alt.Scale(domain=[0, 100], scheme="oranges", clamp=True)
-    cells = axes.mark_rect().encode(color=alt.Color("deviation:Q", scale=scale, title="Deviation (%)"))
-    ink = alt.condition("datum.deviation > 70", alt.value("white"), alt.value("black"))
-    numbers = axes.mark_text().encode(text=alt.Text("deviation:Q", format=".1f"), color=ink)
-    chart = alt.layer(cells, numbers).properties(width=WIDTH - 160, height=400)
+    scale = {"domain": [0, 100], "scheme": "oranges", "clamp": True}
+    cells = axes.mark("rect").encode(color=column("deviation:Q", scale=scale, title="Deviation (%)"))
+    ink = either("datum.deviation > 70", "white", "black")
+    numbers = axes.mark("text").encode(text=column("deviation:Q", format=".1f"), color=ink)
+    chart = layer(cells, numbers).properties(width=WIDTH - 160, height=400)
     return Part("Table 1: mean deviation of predicted turnaround (%)", chart, name="table-1")
 
 
@@ -230,14 +230,14 @@ def _mean_biases(found: Deviations) -> Part:
     ]
     frame = table(("cell", "predictor", "bias"), rows)
     names = frame["predictor"].unique(maintain_order=True).to_list()
-    scale = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
+    scale = {"domain": names, "range": list(PALETTE[: len(names)])}
     chart = (
-        alt.Chart(frame)
-        .mark_point(filled=True, size=70, opacity=0.9)
+        Figure(frame)
+        .mark("point", filled=True, size=70, opacity=0.9)
         .encode(
-            x=alt.X("bias:Q", title="Mean of (predicted - real) / real turnaround (%); above 0 = too late"),
-            y=alt.Y("cell:N", title="Policy, and share of nodes with local users", sort=None),
-            color=alt.Color("predictor:N", title="Predictor", scale=scale),
+            x=column("bias:Q", title="Mean of (predicted - real) / real turnaround (%); above 0 = too late"),
+            y=column("cell:N", title="Policy, and share of nodes with local users", sort=None),
+            color=column("predictor:N", title="Predictor", scale=scale),
             tooltip=tooltips("cell", "predictor", "bias"),
         )
         .properties(width=WIDTH - 160, height=320)

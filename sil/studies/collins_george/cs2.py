@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from statistics import fmean
 
-import altair as alt
 import polars as pl
 
 from sil.report.figures import PALETTE, WIDTH, lines
 from sil.report.page import Part
+from sil.report.vega_lite import Figure, column, value
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
 from sil.studies.ledger import Claim, certain
@@ -107,12 +107,12 @@ def _claims(totals: pl.DataFrame, saving: pl.DataFrame) -> list[Claim]:
 
 def _drawings(totals: pl.DataFrame, saving: pl.DataFrame) -> list[Part]:
     percent = (
-        alt.Chart(saving.select("n", saving="pjs"))
-        .mark_line(point=True)
+        Figure(saving.select("n", saving="pjs"))
+        .mark("line", point=True)
         .encode(
-            x=alt.X("n:Q", title="Number of jobs"),
-            y=alt.Y("saving:Q", title="Saving of PJS in total job time (%)"),
-            color=alt.value(PALETTE[1]),  # that of PJS in Figure 5b; of points, too
+            x=column("n:Q", title="Number of jobs"),
+            y=column("saving:Q", title="Saving of PJS in total job time (%)"),
+            color=value(PALETTE[1]),  # that of PJS in Figure 5b; of points, too
         )
         .properties(width=WIDTH, height=280)
     )

@@ -7,12 +7,12 @@ from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import WIDTH, lines
 from sil.report.page import Part
+from sil.report.vega_lite import Figure, column, either, layer
 from sil.studies import ledger
 from sil.studies.collins_george.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
 from sil.studies.collins_george.site_runs import OVERALL, SiteCase, by_level, run_all
@@ -253,14 +253,12 @@ def _drawings(found: GridSamples) -> Iterator[Part]:
 def _heat_map(title: str, shares: pl.DataFrame) -> Part:
     of = pl.format("{}, {}", "distribution", "priority").str.replace("none, overall", "no priority")
     cells = shares.select(of.alias("of"), pl.all().exclude("distribution", "priority"))
-    axes = alt.Chart(cells.unpivot(index="of", variable_name="rate", value_name="share")).encode(
-        x=alt.X("rate:O", title=RATE_TITLE, sort=None, axis=alt.Axis(labelAngle=0, orient="top")),
-        y=alt.Y("of:N", title=None, sort=None),
+    axes = Figure(cells.unpivot(index="of", variable_name="rate", value_name="share")).encode(
+        x=column("rate:O", title=RATE_TITLE, sort=None, axis={"labelAngle": 0, "orient": "top"}),
+        y=column("of:N", title=None, sort=None),
     )
-    colour = alt.Color(
-        "share:Q", scale=alt.Scale(domain=[0, 100], scheme="blues"), title="Jobs in parallel (%)"
-    )
-    ink = alt.condition("datum.share > 55", alt.value("white"), alt.value("black"))
-    numbers = axes.mark_text().encode(text=alt.Text("share:Q", format=".0f"), color=ink)
-    chart = alt.layer(axes.mark_rect().encode(color=colour), numbers)
+    colour = column("share:Q", scale={"domain": [0, 100], "scheme": "blues"}, title="Jobs in parallel (%)")
+    ink = either("datum.share > 55", "white", "black")
+    numbers = axes.mark("text").encode(text=column("share:Q", format=".0f"), color=ink)
+    chart = layer(axes.mark("rect").encode(color=colour), numbers)
     return Part(title, chart.properties(width=WIDTH, height=320), name="table-1")

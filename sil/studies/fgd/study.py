@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-import altair as alt
 import polars as pl
 
 from sil.outcome.statistics import interval
 from sil.report.figures import WIDTH, colour_scale
 from sil.report.page import Part
+from sil.report.vega_lite import Figure, column
 from sil.studies.fgd.cluster_data import COLUMNS, data_files, published, seeds, workloads
 from sil.studies.fgd.curves import Case, curves
 from sil.studies.fgd.policies import EXACT, POLICIES
@@ -171,19 +171,19 @@ def _drawing(found: pl.DataFrame, workload: str) -> Part:
         .agg(pl.col("allocated_pct").mean())
         .filter(pl.col("arrived_pct") >= SHOWN[0])
     )
-    scale = alt.Scale(zero=False)
+    scale = {"zero": False}
     chart = (
-        alt.Chart(means)
-        .mark_line()
+        Figure(means)
+        .mark("line")
         .encode(
-            x=alt.X(
+            x=column(
                 "arrived_pct:Q",
                 title="Arrived workload (% of GPU capacity)",
                 scale=scale,
-                axis=alt.Axis(values=list(range(SHOWN[0], COLUMNS[-1] + 1, 5))),
+                axis={"values": list(range(SHOWN[0], COLUMNS[-1] + 1, 5))},
             ),
-            y=alt.Y("allocated_pct:Q", title="Allocated GPUs (%)", scale=scale),
-            color=alt.Color("policy:N", title="Policy", scale=colour_scale(POLICIES)),
+            y=column("allocated_pct:Q", title="Allocated GPUs (%)", scale=scale),
+            color=column("policy:N", title="Policy", scale=colour_scale(POLICIES)),
         )
         .properties(width=WIDTH, height=320)
     )

@@ -1,0 +1,151 @@
+"""Charts of Vega-Lite as plain data, with the names of its documentation, https://vega.github.io/vega-lite/docs.
+
+A library that makes them takes longer to load than most reports take to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from polars import selectors
+
+Spec = dict[str, Any]
+
+SECONDARY = ("x2", "y2")
+"""Channels of the same type as `x` and `y`."""
+TYPES = {"Q": "quantitative", "O": "ordinal", "N": "nominal"}
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+
+def column(typed_name: str, **properties: Any) -> Spec:
+    """A channel that shows a column: `name:Q`, `name:O` or `name:N`; without a letter, Q for numbers."""
+    name, _, letter = typed_name.partition(":")
+    typed = {"type": TYPES[letter]} if letter else {}
+    return {"field": name, **typed, **properties}
+
+
+def value(constant: object) -> Spec:
+    """A channel that is the same everywhere."""
+    return {"value": constant}
+
+
+def either(test: str, if_so: object, otherwise: object) -> Spec:
+    """A channel with one of two values, by an expression like "datum.share > 55"."""
+    return {"condition": {"test": test, "value": if_so}, "value": otherwise}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart, or several; immutable. `data` is what it draws, unless its parts draw their own."""
+
+    data: pl.DataFrame | None = None
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, tuple[Figure, ...]] = field(default_factory=dict)
+    """The charts in it, under `layer` or `vconcat`; under `spec`, the one that each panel repeats."""
+
+    def mark(self, kind: str, **look: Any) -> Figure:
+        return self.properties(mark={"type": kind, **look})
+
+    def encode(self, **channels: Any) -> Figure:
+        """Add channels: what `column`, `value` or `either` returns, or lists of these."""
+        typed = {
+            name: channel if name in SECONDARY else self._typed(channel) for name, channel in channels.items()
+        }
+        return self.properties(encoding={**self.spec.get("encoding", {}), **typed})
+
+    def properties(self, **properties: Any) -> Figure:
+        return replace(self, spec={**self.spec, **properties})
+
+    def _typed(self, channel: Any) -> Any:
+        if isinstance(channel, list):
+            return [self._typed(each) for each in channel]
+        if "field" not in channel or "type" in channel or self.data is None:
+            return channel
+        is_number = self.data.schema[channel["field"]].is_numeric()
+        return {**channel, "type": TYPES["Q" if is_number else "N"]}
+
+
+def layer(*figures: Figure) -> Figure:
+    """Charts on top of each other. The size belongs to all of them."""
+    size = {k: v for figure in figures for k, v in figure.spec.items() if k in ("width", "height")}
+    bare = (
+        replace(figure, spec={k: v for k, v in figure.spec.items() if k not in size}) for figure in figures
+    )
+    return Figure(spec=size, parts={"layer": tuple(bare)})
+
+
+def below_each_other(*figures: Figure) -> Figure:
+    return Figure(parts={"vconcat": figures})
+
+
+def faceted(figure: Figure, by: Spec, columns: int) -> Figure:
+    """The chart of a single table for each value of a column, with the rows that have it."""
+    table, *_ = _tables(figure)
+    return Figure(table, {"facet": by, "columns": columns}, {"spec": (_without_data(figure),)})
+
+
+def _without_data(figure: Figure) -> Figure:
+    parts = {kind: tuple(map(_without_data, inside)) for kind, inside in figure.parts.items()}
+    return Figure(None, figure.spec, parts)
+
+
+CONFIGURATION = {
+    "axis": {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "gridColor": "#e4e4e4"},
+    "legend": {"labelFontSize": 12, "titleFontSize": 12},
+    "title": {"fontSize": 14, "anchor": "start"},
+    "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": "#bbb"},
+}
+"""The project's fonts and colours."""
+
+
+def specification(figure: Figure) -> Spec:
+    """The chart with its data, each table once, in the project's fonts and colours."""
+    tables = list({id(table): table for table in _tables(figure)}.values())
+    names = {id(table): f"data-{k}" for k, table in enumerate(tables, start=1)}
+    return {
+        "$schema": SCHEMA,
+        "config": CONFIGURATION,
+        "datasets": {names[id(table)]: _rows(table) for table in tables},
+        **_nested(figure, names),
+    }
+
+
+def _tables(figure: Figure) -> Iterator[pl.DataFrame]:
+    if figure.data is not None:
+        yield figure.data
+    for parts in figure.parts.values():
+        for part in parts:
+            yield from _tables(part)
+
+
+def _rows(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """JSON has no infinity and no NaN."""
+    number = selectors.float()
+    return table.with_columns(pl.when(number.is_finite()).then(number)).to_dicts()
+
+
+def _nested(figure: Figure, names: Mapping[int, str]) -> Spec:
+    data = {} if figure.data is None else {"data": {"name": names[id(figure.data)]}}
+    inside: Spec = {
+        kind: [_nested(part, names) for part in parts] if kind != "spec" else _nested(parts[0], names)
+        for kind, parts in figure.parts.items()
+    }
+    return {**figure.spec, **data, **inside}
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a chart as a PNG, SVG or PDF file, by the suffix of `path`."""
+    import vl_convert
+
+    spec = specification(figure)
+    match path.suffix:
+        case ".png":
+            path.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
+        case ".svg":
+            path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+        case ".pdf":
+            path.write_bytes(vl_convert.vegalite_to_pdf(spec))
