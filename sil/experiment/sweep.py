@@ -103,13 +103,16 @@ def _carry_out(scenario: Scenario, run: RunKey, printed: Path) -> Packed:
 def _packed(tables: RunTables) -> Packed:
     packed = {}
     for kind, frame in tables._asdict().items():
-        buffer = BytesIO()
-        frame.write_parquet(buffer)
-        packed[kind] = buffer.getvalue()
+        if len(frame):
+            buffer = BytesIO()
+            frame.write_parquet(buffer)
+            packed[kind] = buffer.getvalue()
     return packed
 
 
 def _table(packed: Packed, kind: str) -> pl.DataFrame:
+    if kind not in packed:
+        return pl.DataFrame(schema=SCHEMAS[kind])
     return pl.read_parquet(BytesIO(packed[kind]))
 
 

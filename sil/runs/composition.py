@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import polars as pl
+
 from scheduler.model import Job
 from scheduler.ports import Clock, Scheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
-from sil.outcome.invariants import Breach
+from sil.outcome.invariants import Capacity, first_breach
 from sil.runs.under_test import UnderTest
 from sil.trace.recorder import TraceRecorder
 from sil.world.dispatcher import SimDispatcher
@@ -50,25 +52,33 @@ class AnyWorld(Protocol):
         ...
 
 
-def run_in(
-    world: AnyWorld,
-    jobs: Iterable[Job],
-    managed: AbstractContextManager[ResourceManager],
-    first_breach: Callable[[], Breach | None] = lambda: None,
-) -> None:
+def run_in(world: AnyWorld, jobs: Iterable[Job], managed: AbstractContextManager[ResourceManager]) -> None:
     """Run a resource manager in a world until all accepted jobs have ended.
 
-    A fault of the scheduler ends the run; it is the last fact of the trace, and so is the first breach of an
-    invariant.
+    A fault of the scheduler ends the run; it is the last fact of the trace.
     """
     try:
         with managed as manager:
             world.run(jobs, manager)
     except SchedulerFault as fault:
         world.trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
-    breach = first_breach()
-    if breach is not None:
-        world.trace.note_fault(world.clock.now_s, breach.rule, breach.message, breach.job)
+
+
+def checked_run(
+    world: AnyWorld,
+    jobs: Iterable[Job],
+    managed: AbstractContextManager[ResourceManager],
+    run: RunKey,
+    capacity: Capacity,
+) -> pl.DataFrame:
+    """The facts of the run of `run_in`; the first breach of an invariant is the last one, too."""
+    run_in(world, jobs, managed)
+    facts = world.trace.frame(*run)
+    breach = first_breach(facts, capacity)
+    if breach is None:
+        return facts
+    world.trace.note_fault(world.clock.now_s, breach.rule, breach.message, breach.job)
+    return world.trace.frame(*run)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from scheduler.managers.queues import PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord, Job
 from scheduler.registry import ON_SINGLE_MACHINES
 from scheduler.resource_manager import Experience, OnMachines
-from sil.outcome.invariants import Capacity, first_breach
-from sil.runs.composition import Managed, RunKey, Supervision, run_in
+from sil.outcome.invariants import Capacity
+from sil.runs.composition import Managed, RunKey, Supervision, checked_run
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.under_test import UnderTest, resolve_all
 from sil.settings.experiment_file import Experiment
@@ -77,13 +77,9 @@ class MachinesScenario(Scenario):
         managed = Managed(ports, batsim_nodes, len(jobs), world.dispatcher, supervision, log)
         scheduler, site = self.under_test(run.scheduler), self.in_use.site
         capacity = Capacity(site.n_machines, names=site.resource_names)
-        run_in(
-            world,
-            in_order_of_arrival(jobs),
-            managed.by(scheduler, lambda: self.manager(ports, scheduler, supervision)),
-            lambda: first_breach(trace.frame(*run), capacity),
-        )
-        return RunTables.of(facts=trace.frame(*run), timings=timings_frame(decisions, run))
+        manager = managed.by(scheduler, lambda: self.manager(ports, scheduler, supervision))
+        facts = checked_run(world, in_order_of_arrival(jobs), manager, run, capacity)
+        return RunTables.of(facts=facts, timings=timings_frame(decisions, run))
 
     def manager(self, ports: OnMachines, scheduler: UnderTest, supervision: Supervision) -> MappingManager:
         """The built-in manager; `scheduler` is for queues that have none of their own."""

@@ -17,8 +17,8 @@ from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Job
 from scheduler.node_request import Request
 from scheduler.resource_manager import OnFreeNodes
-from sil.outcome.invariants import Capacity, first_breach
-from sil.runs.composition import Managed, RunKey, run_in
+from sil.outcome.invariants import Capacity
+from sil.runs.composition import Managed, RunKey, checked_run
 from sil.runs.scenario import Mistakes, Scenario
 from sil.settings.estimates import run_times_by
 from sil.settings.experiment_file import RunSettings
@@ -110,13 +110,8 @@ class NodesScenario(Scenario):
                 self.admission,
             )
 
-        run_in(
-            world,
-            arriving.jobs,
-            managed.by(scheduler, manager),
-            lambda: first_breach(trace.frame(*run), capacity),
-        )
-        return RunTables.of(facts=trace.frame(*run), timings=timings_frame(decisions, run))
+        facts = checked_run(world, arriving.jobs, managed.by(scheduler, manager), run, capacity)
+        return RunTables.of(facts=facts, timings=timings_frame(decisions, run))
 
     def arriving(self, replication: int) -> Arriving:
         """Those of the log or of the past, else drawn at random."""

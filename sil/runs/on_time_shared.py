@@ -16,8 +16,8 @@ from scheduler.ports import Scheduler
 from scheduler.resource_manager import Characterisation, OnSharedNodes, ResourceManager
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.promises import PromisesByForecast
-from sil.outcome.invariants import Capacity, first_breach
-from sil.runs.composition import RunKey, run_in
+from sil.outcome.invariants import Capacity
+from sil.runs.composition import RunKey, checked_run
 from sil.settings import files
 from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import Fact
@@ -125,9 +125,9 @@ class TimeSharedSystem:
         """Run all jobs. A fault of the scheduler ends the run and is its last fact."""
         capacity = Capacity(self._cluster.n_nodes, self._cluster.contract.most_jobs)
         jobs = in_order_of_arrival(self._jobs)
-        run_in(self.world, jobs, managed, lambda: first_breach(self._trace.frame(*run), capacity))
+        facts = checked_run(self.world, jobs, managed, run, capacity)
         responses = self._machines.local_responses(self._clock.now_s)
-        return TimeSharedRun(self._trace.frame(*run), self._predictions, responses)
+        return TimeSharedRun(facts, self._predictions, responses)
 
     def news(self) -> Sequence[NodeReading | MachineReading]:
         """Which nodes are up, then their local load."""

@@ -18,6 +18,7 @@ CHUNK = 65_536
 """Number of facts per table of a trace that is written during the run."""
 
 _POSITION = "position"
+_NO_FACTS = pl.DataFrame(schema={_POSITION: pl.UInt32, **FACT_SCHEMA})
 _OF_A_JOB = ("job_class", "queue", "user", "submitted_by", "size", "tasks")
 _OTHERS = ("job", "run", "resource", "machines", "expected_s", "detail", "message")
 
@@ -156,5 +157,5 @@ class TraceRecorder:
                 kind.cells.clear()
 
     def _facts(self) -> pl.DataFrame:
-        tables = [kind.table() for kind in self._kinds]
-        return pl.concat(tables, how="diagonal").sort(_POSITION)
+        tables = [kind.table() for kind in self._kinds if kind.cells]
+        return pl.concat([_NO_FACTS, *tables], how="diagonal").sort(_POSITION)
