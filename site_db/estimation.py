@@ -148,8 +148,8 @@ class Estimator:
         self._anywhere: dict[int, RunStatistics] = {}
         self._rows: dict[tuple[str, float | None], NDArray[np.float64]] = {}
         self._members: tuple[int, ...] = layout.sizes
-        self._most_members = list(layout.sizes)
-        """By cluster: the greatest number of members of any run, which may exceed the present number."""
+        self._members_of_runs: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+        """By job class and cluster: the numbers of members of its runs there."""
         self._classes = [
             {place.which for place in staff if place.kind is PlaceKind.MACHINE_CLASS}
             for staff in layout.staff_s
@@ -172,7 +172,7 @@ class Estimator:
                 self._individual_runs[job_class][place.which] = seen
                 individual.add(place.which)
             elif place.kind is PlaceKind.CLUSTER:
-                self._most_members[place.which] = max(self._most_members[place.which], place.members)
+                self._members_of_runs[job_class, place.which].add(place.members)
         changed = {job_class for job_class, _ in statistics}
         for job_class in changed:
             for kind in PlaceKind:
@@ -284,9 +284,8 @@ class Estimator:
             return _from_runs(same, Rule.CLUSTER, size)
         others = merged(
             [
-                seen.scaled(m / k)
-                for m in range(1, self._most_members[x] + 1)
-                if (seen := self._statistics.get((c, Place(PlaceKind.CLUSTER, x, m))))
+                self._statistics[c, Place(PlaceKind.CLUSTER, x, m)].scaled(m / k)
+                for m in sorted(self._members_of_runs.get((c, x), ()))
             ]
         )
         if others.count >= ENOUGH_RUNS:

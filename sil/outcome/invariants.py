@@ -72,7 +72,7 @@ def first_breach(facts: pl.DataFrame | pl.LazyFrame, capacity: Capacity, long: i
     a file are read in parts, and all at once only if an invariant may be broken. From `long` facts on, the
     fast check comes first.
     """
-    if _is_clean(facts.lazy(), capacity, long):
+    if _is_clean(facts, capacity, long):
         return None
     facts = facts.lazy().collect()
     before_fault = facts.filter(pl.col("event") != Fact.FAULT)
@@ -80,17 +80,21 @@ def first_breach(facts: pl.DataFrame | pl.LazyFrame, capacity: Capacity, long: i
     return _time_goes_back(before_fault) or _Checker(capacity).first_breach(before_fault, faulted)
 
 
-def _is_clean(facts: pl.LazyFrame, capacity: Capacity, long: int) -> bool:
+def _is_clean(facts: pl.DataFrame | pl.LazyFrame, capacity: Capacity, long: int) -> bool:
     """Whether a long trace certainly breaks no invariant."""
-    if capacity.runs > 1 or capacity.nodes or facts.select(pl.len()).collect().item() < long:
+    if capacity.runs > 1 or capacity.nodes or _length(facts) < long:
         return False
     # Loading it takes longer than following a short trace.
     from sil.outcome.clean_trace import COLUMNS, CleanTrace
 
     clean = CleanTrace(capacity.n_machines)
-    for part in parts_of(facts, COLUMNS):
+    for part in parts_of(facts.lazy(), COLUMNS):
         clean.add(part)
     return clean.is_clean()
+
+
+def _length(facts: pl.DataFrame | pl.LazyFrame) -> int:
+    return len(facts) if isinstance(facts, pl.DataFrame) else int(facts.select(pl.len()).collect().item())
 
 
 def _time_goes_back(facts: pl.DataFrame) -> Breach | None:

@@ -184,8 +184,8 @@ def timings_of_run(decisions: pl.DataFrame, run: tuple[int, int, str]) -> pl.Dat
 
 
 def _with_run(frame: pl.DataFrame, schema: Schema, run: tuple[int, int, str]) -> pl.DataFrame:
-    columns = {name: pl.lit(value) for name, value in zip(RUN, run, strict=True)}
-    return frame.with_columns(**columns).select([pl.col(name).cast(kind) for name, kind in schema.items()])
+    of_run = {name: pl.lit(value).alias(name) for name, value in zip(RUN, run, strict=True)}
+    return frame.select([of_run.get(name, pl.col(name)).cast(kind) for name, kind in schema.items()])
 
 
 @dataclass(frozen=True)

@@ -49,13 +49,14 @@ class _Kind:
 
     def table(self) -> pl.DataFrame:
         width = len(self._columns)
-        table = pl.DataFrame(
-            [
-                pl.Series(name, self.cells[k::width], FACT_SCHEMA.get(name, pl.UInt32))
-                for k, name in enumerate(self._columns)
-            ]
-        )
-        return table if self._event is None else table.with_columns(event=pl.lit(self._event.value, EVENTS))
+        columns = [
+            pl.Series(name, self.cells[k::width], FACT_SCHEMA.get(name, pl.UInt32))
+            for k, name in enumerate(self._columns)
+        ]
+        if self._event is not None:
+            one = pl.Series("event", [self._event.value], EVENTS)
+            columns.append(one.new_from_index(0, len(self.cells) // width))
+        return pl.DataFrame(columns)
 
 
 class TraceRecorder:
