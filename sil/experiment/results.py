@@ -24,6 +24,8 @@ from site_db.store import Address, DatabaseTrouble
 
 Run = tuple[Any, ...]
 """Point, replication and scheduler of one run of the harness."""
+NTH = "nth"
+"""The column that numbers the runs of the harness."""
 
 
 def batches(
@@ -31,8 +33,15 @@ def batches(
 ) -> Iterator[tuple[Source, Sequence[JobRecord]]]:
     """The jobs of each run of the harness, in order of its facts, with their source."""
     predicted = _predicted(tables)
-    for run, of_run in tables.facts.group_by(RUN, maintain_order=True):
-        yield _source(run, experiment, fingerprint), _jobs(of_run, resources, predicted.get(run, {}))
+    runs = tables.facts.select(RUN).unique(maintain_order=True).with_row_index(NTH)
+    jobs = _jobs(tables.facts.join(runs, on=RUN, maintain_order="left"))
+    n_jobs = dict(jobs.group_by(NTH).len().iter_rows())
+    first = 0
+    for nth, *run in runs.iter_rows():
+        n = n_jobs.get(nth, 0)
+        records = list(_records(jobs.slice(first, n), resources, predicted.get(tuple(run), {})))
+        yield _source(tuple(run), experiment, fingerprint), records
+        first += n
 
 
 def write_results(
@@ -99,32 +108,37 @@ _IS_UP = {
 }
 
 
-def _jobs(
-    facts: pl.DataFrame, resources: ResourceNames, predicted: Mapping[int, Sequence[PredictedTurnaround]]
-) -> list[JobRecord]:
-    """The jobs of one run of the harness, in order of completion; those that are not complete come last."""
+def _jobs(facts: pl.DataFrame) -> pl.DataFrame:
+    """The jobs of all runs of the harness, run by run, in order of completion; those that are not complete
+    come last."""
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
-        "job", "job_class", "queue", "user", "submitted_by", "size", pl.col("time_s").alias("submitted_s")
+        NTH, "job", "job_class", "queue", "user", "submitted_by", "size", submitted_s="time_s"
     )
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
-        "run", "resource", "machines", "tasks", "expected_s", pl.col("time_s").alias("started_s")
+        NTH, "run", "resource", "machines", "tasks", "expected_s", started_s="time_s"
     )
     ended = (
         facts.with_row_index("at")
         .filter(pl.col("event") == Fact.RUN_ENDED)
-        .select("at", "job", "run", pl.col("time_s").alias("ended_s"))
+        .select(NTH, "at", "job", "run", ended_s="time_s")
     )
-    refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED).select("job", "detail")
-    preempted = facts.filter(pl.col("event") == Fact.RUN_PREEMPTED).group_by("job").agg(preemptions=pl.len())
-    table = (
-        arrived.join(ended, on="job", how="left")
-        .join(started, on="run", how="left")
-        .join(refused, on="job", how="left")
-        .join(preempted, on="job", how="left")
-        .sort("at", "job", nulls_last=True)
+    refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED).select(NTH, "job", "detail")
+    preempted = facts.filter(pl.col("event") == Fact.RUN_PREEMPTED)
+    return (
+        arrived.join(ended, on=[NTH, "job"], how="left")
+        .join(started, on=[NTH, "run"], how="left")
+        .join(refused, on=[NTH, "job"], how="left")
+        .join(preempted.group_by(NTH, "job").agg(preemptions=pl.len()), on=[NTH, "job"], how="left")
+        .sort(NTH, "at", "job", nulls_last=True)
     )
-    return [
-        JobRecord(
+
+
+def _records(
+    jobs: pl.DataFrame, resources: ResourceNames, predicted: Mapping[int, Sequence[PredictedTurnaround]]
+) -> Iterator[JobRecord]:
+    for row in jobs.iter_rows(named=True):
+        resource, members = resources.recorded(row["resource"], row["tasks"] or 1)
+        yield JobRecord(
             number=str(row["job"]),
             job_class=row["job_class"],
             user=row["user"],
@@ -143,9 +157,6 @@ def _jobs(
             reason=row["detail"] or "",
             predicted=tuple(predicted.get(row["job"], ())),
         )
-        for row in table.iter_rows(named=True)
-        for resource, members in [resources.recorded(row["resource"], row["tasks"] or 1)]
-    ]
 
 
 def _state(ended_s: float | None, refusal: str | None) -> JobState:
