@@ -251,6 +251,8 @@ def _target(base: str) -> str:
     """The "module:Class" of a name without parameters."""
     if ":" in base:
         return base
+    if base in _ALL_BUILT_IN:  # before all installed packages are read
+        return _ALL_BUILT_IN[base]
     known = {**_plugins(), **_ALL_BUILT_IN}
     if base not in known:
         close = get_close_matches(base, known, n=1)

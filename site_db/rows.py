@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
@@ -29,7 +29,11 @@ def locked_site(session: Session, name: str, description: str = "") -> SiteRow:
     """
     new: dict[str, Any] = {"name": name, "description": description, "only_listed_users": False}
     new |= dict.fromkeys(("runs_recorded", "runs_pruned", "snapshot_at", "jobs_recorded", "version"), 0)
-    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
+    insert: Any = sqlite.insert
+    if session.get_bind().dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql  # which loads the drivers' dialects, too
+
+        insert = postgresql.insert
     session.execute(insert(SiteRow).values(**new).on_conflict_do_nothing(index_elements=["name"]))
     session.execute(update(SiteRow).where(SiteRow.name == name).values(version=SiteRow.version + 1))
     query = select(SiteRow).where(SiteRow.name == name).execution_options(populate_existing=True)

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insert, inspect, select
 
 from site_db.schema import Base
+from site_db.schema.conventions import use_options_of_postgresql
 
 HEAD = "0004"
 """The latest version."""
@@ -36,6 +37,8 @@ def make_tables(engine: Engine) -> None:
     if engine.dialect.name == "sqlite":
         # Stored in the file: readers and the writer do not block one another.
         _execute_outside(engine, "PRAGMA journal_mode = WAL")
+    else:
+        use_options_of_postgresql()
     with engine.begin() as connection:
         Base.metadata.create_all(connection)
         _VERSION.create(connection)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, Table, text
 from sqlalchemy.orm import DeclarativeBase, MappedColumn, mapped_column
 
 NAMING = {
@@ -17,6 +17,10 @@ NAMING = {
 
 MOST = "1e15"
 """As in files (`toml_file.MOST`); infinity is greater, and PostgreSQL's NaN too."""
+
+
+ON_POSTGRESQL = "postgresql"
+"""The key of what only PostgreSQL has, in the `info` of a table or an index."""
 
 
 class Base(DeclarativeBase):
@@ -65,4 +69,14 @@ def unique_where_filled(table: str, first: str, *place: str) -> Index:
     """One partial index for each kind of place, since NULLs never collide."""
     filled = text(f"{place[0]} IS NOT NULL")
     name = "_".join(("uq", table, first, *place))
-    return Index(name, first, *place, unique=True, sqlite_where=filled, postgresql_where=filled)
+    on_postgresql = {ON_POSTGRESQL: {"where": filled}}
+    return Index(name, first, *place, unique=True, sqlite_where=filled, info=on_postgresql)
+
+
+def use_options_of_postgresql() -> None:
+    """Give tables and indexes their options for PostgreSQL. To name them in the tables would load its dialect
+    and those of its drivers, which databases on SQLite do without."""
+    for table in Base.metadata.tables.values():
+        things: list[Table | Index] = [table, *table.indexes]
+        for thing in things:
+            thing.dialect_options["postgresql"].update(thing.info.get(ON_POSTGRESQL, {}))

@@ -6,6 +6,7 @@ from sqlalchemy import CheckConstraint, ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
 from site_db.schema.conventions import (
+    ON_POSTGRESQL,
     Base,
     exactly_one,
     members_of_clusters,
@@ -78,7 +79,7 @@ class ExecutionStatisticsRow(_Moments, Base):
         unique_where_filled("execution_statistics", "job_class_id", "machine_id"),
         unique_where_filled("execution_statistics", "job_class_id", "cluster_id", "members"),
         # Frequently updated rows stay on their pages, so that the table stays small.
-        {"postgresql_with": {"fillfactor": 50}},
+        {"info": {ON_POSTGRESQL: {"with": {"fillfactor": 50}}}},
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
