@@ -60,8 +60,11 @@ def test_every_command_has_help(command: str) -> None:
     assert "Usage" in result.output
 
 
-def test_without_a_command_the_help_is_printed() -> None:
-    assert "Usage" in sil().output
+@pytest.mark.parametrize("group", [(), ("db",), ("workload",)])
+def test_without_a_command_the_help_is_printed(group: tuple[str, ...]) -> None:
+    without = sil(*group)
+    assert without.exit_code == 2
+    assert without.stdout == sil(*group, "--help").stdout
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -13,8 +13,18 @@ from typer.core import TyperCommand, TyperGroup
 MORE_THAN_ANY_LINE = 1_000
 
 
+EXIT_NO_COMMAND = 2
+
+
 class Group(TyperGroup):
-    """A group whose help has the whole line of each command, where the superclass cuts it."""
+    """A group that prints its help if no command is named. The help has the whole line of each command, where
+    the superclass cuts it."""
+
+    def parse_args(self, context: Any, args: list[str]) -> list[str]:
+        if not args and not context.resilient_parsing:
+            print(context.get_help())
+            raise typer.Exit(EXIT_NO_COMMAND)
+        return super().parse_args(context, args)
 
     def format_commands(self, _context: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
@@ -31,7 +41,6 @@ def group(help_text: str, cls: type[TyperGroup] = Group) -> typer.Typer:
     return typer.Typer(
         cls=cls,
         help=help_text,
-        no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"max_content_width": 100},
