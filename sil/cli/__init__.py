@@ -41,5 +41,10 @@ if _message is not None:
 def main() -> None:
     """Entry point of the command. Processes that it starts import this module, but not the commands."""
     from sil.cli.app import main
+    from sil.cli.start.ending import end_now
 
-    main()
+    try:
+        main()
+    except SystemExit as done:
+        end_now(done)
+        raise

@@ -130,7 +130,6 @@ def main() -> None:
     try:
         app()
     finally:
-        gc.freeze()  # the process ends: looking through all objects once more frees nothing that matters
         if threading.active_count() > 1:
             from sil.workers.processes import end_without_threads
 

@@ -121,7 +121,7 @@ def modules_after(*arguments: str) -> set[str]:
     look = f"""
 import sys
 if __name__ == "__main__":
-    from sil.cli import main
+    from sil.cli.app import main
     sys.argv = {["sil", *arguments]!r}
     try:
         main()
