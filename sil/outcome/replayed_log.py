@@ -2,50 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
 import polars as pl
 
-from sil.outcome.batsim_tables import jobs_in
-from sil.outcome.invariants import LONG, Capacity, first_breach
-from sil.outcome.jobs import with_gpus_of_whole_nodes
-from sil.outcome.metrics import faults, refusal_sentences, replay_metrics
+from sil.outcome.batsim_tables import batsim_jobs
+from sil.outcome.finished_jobs import FinishedJobs
+from sil.outcome.invariants import Capacity, Invariants
+from sil.outcome.metrics import faults, refusal_sentence
+from sil.outcome.replay_statistics import ReplayStatistics
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
 
 
-def jobs_of(log: JobLog, facts: pl.LazyFrame) -> pl.DataFrame:
-    """The table of jobs.csv: the columns of `sil.outcome.batsim_tables.jobs_in` without gpus_had; on nodes
-    also partition and requested_gpus."""
-    jobs = jobs_in(facts, log.jobs, log.cut)
-    if log.cluster is not None:
-        jobs = jobs.join(log.requested, on="job_id", how="left", maintain_order="left")
-        jobs = with_gpus_of_whole_nodes(jobs)
-    return jobs.drop("gpus_had")
+@dataclass(frozen=True)
+class Results:
+    """Of a replay: statistics (`sil.outcome.metrics.REPLAY_METRICS`; none after a fault, or without jobs), a
+    sentence on its fault, and one on refused jobs, if any."""
+
+    statistics: dict[str, float]
+    fault: str | None = None
+    refused: str | None = None
 
 
-def fault_in(facts: pl.DataFrame | pl.LazyFrame, log: JobLog, scheduler: str, long: int = LONG) -> str | None:
-    """A sentence on the rule that the scheduler broke, else on the first broken invariant; None if all is
-    well. `long` is that of `first_breach`."""
-    ended = facts.lazy().filter(pl.col("event") == Fact.FAULT).collect()
-    for time_s, rule, message in faults(ended).select("time_s", "rule", "message").iter_rows():
-        return f"{scheduler} broke the rule {rule} at {time_s:.12g} s: {message}"
-    if (breach := first_breach(facts, _capacity(log), long)) is not None:
-        return f"{scheduler}: the trace breaks the invariant {breach.rule}: {breach.message}"
-    return None
+class ReplayedLog:
+    """Follows the facts of a replay of a log under a scheduler.
 
+    For `may_be_late` see `FinishedJobs`, for `is_long` `Invariants`. Finished jobs are passed to `on_jobs` as
+    `batsim_jobs`, in order of number. What is too large for memory is kept in `folder`.
+    """
 
-def refusal_in(facts: pl.DataFrame | pl.LazyFrame) -> str | None:
-    """A sentence on the jobs that were refused; None if none was."""
-    facts = facts.lazy()
-    # Most replays refuse no job, which takes less time to see than it takes to count.
-    if facts.filter(pl.col("event") == Fact.JOB_REFUSED).head(1).collect().is_empty():
-        return None
-    (sentence,) = refusal_sentences(facts.select("scheduler", "event", "detail").collect())
-    return sentence
+    def __init__(
+        self,
+        log: JobLog,
+        scheduler: str,
+        may_be_late: bool,
+        is_long: bool,
+        on_jobs: Callable[[pl.DataFrame], None] = lambda jobs: None,
+        folder: Path | None = None,
+    ) -> None:
+        self._cut = log.cut
+        self._scheduler = scheduler
+        self._on_jobs = on_jobs
+        self._jobs = FinishedJobs(log.requested, may_be_late)
+        self._invariants = Invariants(_capacity(log), is_long)
+        self._rule_broken: str | None = None
+        self._n_arrived = self._n_refused = 0
+        self._refusal = ""
+        gpus = 0 if log.cluster is None else log.cluster.gpus
+        self.statistics = ReplayStatistics(log.processors, gpus, folder)
 
+    def add(self, facts: pl.DataFrame) -> None:
+        """The next facts."""
+        self._invariants.add(facts)
+        self._jobs.add(facts)
+        self._take(self._jobs.ready())
+        self._n_arrived += int((facts["event"] == Fact.JOB_ARRIVED).sum())
+        refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)
+        if len(refused):
+            self._refusal = self._refusal or refused["detail"][0]
+            self._n_refused += len(refused)
+        for time_s, rule, message in faults(facts).select("time_s", "rule", "message").iter_rows():
+            broke = f"{self._scheduler} broke the rule {rule} at {time_s:.12g} s: {message}"
+            self._rule_broken = self._rule_broken or broke
 
-def statistics_of(jobs: pl.DataFrame, log: JobLog) -> dict[str, float]:
-    """The metrics of `sil.outcome.metrics.REPLAY_METRICS`; none without jobs."""
-    return replay_metrics(jobs, log.processors, 0 if log.cluster is None else log.cluster.gpus)
+    def end(self) -> None:
+        """There are no more facts."""
+        self._take(self._jobs.rest())
+
+    def results(self, all_facts: Callable[[], pl.DataFrame]) -> Results:
+        """After the end. For `all_facts` see `Invariants`."""
+        fault, refused = self._rule_broken, None
+        if fault is None and (breach := self._invariants.first_breach(all_facts)) is not None:
+            fault = f"{self._scheduler}: the trace breaks the invariant {breach.rule}: {breach.message}"
+        if self._n_refused:
+            refused = refusal_sentence(self._scheduler, self._n_arrived, self._n_refused, self._refusal)
+        return Results({} if fault else self.statistics.metrics, fault, refused)
+
+    def _take(self, finished: pl.DataFrame) -> None:
+        jobs = batsim_jobs(finished, self._cut)
+        self.statistics.add(jobs)
+        self._on_jobs(jobs)
 
 
 def _capacity(log: JobLog) -> Capacity:

@@ -23,7 +23,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -65,8 +65,6 @@ class Fact(StrEnum):
     FAULT = "fault"
 
 
-PART = 2**19
-"""Number of facts of a long trace that are in memory at a time."""
 EVENTS = pl.Enum([fact.value for fact in Fact])
 
 RUN_SCHEMA: Schema = {"point": pl.Int32, "replication": pl.Int32, "scheduler": pl.String}
@@ -246,12 +244,6 @@ def trace_stream(path: Path, description: Mapping[str, object]) -> ParquetStream
 def write_trace(path: Path, facts: pl.DataFrame, description: RunDescription) -> None:
     with trace_stream(path, asdict(description)) as stream:
         stream.write(facts)
-
-
-def parts_of(facts: pl.LazyFrame, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Columns of facts, in parts that are read one after the other if they are in a file."""
-    for begins in range(0, max(1, facts.select(pl.len()).collect().item()), PART):
-        yield facts.slice(begins, PART).select(columns).collect()
 
 
 class NoTrace(UserError):

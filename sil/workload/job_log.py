@@ -98,14 +98,24 @@ class JobLog:
 
     @property
     def requested(self) -> pl.DataFrame:
-        """By job_id, for jobs with requests: the partitions that they name, joined by commas, and all their
-        GPUs; null with whole nodes, whose GPUs count."""
-        partitions = [",".join(sorted(request.partitions)) for request in self.requests]
-        gpus = [None if request.exclusive else request.n_gpus for request in self.requests]
-        kinds = {"partition": pl.String, "requested_gpus": pl.Float64}
-        rows = pl.DataFrame([partitions, gpus], kinds).with_row_index("request")
-        of_jobs = self.jobs.select(pl.col("request").cast(pl.UInt32), job_id="job")
-        return of_jobs.join(rows, on="request", how="left").drop("request")
+        """The columns job and requested_time; of jobs with requests also partition (those that they name,
+        joined by commas), and requested_gpus: all of them, null with whole nodes, whose GPUs count."""
+        asked = self.jobs.select("job", pl.col("estimate_s").alias("requested_time"))
+        if not self.requests:
+            return asked
+        request = self.jobs["request"]
+        partitions = [",".join(sorted(each.partitions)) for each in self.requests]
+        gpus = [None if each.exclusive else each.n_gpus for each in self.requests]
+        return asked.with_columns(
+            partition=pl.Series(partitions, dtype=pl.String).gather(request),
+            requested_gpus=pl.Series(gpus, dtype=pl.Float64, strict=False).gather(request),
+        )
+
+    @property
+    def numbers_rise(self) -> bool:
+        """Whether jobs arrive in order of number."""
+        numbers = self.jobs["job"].to_numpy()
+        return bool((numbers[1:] > numbers[:-1]).all())
 
     @property
     def summary(self) -> str:
