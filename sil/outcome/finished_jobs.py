@@ -10,8 +10,9 @@ from sil.outcome.jobs import GPUS_HAD
 from sil.trace.facts import EVENTS, Fact
 
 _CODES = {Fact(name): code for code, name in enumerate(EVENTS.categories)}
+WIDE = 2**16
+"""Numbers in a range so wide, or eight times as wide as there are numbers, are sorted; others get a table."""
 _OF_A_START = ("job", "run", "time_s", "machines", "tasks", "detail")
-_OF_AN_ARRIVAL = {"job": pl.Int64, "submission_time": pl.Float64}
 _OF_A_DESCRIPTION = {"job": pl.Int64, "metadata": pl.String}
 
 
@@ -27,10 +28,9 @@ class FinishedJobs:
     def __init__(self, requested: pl.DataFrame, may_be_late: bool) -> None:
         self._may_be_late = may_be_late
         self._to_arrive = requested
-        self._requested = requested.clear()
-        """Of jobs that have arrived, and have not finished."""
-        self._arrived = pl.DataFrame(schema=_OF_AN_ARRIVAL)
-        self._started: pl.DataFrame | None = None
+        self._arrived: list[pl.DataFrame] = []
+        """What jobs requested that have arrived and not finished, and their submission_time."""
+        self._started: list[pl.DataFrame] = []
         """The starts of runs that are not over."""
         self._described = pl.DataFrame(schema=_OF_A_DESCRIPTION)
         self._finished: list[pl.DataFrame] = []
@@ -38,57 +38,47 @@ class FinishedJobs:
     def add(self, facts: pl.DataFrame) -> None:
         """The next facts."""
         events = facts["event"].to_physical().to_numpy()
-        arrivals = _those(facts, events == _CODES[Fact.JOB_ARRIVED])
-        if len(arrivals):
-            arrived = arrivals.select("job", submission_time="time_s")
-            self._arrived = pl.concat([self._arrived, arrived])
-            self._requested = pl.concat([self._requested, self._to_arrive[: len(arrived)]])
-            self._to_arrive = self._to_arrive[len(arrived) :]
-        descriptions = _those(facts, events == _CODES[Fact.JOB_DESCRIBED])
-        if len(descriptions):
-            described = pl.concat([self._described, descriptions.select("job", metadata="detail")])
-            self._described = described.unique("job", keep="last")
-        starts = _those(facts, events == _CODES[Fact.RUN_STARTED]).select(_OF_A_START)
-        started = starts if self._started is None else pl.concat([self._started, starts])
-        over = _those(
-            facts, (events == _CODES[Fact.RUN_ENDED]) | (events == _CODES[Fact.RUN_PREEMPTED])
-        ).select("run", "time_s", "event")
-        end = places_of(started["run"].to_numpy(), over["run"].to_numpy())
-        self._started = _those(started, end < 0)
-        jobs = started["job"].to_numpy()
-        arrival = places_of(jobs, self._arrived["job"].to_numpy())
+        self._arrive(facts, np.flatnonzero(events == _CODES[Fact.JOB_ARRIVED]))
+        self._are_described(facts, np.flatnonzero(events == _CODES[Fact.JOB_DESCRIBED]))
+        starts = facts.select(_OF_A_START)[np.flatnonzero(events == _CODES[Fact.RUN_STARTED])]
+        arrived, started = pl.concat(self._arrived), pl.concat([*self._started, starts])
+        is_over = (events == _CODES[Fact.RUN_ENDED]) | (events == _CODES[Fact.RUN_PREEMPTED])
+        over = facts.select("run", finish_time="time_s", ending="event")[np.flatnonzero(is_over)]
+        end = _places_of(started["run"].to_numpy(), over["run"].to_numpy())
+        arrival = _places_of(started["job"].to_numpy(), arrived["job"].to_numpy())
         rows = np.flatnonzero((end >= 0) & (arrival >= 0))
-        rows = rows[np.argsort(jobs[rows], kind="stable")]
-        jobs, end, arrival = jobs[rows], end[rows], arrival[rows]
-        requested = places_of(jobs, self._requested["job"].to_numpy())
-        self._finished.append(
-            started[rows]
-            .select("machines", "tasks", "detail", job_id="job", starting_time="time_s")
-            .with_columns(
-                submission_time=self._arrived["submission_time"].gather(arrival),
-                finish_time=over["time_s"].gather(end),
-                ending=over["event"].gather(end),
-                **{
-                    name: gathered(self._requested[name], requested)
-                    for name in self._requested.columns
-                    if name != "job"
-                },
-            )
-        )
-        refused = _those(facts, events == _CODES[Fact.JOB_REFUSED])["job"].to_numpy()
-        leaves = np.concatenate([jobs, refused])
-        self._arrived, self._requested = (
-            _those(table, places_of(table["job"].to_numpy(), leaves) < 0)
-            for table in (self._arrived, self._requested)
-        )
+        parts = started[rows], over[end[rows]].drop("run"), arrived[arrival[rows]].drop("job")
+        self._finished.append(pl.concat(parts, how="horizontal"))
+        self._started = [started[np.flatnonzero(end < 0)]]
+        stays = np.ones(len(arrived), np.bool_)
+        stays[arrival[rows]] = False
+        if len(refused := facts["job"].gather(np.flatnonzero(events == _CODES[Fact.JOB_REFUSED]))):
+            stays &= _places_of(arrived["job"].to_numpy(), refused.to_numpy()) < 0
+        self._arrived = [arrived[np.flatnonzero(stays)]]
+
+    def _arrive(self, facts: pl.DataFrame, places: NDArray[np.int64]) -> None:
+        arrived = facts.select("job", submission_time="time_s")[places]
+        n = len(arrived)
+        requested = self._to_arrive[:n]
+        if not arrived["job"].equals(requested["job"]):  # some are not in the log
+            place = _places_of(arrived["job"].to_numpy(), requested["job"].to_numpy())
+            n = int((place >= 0).sum())
+            requested = requested.select(_gathered(column, place) for column in requested)
+        self._to_arrive = self._to_arrive[n:]
+        self._arrived.append(pl.concat([arrived, requested.drop("job")], how="horizontal"))
+
+    def _are_described(self, facts: pl.DataFrame, places: NDArray[np.int64]) -> None:
+        if len(places):
+            described = facts.select("job", metadata="detail")[places]
+            self._described = pl.concat([self._described, described]).unique("job", keep="last")
 
     def ready(self) -> pl.DataFrame:
         """Those before which none is missing, in order of number; each is returned once."""
-        finished = self._in_order()
-        open_jobs, n_ready = self._arrived["job"].to_numpy(), 0
-        if not self._may_be_late:
-            least_open = open_jobs.min(initial=np.iinfo(np.int64).max)
-            n_ready = int(np.searchsorted(finished["job_id"].to_numpy(), least_open))
+        if self._may_be_late:
+            return self._with_details(self._finished[0].clear())
+        finished, open_jobs = self._in_order(), self._arrived[0]["job"].to_numpy()
+        least_open = open_jobs.min(initial=np.iinfo(np.int64).max)
+        n_ready = int(np.searchsorted(finished["job"].to_numpy(), least_open))
         self._finished = [finished[n_ready:]]
         return self._with_details(finished[:n_ready])
 
@@ -99,33 +89,36 @@ class FinishedJobs:
 
     def _in_order(self) -> pl.DataFrame:
         finished = pl.concat(self._finished)
-        if len(self._finished) < 2:
-            return finished
-        return finished[np.argsort(finished["job_id"].to_numpy(), kind="stable")]
+        return finished[np.argsort(finished["job"].to_numpy(), kind="stable")]
 
     def _with_details(self, jobs: pl.DataFrame) -> pl.DataFrame:
-        number = jobs["job_id"].to_numpy()
-        place = places_of(number, self._described["job"].to_numpy())
-        return jobs.with_columns(gathered(self._described["metadata"], place), gpus_had=GPUS_HAD).drop(
-            "detail"
+        place = _places_of(jobs["job"].to_numpy(), self._described["job"].to_numpy())
+        return jobs.select(
+            pl.exclude("job", "run", "time_s", "detail"),
+            _gathered(self._described["metadata"], place),
+            job_id="job",
+            starting_time="time_s",
+            gpus_had=GPUS_HAD,
         )
 
 
-def _those(facts: pl.DataFrame, where: NDArray[np.bool_]) -> pl.DataFrame:
-    return facts[np.flatnonzero(where)]
-
-
-def places_of(wanted: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def _places_of(wanted: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each of the wanted numbers is among `numbers`, which are different; -1 if it is not there."""
     if not len(numbers):
         return np.full(len(wanted), -1)
-    order = np.argsort(numbers, kind="stable")
-    in_order = numbers[order]
-    found = np.searchsorted(in_order, wanted).clip(max=len(numbers) - 1)
-    return np.where(in_order[found] == wanted, order[found], -1)
+    least, most = int(numbers.min()), int(numbers.max())
+    if most - least > WIDE + 8 * len(numbers):
+        order = np.argsort(numbers, kind="stable")
+        in_order = numbers[order]
+        found = np.searchsorted(in_order, wanted).clip(max=len(numbers) - 1)
+        return np.where(in_order[found] == wanted, order[found], -1)
+    table = np.full(most - least + 2, -1)
+    table[numbers - least] = np.arange(len(numbers))
+    is_within = (wanted >= least) & (wanted <= most)
+    return table[np.where(is_within, wanted - least, -1)]
 
 
-def gathered(values: pl.Series, places: NDArray[np.int64]) -> pl.Series:
+def _gathered(values: pl.Series, places: NDArray[np.int64]) -> pl.Series:
     """The values at these places; null at -1."""
     found = pl.Series(places)
     return values.gather(found.set(found < 0, None))
