@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -91,7 +91,8 @@ def _replay(
     replay: Replay, folders: Mapping[UnderTest, Path], executor: Executor, store: Store, listener: Listener
 ) -> dict[UnderTest, Results]:
     """Write the tables that an interrupted replay has not written. Returns all results."""
-    mark = digest(code_and_data(), replay, list(map(code_under_test, folders)))
+    how = replace(replay, log=replace(replay.log, jobs=replay.log.jobs.clear()))
+    mark = digest(code_and_data(), how, replay.log.digest(), list(map(code_under_test, folders)))
     schedulers = {f"{mark}/{scheduler.label}": scheduler for scheduler in folders}
     items = [
         Item(key, partial(replay.run, scheduler, on_arrivals=send_report), folders[scheduler], fresh=True)

@@ -28,8 +28,8 @@ from sil.outcome.kernels.clean_facts import (
 from sil.trace.facts import EVENTS, Fact
 
 COLUMNS = ("time_s", "event", "job", "run", "resource", "machines")
-MOST_JOB_NUMBER = 50_000_000
-"""The state has an entry for each number of a job up to the largest."""
+WIDEST = 50_000_000
+"""The state has an entry for each number from the least to the largest of jobs that are not over."""
 
 _KINDS = {
     Fact.JOB_ARRIVED: ARRIVED,
@@ -58,6 +58,8 @@ class CleanTrace:
         self._running = allocate(Running, *[0] * len(Running._fields))
         self._texts = b""
         """What the runs hold."""
+        self._least = 0
+        """The number of the job of the first place; the compiled code counts from it."""
         self._place_of = np.zeros(0, np.int64)
         self._counts = np.array([0, 0, -1])
         self._time_s = -np.inf
@@ -102,10 +104,9 @@ class CleanTrace:
     def _follow(self, facts: pl.DataFrame) -> bool:
         kinds = _KIND_OF[facts["event"].to_physical().to_numpy()]
         jobs, runs = (_numbers(facts[name]) for name in ("job", "run"))
-        if (most := int(jobs.max())) > MOST_JOB_NUMBER:
+        if not self._has_places(jobs[jobs >= 0]):
             return False
-        if most >= len(self._place_of):
-            self._place_of = _grown(self._place_of, most + 1)
+        jobs = np.where(jobs >= 0, jobs - self._least, jobs)
         texts = facts["machines"].filter(pl.Series(kinds == STARTED)).fill_null("")
         n_rows = int(self._counts[N_RUNNING]) + len(texts)
         if n_rows > len(self._running.run):
@@ -123,6 +124,21 @@ class CleanTrace:
             return False
         kept = np.empty(len(all_texts), np.uint8)
         self._texts = kept[: keep_texts(self._running, self._counts, chunk.texts, kept)].tobytes()
+        return True
+
+    def _has_places(self, jobs: Ints) -> bool:
+        """Make places for jobs of these numbers; False if they are too far apart."""
+        begin, end = self._least, self._least + len(self._place_of)
+        if not len(jobs) or (begin <= jobs.min() and jobs.max() < end):
+            return True
+        there = np.flatnonzero(self._place_of)
+        least, most = (int(reached(np.concatenate([jobs, there + begin]))) for reached in (np.min, np.max))
+        if most - least > WIDEST:
+            return False
+        place_of = np.zeros(2 * (most - least + 1), np.int64)
+        place_of[there + (begin - least)] = self._place_of[there]
+        self._running.job[: self._counts[N_RUNNING]] += begin - least
+        self._least, self._place_of = least, place_of
         return True
 
 

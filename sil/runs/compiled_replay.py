@@ -20,7 +20,7 @@ from scheduler.managers.free_node_allocation import never_fits
 from sil.runs.under_test import UnderTest
 from sil.settings.estimates import Estimates
 from sil.trace.recorder import CHUNK
-from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, user_names
+from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog
 from sil.world.compiled_replay.engine import CompiledQueue, Jobs, run_compiled
 from sil.world.compiled_replay.tables import JobNames, decisions_table, facts_table
 from sil.world.events import Order
@@ -90,12 +90,17 @@ class CompiledReplay:
     def _on_processors(self, arriving: pl.DataFrame) -> Prepared:
         from sil.world.compiled_replay.rigid import on_identical_nodes  # compiled code, too
 
-        jobs, n_nodes = Jobs.of(arriving), self.log.processors
-        refused = np.flatnonzero((jobs.size < 1) | (jobs.size > n_nodes))
-        jobs.refused[refused] = True
-        number = arriving["job"].to_numpy()
-        refusals = {int(k): str(never_fits(number[k], int(jobs.size[k]), n_nodes)) for k in refused}
+        n_nodes, n, refusals = self.log.processors, 0, dict[int, str]()
+        for part in self.log.parts():
+            number, size = part["job"].to_numpy(), part["processors"].to_numpy()
+            for k in np.flatnonzero((size < 1) | (size > n_nodes)):
+                refusals[n + int(k)] = str(never_fits(number[k], int(size[k]), n_nodes))
+            n += len(part)
+        jobs = Jobs.of(arriving)
         compiled = on_identical_nodes(n_nodes, self.policy, jobs.n_users)
+        self.log.pages.forget()
+        if refusals:
+            jobs = jobs.refusing([*refusals])
         of_all = {"job_class": JOB_CLASS, "queue": QUEUE}
         return jobs, compiled, names_of(self.log, arriving, of_all, refusals)
 
@@ -109,7 +114,8 @@ def names_of(
     """What a trace says of the jobs of a log."""
     return JobNames(
         arriving["job"].to_numpy(),
-        arriving["user"].replace_strict(user_names(arriving, log.users), return_dtype=pl.String),
+        arriving["user"],
+        log.users,
         arriving["processors"].to_numpy(),
         on_arrival,
         refusals,

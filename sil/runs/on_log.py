@@ -208,6 +208,7 @@ class Replay:
                 on_facts(of_run(chunk.facts, *run))
                 on_decisions(timings_of_run(chunk.decisions, run))
                 on_arrivals(chunk.n_arrived)
+                self.log.pages.forget()
             return
         decisions: list[float] = []
 
@@ -261,8 +262,8 @@ class Replay:
     @property
     def _longest_s(self) -> float:
         """All times of a replay, and what schedulers estimate then, are less."""
-        jobs = self.log.jobs.select(pl.max("submit_s"), pl.sum("run_s"), pl.max("estimate_s").fill_null(0.0))
-        return float(sum(jobs.row(0))) + LONGEST_S
+        longest = (pl.max("submit_s"), pl.sum("run_s"), pl.max("estimate_s").fill_null(0.0))
+        return sum(sum(part.select(longest).row(0)) for part in self.log.parts()) + LONGEST_S
 
     def _recorder(self, on_chunk: Callable[[pl.DataFrame], None]) -> TraceRecorder:
         cluster = self.log.cluster
@@ -274,7 +275,8 @@ class Replay:
     @property
     def _arriving(self) -> pl.DataFrame:
         """The jobs of the log, as they arrive in this order of events."""
-        return self.log.jobs.with_columns(pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0))
+        later_s = SUBMITTED_LATER_S.get(self.order)
+        return self.log.jobs if later_s is None else self.log.jobs.with_columns(pl.col("submit_s") + later_s)
 
     def _run(
         self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path

@@ -713,6 +713,34 @@ def test_a_scheduler_may_request_a_round_every_second_for_hours(
     assert outcome.statistics["makespan"] == 30_005.0
 
 
+PEAK_KB = """
+import sys
+from pathlib import Path
+from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
+from sil.workload.swf import read_swf
+
+Replay(read_swf(Path(sys.argv[1]))).run(resolve("easy"), Path(sys.argv[2]))
+(peak,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+print(peak.split()[1])
+"""
+"""Resource usage would count the memory of the process that starts this one."""
+
+
+@pytest.mark.long
+def test_the_memory_of_a_replay_does_not_grow_with_its_log(tmp_path: Path) -> None:
+    peak_kb = []
+    for n in (300_000, 300_000, 1_200_000):  # the first one may have to compile
+        log = tmp_path / f"{n}.swf"
+        jobs = (
+            f"{k} {40 * k} -1 {10 + k % 90} -1 -1 -1 {1 + k % 3} 99 -1 1 {k % 50}" for k in range(1, n + 1)
+        )
+        log.write_text("; MaxProcs: 4\n" + "".join(f"{job} -1 -1 -1 -1 -1 -1\n" for job in jobs))
+        command = [sys.executable, "-c", PEAK_KB, log, tmp_path]
+        peak_kb.append(int(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    assert peak_kb[2] < 1.1 * peak_kb[1]
+
+
 # -- the command -----------------------------------------------------------------------------------------
 
 LOG = """; Version: 2.2

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from scheduler.model import ON_NODES
 from sil.trace.facts import EVENTS, FACT_SCHEMA, MEASURED_SCHEMA, Fact
+from sil.workload.job_log import user_names
 from sil.world.compiled_replay.facts import ARRIVED, N_DECISIONS, N_FACTS, REFUSED, STARTED, Facts
 
 _EVENTS = pl.Series([Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED], dtype=EVENTS)
@@ -24,11 +25,13 @@ _USE = ("machines", "detail", "tasks")
 
 @dataclass(frozen=True)
 class JobNames:
-    """Of each job in order of arrival: its number, its user, how many tasks; further columns of the fact that
-    it arrives, each with one text for all or one for each; and why jobs in some places are refused."""
+    """Of each job in order of arrival: its number, the number of its user, of whom some have names, how many
+    tasks; further columns of the fact that it arrives, each with one text for all or one for each; and why
+    jobs in some places are refused."""
 
     job: NDArray[np.int64]
     user: pl.Series
+    users: Mapping[int, str]
     size: NDArray[np.int64]
     on_arrival: Mapping[str, str | pl.Series]
     refusals: Mapping[int, str] = field(default_factory=dict)
@@ -40,6 +43,8 @@ def facts_table(facts: Facts, names: JobNames) -> pl.DataFrame:
     event, job = facts.event[:n], facts.job[:n]
     arrived, started = event == ARRIVED, event == STARTED
     job_that_arrives = pl.select(pl.when(pl.Series(arrived)).then(pl.Series(job))).to_series()
+    user = names.user.gather(job_that_arrives)
+    of_user = user_names(user, names.users)
     noted = pl.DataFrame(
         {
             "time_s": facts.time_s[:n],
@@ -47,7 +52,7 @@ def facts_table(facts: Facts, names: JobNames) -> pl.DataFrame:
             "job": names.job[job],
             "run": facts.run[:n],
             "machines": _texts(facts, n, started),
-            "user": names.user.gather(job_that_arrives),
+            "user": user.replace_strict(of_user, default=None, return_dtype=pl.String),
             "tasks": names.size[job],
             "expected_s": facts.expected_s[:n],
             "arrived": arrived,
