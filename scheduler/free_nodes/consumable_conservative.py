@@ -129,9 +129,10 @@ class Reservations:
         elif reservation.start_s > now_s:
             if self._is_on_freed_nodes(reservation):  # elsewhere it delays no other job
                 self._take_out(reservation)
-            if self._may_move_up(i, reservation, now_s):
+            from_s = self._may_move_up_to_s(i, reservation, now_s)
+            if from_s < reservation.start_s:
                 self._take_out(reservation)
-                earlier = self._earliest(i, now_s, reservation.start_s)
+                earlier = self._earliest(i, from_s, reservation.start_s)
                 if earlier is not None:
                     self._leave(reservation)
                     reservation = earlier
@@ -154,20 +155,22 @@ class Reservations:
         timeline.cancel(self._uses, reservation.use)
         reservation.use = NONE
 
-    def _may_move_up(self, i: int, reservation: Reservation, now_s: float) -> bool:
-        """A reservation was the earliest possible one. It still is unless a chunk fits earlier on a node to
+    def _may_move_up_to_s(self, i: int, reservation: Reservation, now_s: float) -> float:
+        """No earlier start is possible; infinite if none is.
+
+        A reservation was the earliest possible one. It still is unless a chunk fits earlier on a node to
         which something was given back meanwhile. If it requests resources of the site, what was given back
         may include some of these."""
         kind, takes_s = self._kinds[i], self._run_times_s[i]
         if self.state.nodes.site_resources and self._window.site_need(kind).any():
-            return len(self._freed) > 0
+            return now_s if len(self._freed) else inf
         # Since the last such job, reservations were only added. Where a job's own one has been taken out, it
         # may leave room.
         asked = kind, takes_s
         looked_until_s = self._fits_nowhere_before.get(asked, now_s)
         if reservation.use == NONE:
             looked_until_s = now_s
-        fits = window.fits_before(
+        first_s = window.first_chunk_s(
             self._uses,
             self._window.table,
             self._window.requests,
@@ -178,9 +181,9 @@ class Reservations:
             looked_until_s,
             reservation.start_s,
         )
-        if not fits:
-            self._fits_nowhere_before[asked] = max(looked_until_s, reservation.start_s)
-        return fits
+        known_s = min(first_s, reservation.start_s)
+        self._fits_nowhere_before[asked] = max(looked_until_s, known_s)
+        return first_s
 
     def _leave(self, reservation: Reservation) -> None:
         """Others may move up to these nodes, in this pass or the next."""

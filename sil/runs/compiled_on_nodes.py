@@ -6,18 +6,18 @@ from functools import cache
 
 import polars as pl
 
-from scheduler.free_nodes.queue_arrays import QueuePolicy
+from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.managers.request_admission import RequestAdmission
 from scheduler.node_resources.selections import selection_by_name
 from scheduler.node_resources.state import NodeResources
-from sil.runs.compiled_replay import Prepared, names_of
+from sil.runs.compiled_log import CompiledLog, names_of
 from sil.trace.requests import request_text
 from sil.workload.job_log import JOB_CLASS, JobLog, queue_of
 from sil.world.compiled_replay.consumable import on_consumable_nodes
 from sil.world.compiled_replay.engine import Jobs
 
 
-def on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selection: str) -> Prepared:
+def on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selection: str) -> CompiledLog:
     """The log must have a cluster, and its jobs requests."""
     assert log.cluster is not None
     nodes = NodeResources(tuple(log.cluster.nodes.values()), log.cluster.site_resources)
@@ -47,5 +47,5 @@ def on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selection
     on_arrival = {
         name: pl.Series(list(texts), dtype=pl.String).gather(request) for name, texts in of_requests.items()
     }
-    compiled = on_consumable_nodes(nodes, selection_by_name(selection), policy, jobs.n_users)
-    return jobs, compiled, names_of(log, arriving, on_arrival, refusals)
+    queue = on_consumable_nodes(nodes, selection_by_name(selection), policy, jobs.n_users)
+    return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals))

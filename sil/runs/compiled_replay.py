@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
 from scheduler import UserError
 from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.kernels.estimates import ACTUAL, HISTORY, USER
 from scheduler.free_nodes.kernels.queues import CONSERVATIVE
-from scheduler.free_nodes.queue_arrays import QueuePolicy
+from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.free_nodes.rigid import Rigid
-from scheduler.managers.free_node_allocation import never_fits
+from sil.runs.compiled_log import CompiledLog
 from sil.runs.under_test import UnderTest
 from sil.settings.estimates import Estimates
 from sil.trace.recorder import CHUNK
-from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog
-from sil.world.compiled_replay.engine import CompiledQueue, Jobs, run_compiled
-from sil.world.compiled_replay.tables import JobNames, decisions_table, facts_table
+from sil.workload.job_log import JobLog
+from sil.world.compiled_replay.engine import run_compiled
+from sil.world.compiled_replay.tables import decisions_table, facts_table
 from sil.world.events import Order
 
 _CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HISTORY}
@@ -39,10 +38,6 @@ class Chunk(NamedTuple):
     facts: pl.DataFrame
     decisions: pl.DataFrame
     n_arrived: int
-
-
-Prepared = tuple[Jobs, CompiledQueue[Any], JobNames]
-"""The jobs that arrive, the queue in which they wait, and what a trace says of them."""
 
 
 @dataclass(frozen=True)
@@ -74,52 +69,22 @@ class CompiledReplay:
 
     def chunks(self, arriving: pl.DataFrame) -> Iterator[Chunk]:
         """The replay of the log's jobs, `arriving` at these times."""
-        if self.log.cluster is None:
-            jobs, compiled, names = self._on_processors(arriving)
-        else:
-            from sil.runs.compiled_on_nodes import on_nodes  # compiled code that processors do without
-
-            jobs, compiled, names = on_nodes(self.log, arriving, self.policy, self.selection)
+        jobs, queue, names = self._prepared(arriving)
         began_s = perf_counter()
-        for facts, n_arrived in run_compiled(jobs, compiled, self.order, CHUNK):
+        for facts, n_arrived in run_compiled(jobs, queue, self.order, CHUNK):
             wall_s = perf_counter() - began_s
-            decisions = decisions_table(facts, compiled.n_nodes, wall_s)
-            yield Chunk(facts_table(facts, names), decisions, n_arrived)
+            yield Chunk(facts_table(facts, names), decisions_table(facts, queue.n_nodes, wall_s), n_arrived)
             began_s = perf_counter()
 
-    def _on_processors(self, arriving: pl.DataFrame) -> Prepared:
-        from sil.world.compiled_replay.rigid import on_identical_nodes  # compiled code, too
+    def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:
+        # Each loads compiled code that the other does without.
+        if self.log.cluster is None:
+            from sil.runs.compiled_on_processors import on_processors
 
-        n_nodes, n, refusals = self.log.processors, 0, dict[int, str]()
-        for part in self.log.parts():
-            number, size = part["job"].to_numpy(), part["processors"].to_numpy()
-            for k in np.flatnonzero((size < 1) | (size > n_nodes)):
-                refusals[n + int(k)] = str(never_fits(number[k], int(size[k]), n_nodes))
-            n += len(part)
-        jobs = Jobs.of(arriving)
-        compiled = on_identical_nodes(n_nodes, self.policy, jobs.n_users)
-        self.log.pages.forget()
-        if refusals:
-            jobs = jobs.refusing([*refusals])
-        of_all = {"job_class": JOB_CLASS, "queue": QUEUE}
-        return jobs, compiled, names_of(self.log, arriving, of_all, refusals)
+            return on_processors(self.log, arriving, self.policy)
+        from sil.runs.compiled_on_nodes import on_nodes
 
-
-def names_of(
-    log: JobLog,
-    arriving: pl.DataFrame,
-    on_arrival: Mapping[str, str | pl.Series],
-    refusals: Mapping[int, str],
-) -> JobNames:
-    """What a trace says of the jobs of a log."""
-    return JobNames(
-        arriving["job"].to_numpy(),
-        arriving["user"],
-        log.users,
-        arriving["processors"].to_numpy(),
-        on_arrival,
-        refusals,
-    )
+        return on_nodes(self.log, arriving, self.policy, self.selection)
 
 
 def _is_compiled(selection: str) -> bool:

@@ -12,21 +12,27 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.bare_easy import easy_starts
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.rigid import Backfilling
 from scheduler.model import NodeSchedule
 from sil.runs.compiled_replay import NotCompiled
 from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
-from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, read_facts
+from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact, read_facts
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf import read_swf
+from tests.examples import up_to
 from tests.oracles import oracle
+from tests.scheduler.free_nodes.replaying import Row
+from tests.scheduler.free_nodes.test_whole_replays import InTheArchivesOrder
+from tests.scheduler.free_nodes.test_whole_replays import logs as logs_within_estimates
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -118,6 +124,36 @@ def test_both_engines_write_the_same_trace_of_a_real_log(
         read_facts(tmp_path / engine.value / TRACE) for engine in (Engine.HARNESS, Engine.COMPILED)
     )
     assert compiled.equals(harness)
+
+
+def starts_of_the_compiled_engine(
+    rows: list[Row], processors: int, order: str, backfilling: str
+) -> dict[int, float]:
+    jobs = [(*row, 1) for row in rows]
+    scheduler = f"rigid(backfilling={backfilling})"
+    facts = facts_by(Engine.COMPILED, Replay(log_of(jobs, processors), order=order), scheduler)
+    return dict(facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s").iter_rows())
+
+
+@pytest.mark.parametrize("backfilling", Backfilling)
+@given(log=logs_within_estimates())
+@settings(max_examples=up_to(200))
+def test_in_archive_order_every_start_equals_that_of_a_plain_simulator(
+    backfilling: str, log: tuple[int, list[Row]]
+) -> None:
+    processors, rows = log
+    expected = InTheArchivesOrder(rows, processors, backfilling).starts()
+    assert starts_of_the_compiled_engine(rows, processors, "archive", backfilling) == expected
+
+
+@given(log=logs_within_estimates())
+@settings(max_examples=up_to(200))
+def test_in_default_order_every_start_equals_that_of_a_plain_easy(log: tuple[int, list[Row]]) -> None:
+    processors, rows = log
+    numbers, submit_s, run_s, sizes, estimates_s = (list(column) for column in zip(*rows, strict=True))
+    expected = easy_starts(submit_s, run_s, sizes, estimates_s, processors)
+    started = starts_of_the_compiled_engine(rows, processors, "default", Backfilling.EASY)
+    assert started == dict(zip(numbers, expected, strict=True))
 
 
 class OneAtATime:

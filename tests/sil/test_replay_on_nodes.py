@@ -17,6 +17,7 @@ from scheduler.model import Share
 from sil.outcome.invariants import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
+from sil.settings.engines import Engine
 from sil.trace.facts import TRACE, Fact, read_facts
 from sil.trace.requests import request_of, request_text, shares_of, shares_text
 from sil.workload.accounting import read_accounting
@@ -326,16 +327,21 @@ def test_every_start_equals_that_of_the_independent_simulator(
     if not jobs:
         return
     expected = small_consumable.replayed(empty, deepcopy(jobs), POLICIES[policy](empty))
-    facts = replayed(empty, jobs, policy, tmp_path)
-    started = facts.filter(pl.col("event") == Fact.RUN_STARTED).sort("job")["time_s"].to_list()
-    assert started == expected
     state = test_consumable_backfilling.state_of(empty).nodes
     capacity = Capacity(len(empty), nodes=state.all, site_resources=state.site_resources)
-    assert first_breach(facts, capacity) is None
+    for engine in [Engine.HARNESS] if policy == "conservative" else [Engine.HARNESS, Engine.COMPILED]:
+        facts = replayed(empty, jobs, policy, engine, tmp_path)
+        started = facts.filter(pl.col("event") == Fact.RUN_STARTED).sort("job")["time_s"].to_list()
+        assert started == expected
+        assert first_breach(facts, capacity) is None
 
 
 def replayed(
-    empty: list[SmallNode], jobs: list[tuple[float, float, SmallJob]], policy: str, folder: Path
+    empty: list[SmallNode],
+    jobs: list[tuple[float, float, SmallJob]],
+    policy: str,
+    engine: Engine,
+    folder: Path,
 ) -> pl.DataFrame:
     state = test_consumable_backfilling.state_of(empty).nodes
     nodes = {f"n{n}": node for n, node in enumerate(state.all)}
@@ -347,7 +353,7 @@ def replayed(
         cluster=Cluster(nodes, {}, {}, site_resources=state.site_resources),
         requests=tuple(test_consumable_backfilling.request_of(job) for _, _, job in jobs),
     )
-    Replay(log).run(resolve(policy), folder)
+    Replay(log, engine=engine).run(resolve(policy), folder)
     return pl.read_parquet(folder / TRACE)
 
 

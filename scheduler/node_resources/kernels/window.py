@@ -169,7 +169,7 @@ def earliest_s(
 
 @direct
 @compiled
-def fits_before(
+def first_chunk_s(
     uses: Timeline,
     window: NodeTable,
     requests: RequestTable,
@@ -179,26 +179,27 @@ def fits_before(
     takes_s: float,
     looked_until_s: float,
     before_s: float,
-) -> bool:
-    """Whether a chunk fits on one of these nodes throughout a run time that begins before another time.
-
-    It is known not to if the run time begins before `looked_until_s`.
+) -> float:
+    """The earliest time from `from_s` on, and before another, from which a chunk fits on one of these nodes
+    throughout a run time; infinite if there is none. It is known not to fit before `looked_until_s`.
     """
+    first_s = before_s
     for n in which:
         if requests.eligible[kind, n]:
             start_s = from_s
-            while start_s < before_s:
+            while start_s < first_s:
                 if start_s >= looked_until_s:
                     look_at(uses, requests, window, n, start_s, start_s + takes_s)
                     if chunks_that_fit(window, requests, kind, n) > 0:
-                        return True
+                        first_s = start_s
+                        break
                 end_s, use = np.inf, uses.first[n]
                 while use != NONE:
                     if start_s < uses.end_s[use] < end_s:
                         end_s = uses.end_s[use]
                     use = uses.next_on_node[use]
                 start_s = end_s
-    return False
+    return first_s if first_s < before_s else np.inf
 
 
 @direct

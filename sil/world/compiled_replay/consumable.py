@@ -5,8 +5,8 @@ from __future__ import annotations
 from scheduler.compiled import Bytes, Flags, implements, long_running, part
 from scheduler.free_nodes.kernels import node_queue as node_queue  # implements the transitions
 from scheduler.free_nodes.kernels.queues import N_WAITING, ROWS_WAITING, NodeQueue
-from scheduler.free_nodes.node_queue_arrays import larger_node_queue, new_node_queue
-from scheduler.free_nodes.queue_arrays import QueuePolicy
+from scheduler.free_nodes.queues.arrays import QueuePolicy
+from scheduler.free_nodes.queues.consumable import larger_node_queue, new_node_queue
 from scheduler.node_resources.kernels.tables import CHUNKS, CORES, GPUS, NODE, WHOLE
 from scheduler.node_resources.kernels.workspace import AFTER, JOB
 from scheduler.node_resources.selection import NodeSelection

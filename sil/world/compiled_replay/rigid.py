@@ -7,8 +7,8 @@ from scheduler.free_nodes.kernels import rigid_queue as rigid_queue  # implement
 from scheduler.free_nodes.kernels.free_set import FIRST, LAST
 from scheduler.free_nodes.kernels.queues import N_BOUNDS, RigidQueue
 from scheduler.free_nodes.kernels.transitions import STARTED, most_starts
-from scheduler.free_nodes.queue_arrays import QueuePolicy
-from scheduler.free_nodes.rigid_queue_arrays import larger_rigid_queue, new_rigid_queue
+from scheduler.free_nodes.queues.arrays import QueuePolicy
+from scheduler.free_nodes.queues.identical import larger_rigid_queue, new_rigid_queue
 from sil.world.compiled_replay import loop
 from sil.world.compiled_replay.engine import CompiledQueue
 from sil.world.compiled_replay.facts import MOST_DIGITS, Facts, write_interval

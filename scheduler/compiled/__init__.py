@@ -20,6 +20,8 @@ from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
+from scheduler.compiled.parts import CompilerOfParts
+
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R", bound=tuple[Any, ...])
 
@@ -48,7 +50,7 @@ OPTIONS: dict[str, Any] = {
 }
 """The compiler may assume that there is no NaN and that zeros have no sign; it never reorders sums. Callers
 allocate all arrays, so passing them on costs no reference counting. No C code calls these functions."""
-_OF_PARTS = OPTIONS | {"no_cpython_wrapper": True}
+_OF_PARTS = OPTIONS | {"no_cpython_wrapper": True, "pipeline_class": CompilerOfParts}
 
 SCALARS = {int: types.int64, float: types.float64, bool: types.boolean, NoneType: types.void}
 
@@ -209,9 +211,9 @@ def _cached_for(folder: Path) -> Iterator[None]:
 @cache
 def _fingerprint(folder: Path) -> str:
     sources = hashlib.sha256()
-    ours = Path(__file__).parent
+    ours = Path(__file__).parent.parent
     kernels = () if folder.is_relative_to(ours) else sorted(ours.glob("*/kernels/*.py"))
-    for source in (Path(__file__), *sorted(folder.glob("*.py")), *kernels):
+    for source in (*sorted(Path(__file__).parent.glob("*.py")), *sorted(folder.glob("*.py")), *kernels):
         sources.update(source.name.encode() + source.read_bytes())
     return sources.hexdigest()[:16]
 

@@ -14,7 +14,7 @@ from scheduler.free_nodes.kernels.queues import (
     ROWS_WAITING,
     NodeQueue,
 )
-from scheduler.free_nodes.queue_arrays import FEWEST, QueuePolicy, columns_of_both, doubled, with_more_slots
+from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_both, doubled, with_more_slots
 from scheduler.node_resources.arrays import empty_shadow, new_held, new_pass, with_rows, with_spare_rows
 from scheduler.node_resources.kernels.workspace import Jobs
 from scheduler.node_resources.selection import NodeSelection, new_ranking

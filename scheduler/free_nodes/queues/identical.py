@@ -22,7 +22,7 @@ from scheduler.free_nodes.kernels.queues import (
     RigidQueue,
 )
 from scheduler.free_nodes.kernels.reservations import Reservations
-from scheduler.free_nodes.queue_arrays import FEWEST, QueuePolicy, columns_of_both, doubled, with_more_slots
+from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_both, doubled, with_more_slots
 
 MANY = 32_768
 """Intervals, which are collected as garbage, and rarely so."""

@@ -1,0 +1,65 @@
+"""The compiler of functions that only compiled functions call: their code is completed in that of callers."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from numba import _dynfunc  # type: ignore[attr-defined]
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import LoweringPass, register_pass
+from numba.core.typed_passes import NativeLowering
+
+
+class _CodeOfPart(JITCodeLibrary):
+    """Code that is neither optimised nor turned into machine code, since callers include it before they are.
+
+    Numba does both for each function that it compiles, together with all that it calls: with ten levels of
+    calls, ten times.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+
+@cast(Any, register_pass)(mutates_CFG=False, analysis_only=True)
+class _OnlyForCallers(LoweringPass):
+    """Tells callers where the code is; Numba does so only for what is also turned into machine code."""
+
+    _name = "only_for_callers"
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def run_pass(self, state: Any) -> bool:
+        made = state["cr"]
+        fndesc = made.fndesc
+        key = _dynfunc.make_function(
+            fndesc.lookup_module(),
+            fndesc.qualname,
+            "only for compiled callers",
+            0,
+            made.env,
+            (state.library,),
+        )
+        state.targetctx.insert_user_function(key, fndesc, [state.library])
+        state["cr"] = made._replace(cfunc=key)
+        return True
+
+
+class CompilerOfParts(CompilerBase):
+    """Numba's compiler without its last steps."""
+
+    def define_pipelines(self) -> list[Any]:
+        state: Any = self.state
+        state.flags.no_compile = True
+        new_library, builder = cast(Any, _CodeOfPart), cast(Any, DefaultPassBuilder)
+        state.library = new_library(state.targetctx.codegen(), state.func_id.func_qualname)
+        passes = builder.define_nopython_pipeline(state)
+        passes.add_pass_after(_OnlyForCallers, NativeLowering)
+        passes.finalize()
+        return [passes]
