@@ -7,9 +7,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.outcome.jobs import GPUS_HAD
-from sil.trace.facts import EVENTS, Fact
+from sil.trace.facts import CODES, Fact
 
-_CODES = {Fact(name): code for code, name in enumerate(EVENTS.categories)}
 WIDE = 2**16
 """Numbers in a range so wide, or eight times as wide as there are numbers, are sorted; others get a table."""
 _OF_A_START = ("job", "run", "time_s", "machines", "tasks", "detail")
@@ -38,11 +37,11 @@ class FinishedJobs:
     def add(self, facts: pl.DataFrame) -> None:
         """The next facts."""
         events = facts["event"].to_physical().to_numpy()
-        self._arrive(facts, np.flatnonzero(events == _CODES[Fact.JOB_ARRIVED]))
-        self._are_described(facts, np.flatnonzero(events == _CODES[Fact.JOB_DESCRIBED]))
-        starts = facts.select(_OF_A_START)[np.flatnonzero(events == _CODES[Fact.RUN_STARTED])]
+        self._arrive(facts, np.flatnonzero(events == CODES[Fact.JOB_ARRIVED]))
+        self._are_described(facts, np.flatnonzero(events == CODES[Fact.JOB_DESCRIBED]))
+        starts = facts.select(_OF_A_START)[np.flatnonzero(events == CODES[Fact.RUN_STARTED])]
         arrived, started = pl.concat(self._arrived), pl.concat([*self._started, starts])
-        is_over = (events == _CODES[Fact.RUN_ENDED]) | (events == _CODES[Fact.RUN_PREEMPTED])
+        is_over = (events == CODES[Fact.RUN_ENDED]) | (events == CODES[Fact.RUN_PREEMPTED])
         over = facts.select("run", finish_time="time_s", ending="event")[np.flatnonzero(is_over)]
         end = _places_of(started["run"].to_numpy(), over["run"].to_numpy())
         arrival = _places_of(started["job"].to_numpy(), arrived["job"].to_numpy())
@@ -52,7 +51,7 @@ class FinishedJobs:
         self._started = [started[np.flatnonzero(end < 0)]]
         stays = np.ones(len(arrived), np.bool_)
         stays[arrival[rows]] = False
-        if len(refused := facts["job"].gather(np.flatnonzero(events == _CODES[Fact.JOB_REFUSED]))):
+        if len(refused := facts["job"].gather(np.flatnonzero(events == CODES[Fact.JOB_REFUSED]))):
             stays &= _places_of(arrived["job"].to_numpy(), refused.to_numpy()) < 0
         self._arrived = [arrived[np.flatnonzero(stays)]]
 

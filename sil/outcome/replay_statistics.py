@@ -24,7 +24,7 @@ class ReplayStatistics:
         self._stretch, self._most_stretch = ExactSum(), -inf
         self._computing, self._gpu_computing = ExactSum(), ExactSum()
         """Seconds of processors, and of GPUs."""
-        self._n = self._successes = 0
+        self.n = self._successes = 0
         self._begins_s, self._ends_s = inf, 0.0
 
     def add(self, jobs: pl.DataFrame) -> None:
@@ -33,7 +33,7 @@ class ReplayStatistics:
             return
         for name, summary in self._summaries.items():
             summary.add(jobs[name].to_numpy())
-        self._n += len(jobs)
+        self.n += len(jobs)
         self._successes += int(jobs["success"].sum())
         self._stretch.add(jobs["stretch"].to_numpy())
         self._most_stretch = max(self._most_stretch, float(jobs["stretch"].max()))  # type: ignore[arg-type]
@@ -46,7 +46,7 @@ class ReplayStatistics:
     @property
     def metrics(self) -> dict[str, float]:
         """`sil.outcome.metrics.REPLAY_METRICS`; none without jobs."""
-        if not self._n:
+        if not self.n:
             return {}
         found = {}
         for name, summary in self._summaries.items():
@@ -62,7 +62,7 @@ class ReplayStatistics:
     def schedule(self, n_jobs: int, scheduling_s: float) -> pl.DataFrame:
         """The one row of Batsim's schedule.csv, of `n_jobs` that arrived or were to. Energy and states of
         machines are not modelled: -1 and 0."""
-        n, successes, ends_s, computing_s = self._n, self._successes, self._ends_s, self._computing.sum
+        n, successes, ends_s, computing_s = self.n, self._successes, self._ends_s, self._computing.sum
         turnaround, waiting = self._summaries["turnaround_time"], self._summaries["waiting_time"]
         row = {
             "batsim_version": "sil",

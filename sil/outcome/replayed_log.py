@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from sil.outcome.batsim_tables import batsim_jobs
@@ -13,7 +14,7 @@ from sil.outcome.finished_jobs import FinishedJobs
 from sil.outcome.invariants import Capacity, Invariants
 from sil.outcome.metrics import faults, refusal_sentence
 from sil.outcome.replay_statistics import ReplayStatistics
-from sil.trace.facts import Fact
+from sil.trace.facts import CODES, Fact
 from sil.workload.job_log import JobLog
 
 
@@ -58,19 +59,24 @@ class ReplayedLog:
         """The next facts."""
         self._invariants.add(facts)
         self._jobs.add(facts)
-        self._take(self._jobs.ready())
-        self._n_arrived += int((facts["event"] == Fact.JOB_ARRIVED).sum())
-        refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)
-        if len(refused):
-            self._refusal = self._refusal or refused["detail"][0]
-            self._n_refused += len(refused)
-        for time_s, rule, message in faults(facts).select("time_s", "rule", "message").iter_rows():
+        if len(ready := self._jobs.ready()):
+            self._take(ready)
+        events = np.bincount(facts["event"].to_physical().to_numpy(), minlength=len(CODES))
+        self._n_arrived += int(events[CODES[Fact.JOB_ARRIVED]])
+        if n_refused := int(events[CODES[Fact.JOB_REFUSED]]):
+            first = facts.filter(pl.col("event") == Fact.JOB_REFUSED)["detail"][0]
+            self._refusal = self._refusal or first
+            self._n_refused += n_refused
+        if events[CODES[Fact.FAULT]]:
+            time_s, rule, message = faults(facts).select("time_s", "rule", "message").row(0)
             broke = f"{self._scheduler} broke the rule {rule} at {time_s:.12g} s: {message}"
             self._rule_broken = self._rule_broken or broke
 
     def end(self) -> None:
         """There are no more facts."""
-        self._take(self._jobs.rest())
+        rest = self._jobs.rest()
+        if len(rest) or not self.statistics.n:  # a table without jobs has columns, too
+            self._take(rest)
 
     def results(self, all_facts: Callable[[], pl.DataFrame]) -> Results:
         """After the end. For `all_facts` see `Invariants`."""

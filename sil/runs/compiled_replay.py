@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
@@ -32,11 +33,11 @@ class NotCompiled(UserError):
 
 
 class Chunk(NamedTuple):
-    """A part of a replay: its facts (FACT_SCHEMA), its decisions (MEASURED_SCHEMA), and how many jobs have
-    arrived by its end."""
+    """A part of a replay: its facts (FACT_SCHEMA), what makes the table of its decisions (MEASURED_SCHEMA),
+    and how many jobs have arrived by its end."""
 
     facts: pl.DataFrame
-    decisions: pl.DataFrame
+    decisions: Callable[[], pl.DataFrame]
     n_arrived: int
 
 
@@ -73,7 +74,8 @@ class CompiledReplay:
         began_s = perf_counter()
         for facts, n_arrived in run_compiled(jobs, queue, self.order, CHUNK):
             wall_s = perf_counter() - began_s
-            yield Chunk(facts_table(facts, names), decisions_table(facts, queue.n_nodes, wall_s), n_arrived)
+            decisions = partial(decisions_table, facts, queue.n_nodes, wall_s)
+            yield Chunk(facts_table(facts, names), decisions, n_arrived)
             began_s = perf_counter()
 
     def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:

@@ -198,7 +198,7 @@ class Replay:
         scheduler: UnderTest,
         on_facts: Callable[[pl.DataFrame], None],
         printed: Path,
-        on_decisions: Callable[[pl.DataFrame], None] = lambda decisions: None,
+        on_decisions: Callable[[pl.DataFrame], None] | None = None,
         on_arrivals: Callable[[int], None] = lambda n: None,
     ) -> None:
         """Replay the log; facts and decisions are passed on in parts, as rows of trace and timings."""
@@ -206,16 +206,17 @@ class Replay:
         if compiled is not None:
             for chunk in compiled.chunks(self._arriving):
                 on_facts(of_run(chunk.facts, *run))
-                on_decisions(timings_of_run(chunk.decisions, run))
+                if on_decisions is not None:
+                    on_decisions(timings_of_run(chunk.decisions(), run))
                 on_arrivals(chunk.n_arrived)
                 self.log.pages.forget()
             return
         decisions: list[float] = []
 
         def pass_decisions() -> None:
-            if decisions:
+            if decisions and on_decisions is not None:
                 on_decisions(timings_frame(decisions, run).with_columns(pl.col("cpu_s").fill_nan(None)))
-                decisions.clear()
+            decisions.clear()
 
         def pass_on(table: pl.DataFrame) -> None:
             on_facts(of_run(table, *run))

@@ -66,6 +66,8 @@ class Fact(StrEnum):
 
 
 EVENTS = pl.Enum([fact.value for fact in Fact])
+CODES = {fact: code for code, fact in enumerate(Fact)}
+"""The physical values of EVENTS."""
 
 RUN_SCHEMA: Schema = {"point": pl.Int32, "replication": pl.Int32, "scheduler": pl.String}
 """The columns that identify one run of the harness."""
