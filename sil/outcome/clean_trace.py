@@ -26,6 +26,7 @@ from sil.outcome.kernels.clean_facts import (
     keep_texts,
 )
 from sil.trace.facts import EVENTS, Fact
+from sil.trace.stream import COMPATIBLE
 
 COLUMNS = ("time_s", "event", "job", "run", "resource", "machines")
 WIDEST = 50_000_000
@@ -41,7 +42,6 @@ _KINDS = {
     Fact.MACHINE_DOWN: DOWN,
     Fact.MACHINE_UP: UP,
 }
-_COMPATIBLE = pl.CompatLevel.oldest()
 _KIND_OF = np.array([_KINDS.get(Fact(name), OTHER) for name in EVENTS.categories], np.uint8)
 
 
@@ -106,7 +106,7 @@ class CleanTrace:
         if not self._has_places(jobs[jobs >= 0]):
             return False
         jobs = np.where(jobs >= 0, jobs - self._least, jobs)
-        of_starts = facts["machines"].filter(pl.Series(kinds == STARTED)).to_arrow(compat_level=_COMPATIBLE)
+        of_starts = facts["machines"].filter(pl.Series(kinds == STARTED)).to_arrow(compat_level=COMPATIBLE)
         _, offsets, data = of_starts.buffers()
         n_rows = int(self._counts[N_RUNNING]) + len(of_starts)
         if n_rows > len(self._running.run):

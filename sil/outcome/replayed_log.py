@@ -8,14 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from sil.outcome.batsim_tables import batsim_jobs
 from sil.outcome.finished_jobs import FinishedJobs
 from sil.outcome.invariants import Capacity, Invariants
-from sil.outcome.metrics import faults, refusal_sentence
+from sil.outcome.metrics import refusal_sentence
 from sil.outcome.replay_statistics import ReplayStatistics
-from sil.trace.facts import CODES, Fact
+from sil.trace.facts import CODES, Fact, as_frame
 from sil.workload.job_log import JobLog
+
+COLUMNS = ("time_s", "event", "job", "run", "resource", "machines", "tasks", "detail", "message")
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,9 @@ class ReplayedLog:
         gpus = 0 if log.cluster is None else log.cluster.gpus
         self.statistics = ReplayStatistics(log.processors, gpus, folder)
 
-    def add(self, facts: pl.DataFrame) -> None:
+    def add(self, table: pa.Table) -> None:
         """The next facts."""
+        facts = as_frame([table], COLUMNS)
         self._invariants.add(facts)
         self._jobs.add(facts)
         if len(ready := self._jobs.ready()):
@@ -68,7 +72,8 @@ class ReplayedLog:
             self._refusal = self._refusal or first
             self._n_refused += n_refused
         if events[CODES[Fact.FAULT]]:
-            time_s, rule, message = faults(facts).select("time_s", "rule", "message").row(0)
+            ended = facts.filter(pl.col("event") == Fact.FAULT)
+            time_s, rule, message = ended.select("time_s", "detail", "message").row(0)
             broke = f"{self._scheduler} broke the rule {rule} at {time_s:.12g} s: {message}"
             self._rule_broken = self._rule_broken or broke
 

@@ -29,7 +29,7 @@ def names_of(
     """What a trace says of the jobs of a log. `on_arrival` and `refusals`: see `JobNames`."""
     return JobNames(
         arriving["job"].to_numpy(),
-        arriving["user"],
+        arriving["user"].to_numpy(),
         log.users,
         arriving["processors"].to_numpy(),
         on_arrival,

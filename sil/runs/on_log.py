@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
+import pyarrow as pa
 
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.kinds import Kind
@@ -29,13 +30,14 @@ from sil.trace.facts import (
     TIMINGS,
     TIMINGS_SCHEMA,
     TRACE,
+    as_frame,
     of_run,
     timings_frame,
     timings_of_run,
     trace_stream,
 )
 from sil.trace.recorder import TraceRecorder
-from sil.trace.stream import CsvStream, ParquetStream
+from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
 from sil.workload.job_log import JobLog, LoggedRuns
 from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.guard.decision_cost import Charge
@@ -147,7 +149,7 @@ class Replay:
         ):
             replayed = self._replayed(scheduler, jobs.write, folder)
 
-            def take_facts(facts: pl.DataFrame) -> None:
+            def take_facts(facts: pa.Table) -> None:
                 trace.write(facts)
                 replayed.add(facts)
 
@@ -164,22 +166,22 @@ class Replay:
 
     def results(self, scheduler: UnderTest, printed: Path) -> Results:
         """As `run`, without files. A scheduler in another process prints into the file `printed`."""
-        replayed, facts = self._replayed(scheduler), list[pl.DataFrame]()
+        replayed, facts = self._replayed(scheduler), list[pa.Table]()
 
-        def take(more: pl.DataFrame) -> None:
+        def take(more: pa.Table) -> None:
             facts.append(more)
             replayed.add(more)
 
         self._carry_out(scheduler, take, printed)
         replayed.end()
-        return replayed.results(lambda: pl.concat(facts))
+        return replayed.results(lambda: as_frame(facts))
 
     def facts(self, scheduler: UnderTest, printed: Path) -> pl.DataFrame:
         """The facts of the replay under a scheduler, as in its trace, which is not written. For `printed` see
         `results`."""
-        facts: list[pl.DataFrame] = []
+        facts: list[pa.Table] = []
         self._carry_out(scheduler, facts.append, printed)
-        return pl.concat(facts)
+        return as_frame(facts)
 
     def _replayed(
         self,
@@ -196,7 +198,7 @@ class Replay:
     def _carry_out(
         self,
         scheduler: UnderTest,
-        on_facts: Callable[[pl.DataFrame], None],
+        on_facts: Callable[[pa.Table], None],
         printed: Path,
         on_decisions: Callable[[pl.DataFrame], None] | None = None,
         on_arrivals: Callable[[int], None] = lambda n: None,
@@ -204,8 +206,8 @@ class Replay:
         """Replay the log; facts and decisions are passed on in parts, as rows of trace and timings."""
         run, compiled = RunKey(0, 0, scheduler.label), self._compiled(scheduler)
         if compiled is not None:
-            for chunk in compiled.chunks(self._arriving):
-                on_facts(of_run(chunk.facts, *run))
+            for chunk in compiled.chunks(self._arriving, run):
+                on_facts(chunk.facts)
                 if on_decisions is not None:
                     on_decisions(timings_of_run(chunk.decisions(), run))
                 on_arrivals(chunk.n_arrived)
@@ -219,7 +221,7 @@ class Replay:
             decisions.clear()
 
         def pass_on(table: pl.DataFrame) -> None:
-            on_facts(of_run(table, *run))
+            on_facts(of_run(table, *run).to_arrow(compat_level=COMPATIBLE))
             pass_decisions()
 
         trace = self._recorder(pass_on)

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
+import pyarrow as pa
 
 from scheduler import UserError
 from sil.trace.stream import ParquetStream, Schema
@@ -162,6 +163,13 @@ def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
         .with_columns(machines=pl.int_ranges(first, last + 1))
         .explode("machines")
     )
+
+
+def as_frame(facts: Sequence[pa.Table], columns: Sequence[str] = (*SCHEMA,)) -> pl.DataFrame:
+    """Some columns of facts, one table after the other."""
+    frame = pl.from_arrow(pa.concat_tables(facts).select(columns))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
 
 
 def of_run(facts: pl.DataFrame, point: int, replication: int, scheduler: str) -> pl.DataFrame:

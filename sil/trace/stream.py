@@ -13,7 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
-_COMPATIBLE = pl.CompatLevel.oldest()
+COMPATIBLE = pl.CompatLevel.oldest()
+"""For the types of columns in files."""
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """As tables are written."""
+    return pl.DataFrame(schema=schema).to_arrow(compat_level=COMPATIBLE).schema
 
 
 class _Stream:
@@ -57,15 +63,14 @@ class ParquetStream(_Stream):
 
     def __init__(self, path: Path, schema: Schema, metadata: Mapping[str, str] | None = None) -> None:
         super().__init__(path)
-        columns = pl.DataFrame(schema=schema).to_arrow(compat_level=_COMPATIBLE).schema
-        self._schema = columns.with_metadata(dict(metadata or {}))
+        self._schema = arrow_schema(schema).with_metadata(dict(metadata or {}))
         names = [field.name for field in self._schema if not pa.types.is_primitive(field.type)]
         self._writer = pq.ParquetWriter(
             self._unfinished, self._schema, compression="zstd", use_dictionary=names
         )
 
-    def write(self, table: pl.DataFrame) -> None:
-        arrow: pa.Table = table.to_arrow(compat_level=_COMPATIBLE)
+    def write(self, table: pl.DataFrame | pa.Table) -> None:
+        arrow = table.to_arrow(compat_level=COMPATIBLE) if isinstance(table, pl.DataFrame) else table
         self._submit(lambda: self._writer.write_table(arrow))
 
     def _close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -271,7 +271,7 @@ class LoggedRuns:
 
     def _rigid_jobs(self) -> Iterator[Job]:
         columns = self._log.select("job", "submit_s", "run_s", "processors", "estimate_s", "user")
-        names = user_names(self._log["user"], self._users)
+        names = user_names(self._log["user"].unique(), self._users)
         run_times, n = self._run_s, 0
         for part in columns.iter_slices(PROGRESS_EVERY):
             self._on_arrivals(n)
@@ -293,10 +293,9 @@ class LoggedRuns:
         return self._run_s[job.id]
 
 
-def user_names(numbers: pl.Series, users: Mapping[int, str]) -> dict[int, str]:
+def user_names(numbers: Iterable[int], users: Mapping[int, str]) -> dict[int, str]:
     """The name of each user, of which some are known."""
-    known = numbers.drop_nulls().unique().to_list()
-    return {user: f"user-{user}" if user >= 0 else ANYONE for user in known} | dict(users)
+    return {user: f"user-{user}" if user >= 0 else ANYONE for user in numbers} | dict(users)
 
 
 def queue_of(request: Request, served: Sequence[str] = ()) -> str:

@@ -50,6 +50,7 @@ from sil.runs.under_test import UnderTest, resolve
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
+from sil.trace.stream import COMPATIBLE
 from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
 from sil.workload.job_log import SCHEMA, JobLog
@@ -550,7 +551,7 @@ def test_a_trace_written_in_parts_that_breaks_an_invariant_is_checked_as_a_whole
     for is_long, n in product([False, True], [1, 3, 100]):
         replayed = ReplayedLog(log, "easy", may_be_late=False, is_long=is_long)
         for part in broken.iter_slices(n):
-            replayed.add(part)
+            replayed.add(part.to_arrow(compat_level=COMPATIBLE))
         replayed.end()
         found.append(replayed.results(lambda: broken))
     (results,) = {str(each) for each in found}
