@@ -1,7 +1,7 @@
 """How fast is a complete replay of a log in both engines, compared with a bare EASY over the same arrays?
 
-From opening the log to closing the trace, without start-up, in CPU seconds. Each case runs in its own
-process, long ones once, the others three times, of which the best counts; engines and the baseline
+From opening the log to trace, jobs.csv and statistics, without start-up, in CPU seconds. Each case runs in
+its own process, long ones once, the others three times, of which the best counts; engines and the baseline
 (`bare_easy`) take turns. The logs of the archive are not part of the project; if ../shared does not have
 them, synthetic ones replace them, and the output says so. Run with `python -m benchmarks.bench_replay`; one
 case: `python -m benchmarks.bench_replay KTH-SP2`.

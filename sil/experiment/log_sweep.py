@@ -15,9 +15,7 @@ from scheduler import UserError
 from sil.experiment.output_folder import as_file_name
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replays import died_sentence, fastest
-from sil.outcome.invariants import LONG
-from sil.outcome.metrics import REPLAY_METRICS, refusal_sentences
-from sil.outcome.replayed_log import fault_in, jobs_of, statistics_of
+from sil.outcome.metrics import REPLAY_METRICS
 from sil.runs.on_log import DECISION_LIMIT_S, FEW_JOBS, Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
@@ -236,8 +234,5 @@ def _carry_out(cases: Sequence[Case], settings: Settings, few_jobs: int, printed
 def _replayed(replay: Replay, case: Case, printed: Path) -> Row:
     name = case.scheduler.label
     where = f"{name}-{replay.log.name}-{case.slice.name}-{case.load:g}-{case.estimates.value}"
-    facts = replay.facts(case.scheduler, printed / f"{as_file_name(where)}.log")
-    # Where the compiled engine is worth loading for short replays, so is the fast check of their traces.
-    fault = fault_in(facts, replay.log, name, LONG if replay.few_jobs else 0)
-    statistics = {} if fault else statistics_of(jobs_of(replay.log, facts.lazy()), replay.log)
-    return case.row(**statistics, fault=fault, refused=next(iter(refusal_sentences(facts)), None))
+    results = replay.results(case.scheduler, printed / f"{as_file_name(where)}.log")
+    return case.row(**results.statistics, fault=results.fault, refused=results.refused)

@@ -9,12 +9,10 @@ import polars as pl
 
 from scheduler import UserError
 from sil.experiment.output_folder import as_file_name
-from sil.outcome.batsim_tables import Replayed, read_jobs_csv
+from sil.outcome.batsim_tables import JOBS, Replayed, read_jobs_csv
 from sil.report import FigureKind
 from sil.trace.facts import TRACE
 
-JOBS = "jobs.csv"
-SCHEDULE = "schedule.csv"
 SUMMARY = "summary.json"
 REPORT = "report.html"
 FIGURES = "figures"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import polars as pl
-
 from sil.experiment.output_folder import as_file_name, make_usable
 from sil.experiment.provenance import code_under_test
-from sil.experiment.replay_folder import DESCRIBED, JOBS, REPORT, SCHEDULE, SUMMARY, render
-from sil.outcome.batsim_tables import batsim_schedule
-from sil.outcome.replayed_log import fault_in, jobs_of, refusal_in, statistics_of
+from sil.experiment.replay_folder import DESCRIBED, REPORT, SUMMARY, render
+from sil.outcome.batsim_tables import JOBS, SCHEDULE
+from sil.outcome.replayed_log import Results
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
@@ -28,20 +26,30 @@ from sil.world.guard.faults import PROCESS_SURVIVES
 
 FEW_JOBS = 10_000
 """Up to this number, over all schedulers, a replay takes less time than starting worker processes."""
+_TABLES = (TRACE, TIMINGS, JOBS, SCHEDULE)
 UNFINISHED = "unfinished.db"
 """The schedulers that are done, until all are."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results under one scheduler: jobs, statistics, its fault and a sentence on refused jobs, if any."""
+    """The results under one scheduler, and the folder of its tables; without any if its process died."""
 
     scheduler: str
     folder: Path
-    jobs: pl.DataFrame
-    statistics: dict[str, float]
-    fault: str | None
-    refused: str | None = None
+    results: Results
+
+    @property
+    def statistics(self) -> dict[str, float]:
+        return self.results.statistics
+
+    @property
+    def fault(self) -> str | None:
+        return self.results.fault
+
+    @property
+    def refused(self) -> str | None:
+        return self.results.refused
 
 
 def replay_all(
@@ -70,8 +78,8 @@ def replay_all(
     for old in (SUMMARY, REPORT):
         (out / old).unlink(missing_ok=True)
     with Store(out / UNFINISHED) as store:
-        died = _replay(replay, folders, _chosen(executor, replay, schedulers), store, listener)
-        outcomes = [_outcome(replay, each.label, folder, died.get(each)) for each, folder in folders.items()]
+        results = _replay(replay, folders, _chosen(executor, replay, schedulers), store, listener)
+        outcomes = [Outcome(each.label, folder, results[each]) for each, folder in folders.items()]
         _write_summary(out / SUMMARY, replay, outcomes)
         if report:
             render(out)
@@ -81,36 +89,39 @@ def replay_all(
 
 def _replay(
     replay: Replay, folders: Mapping[UnderTest, Path], executor: Executor, store: Store, listener: Listener
-) -> dict[UnderTest, Died]:
-    """Write the traces that an interrupted replay has not written. Returns schedulers whose process died."""
-    mark = digest(code_and_data(), replay, list(map(code_under_test, folders)))
+) -> dict[UnderTest, Results]:
+    """Write the tables that an interrupted replay has not written. Returns all results."""
+    how = replace(replay, log=replace(replay.log, jobs=replay.log.jobs.clear()))
+    mark = digest(code_and_data(), how, replay.log.digest(), list(map(code_under_test, folders)))
     schedulers = {f"{mark}/{scheduler.label}": scheduler for scheduler in folders}
     items = [
         Item(key, partial(replay.run, scheduler, on_arrivals=send_report), folders[scheduler], fresh=True)
         for key, scheduler in schedulers.items()
     ]
     done = {schedulers[item.key] for item in items if store.get(item.key) is not MISSING}
-    if not done or not all((folders[scheduler] / TRACE).is_file() for scheduler in done):
+    if not done or not all((folders[scheduler] / name).is_file() for scheduler in done for name in _TABLES):
         store.remove()
         done.clear()
     for scheduler in folders.keys() - done:
-        for old in (TRACE, TIMINGS, JOBS, SCHEDULE):
+        for old in _TABLES:
             (folders[scheduler] / old).unlink(missing_ok=True)
     n_jobs = len(replay.log.jobs)
     arrived = dict.fromkeys(schedulers, 0)
-    died: dict[UnderTest, Died] = {}
+    results: dict[UnderTest, Results] = {}
 
     def progress(item: Item, n: int) -> None:
         arrived[item.key] = n
         listener.progressed(sum(arrived.values()), n_jobs * len(items))
 
-    def finish(item: Item, value: Died | None) -> None:
+    def finish(item: Item, value: Results | Died) -> None:
         progress(item, n_jobs)
-        if value is not None:
-            died[schedulers[item.key]] = value
+        scheduler = schedulers[item.key]
+        if isinstance(value, Died):
+            value = Results({}, died_sentence(scheduler.label, value))
+        results[scheduler] = value
 
     Runner(executor, store, total=len(items)).run(items, finish, progress)
-    return died
+    return results
 
 
 def left_from_before(out: Path, outcomes: Sequence[Outcome]) -> list[str]:
@@ -137,22 +148,6 @@ def fastest(executor: Executor, schedulers: Sequence[UnderTest], n_items: int, n
 def died_sentence(scheduler: str, died: Died) -> str:
     """The fault of a scheduler whose process died."""
     return f"{scheduler} broke the rule {PROCESS_SURVIVES}: {died}"
-
-
-def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outcome:
-    """Write the tables of one scheduler."""
-    trace = folder / TRACE
-    if died is not None:
-        return Outcome(name, folder, pl.DataFrame(), {}, died_sentence(name, died))
-    log = replay.log
-    facts = pl.scan_parquet(trace)
-    jobs = jobs_of(log, facts)
-    jobs.write_csv(folder / JOBS)
-    decided_s = float(pl.read_parquet(folder / TIMINGS, columns=["wall_s"])["wall_s"].sum())
-    batsim_schedule(jobs, len(log.jobs), log.processors, decided_s).write_csv(folder / SCHEDULE)
-    fault = fault_in(facts, log, name)
-    statistics = {} if fault else statistics_of(jobs, log)
-    return Outcome(name, folder, jobs, statistics, fault, refusal_in(facts))
 
 
 def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:

@@ -26,10 +26,11 @@ from sil.outcome.kernels.clean_facts import (
     keep_texts,
 )
 from sil.trace.facts import EVENTS, Fact
+from sil.trace.stream import COMPATIBLE
 
 COLUMNS = ("time_s", "event", "job", "run", "resource", "machines")
-MOST_JOB_NUMBER = 50_000_000
-"""The state has an entry for each number of a job up to the largest."""
+WIDEST = 50_000_000
+"""The state has an entry for each number from the least to the largest of jobs that are not over."""
 
 _KINDS = {
     Fact.JOB_ARRIVED: ARRIVED,
@@ -58,11 +59,13 @@ class CleanTrace:
         self._running = allocate(Running, *[0] * len(Running._fields))
         self._texts = b""
         """What the runs hold."""
+        self._least = 0
+        """The number of the job of the first place; the compiled code counts from it."""
         self._place_of = np.zeros(0, np.int64)
         self._counts = np.array([0, 0, -1])
         self._time_s = -np.inf
-        self._instant: list[pl.DataFrame] = []
-        """Facts of the last instant, of which there may be more."""
+        self._pending: pl.DataFrame | None = None
+        """The last facts, of whose last instant there may be more."""
         self._clean, self._faulted = True, False
 
     def add(self, facts: pl.DataFrame) -> None:
@@ -79,40 +82,37 @@ class CleanTrace:
         if not (times_s[0] >= self._time_s and (np.diff(times_s) >= 0).all() and times_s[-1] < np.inf):
             self._clean = False
             return
-        if times_s[0] > self._time_s:
-            self._follow_instant()
-        self._time_s = times_s[-1]
-        whole = int(np.searchsorted(times_s, self._time_s))
-        if whole:
-            self._instant.append(facts[:whole])
-            self._follow_instant()
-        self._instant.append(facts[whole:])
+        if self._pending is not None and times_s[0] == self._time_s:
+            whole = int(self._pending["time_s"].search_sorted(self._time_s))
+            facts = pl.concat([self._pending[whole:], facts])
+            self._pending = self._pending[:whole]
+        self._follow_pending()
+        self._time_s, self._pending = times_s[-1], facts
 
     def is_clean(self) -> bool:
         """Whether the facts so far certainly break no invariant, if they are all."""
-        self._follow_instant()
+        self._follow_pending()
         unfinished = int(self._counts[N_WAITING] + self._counts[N_RUNNING])
         return self._clean and (self._faulted or not unfinished)
 
-    def _follow_instant(self) -> None:
-        if self._clean and self._instant:
-            self._clean = self._follow(pl.concat(self._instant))
-        self._instant.clear()
+    def _follow_pending(self) -> None:
+        if self._clean and self._pending is not None and len(self._pending):
+            self._clean = self._follow(self._pending)
+        self._pending = None
 
     def _follow(self, facts: pl.DataFrame) -> bool:
         kinds = _KIND_OF[facts["event"].to_physical().to_numpy()]
         jobs, runs = (_numbers(facts[name]) for name in ("job", "run"))
-        if (most := int(jobs.max())) > MOST_JOB_NUMBER:
+        if not self._has_places(jobs[jobs >= 0]):
             return False
-        if most >= len(self._place_of):
-            self._place_of = _grown(self._place_of, most + 1)
-        texts = facts["machines"].filter(pl.Series(kinds == STARTED)).fill_null("")
-        n_rows = int(self._counts[N_RUNNING]) + len(texts)
+        jobs = np.where(jobs >= 0, jobs - self._least, jobs)
+        of_starts = facts["machines"].filter(pl.Series(kinds == STARTED)).to_arrow(compat_level=COMPATIBLE)
+        _, offsets, data = of_starts.buffers()
+        n_rows = int(self._counts[N_RUNNING]) + len(of_starts)
         if n_rows > len(self._running.run):
             self._running = Running(*(_grown(column, n_rows) for column in self._running))
-        lengths = texts.str.len_bytes().to_numpy()
-        text_at = np.cumsum(np.concatenate([[len(self._texts)], lengths]), dtype=np.int64)
-        all_texts = self._texts + texts.str.join("").item().encode()
+        text_at = np.frombuffer(offsets, np.int64)[: len(of_starts) + 1] + len(self._texts)
+        all_texts = self._texts + (data.to_pybytes() if data is not None else b"")
         chunk = Chunk(
             facts["time_s"].to_numpy(writable=True), kinds, jobs, runs, _numbers(facts["resource"]), text_at,
             np.frombuffer(all_texts, np.uint8),
@@ -125,9 +125,24 @@ class CleanTrace:
         self._texts = kept[: keep_texts(self._running, self._counts, chunk.texts, kept)].tobytes()
         return True
 
+    def _has_places(self, jobs: Ints) -> bool:
+        """Make places for jobs of these numbers; False if they are too far apart."""
+        begin, end = self._least, self._least + len(self._place_of)
+        if not len(jobs) or (begin <= jobs.min() and jobs.max() < end):
+            return True
+        there = np.flatnonzero(self._place_of)
+        least, most = (int(reached(np.concatenate([jobs, there + begin]))) for reached in (np.min, np.max))
+        if most - least > WIDEST:
+            return False
+        place_of = np.zeros(2 * (most - least + 1), np.int64)
+        place_of[there + (begin - least)] = self._place_of[there]
+        self._running.job[: self._counts[N_RUNNING]] += begin - least
+        self._least, self._place_of = least, place_of
+        return True
+
 
 def _numbers(column: pl.Series) -> Ints:
-    return column.fill_null(-1).cast(pl.Int64).to_numpy(writable=True)
+    return column.cast(pl.Int64).fill_null(-1).to_numpy(writable=True)
 
 
 def _grown(array: NDArray[Any], length: int) -> NDArray[Any]:

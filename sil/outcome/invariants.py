@@ -5,9 +5,10 @@ The checker uses the facts of one run and the capacities of its machines, and is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -15,9 +16,12 @@ import polars as pl
 from scheduler.model import JobId, Share
 from scheduler.node_request import Node, Request
 from sil.outcome.jobs import ENDINGS
-from sil.trace.facts import Fact, parts_of
+from sil.trace.facts import Fact
 from sil.trace.requests import request_of, shares_of
 from sil.world.node_usage import NodeUsage
+
+if TYPE_CHECKING:
+    from sil.outcome.clean_trace import CleanTrace
 
 NO_JOB_LOST = "no-job-lost"
 NO_JOB_RUN_TWICE = "no-job-run-twice"
@@ -33,7 +37,8 @@ TIME_NEVER_GOES_BACK = "time-never-goes-back"
 
 
 LONG = 65_536
-"""From this number of facts on, a trace is first given to the fast check, which finds most of them clean."""
+"""From this number of facts on, a trace is first given to the fast check, which finds most of them clean;
+loading it takes longer than following a shorter one."""
 OVER = -1
 """In place of a run: the job has ended, or was refused."""
 
@@ -65,36 +70,41 @@ class Capacity:
         return self.names[machine] if machine < len(self.names) else f"node {machine}"
 
 
-def first_breach(facts: pl.DataFrame | pl.LazyFrame, capacity: Capacity, long: int = LONG) -> Breach | None:
-    """The first invariant that the facts of one run of the harness break, or None.
+def first_breach(facts: pl.DataFrame, capacity: Capacity) -> Breach | None:
+    """The first invariant that the facts of one run of the harness break, or None."""
+    invariants = Invariants(capacity, len(facts) >= LONG)
+    invariants.add(facts)
+    return invariants.first_breach(lambda: facts)
 
-    A run that ended in a fault may leave jobs unfinished; all other invariants hold up to the fault. Facts in
-    a file are read in parts, and all at once only if an invariant may be broken. From `long` facts on, the
-    fast check comes first.
+
+class Invariants:
+    """Follows the facts of one run of the harness. If it `is_long`, the fast check is worth loading.
+
+    A run that ended in a fault may leave jobs unfinished; all other invariants hold up to the fault.
     """
-    if _is_clean(facts, capacity, long):
-        return None
-    facts = facts.lazy().collect()
-    before_fault = facts.filter(pl.col("event") != Fact.FAULT)
-    faulted = len(before_fault) < len(facts)
-    return _time_goes_back(before_fault) or _Checker(capacity).first_breach(before_fault, faulted)
 
+    def __init__(self, capacity: Capacity, is_long: bool) -> None:
+        self._capacity = capacity
+        self._clean: CleanTrace | None = None
+        if is_long and capacity.runs == 1 and not capacity.nodes:
+            from sil.outcome.clean_trace import CleanTrace
 
-def _is_clean(facts: pl.DataFrame | pl.LazyFrame, capacity: Capacity, long: int) -> bool:
-    """Whether a long trace certainly breaks no invariant."""
-    if capacity.runs > 1 or capacity.nodes or _length(facts) < long:
-        return False
-    # Loading it takes longer than following a short trace.
-    from sil.outcome.clean_trace import COLUMNS, CleanTrace
+            self._clean = CleanTrace(capacity.n_machines)
 
-    clean = CleanTrace(capacity.n_machines)
-    for part in parts_of(facts.lazy(), COLUMNS):
-        clean.add(part)
-    return clean.is_clean()
+    def add(self, facts: pl.DataFrame) -> None:
+        """The next facts."""
+        if self._clean is not None:
+            self._clean.add(facts)
 
-
-def _length(facts: pl.DataFrame | pl.LazyFrame) -> int:
-    return len(facts) if isinstance(facts, pl.DataFrame) else int(facts.select(pl.len()).collect().item())
+    def first_breach(self, all_facts: Callable[[], pl.DataFrame]) -> Breach | None:
+        """The first invariant that is broken, or None. All facts are needed again if one may be broken, and
+        where the fast check follows none."""
+        if self._clean is not None and self._clean.is_clean():
+            return None
+        facts = all_facts()
+        before_fault = facts.filter(pl.col("event") != Fact.FAULT)
+        faulted = len(before_fault) < len(facts)
+        return _time_goes_back(before_fault) or _Checker(self._capacity).first_breach(before_fault, faulted)
 
 
 def _time_goes_back(facts: pl.DataFrame) -> Breach | None:

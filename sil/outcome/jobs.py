@@ -19,6 +19,8 @@ BOUNDED_SLOWDOWN = pl.max_horizontal(
 )
 GPUS_HAD = pl.col("detail").str.count_matches("[@,]")
 """Of the fact of a start, whose detail `shares_text` wrote."""
+WITH_GPUS_OF_WHOLE_NODES = pl.coalesce("requested_gpus", pl.col("gpus_had").cast(pl.Float64))
+"""`requested_gpus` of jobs, where these are null for whole nodes: there those that the job had."""
 
 
 def run_table(facts: pl.DataFrame) -> pl.DataFrame:
@@ -45,14 +47,7 @@ def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
     )
     requested = arrived.join(known, on="detail").select(*RUN, "requested_gpus", job_id="job")
     jobs = jobs.join(requested, on=(*RUN, "job_id"), how="left", maintain_order="left")
-    return with_gpus_of_whole_nodes(jobs)
-
-
-def with_gpus_of_whole_nodes(jobs: pl.DataFrame) -> pl.DataFrame:
-    """A table of jobs whose `requested_gpus` are null for whole nodes: there with those that the job had, as
-    `gpus_had` says."""
-    held = pl.coalesce("requested_gpus", pl.col("gpus_had").cast(pl.Float64))
-    return jobs.with_columns(requested_gpus=held)
+    return jobs.with_columns(WITH_GPUS_OF_WHOLE_NODES)
 
 
 def with_gpus(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:

@@ -185,25 +185,6 @@ def _utilisation(jobs: pl.DataFrame, runs: pl.DataFrame, capacity: int) -> float
     return 100.0 * busy_s / (capacity * float(ends_s - begins_s))
 
 
-def replay_metrics(jobs: pl.DataFrame, processors: int, gpus: int = 0) -> dict[str, float]:
-    """REPLAY_METRICS of jobs with the columns of Batsim's jobs.csv and, if there are GPUs, `requested_gpus`;
-    none without jobs."""
-    if not len(jobs):
-        return {}
-    held = {UTILISATION.key: ("requested_number_of_resources", processors)}
-    if gpus:
-        held[GPU_UTILISATION.key] = "requested_gpus", gpus
-    found = {}
-    for name, metric in REPLAY_METRICS.items():
-        if metric.of_jobs is not None:
-            found[name] = metric.of_jobs
-        elif name in held:
-            column, capacity = held[name]
-            runs = jobs.select(from_s="starting_time", until_s="finish_time", tasks=column)
-            found[name] = pl.lit(_utilisation(jobs, runs, capacity))
-    return jobs.select(**found).row(0, named=True)
-
-
 def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescription) -> pl.DataFrame:
     """One row per run that ended without a fault: point, replication, scheduler, and a column per metric."""
     facts = tables.facts
@@ -319,12 +300,14 @@ def refusals(facts: pl.DataFrame) -> pl.DataFrame:
 
 def refusal_sentences(facts: pl.DataFrame) -> list[str]:
     """A sentence for each scheduler under which jobs were refused."""
-    return [
-        f"{row['scheduler']}: {row['refused']:,} of {row['arrived']:,} jobs "
-        f"{'was refused, and counts' if row['refused'] == 1 else 'were refused, and count'} in no other "
-        f"metric; the first because {row['reason']}"
-        for row in refusals(facts).filter(pl.col("refused") > 0).iter_rows(named=True)
-    ]
+    return [refusal_sentence(**row) for row in refusals(facts).filter(pl.col("refused") > 0).rows(named=True)]
+
+
+def refusal_sentence(scheduler: str, arrived: int, refused: int, reason: str) -> str:
+    """That so many of the jobs that arrived were refused, the first for this reason."""
+    counts = "was refused, and counts" if refused == 1 else "were refused, and count"
+    of_all = f"{refused:,} of {arrived:,} jobs"
+    return f"{scheduler}: {of_all} {counts} in no other metric; the first because {reason}"
 
 
 def faults(facts: pl.DataFrame) -> pl.DataFrame:

@@ -2,50 +2,100 @@
 
 from __future__ import annotations
 
-import polars as pl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
-from sil.outcome.batsim_tables import jobs_in
-from sil.outcome.invariants import LONG, Capacity, first_breach
-from sil.outcome.jobs import with_gpus_of_whole_nodes
-from sil.outcome.metrics import faults, refusal_sentences, replay_metrics
-from sil.trace.facts import Fact
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from sil.outcome.batsim_tables import batsim_jobs
+from sil.outcome.finished_jobs import FinishedJobs
+from sil.outcome.invariants import Capacity, Invariants
+from sil.outcome.metrics import refusal_sentence
+from sil.outcome.replay_statistics import ReplayStatistics
+from sil.trace.facts import CODES, Fact, as_frame
 from sil.workload.job_log import JobLog
 
-
-def jobs_of(log: JobLog, facts: pl.LazyFrame) -> pl.DataFrame:
-    """The table of jobs.csv: the columns of `sil.outcome.batsim_tables.jobs_in` without gpus_had; on nodes
-    also partition and requested_gpus."""
-    jobs = jobs_in(facts, log.jobs, log.cut)
-    if log.cluster is not None:
-        jobs = jobs.join(log.requested, on="job_id", how="left", maintain_order="left")
-        jobs = with_gpus_of_whole_nodes(jobs)
-    return jobs.drop("gpus_had")
+COLUMNS = ("time_s", "event", "job", "run", "resource", "machines", "tasks", "detail", "message")
 
 
-def fault_in(facts: pl.DataFrame | pl.LazyFrame, log: JobLog, scheduler: str, long: int = LONG) -> str | None:
-    """A sentence on the rule that the scheduler broke, else on the first broken invariant; None if all is
-    well. `long` is that of `first_breach`."""
-    ended = facts.lazy().filter(pl.col("event") == Fact.FAULT).collect()
-    for time_s, rule, message in faults(ended).select("time_s", "rule", "message").iter_rows():
-        return f"{scheduler} broke the rule {rule} at {time_s:.12g} s: {message}"
-    if (breach := first_breach(facts, _capacity(log), long)) is not None:
-        return f"{scheduler}: the trace breaks the invariant {breach.rule}: {breach.message}"
-    return None
+@dataclass(frozen=True)
+class Results:
+    """Of a replay: statistics (`sil.outcome.metrics.REPLAY_METRICS`; none after a fault, or without jobs), a
+    sentence on its fault, and one on refused jobs, if any."""
+
+    statistics: dict[str, float]
+    fault: str | None = None
+    refused: str | None = None
 
 
-def refusal_in(facts: pl.DataFrame | pl.LazyFrame) -> str | None:
-    """A sentence on the jobs that were refused; None if none was."""
-    facts = facts.lazy()
-    # Most replays refuse no job, which takes less time to see than it takes to count.
-    if facts.filter(pl.col("event") == Fact.JOB_REFUSED).head(1).collect().is_empty():
-        return None
-    (sentence,) = refusal_sentences(facts.select("scheduler", "event", "detail").collect())
-    return sentence
+class ReplayedLog:
+    """Follows the facts of a replay of a log under a scheduler.
 
+    For `may_be_late` see `FinishedJobs`, for `is_long` `Invariants`. Finished jobs are passed to `on_jobs` as
+    `batsim_jobs`, in order of number. What is too large for memory is kept in `folder`.
+    """
 
-def statistics_of(jobs: pl.DataFrame, log: JobLog) -> dict[str, float]:
-    """The metrics of `sil.outcome.metrics.REPLAY_METRICS`; none without jobs."""
-    return replay_metrics(jobs, log.processors, 0 if log.cluster is None else log.cluster.gpus)
+    def __init__(
+        self,
+        log: JobLog,
+        scheduler: str,
+        may_be_late: bool,
+        is_long: bool,
+        on_jobs: Callable[[pl.DataFrame], None] = lambda jobs: None,
+        folder: Path | None = None,
+    ) -> None:
+        self._cut = log.cut
+        self._scheduler = scheduler
+        self._on_jobs = on_jobs
+        self._jobs = FinishedJobs(log.requested, may_be_late)
+        self._invariants = Invariants(_capacity(log), is_long)
+        self._rule_broken: str | None = None
+        self._n_arrived = self._n_refused = 0
+        self._refusal = ""
+        gpus = 0 if log.cluster is None else log.cluster.gpus
+        self.statistics = ReplayStatistics(log.processors, gpus, folder)
+
+    def add(self, table: pa.Table) -> None:
+        """The next facts."""
+        facts = as_frame([table], COLUMNS)
+        self._invariants.add(facts)
+        self._jobs.add(facts)
+        if len(ready := self._jobs.ready()):
+            self._take(ready)
+        events = np.bincount(facts["event"].to_physical().to_numpy(), minlength=len(CODES))
+        self._n_arrived += int(events[CODES[Fact.JOB_ARRIVED]])
+        if n_refused := int(events[CODES[Fact.JOB_REFUSED]]):
+            first = facts.filter(pl.col("event") == Fact.JOB_REFUSED)["detail"][0]
+            self._refusal = self._refusal or first
+            self._n_refused += n_refused
+        if events[CODES[Fact.FAULT]]:
+            ended = facts.filter(pl.col("event") == Fact.FAULT)
+            time_s, rule, message = ended.select("time_s", "detail", "message").row(0)
+            broke = f"{self._scheduler} broke the rule {rule} at {time_s:.12g} s: {message}"
+            self._rule_broken = self._rule_broken or broke
+
+    def end(self) -> None:
+        """There are no more facts."""
+        rest = self._jobs.rest()
+        if len(rest) or not self.statistics.n:  # a table without jobs has columns, too
+            self._take(rest)
+
+    def results(self, all_facts: Callable[[], pl.DataFrame]) -> Results:
+        """After the end. For `all_facts` see `Invariants`."""
+        fault, refused = self._rule_broken, None
+        if fault is None and (breach := self._invariants.first_breach(all_facts)) is not None:
+            fault = f"{self._scheduler}: the trace breaks the invariant {breach.rule}: {breach.message}"
+        if self._n_refused:
+            refused = refusal_sentence(self._scheduler, self._n_arrived, self._n_refused, self._refusal)
+        return Results({} if fault else self.statistics.metrics, fault, refused)
+
+    def _take(self, finished: pl.DataFrame) -> None:
+        jobs = batsim_jobs(finished, self._cut)
+        self.statistics.add(jobs)
+        self._on_jobs(jobs)
 
 
 def _capacity(log: JobLog) -> Capacity:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from sil.workload.job_log import JobLog, user_names
+from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.engine import CompiledQueue, Jobs
 from sil.world.compiled_replay.tables import JobNames
 
@@ -29,7 +29,8 @@ def names_of(
     """What a trace says of the jobs of a log. `on_arrival` and `refusals`: see `JobNames`."""
     return JobNames(
         arriving["job"].to_numpy(),
-        arriving["user"].replace_strict(user_names(arriving, log.users), return_dtype=pl.String),
+        arriving["user"].to_numpy(),
+        log.users,
         arriving["processors"].to_numpy(),
         on_arrival,
         refusals,

@@ -14,13 +14,16 @@ from sil.world.compiled_replay.rigid import on_identical_nodes
 
 
 def on_processors(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy) -> CompiledLog:
-    jobs, n_nodes = Jobs.of(arriving), log.processors
-    number = arriving["job"].to_numpy()
-    refusals = {
-        int(k): str(never_fits(number[k], int(jobs.size[k]), n_nodes))
-        for k in np.flatnonzero((jobs.size < 1) | (jobs.size > n_nodes))
-    }
-    jobs.refused[list(refusals)] = True
+    n_nodes, n, refusals = log.processors, 0, dict[int, str]()
+    for part in log.parts():
+        number, size = part["job"].to_numpy(), part["processors"].to_numpy()
+        for k in np.flatnonzero((size < 1) | (size > n_nodes)):
+            refusals[n + int(k)] = str(never_fits(number[k], int(size[k]), n_nodes))
+        n += len(part)
+    jobs = Jobs.of(arriving)
+    if refusals:
+        jobs = jobs.refusing([*refusals])
     of_all = {"job_class": JOB_CLASS, "queue": QUEUE}
     queue = on_identical_nodes(n_nodes, policy, jobs.n_users)
+    log.pages.forget()
     return CompiledLog(jobs, queue, names_of(log, arriving, of_all, refusals))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
 import polars as pl
+import pyarrow as pa
 
 from scheduler import UserError
 from scheduler.free_nodes.conservative import Conservative
@@ -32,11 +34,11 @@ class NotCompiled(UserError):
 
 
 class Chunk(NamedTuple):
-    """A part of a replay: its facts (FACT_SCHEMA), its decisions (MEASURED_SCHEMA), and how many jobs have
-    arrived by its end."""
+    """A part of a replay: its facts (as in a trace), what makes the table of its decisions (MEASURED_SCHEMA),
+    and how many jobs have arrived by its end."""
 
-    facts: pl.DataFrame
-    decisions: pl.DataFrame
+    facts: pa.Table
+    decisions: Callable[[], pl.DataFrame]
     n_arrived: int
 
 
@@ -67,13 +69,14 @@ class CompiledReplay:
             return cls(log, QueuePolicy(0, CONSERVATIVE, code, always_called=True), order)
         return f"it is not compiled{'' if log.cluster is None else ' for jobs that request parts of nodes'}"
 
-    def chunks(self, arriving: pl.DataFrame) -> Iterator[Chunk]:
-        """The replay of the log's jobs, `arriving` at these times."""
+    def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[Chunk]:
+        """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
         jobs, queue, names = self._prepared(arriving)
         began_s = perf_counter()
         for facts, n_arrived in run_compiled(jobs, queue, self.order, CHUNK):
             wall_s = perf_counter() - began_s
-            yield Chunk(facts_table(facts, names), decisions_table(facts, queue.n_nodes, wall_s), n_arrived)
+            decisions = partial(decisions_table, facts, queue.n_nodes, wall_s)
+            yield Chunk(facts_table(facts, names, run), decisions, n_arrived)
             began_s = perf_counter()
 
     def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
+import pyarrow as pa
 
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.kinds import Kind
@@ -15,6 +16,9 @@ from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.registry import SchedulerNotLoaded
 from scheduler.resource_manager import OnFreeNodes
+from sil.outcome.batsim_tables import JOBS, SCHEDULE
+from sil.outcome.invariants import LONG
+from sil.outcome.replayed_log import ReplayedLog, Results
 from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, run_in
 from sil.runs.under_test import UnderTest, resolve_all
 from sil.settings.code_version import package_version, scheduler_source
@@ -25,13 +29,14 @@ from sil.trace.facts import (
     TIMINGS,
     TIMINGS_SCHEMA,
     TRACE,
+    as_frame,
     of_run,
     timings_frame,
     timings_of_run,
     trace_stream,
 )
 from sil.trace.recorder import TraceRecorder
-from sil.trace.stream import ParquetStream
+from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
 from sil.workload.job_log import JobLog, LoggedRuns
 from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.guard.decision_cost import Charge
@@ -55,6 +60,9 @@ EXACT_S = 2.0**51
 """Up to twice this, a second later is later for numbers, too; compiled decisions are not checked for that."""
 
 FEW_JOBS = 2_000
+
+FACTS_OF_A_JOB = 3
+"""It arrives, starts and ends."""
 
 SUBMITTED_LATER_S = {"batsim": 10.0}
 """By order of simultaneous events: some of Batsim's schedulers cannot start a job at time 0."""
@@ -122,10 +130,10 @@ class Replay:
 
     def run(
         self, scheduler: UnderTest, folder: Path, on_arrivals: Callable[[int], None] = lambda n: None
-    ) -> None:
-        """Replay the log under a scheduler; trace and timings are written into `folder`. A fault of the
-        scheduler ends the run and is the last fact of its trace."""
-        run, compiled = RunKey(0, 0, scheduler.label), self._compiled(scheduler)
+    ) -> Results:
+        """Replay the log under a scheduler; trace, timings, jobs.csv and schedule.csv are written into
+        `folder`, in one pass. A fault of the scheduler ends the run and is the last fact of its trace."""
+        compiled = self._compiled(scheduler)
         description = {
             **self.description(),
             "scheduler": scheduler.label,
@@ -133,44 +141,93 @@ class Replay:
             "engine": (Engine.HARNESS if compiled is None else Engine.COMPILED).value,
         }
         wall_s = "of a decision" if compiled is None else "mean of the decisions of a part of the log"
+        decided_s = 0.0
         with (
-            trace_stream(folder / TRACE, description) as facts,
+            trace_stream(folder / TRACE, description) as trace,
             ParquetStream(folder / TIMINGS, TIMINGS_SCHEMA, {"wall_s": wall_s}) as timings,
+            CsvStream(folder / JOBS) as jobs,
         ):
-            if compiled is not None:
-                for chunk in compiled.chunks(self._arriving):
-                    facts.write(of_run(chunk.facts, *run))
-                    timings.write(timings_of_run(chunk.decisions, run))
-                    on_arrivals(chunk.n_arrived)
-                return
-            decisions: list[float] = []
+            replayed = self._replayed(scheduler, jobs.write, folder)
 
-            def write_decisions() -> None:
-                if decisions:
-                    frame = timings_frame(decisions, run)
-                    timings.write(frame.with_columns(pl.col("cpu_s").fill_nan(None)))
-                    decisions.clear()
+            def take_facts(facts: pa.Table) -> None:
+                trace.write(facts)
+                replayed.add(facts)
 
-            def write(table: pl.DataFrame) -> None:
-                facts.write(of_run(table, *run))
-                write_decisions()
+            def take_decisions(decisions: pl.DataFrame) -> None:
+                nonlocal decided_s
+                decided_s += float(decisions["wall_s"].sum())
+                timings.write(decisions)
 
-            trace = self._recorder(write)
-            self._run(scheduler, self._runs(on_arrivals), trace, decisions, folder / PRINTED)
-            trace.close()
-            write_decisions()
+            self._carry_out(scheduler, take_facts, folder / PRINTED, take_decisions, on_arrivals)
+            replayed.end()
+        schedule = replayed.statistics.schedule(len(self.log.jobs), decided_s)
+        schedule.write_csv(folder / SCHEDULE)
+        return replayed.results(lambda: pl.read_parquet(folder / TRACE))
+
+    def results(self, scheduler: UnderTest, printed: Path) -> Results:
+        """As `run`, without files. A scheduler in another process prints into the file `printed`."""
+        replayed, facts = self._replayed(scheduler), list[pa.Table]()
+
+        def take(more: pa.Table) -> None:
+            facts.append(more)
+            replayed.add(more)
+
+        self._carry_out(scheduler, take, printed)
+        replayed.end()
+        return replayed.results(lambda: as_frame(facts))
 
     def facts(self, scheduler: UnderTest, printed: Path) -> pl.DataFrame:
-        """The facts of the replay under a scheduler, as in its trace, which is not written; nor are decisions
-        measured. A fault of the scheduler is the last one. A scheduler in another process prints into the
-        file `printed`."""
+        """The facts of the replay under a scheduler, as in its trace, which is not written. For `printed` see
+        `results`."""
+        facts: list[pa.Table] = []
+        self._carry_out(scheduler, facts.append, printed)
+        return as_frame(facts)
+
+    def _replayed(
+        self,
+        scheduler: UnderTest,
+        on_jobs: Callable[[pl.DataFrame], None] = lambda jobs: None,
+        folder: Path | None = None,
+    ) -> ReplayedLog:
+        # In Batsim's protocol, schedulers submit jobs and describe them after their end.
+        may_be_late = scheduler.batsim is not None or not self.log.numbers_rise
+        # What is loaded for one of many replays serves the others.
+        is_long = not self.few_jobs or len(self.log.jobs) * FACTS_OF_A_JOB >= LONG
+        return ReplayedLog(self.log, scheduler.label, may_be_late, is_long, on_jobs, folder)
+
+    def _carry_out(
+        self,
+        scheduler: UnderTest,
+        on_facts: Callable[[pa.Table], None],
+        printed: Path,
+        on_decisions: Callable[[pl.DataFrame], None] | None = None,
+        on_arrivals: Callable[[int], None] = lambda n: None,
+    ) -> None:
+        """Replay the log; facts and decisions are passed on in parts, as rows of trace and timings."""
         run, compiled = RunKey(0, 0, scheduler.label), self._compiled(scheduler)
         if compiled is not None:
-            chunks = [chunk.facts for chunk in compiled.chunks(self._arriving)]
-            return of_run(pl.concat(chunks), *run)
-        trace = self._recorder()
-        self._run(scheduler, self._runs(), trace, [], printed)
-        return trace.frame(*run)
+            for chunk in compiled.chunks(self._arriving, run):
+                on_facts(chunk.facts)
+                if on_decisions is not None:
+                    on_decisions(timings_of_run(chunk.decisions(), run))
+                on_arrivals(chunk.n_arrived)
+                self.log.pages.forget()
+            return
+        decisions: list[float] = []
+
+        def pass_decisions() -> None:
+            if decisions and on_decisions is not None:
+                on_decisions(timings_frame(decisions, run).with_columns(pl.col("cpu_s").fill_nan(None)))
+            decisions.clear()
+
+        def pass_on(table: pl.DataFrame) -> None:
+            on_facts(of_run(table, *run).to_arrow(compat_level=COMPATIBLE))
+            pass_decisions()
+
+        trace = self._recorder(pass_on)
+        self._run(scheduler, self._runs(on_arrivals), trace, decisions, printed)
+        trace.close()
+        pass_decisions()
 
     def check_engine(self, schedulers: Iterable[UnderTest]) -> None:
         """Raises NotCompiled if the compiled engine is asked for and cannot run one of these schedulers."""
@@ -208,20 +265,21 @@ class Replay:
     @property
     def _longest_s(self) -> float:
         """All times of a replay, and what schedulers estimate then, are less."""
-        jobs = self.log.jobs.select(pl.max("submit_s"), pl.sum("run_s"), pl.max("estimate_s").fill_null(0.0))
-        return float(sum(jobs.row(0))) + LONGEST_S
+        longest = (pl.max("submit_s"), pl.sum("run_s"), pl.max("estimate_s").fill_null(0.0))
+        return sum(sum(part.select(longest).row(0)) for part in self.log.parts()) + LONGEST_S
 
-    def _recorder(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> TraceRecorder:
+    def _recorder(self, on_chunk: Callable[[pl.DataFrame], None]) -> TraceRecorder:
         cluster = self.log.cluster
         return TraceRecorder(on_chunk, () if cluster is None else tuple(cluster.nodes.values()))
 
-    def _runs(self, on_arrivals: Callable[[int], None] = lambda n: None) -> LoggedRuns:
+    def _runs(self, on_arrivals: Callable[[int], None]) -> LoggedRuns:
         return LoggedRuns(self._arriving, on_arrivals, self.log.requests, self.log.users)
 
     @property
     def _arriving(self) -> pl.DataFrame:
         """The jobs of the log, as they arrive in this order of events."""
-        return self.log.jobs.with_columns(pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0))
+        later_s = SUBMITTED_LATER_S.get(self.order)
+        return self.log.jobs if later_s is None else self.log.jobs.with_columns(pl.col("submit_s") + later_s)
 
     def _run(
         self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path

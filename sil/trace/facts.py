@@ -23,13 +23,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
+import pyarrow as pa
 
 from scheduler import UserError
 from sil.trace.stream import ParquetStream, Schema
@@ -65,9 +66,9 @@ class Fact(StrEnum):
     FAULT = "fault"
 
 
-PART = 2**19
-"""Number of facts of a long trace that are in memory at a time."""
 EVENTS = pl.Enum([fact.value for fact in Fact])
+CODES = {fact: code for code, fact in enumerate(Fact)}
+"""The physical values of EVENTS."""
 
 RUN_SCHEMA: Schema = {"point": pl.Int32, "replication": pl.Int32, "scheduler": pl.String}
 """The columns that identify one run of the harness."""
@@ -164,6 +165,13 @@ def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def as_frame(facts: Sequence[pa.Table], columns: Sequence[str] = (*SCHEMA,)) -> pl.DataFrame:
+    """Some columns of facts, one table after the other."""
+    frame = pl.from_arrow(pa.concat_tables(facts).select(columns))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
 def of_run(facts: pl.DataFrame, point: int, replication: int, scheduler: str) -> pl.DataFrame:
     """Facts as those of one run, with all columns of a trace."""
     return _with_run(facts, SCHEMA, (point, replication, scheduler))
@@ -246,12 +254,6 @@ def trace_stream(path: Path, description: Mapping[str, object]) -> ParquetStream
 def write_trace(path: Path, facts: pl.DataFrame, description: RunDescription) -> None:
     with trace_stream(path, asdict(description)) as stream:
         stream.write(facts)
-
-
-def parts_of(facts: pl.LazyFrame, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Columns of facts, in parts that are read one after the other if they are in a file."""
-    for begins in range(0, max(1, facts.select(pl.len()).collect().item()), PART):
-        yield facts.slice(begins, PART).select(columns).collect()
 
 
 class NoTrace(UserError):

@@ -1,49 +1,49 @@
-"""A Parquet file that is written in parts."""
+"""Files that are written in parts, by a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
-_COMPATIBLE = pl.CompatLevel.oldest()
+COMPATIBLE = pl.CompatLevel.oldest()
+"""For the types of columns in files."""
 
 
-class ParquetStream:
-    """Writes tables of one schema one after the other; each becomes a row group.
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """As tables are written."""
+    return pl.DataFrame(schema=schema).to_arrow(compat_level=COMPATIBLE).schema
 
-    A thread encodes and writes a table while the next one is produced; its errors are raised by the next
-    `write` or at the end. The file is `NAME.unfinished` until the block ends without an exception.
-    """
 
-    def __init__(self, path: Path, schema: Schema, metadata: Mapping[str, str] | None = None) -> None:
+class _Stream:
+    """A thread writes a part while the next one is produced; its errors are raised by the next part or at the
+    end. The file is `NAME.unfinished` until the block ends without an exception."""
+
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._unfinished = path.with_name(f"{path.name}.unfinished")
-        columns = pl.DataFrame(schema=schema).to_arrow(compat_level=_COMPATIBLE).schema
-        self._schema = columns.with_metadata(dict(metadata or {}))
-        names = [field.name for field in self._schema if not pa.types.is_primitive(field.type)]
-        self._writer = pq.ParquetWriter(
-            self._unfinished, self._schema, compression="zstd", use_dictionary=names
-        )
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._writing: Future[None] | None = None
 
-    def write(self, table: pl.DataFrame) -> None:
-        arrow: pa.Table = table.to_arrow(compat_level=_COMPATIBLE)
+    def _submit(self, write: Callable[[], None]) -> None:
         self._wait()
-        self._writing = self._thread.submit(self._writer.write_table, arrow)
+        self._writing = self._thread.submit(write)
 
     def _wait(self) -> None:
         if self._writing is not None:
             self._writing.result()
 
-    def __enter__(self) -> ParquetStream:
+    def _close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -53,6 +53,41 @@ class ParquetStream:
             self._wait()
         finally:
             self._thread.shutdown()
-            self._writer.close()
+            self._close()
         if error is None:
             self._unfinished.replace(self._path)
+
+
+class ParquetStream(_Stream):
+    """Writes tables of one schema one after the other; each becomes a row group."""
+
+    def __init__(self, path: Path, schema: Schema, metadata: Mapping[str, str] | None = None) -> None:
+        super().__init__(path)
+        self._schema = arrow_schema(schema).with_metadata(dict(metadata or {}))
+        names = [field.name for field in self._schema if not pa.types.is_primitive(field.type)]
+        self._writer = pq.ParquetWriter(
+            self._unfinished, self._schema, compression="zstd", use_dictionary=names
+        )
+
+    def write(self, table: pl.DataFrame | pa.Table) -> None:
+        arrow = table.to_arrow(compat_level=COMPATIBLE) if isinstance(table, pl.DataFrame) else table
+        self._submit(lambda: self._writer.write_table(arrow))
+
+    def _close(self) -> None:
+        self._writer.close()
+
+
+class CsvStream(_Stream):
+    """Writes tables with the same columns one after the other, the first one even if it is empty."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._file = self._unfinished.open("wb")
+        self._has_header = False
+
+    def write(self, table: pl.DataFrame) -> None:
+        has_header, self._has_header = self._has_header, True
+        self._submit(lambda: table.write_csv(self._file, include_header=not has_header))
+
+    def _close(self) -> None:
+        self._file.close()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
 import polars as pl
 
 from scheduler import counted
 from scheduler.model import ANYONE, Job, JobId
 from scheduler.node_request import Request
+from sil.workload.mapped_columns import Pages
 from site_db.jobs.logs.log_file import BadLog as BadLog
 from site_db.jobs.logs.swf_format import unix_start_s
 from site_db.site_file.cluster import Cluster
@@ -29,6 +31,8 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 """One row per job, in order of submission, then of job number. An unknown user is -1."""
 
 MOST_PROCESSORS = 100_000_000
+PART = 2**18
+"""Number of jobs of a long log that are looked at at a time."""
 LEAST_S = 1.0
 """The shortest run, and the shortest estimate."""
 LARGEST = 1e15
@@ -82,6 +86,14 @@ class JobLog:
     """The job class of each of `requests`, if the log has classes."""
     users: Mapping[int, str] = field(default_factory=dict)
     """The names of users, if the log has names."""
+    pages: Pages = field(default_factory=Pages)
+    """What of a long log is in memory."""
+
+    def parts(self) -> Iterator[pl.DataFrame]:
+        """The jobs, of which few are in memory at a time."""
+        for part in self.jobs.iter_slices(PART):
+            yield part
+            self.pages.forget()
 
     @property
     def span_s(self) -> float:
@@ -93,19 +105,34 @@ class JobLog:
     def load(self) -> float | None:
         """Processor-seconds of all jobs, as a share of the machine's from the first submission to the last;
         None if all jobs arrive at once."""
-        work = float((self.jobs["processors"] * self.jobs["run_s"]).sum())
+        work = sum(float((part["processors"] * part["run_s"]).sum()) for part in self.parts())
         return work / (self.processors * self.span_s) if self.span_s else None
 
     @property
     def requested(self) -> pl.DataFrame:
-        """By job_id, for jobs with requests: the partitions that they name, joined by commas, and all their
-        GPUs; null with whole nodes, whose GPUs count."""
-        partitions = [",".join(sorted(request.partitions)) for request in self.requests]
-        gpus = [None if request.exclusive else request.n_gpus for request in self.requests]
-        kinds = {"partition": pl.String, "requested_gpus": pl.Float64}
-        rows = pl.DataFrame([partitions, gpus], kinds).with_row_index("request")
-        of_jobs = self.jobs.select(pl.col("request").cast(pl.UInt32), job_id="job")
-        return of_jobs.join(rows, on="request", how="left").drop("request")
+        """The columns job and requested_time; of jobs with requests also partition (those that they name,
+        joined by commas), and requested_gpus: all of them, null with whole nodes, whose GPUs count."""
+        asked = self.jobs.select("job", pl.col("estimate_s").alias("requested_time"))
+        if not self.requests:
+            return asked
+        request = self.jobs["request"]
+        partitions = [",".join(sorted(each.partitions)) for each in self.requests]
+        gpus = [None if each.exclusive else each.n_gpus for each in self.requests]
+        return asked.with_columns(
+            partition=pl.Series(partitions, dtype=pl.String).gather(request),
+            requested_gpus=pl.Series(gpus, dtype=pl.Float64, strict=False).gather(request),
+        )
+
+    @property
+    def numbers_rise(self) -> bool:
+        """Whether jobs arrive in order of number."""
+        last = -1
+        for part in self.parts():
+            numbers = part["job"].to_numpy()
+            if numbers[0] <= last or not (np.diff(numbers) > 0).all():
+                return False
+            last = int(numbers[-1])
+        return True
 
     @property
     def summary(self) -> str:
@@ -121,8 +148,9 @@ class JobLog:
     def digest(self) -> str:
         """Equal for equal jobs."""
         content = hashlib.sha256()
-        for column in self.jobs:
-            content.update(column.to_numpy().tobytes())
+        for part in self.parts():
+            for column in part:
+                content.update(column.to_numpy().tobytes())
         requests = [
             (str(request), request.cores, sorted(request.partitions), sorted(request.features))
             for request in self.requests
@@ -243,7 +271,7 @@ class LoggedRuns:
 
     def _rigid_jobs(self) -> Iterator[Job]:
         columns = self._log.select("job", "submit_s", "run_s", "processors", "estimate_s", "user")
-        names = user_names(self._log, self._users)
+        names = user_names(self._log["user"].unique(), self._users)
         run_times, n = self._run_s, 0
         for part in columns.iter_slices(PROGRESS_EVERY):
             self._on_arrivals(n)
@@ -265,9 +293,8 @@ class LoggedRuns:
         return self._run_s[job.id]
 
 
-def user_names(log: pl.DataFrame, users: Mapping[int, str]) -> dict[int, str]:
-    """The name of each user of a log, of which some are known."""
-    numbers = log["user"].unique().to_list()
+def user_names(numbers: Iterable[int], users: Mapping[int, str]) -> dict[int, str]:
+    """The name of each user, of which some are known."""
     return {user: f"user-{user}" if user >= 0 else ANYONE for user in numbers} | dict(users)
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +18,10 @@ import polars as pl
 
 from scheduler.node_request import Request
 from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, BadLog, JobLog, possible_size
+from sil.workload.mapped_columns import ColumnFiles
 from sil.workload.swf_repairs import LINE, MEMORY_KIB, NEEDED, repaired
 from sil.workload.swf_rules import Rules
-from site_db.jobs.logs.log_file import printable, read_log, write_log
+from site_db.jobs.logs.log_file import parts_of_log, printable, read_log, write_log
 from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
 from site_db.site_file.cluster import Cluster
 
@@ -34,7 +37,14 @@ def read_swf(
     size.
     """
     rules = rules or Rules()
-    data = read_log(path).removeprefix(BOM_UTF8)
+    parts = parts_of_log(path, PART)
+    data, more = next(parts, b""), next(parts, None)
+    if more is not None:
+        clean = _clean_log(path, chain((data, more), parts), rules, processors) if cluster is None else None
+        if clean is not None:
+            return clean
+        data = read_log(path)
+    data = data.removeprefix(BOM_UTF8)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     comments = list(_comments(data))
@@ -52,6 +62,34 @@ def read_swf(
         notes = (*_other_sizes(comments), *notes)
     log = JobLog(path.name, jobs.select(*SCHEMA), size, header, notes, cut=cut)
     return log if cluster is None else _as_tasks(log, jobs[MEMORY_KIB], cluster)
+
+
+def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int | None) -> JobLog | None:
+    """A log with any number of jobs, of which few are in memory; None if a row needs a repair or another
+    place, or if it cannot be used."""
+    comments: list[tuple[str, str]] = []
+    sizes: set[int] = set()
+    last_s, last_job = -inf, -1
+    with ColumnFiles(SCHEMA) as columns:
+        for data in parts:
+            comments += _comments(data)
+            rows = None if b"\r" in data or data.startswith(BOM_UTF8) else _plain_rows(data)
+            if rows is None:
+                return None
+            try:
+                sizes.add(size := _machine_size(path, dict(reversed(comments)), processors))
+                jobs, notes, _ = repaired(rows, {}, size, rules, path)
+            except BadLog:  # with the number of a line in this part
+                return None
+            submit_s, job = jobs["submit_s"].to_numpy(), jobs["job"].to_numpy()
+            in_order = submit_s[0] >= last_s and job[0] > last_job and (np.diff(job) > 0).all()
+            if notes or not in_order or len(sizes) > 1:
+                return None
+            last_s, last_job = float(submit_s[-1]), int(job[-1])
+            columns.add(jobs)
+        table, pages = columns.mapped()
+    notes = () if processors is not None else tuple(_other_sizes(comments))
+    return JobLog(path.name, table, size, dict(reversed(comments)), notes, pages=pages)
 
 
 def _as_tasks(log: JobLog, memory_kib: pl.Series, cluster: Cluster) -> JobLog:
@@ -93,6 +131,8 @@ def write_swf(path: Path, log: JobLog) -> None:
     write_log(path, ("\n".join([*lines, *rows]) + "\n").encode())
 
 
+PART = 2**23
+"""Number of bytes of a longer log that are in memory at a time."""
 LONG = 2**18
 """From this number of bytes on, the compiled reader takes less time than it takes to load."""
 _OURS = ("version", "maxjobs", "maxrecords", "maxprocs")

@@ -27,7 +27,7 @@ from sil.runs import compiled_replay
 from sil.runs.compiled_replay import CompiledReplay
 from sil.runs.under_test import resolve
 from sil.settings.estimates import Estimates
-from sil.trace.facts import of_run
+from sil.trace.facts import as_frame
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.world.compiled_replay import loop
 from sil.world.compiled_replay.engine import Stuck
@@ -131,7 +131,7 @@ def _broken(log: JobLog, module: object, name: str, faulty: Callable[..., Any]) 
     assert not isinstance(replay, str), replay
     facts: list[pl.DataFrame] = []
     with patch.object(module, name, faulty), suppress(Stuck, IndexError):
-        facts.extend(of_run(chunk.facts, 0, 0, "easy") for chunk in replay.chunks(log.jobs))
+        facts.extend(as_frame([chunk.facts]) for chunk in replay.chunks(log.jobs, (0, 0, "easy")))
     nodes = () if log.cluster is None else tuple(log.cluster.nodes.values())
     breach = first_breach(pl.concat(facts), Capacity(len(nodes) or PROCESSORS, nodes=nodes))
     return None if breach is None else breach.rule

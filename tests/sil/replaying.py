@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import polars as pl
+
 from sil.experiment import replays
 from sil.experiment.replays import Outcome
+from sil.outcome.batsim_tables import JOBS
 from sil.runs.on_log import Replay, schedulers_for_logs
 from sil.workers.executor import Executor, Listener
 
@@ -15,3 +18,8 @@ def replay_all(
     replay: Replay, names: Iterable[str], out: Path, executor: Executor, report: bool, listener: Listener
 ) -> list[Outcome]:
     return replays.replay_all(replay, schedulers_for_logs(names), out, executor, report, listener)
+
+
+def jobs_under(outcome: Outcome) -> pl.DataFrame:
+    """Its jobs.csv."""
+    return pl.read_csv(outcome.folder / JOBS)

@@ -183,14 +183,26 @@ def test_a_long_trace_has_the_same_first_breach_as_a_short_one(made: tuple[int, 
         assert first_breach(facts, Capacity(n)) == expected
 
 
+def one_after_the_other(*jobs: int) -> list[Row]:
+    rows: list[Row] = []
+    for run, job in enumerate(jobs):
+        rows += [
+            (3.0 * run, Fact.JOB_ARRIVED, {"job": job, "job_class": "rigid", "user": "ann"}),
+            (3.0 * run + 1, Fact.RUN_STARTED, {"job": job, "run": run, "resource": -1, "machines": [0]}),
+            (3.0 * run + 2, Fact.RUN_ENDED, {"job": job, "run": run, "resource": -1}),
+        ]
+    return rows
+
+
+@pytest.mark.parametrize("jobs", [(10**12,), (1, 2, 10**12), (10**12, 5, 7), (3, 2, 1, 3)])
+def test_the_fast_check_remembers_only_jobs_that_are_not_over(jobs: tuple[int, ...]) -> None:
+    assert is_clean(trace(*one_after_the_other(*jobs)), 1, 3)
+
+
 def test_numbers_of_jobs_that_would_take_much_memory_are_left_to_the_sequential_check() -> None:
-    rows: list[Row] = [
-        (0.0, Fact.JOB_ARRIVED, {"job": 10**12, "job_class": "rigid", "user": "ann"}),
-        (1.0, Fact.RUN_STARTED, {"job": 10**12, "run": 0, "resource": -1, "machines": [0]}),
-        (2.0, Fact.RUN_ENDED, {"job": 10**12, "run": 0, "resource": -1}),
-    ]
+    rows = one_after_the_other(1, 10**12)
     assert first_breach(trace(*rows), Capacity(1)) is None
-    assert not is_clean(trace(*rows), 1, 3)
+    assert not is_clean(trace(*rows), 1, 6)
 
 
 @pytest.mark.parametrize(

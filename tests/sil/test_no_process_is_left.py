@@ -17,7 +17,7 @@ from sil.workers.executor import Listener
 from sil.workers.processes import Processes
 from sil.workload.swf import write_swf
 from tests.builders import tiny_experiment
-from tests.sil.replaying import replay_all
+from tests.sil.replaying import jobs_under, replay_all
 from tests.sil.test_experiment import ROOT, run
 from tests.sil.test_replay import FIVE, log_of
 
@@ -158,7 +158,7 @@ def test_processes_forked_by_a_scheduler_in_a_replay_are_killed_and_its_run_coun
     names = ["fcfs", f"{forking.name}:Forks"]
     fcfs, forks = replay_all(Replay(log_of(FIVE, 3)), names, folder / "out", Processes(2), False, Listener())
     assert forks.fault is None
-    assert forks.jobs.equals(fcfs.jobs)
+    assert jobs_under(forks).equals(jobs_under(fcfs))
     assert children(folder)
     assert not alive(children(folder))
 

@@ -8,7 +8,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -26,8 +29,7 @@ from scheduler.rules import (
 )
 from sil.experiment.replay_folder import DESCRIBED, REPORT
 from sil.experiment.replays import FEW_JOBS
-from sil.outcome import replayed_log
-from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
+from sil.outcome.batsim_tables import JOBS, replayed_jobs
 from sil.outcome.invariants import (
     NO_JOB_LOST,
     NO_JOB_RUN_TWICE,
@@ -39,7 +41,8 @@ from sil.outcome.invariants import (
     Capacity,
     first_breach,
 )
-from sil.outcome.metrics import replay_metrics
+from sil.outcome.replay_statistics import ReplayStatistics
+from sil.outcome.replayed_log import ReplayedLog, Results
 from sil.report import replay as replay_report
 from sil.report.replay import BINS, DAY_S, GANTT_RECTANGLES, gantt, queue_length, utilisation
 from sil.report.vega_lite import specification
@@ -48,6 +51,7 @@ from sil.runs.under_test import UnderTest, resolve
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
+from sil.trace.stream import COMPATIBLE
 from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
 from sil.workload.job_log import SCHEMA, JobLog
@@ -57,7 +61,7 @@ from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.builders import trace
 from tests.oracles import oracle
-from tests.sil.replaying import replay_all
+from tests.sil.replaying import jobs_under, replay_all
 from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -99,7 +103,8 @@ def test_every_start_equals_the_published_one(name: str, policy: str, engine: En
     published = pl.read_csv(gzip.decompress(oracle(f"swf/{name}.starts.csv.gz").read_bytes()))
     log = read_swf(oracle(f"swf/{name}.swf.gz"))
     scheduler, estimates = PUBLISHED[policy]
-    Replay(log, estimates, "archive", engine=engine).run(resolve(scheduler), tmp_path)
+    replay = Replay(log, estimates, "archive", engine=engine)
+    statistics = replay.run(resolve(scheduler), tmp_path).statistics
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs)
     both = published.join(jobs, left_on="job", right_on="job_id", how="full")
     other = both.filter(pl.col(policy).cast(pl.Float64).ne_missing(pl.col("starting_time")))
@@ -107,16 +112,15 @@ def test_every_start_equals_the_published_one(name: str, policy: str, engine: En
     assert first_breach(pl.read_parquet(tmp_path / TRACE), Capacity(log.processors)) is None
     if policy == "easy":
         expected = pytest.approx(MEAN_SLOWDOWN_OF_EASY[name], abs=5e-10)
-        assert replay_metrics(jobs, log.processors)["bounded_slowdown_mean"] == expected
+        assert statistics["bounded_slowdown_mean"] == expected
 
 
 @pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("order", ["default", "archive"])
 def test_fcfs_waiting_times_equal_those_of_six_other_programs(name: str, order: str, tmp_path: Path) -> None:
     log = read_swf(oracle(f"swf/{name}.swf.gz"))
-    Replay(log, order=order).run(resolve("fcfs"), tmp_path)
+    found = Replay(log, order=order).run(resolve("fcfs"), tmp_path).statistics
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs)
-    found = replay_metrics(jobs, log.processors)
     wait_s, slowdown = FCFS[name]
     assert round(found["waiting_time_mean"], 4) == wait_s
     assert round(found["bounded_slowdown_mean"], 4) == slowdown
@@ -317,7 +321,9 @@ def test_a_killed_job_is_not_counted_as_a_success(tmp_path: Path) -> None:
     log = log_of(THREE, 2)
     Replay(log).run(resolve("easy"), tmp_path)
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs).with_columns(success=pl.Series([1, 0, 0]))
-    (row,) = batsim_schedule(jobs, 4, log.processors, 0.0).to_dicts()
+    statistics = ReplayStatistics(log.processors)
+    statistics.add(jobs)
+    (row,) = statistics.schedule(4, 0.0).to_dicts()
     told = [row[f"nb_jobs{what}"] for what in ("", "_finished", "_success", "_killed")]
     assert (told, row["success_rate"]) == ([4, 3, 1, 2], 0.25)
 
@@ -342,16 +348,21 @@ def test_statistics_of_four_jobs_equal_hand_computed_values() -> None:
             "waiting_time": [0.0, 2.0, 4.0, 30.0],
             "turnaround_time": [20.0, 12.0, 9.0, 35.0],
             "bounded_slowdown": [1.0, 1.2, 1.0, 3.5],
+            "stretch": [1.0, 1.2, 1.8, 7.0],
+            "success": [1, 1, 1, 1],
         }
     )
-    found = replay_metrics(jobs, 3)
+    statistics = ReplayStatistics(3)
+    assert statistics.metrics == {}
+    for part in jobs.iter_slices(3):
+        statistics.add(part)
+    found = statistics.metrics
     of_waits = ("waiting_time_mean", "waiting_time_median", "waiting_time_p95", "waiting_time_max")
     assert [found[key] for key in of_waits] == [9.0, 2.0, 30.0, 30.0]
     assert (found["turnaround_time_mean"], found["turnaround_time_median"]) == (19.0, 12.0)
     assert found["bounded_slowdown_mean"] == pytest.approx(6.7 / 4)
     assert found["makespan"] == 40.0
     assert found["utilisation"] == pytest.approx(100.0 * 60.0 / (3 * 40.0))
-    assert replay_metrics(jobs.clear(), 3) == {}
 
 
 # -- figures ---------------------------------------------------------------------------------------------
@@ -504,29 +515,49 @@ def test_a_job_refused_or_abandoned_by_a_fault_is_not_lost() -> None:
     assert breach_of([*GOOD, arrives(10.0, 3), fault]) is None
 
 
-@pytest.mark.parametrize("part", [500, 10**6])
-def test_jobs_and_statistics_are_the_same_from_memory_and_from_a_file_in_parts(
-    part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("engine", [Engine.COMPILED, Engine.HARNESS])
+@pytest.mark.parametrize("order", ["rising", "falling"])
+def test_tables_and_statistics_do_not_depend_on_the_size_of_parts(
+    engine: Engine, order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of parts of the trace, and of those in which numbers are sorted; with numbers of jobs that rise or fall
+    in order of arrival."""
     log = Lublin().jobs(3_000, 16, np.random.default_rng(1))
+    if order == "falling":
+        log = replace(log, jobs=log.jobs.with_columns(job=1 + pl.col("job").reverse()))
+    replay = Replay(log, engine=engine)
+    whole = replay.run(resolve("easy"), tmp_path)
+    in_one_part = (tmp_path / JOBS).read_bytes()
+    monkeypatch.setattr("sil.trace.recorder.CHUNK", 500)
+    monkeypatch.setattr("sil.runs.compiled_replay.CHUNK", 500)
+    monkeypatch.setattr("sil.outcome.exact_summary.IN_MEMORY", 1_000)
+    monkeypatch.setattr("sil.outcome.exact_summary.MOST_SORTED", 2)
+    assert replay.run(resolve("easy"), tmp_path) == whole
+    assert (tmp_path / JOBS).read_bytes() == in_one_part
+    jobs = replayed_jobs(tmp_path / TRACE, log.jobs)
+    assert jobs["job_id"].is_sorted()
+    assert jobs.write_csv().encode() == in_one_part
+    assert whole.statistics["waiting_time_mean"] == mean(jobs["waiting_time"])
+    assert whole.statistics["bounded_slowdown_mean"] == mean(jobs["bounded_slowdown"])
+    for share, name in ((0.5, "median"), (0.95, "p95")):
+        expected = jobs["bounded_slowdown"].quantile(share, "equiprobable")
+        assert whole.statistics[f"bounded_slowdown_{name}"] == expected
+
+
+def test_a_trace_written_in_parts_that_breaks_an_invariant_is_checked_as_a_whole(tmp_path: Path) -> None:
+    log = log_of(THREE, 2)
     facts = facts_of(Replay(log), "easy", tmp_path)
-    in_memory = replayed_log.jobs_of(log, facts.lazy())
-    monkeypatch.setattr("sil.trace.facts.PART", part)
-    monkeypatch.setattr("sil.outcome.invariants.LONG", 1)
-    written = pl.scan_parquet(tmp_path / TRACE)
-    from_file = replayed_log.jobs_of(log, written)
-    assert from_file.equals(in_memory)
-    assert from_file.columns == in_memory.columns
-    assert replayed_log.statistics_of(from_file, log) == replayed_log.statistics_of(in_memory, log)
-    assert from_file.n_chunks() == 1, "sums would depend on how the file was read"
-    assert replayed_log.fault_in(written, log, "easy") is None
-    broken = written.with_columns(machines=pl.when(pl.col("machines").is_not_null()).then(pl.lit("0-15")))
-    assert (
-        replayed_log.fault_in(broken, log, "easy")
-        == replayed_log.fault_in(broken.collect(), log, "easy")
-        is not None
-    )
-    assert replayed_log.refusal_in(written) is None
+    broken = facts.with_columns(machines=pl.when(pl.col("machines").is_not_null()).then(pl.lit("0-2")))
+    found = []
+    for is_long, n in product([False, True], [1, 3, 100]):
+        replayed = ReplayedLog(log, "easy", may_be_late=False, is_long=is_long)
+        for part in broken.iter_slices(n):
+            replayed.add(part.to_arrow(compat_level=COMPATIBLE))
+        replayed.end()
+        found.append(replayed.results(lambda: broken))
+    (results,) = {str(each) for each in found}
+    assert "easy: the trace breaks the invariant no-more-nodes-than-there-are" in results
+    assert found[0].statistics == {}
 
 
 # -- schedulers that misbehave ---------------------------------------------------------------------------
@@ -682,6 +713,34 @@ def test_a_scheduler_may_request_a_round_every_second_for_hours(
     (outcome,) = replay_all(Replay(log), [name], tmp_path / "out", Inline(), False, Listener())
     assert outcome.fault is None
     assert outcome.statistics["makespan"] == 30_005.0
+
+
+PEAK_KB = """
+import sys
+from pathlib import Path
+from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
+from sil.workload.swf import read_swf
+
+Replay(read_swf(Path(sys.argv[1]))).run(resolve("easy"), Path(sys.argv[2]))
+(peak,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+print(peak.split()[1])
+"""
+"""Resource usage would count the memory of the process that starts this one."""
+
+
+@pytest.mark.long
+def test_the_memory_of_a_replay_does_not_grow_with_its_log(tmp_path: Path) -> None:
+    peak_kb = []
+    for n in (300_000, 300_000, 1_200_000):  # the first one may have to compile
+        log = tmp_path / f"{n}.swf"
+        jobs = (
+            f"{k} {40 * k} -1 {10 + k % 90} -1 -1 -1 {1 + k % 3} 99 -1 1 {k % 50}" for k in range(1, n + 1)
+        )
+        log.write_text("; MaxProcs: 4\n" + "".join(f"{job} -1 -1 -1 -1 -1 -1\n" for job in jobs))
+        command = [sys.executable, "-c", PEAK_KB, log, tmp_path]
+        peak_kb.append(int(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    assert peak_kb[2] < 1.1 * peak_kb[1]
 
 
 # -- the command -----------------------------------------------------------------------------------------
@@ -933,11 +992,11 @@ def test_an_interrupted_replay_resumes(tmp_path: Path, monkeypatch: pytest.Monke
     whole = replay_all(replay, names, tmp_path / "whole", Inline(), False, Listener())
     run, started_runs = Replay.run, list[str]()
 
-    def interrupt(self: Replay, scheduler: UnderTest, *how: Any, **options: Any) -> None:
+    def interrupt(self: Replay, scheduler: UnderTest, *how: Any, **options: Any) -> Results:
         if len(started_runs) == 2:
             raise KeyboardInterrupt
         started_runs.append(scheduler.label)
-        run(self, scheduler, *how, **options)
+        return run(self, scheduler, *how, **options)
 
     monkeypatch.setattr(Replay, "run", interrupt)
     with pytest.raises(Interrupted, match="2 of 3 runs are done"):
@@ -945,7 +1004,8 @@ def test_an_interrupted_replay_resumes(tmp_path: Path, monkeypatch: pytest.Monke
     started_runs.clear()
     resumed = replay_all(Replay(log_of(FIVE, 3)), names, tmp_path / "out", Inline(), False, Listener())
     assert started_runs == ["sjf"]
-    assert all(a.jobs.equals(b.jobs) for a, b in zip(whole, resumed, strict=True))
+    assert [outcome.results for outcome in resumed] == [outcome.results for outcome in whole]
+    assert all(jobs_under(a).equals(jobs_under(b)) for a, b in zip(whole, resumed, strict=True))
     started_runs.clear()
     with pytest.raises(Interrupted):
         replay_all(replay, names, tmp_path / "out", Inline(), False, Listener())

@@ -24,6 +24,7 @@ from sil.experiment.log_sweep import SCHEMA, LogSweep, Settings, run_sweep
 from sil.experiment.log_sweep_folder import UNFINISHED, sweep_into
 from sil.outcome.clean_trace import CleanTrace
 from sil.outcome.metrics import REPLAY_METRICS
+from sil.outcome.replayed_log import Results
 from sil.outcome.sweep_comparison import SweepComparison
 from sil.runs.compiled_replay import Chunk, CompiledReplay
 from sil.runs.on_log import Replay, schedulers_for_logs
@@ -286,17 +287,17 @@ class Counting(Inline):
 def test_an_interrupted_sweep_resumes_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = LogSweep((equal_slices(jobs(40), 4),), schedulers_for_logs(["fcfs", "easy"]), (1.0, 1.5))
     sweep_into(tmp_path / "whole", sweep, Inline(), Listener())
-    facts, n = Replay.facts, 0
+    results, n = Replay.results, 0
 
-    def interrupt(self: Replay, scheduler: UnderTest, printed: Path) -> pl.DataFrame:
+    def interrupt(self: Replay, scheduler: UnderTest, printed: Path) -> Results:
         nonlocal n
         n += 1
         if n == 12:
             raise KeyboardInterrupt
-        return facts(self, scheduler, printed)
+        return results(self, scheduler, printed)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Replay, "facts", interrupt)
+        patched.setattr(Replay, "results", interrupt)
         with pytest.raises(Interrupted, match="11 of 16 runs are done"):
             sweep_into(tmp_path / "out", sweep, Inline(), Listener())
     assert not (tmp_path / "out" / "sweep.csv").exists()

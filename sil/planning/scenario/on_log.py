@@ -46,7 +46,7 @@ class LogRun(OptionRun):
                 check_determinism=guard.ask_twice,
             )
             facts = replay.facts(resolve(self.scheduler), Path(name) / PRINTED)
-        jobs = jobs_in(facts.lazy(), self.part.jobs)
+        jobs = jobs_in(facts, self.part.jobs)
         runs = jobs.select(
             "job_id", from_s="starting_time", until_s="finish_time", tasks="requested_number_of_resources"
         )

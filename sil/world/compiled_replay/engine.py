@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
 
@@ -57,18 +57,33 @@ class Jobs(NamedTuple):
     @classmethod
     def of(cls, log: pl.DataFrame) -> Jobs:
         """From columns submit_s, run_s, processors, estimate_s and user of a job log. Others may be there:
-        chunks instead of processors, kind, and refused."""
-        size = "chunks" if "chunks" in log.columns else "processors"
-        columns = log.select(
-            "submit_s",
-            "run_s",
-            size,
-            "kind" if "kind" in log.columns else pl.lit(0, pl.Int64).alias("kind"),
-            pl.col("estimate_s").fill_null(LONGEST_S),
-            pl.when(pl.col("user") >= 0).then(pl.col("user").rank("dense") - 1).otherwise(-1).cast(pl.Int64),
-            "refused" if "refused" in log.columns else pl.lit(False).alias("refused"),
+        chunks instead of processors, kind, and refused. Arrays are those of the log where these can be."""
+        n, names, user = len(log), log.columns, log["user"]
+        if int(user.max()) >= n:  # type: ignore[arg-type]
+            ranked = pl.when(user >= 0).then(user.rank("dense").cast(pl.Int64) - 1).otherwise(-1)
+            user = log.select(ranked).to_series()
+        columns = (
+            log["submit_s"],
+            log["run_s"],
+            log["chunks" if "chunks" in names else "processors"],
+            log["kind"] if "kind" in names else np.zeros(n, np.int64),
+            log["estimate_s"].fill_null(LONGEST_S),
+            user,
+            log["refused"] if "refused" in names else np.zeros(n, np.bool_),
         )
-        return cls(*(np.array(column.to_numpy()) for column in columns))
+        return cls(*map(_fixed, columns))
+
+    def refusing(self, places: Sequence[int]) -> Jobs:
+        """The same jobs, those in some places refused, too."""
+        refused = self.refused.copy()
+        refused[places] = True
+        return self._replace(refused=_fixed(refused))
+
+
+def _fixed(column: pl.Series | NDArray[Any]) -> NDArray[Any]:
+    array = column.to_numpy() if isinstance(column, pl.Series) else column
+    array.flags.writeable = False
+    return array
 
 
 class Stuck(RuntimeError):

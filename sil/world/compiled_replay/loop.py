@@ -6,7 +6,17 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from scheduler.compiled import Flags, Floats, Ints, generic, inlined, part
+from scheduler.compiled import (
+    FixedFlags,
+    FixedFloats,
+    FixedInts,
+    Flags,
+    Floats,
+    Ints,
+    generic,
+    inlined,
+    part,
+)
 from scheduler.free_nodes.kernels import transitions
 from scheduler.free_nodes.kernels.queues import ENOUGH, N_WAITING, WANTS_ROUND, NodeQueue, RigidQueue
 from scheduler.free_nodes.kernels.transitions import (
@@ -62,13 +72,13 @@ class Site(NamedTuple):
     times_s: Floats
     rank: Ints  # among simultaneous events, by kind
     # by job, in order of arrival
-    submit_s: Floats
-    run_s: Floats
-    size: Ints
-    kind: Ints  # of request
-    limit_s: Floats
-    user: Ints
-    refused: Flags
+    submit_s: FixedFloats
+    run_s: FixedFloats
+    size: FixedInts
+    kind: FixedInts  # of request
+    limit_s: FixedFloats
+    user: FixedInts
+    refused: FixedFlags
     # what runs, by end and then run: a heap
     end_s: Floats
     run: Ints

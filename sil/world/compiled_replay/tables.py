@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,11 +12,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from scheduler.model import ON_NODES
-from sil.trace.facts import EVENTS, FACT_SCHEMA, MEASURED_SCHEMA, Fact
-from sil.world.compiled_replay.facts import ARRIVED, N_DECISIONS, N_FACTS, REFUSED, STARTED, Facts
+from sil.trace.facts import CODES, EVENTS, MEASURED_SCHEMA, SCHEMA, Fact
+from sil.trace.stream import COMPATIBLE, arrow_schema
+from sil.workload.job_log import user_names
+from sil.world.compiled_replay.facts import ARRIVED, ENDED, N_DECISIONS, N_FACTS, REFUSED, STARTED, Facts
 
-_EVENTS = pl.Series([Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED], dtype=EVENTS)
-"""By code: ARRIVED, STARTED, ENDED, REFUSED."""
+_SCHEMA = arrow_schema(SCHEMA)
+_EVENTS = pa.array(EVENTS.categories.to_list(), pa.large_string())
+_CODE_OF = np.array(
+    [CODES[fact] for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED)], np.uint8
+)
+"""By code of the loop: ARRIVED, STARTED, ENDED, REFUSED."""
 
 
 _USE = ("machines", "detail", "tasks")
@@ -24,63 +31,73 @@ _USE = ("machines", "detail", "tasks")
 
 @dataclass(frozen=True)
 class JobNames:
-    """Of each job in order of arrival: its number, its user, how many tasks; further columns of the fact that
-    it arrives, each with one text for all or one for each; and why jobs in some places are refused."""
+    """Of each job in order of arrival: its number, the number of its user, of whom some have names, how many
+    tasks; further columns of the fact that it arrives, each with one text for all or one for each; and why
+    jobs in some places are refused."""
 
     job: NDArray[np.int64]
-    user: pl.Series
+    user: NDArray[np.int64]
+    users: Mapping[int, str]
     size: NDArray[np.int64]
     on_arrival: Mapping[str, str | pl.Series]
     refusals: Mapping[int, str] = field(default_factory=dict)
 
 
-def facts_table(facts: Facts, names: JobNames) -> pl.DataFrame:
-    """The facts of a chunk, with the columns of FACT_SCHEMA."""
+def facts_table(facts: Facts, names: JobNames, run: tuple[int, int, str]) -> pa.Table:
+    """The facts of a chunk as those of a run, with the columns of a trace."""
     n = int(facts.counts[N_FACTS])
     event, job = facts.event[:n], facts.job[:n]
     arrived, started = event == ARRIVED, event == STARTED
-    job_that_arrives = pl.select(pl.when(pl.Series(arrived)).then(pl.Series(job))).to_series()
-    noted = pl.DataFrame(
-        {
-            "time_s": facts.time_s[:n],
-            "event": _EVENTS.gather(pl.Series(event)),
-            "job": names.job[job],
-            "run": facts.run[:n],
-            "machines": _texts(facts, n, started),
-            "user": names.user.gather(job_that_arrives),
-            "tasks": names.size[job],
-            "expected_s": facts.expected_s[:n],
-            "arrived": arrived,
-            "started": started,
-        }
-    )
-    has_run = pl.col("started") | (pl.col("event") == Fact.RUN_ENDED)
-    columns: dict[str, pl.Expr] = {
-        "run": pl.when(has_run).then("run"),
-        "resource": pl.when(has_run).then(ON_NODES),
-        "tasks": pl.when(pl.col("arrived") | pl.col("started")).then("tasks"),
-        "expected_s": pl.when("started").then("expected_s"),
+    has_run = started | (event == ENDED)
+    point, replication, scheduler = run
+    columns = {
+        "point": pa.array(np.full(n, point, np.int32)),
+        "replication": pa.array(np.full(n, replication, np.int32)),
+        "scheduler": _repeated(scheduler, n),
+        "time_s": pa.array(facts.time_s[:n]),
+        "event": pa.DictionaryArray.from_arrays(pa.array(_CODE_OF[event]), _EVENTS, ordered=True),
+        "job": pa.array(names.job[job]),
+        "run": _numbers_where(has_run, facts.run[:n], pa.int64()),
+        "resource": _numbers_where(has_run, np.full(n, ON_NODES, np.int32), pa.int32()),
+        "machines": _texts(started, facts.text_end[: n + 1], facts.text),
+        "user": _texts_where(arrived, _names_of_users(names, job[arrived])),
+        "tasks": _numbers_where(arrived | started, names.size[job].astype(np.int32), pa.int32()),
+        "expected_s": _numbers_where(started, facts.expected_s[:n], pa.float64()),
     }
     for name, values in names.on_arrival.items():
         if isinstance(values, str):
-            columns[name] = pl.when("arrived").then(pl.lit(values))
+            columns[name] = _texts_where(arrived, _repeated(values, int(arrived.sum())))
         else:
-            columns[name] = pl.lit(values.gather(job_that_arrives))
+            columns[name] = _texts_where(arrived, _as_arrow(values.gather(pl.Series(job[arrived]))))
     if "detail" in columns:  # their requests
-        use = pl.col("machines").str.split_exact("\t", len(_USE) - 1).struct.rename_fields(_USE).struct
-        whole_cores = use.field("tasks").cast(pl.Int64, strict=False)
-        columns["machines"] = use.field("machines")
-        columns["detail"] = pl.coalesce(columns["detail"], use.field("detail"))
-        columns["tasks"] = pl.coalesce(whole_cores, columns["tasks"])
+        columns |= _of_uses(columns)
     if names.refusals:
-        refused = pl.when(pl.Series(event == REFUSED)).then(pl.Series(job))
-        why = refused.replace_strict(names.refusals, default=None, return_dtype=pl.String)
-        columns["detail"] = pl.coalesce(columns.get("detail", pl.lit(None, pl.String)), why)
-    missing = dict.fromkeys(FACT_SCHEMA.keys() - noted.columns - columns.keys(), pl.lit(None))
-    return noted.select(
-        (columns | missing).get(name, pl.col(name)).cast(kind).alias(name)
-        for name, kind in FACT_SCHEMA.items()
+        places = pl.Series(job).set(pl.Series(event != REFUSED), None)
+        why = places.replace_strict(names.refusals, default=None, return_dtype=pl.String)
+        detail = columns.get("detail", pa.nulls(n, pa.large_string()))
+        columns["detail"] = _as_arrow(pl.select(pl.coalesce(_as_series(detail), why)).to_series())
+    arrays = [columns.get(field.name, pa.nulls(n, field.type)) for field in _SCHEMA]
+    return pa.Table.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _names_of_users(names: JobNames, jobs: NDArray[np.int64]) -> pa.Array:
+    users = pa.array(names.user[jobs]).dictionary_encode()
+    numbers = users.dictionary.to_pylist()
+    known = user_names(numbers, names.users)
+    return _decoded(users.indices, [known[number] for number in numbers])
+
+
+def _of_uses(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """Of jobs that use parts of nodes: machines, detail and tasks; see _USE."""
+    detail, tasks, text = (_as_series(columns[name]) for name in ("detail", "tasks", "machines"))
+    use = text.str.split_exact("\t", len(_USE) - 1).struct.rename_fields([*_USE]).struct
+    whole_cores = use.field("tasks").cast(pl.Int32, strict=False)
+    found = pl.select(
+        machines=use.field("machines"),
+        detail=pl.coalesce(detail, use.field("detail")),
+        tasks=pl.coalesce(whole_cores, tasks),
     )
+    return {column.name: _as_arrow(column) for column in found}
 
 
 def decisions_table(facts: Facts, n_nodes: int, wall_s: float) -> pl.DataFrame:
@@ -100,11 +117,42 @@ def decisions_table(facts: Facts, n_nodes: int, wall_s: float) -> pl.DataFrame:
     )
 
 
-def _texts(facts: Facts, n: int, started: NDArray[np.bool_]) -> pl.Series:
-    """The nodes of each run that starts."""
-    offsets = pa.py_buffer(facts.text_end[: n + 1])
-    valid = pa.py_buffer(np.packbits(started, bitorder="little"))
-    texts = pa.LargeStringArray.from_buffers(n, offsets, pa.py_buffer(facts.text), valid)
-    found = pl.from_arrow(texts)
-    assert isinstance(found, pl.Series)
-    return found
+def _numbers_where(where: NDArray[np.bool_], numbers: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """Numbers of this kind; null elsewhere."""
+    return pa.Array.from_buffers(kind, len(where), [_bits(where), pa.py_buffer(numbers)])
+
+
+def _texts_where(where: NDArray[np.bool_], texts: pa.Array) -> pa.Array:
+    """The texts one after the other in these places; null elsewhere."""
+    _, offsets, data = texts.buffers()
+    ends = np.zeros(len(where) + 1, np.int64)
+    ends[1:][where] = np.diff(np.frombuffer(offsets, np.int64)[: len(texts) + 1])
+    return _texts(where, np.cumsum(ends), data)
+
+
+def _texts(where: NDArray[np.bool_], ends: NDArray[np.int64], data: Any) -> pa.Array:
+    """The texts in `data` that end there, in these places; null elsewhere."""
+    found = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
+    return pa.LargeStringArray.from_buffers(len(where), pa.py_buffer(ends), found, _bits(where))
+
+
+def _bits(where: NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(where, bitorder="little"))
+
+
+def _repeated(text: str, n: int) -> pa.Array:
+    return _decoded(pa.array(np.zeros(n, np.int8)), [text])
+
+
+def _decoded(places: pa.Array, texts: Sequence[str]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(places, pa.array(texts, pa.large_string())).dictionary_decode()
+
+
+def _as_arrow(column: pl.Series) -> pa.Array:
+    return column.to_arrow(compat_level=COMPATIBLE)
+
+
+def _as_series(array: pa.Array) -> pl.Series:
+    series = pl.from_arrow(array)
+    assert isinstance(series, pl.Series)
+    return series

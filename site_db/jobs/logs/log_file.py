@@ -26,6 +26,22 @@ def read_log(path: Path) -> bytes:
         return file.read()
 
 
+def parts_of_log(path: Path, size: int) -> Iterator[bytes]:
+    """The decompressed content in parts of about `size` bytes that end with a line, if one ends in them.
+    Raises BadLog."""
+    with _reading(path), _open(path) as file:
+        rest = b""
+        while more := file.read(size):
+            end = more.rfind(b"\n") + 1
+            if end:
+                yield rest + more[:end]
+                rest = more[end:]
+            else:
+                rest += more
+        if rest:
+            yield rest
+
+
 @contextmanager
 def open_log(path: Path) -> Iterator[Iterable[str]]:
     """The lines of a log, read as they are consumed.

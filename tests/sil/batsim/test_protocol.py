@@ -31,7 +31,7 @@ from sil.trace.facts import TRACE, Fact
 from sil.workers.executor import Inline, Listener
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
-from tests.sil.replaying import replay_all
+from tests.sil.replaying import jobs_under, replay_all
 from tests.sil.test_replay import Row, log_of, starts
 
 TWO: list[Row] = [(1, 0.0, 50.0, 2, 60.0, 1), (2, 10.0, 20.0, 1, 30.0, 1)]
@@ -107,7 +107,9 @@ def test_events_during_a_decision_are_sent_after_it(tmp_path: Path) -> None:
         (25.0, ["SIMULATION_ENDS"]),
     ]
     assert starts(pl.read_parquet(outcome.folder / TRACE)) == {1: 5.0, 2: 10.0, 3: 15.0}
-    assert outcome.jobs["finish_time"].to_list() == [13.0, 15.0, 20.0], "ends are where they are in truth"
+    assert jobs_under(outcome)["finish_time"].to_list() == [13.0, 15.0, 20.0], (
+        "ends are where they are in truth"
+    )
 
 
 def test_a_decision_takes_effect_at_its_own_timestamp(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def test_a_killed_job_is_reported_with_its_progress_and_counts_as_killed(tmp_pat
         "job_progress": {"w0!1": {"profile": "w0!1", "progress": 0.2}},
     }
     columns = ("job_id", "success", "final_state", "finish_time", "metadata")
-    assert outcome.jobs.select(columns).rows() == [(1, 0, "COMPLETED_KILLED", 10.0, "the first")]
+    assert jobs_under(outcome).select(columns).rows() == [(1, 0, "COMPLETED_KILLED", 10.0, "the first")]
     facts = pl.read_parquet(outcome.folder / TRACE).filter(pl.col("event") == Fact.JOB_REFUSED)
     assert facts.select("job", "detail").rows() == [
         (2, "rejected by its scheduler"),
@@ -181,7 +183,7 @@ def test_killing_a_job_that_ended_during_the_decision_is_not_a_fault(tmp_path: P
 
     outcome, received = replayed(answer, tmp_path)
     assert outcome.fault is None
-    assert outcome.jobs["success"].to_list() == [1, 1]
+    assert jobs_under(outcome)["success"].to_list() == [1, 1]
     ended, killed = received[3]["events"]
     assert (received[3]["now"], ended["data"]["job_state"]) == (60.0, "COMPLETED_SUCCESSFULLY")
     assert killed["data"] == {"job_ids": ["w0!1"], "job_progress": {}}
@@ -209,7 +211,7 @@ def test_a_scheduler_may_submit_its_own_jobs(tmp_path: Path) -> None:
     outcome, received = replayed(answer, tmp_path, [(1, 0.0, 50.0, 1, 60.0, 1)])
     assert outcome.fault is None
     assert received[3]["events"][0]["data"]["job"]["id"] == "dyn!x", "it is acknowledged"
-    assert outcome.jobs.select("job_id", "starting_time", "finish_time").rows() == [
+    assert jobs_under(outcome).select("job_id", "starting_time", "finish_time").rows() == [
         (1, 0.0, 50.0),
         (2, 50.0, 57.0),
     ]
@@ -322,7 +324,7 @@ def test_a_silent_scheduler_times_out_and_the_others_continue(tmp_path: Path) ->
         outcomes = replay_all(replay, names, tmp_path, Inline(), False, Listener())
     assert [outcome.fault is None for outcome in outcomes] == [False, True, True]
     assert f"{RETURNS_IN_TIME} at 10 s: no answer from tcp://127.0.0.1:" in str(outcomes[0].fault)
-    assert outcomes[1].jobs.equals(outcomes[2].jobs)
+    assert jobs_under(outcomes[1]).equals(jobs_under(outcomes[2]))
 
 
 def test_a_missing_listener_is_reported(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from sil.runs.on_log import Replay
 from sil.workers.executor import Inline, Listener
 from sil.workload.swf import read_swf
 from tests.oracles import oracle
-from tests.sil.replaying import replay_all
+from tests.sil.replaying import jobs_under, replay_all
 
 PYBATSIM = shutil.which("pybatsim", path=str(Path(sys.executable).parent))
 
@@ -38,7 +38,7 @@ def test_mean_waiting_times_equal_those_of_another_simulator_to_the_last_digit(
 ) -> None:
     outcome = under_pybatsim(scheduler, 1_000, tmp_path)
     assert outcome.fault is None
-    assert len(outcome.jobs) == 1_000
+    assert len(jobs_under(outcome)) == 1_000
     assert outcome.statistics["waiting_time_mean"] == pytest.approx(mean_wait_s, abs=1e-9)
 
 
@@ -48,4 +48,4 @@ def test_mean_waiting_times_equal_those_of_another_simulator_to_the_last_digit(
 def test_other_pybatsim_schedulers_finish_all_jobs(scheduler: str, jobs: int, tmp_path: Path) -> None:
     outcome = under_pybatsim(scheduler, jobs, tmp_path)
     assert outcome.fault is None
-    assert len(outcome.jobs) == jobs
+    assert len(jobs_under(outcome)) == jobs

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 from pathlib import Path
 
 import pytest
@@ -162,11 +163,70 @@ def test_the_fast_reader_equals_the_careful_reader(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(swf, "LONG", 0)
         fast = what_is_read(path, chosen, None)
-    if isinstance(fast, JobLog) and isinstance(careful, JobLog):
-        assert fast.jobs.equals(careful.jobs)
-        assert (fast.processors, fast.notes, fast.cut) == (careful.processors, careful.notes, careful.cut)
-    else:
-        assert fast == careful
+        patch.setattr(swf, "PART", 200)
+        in_parts = what_is_read(path, chosen, None)
+    for other in (fast, in_parts):
+        if isinstance(other, JobLog) and isinstance(careful, JobLog):
+            assert_equal_logs(other, careful)
+        else:
+            assert other == careful
+
+
+def assert_equal_logs(one: JobLog, other: JobLog) -> None:
+    assert one.jobs.equals(other.jobs)
+    for name in ("name", "processors", "header", "notes", "cut"):
+        assert getattr(one, name) == getattr(other, name)
+
+
+LINES = [job(job=k, submit=10 * k) for k in range(1, 40)]
+DIFFERENT = {
+    "clean": (HEADER, LINES),
+    "at one moment": (HEADER, [job(job=k, submit=5) for k in range(1, 40)]),
+    "a repair": (HEADER, [*LINES[:30], job(job=31, submit=310, run=0), *LINES[31:]]),
+    "a line too many": (HEADER, [*LINES, job(job=17, submit=500)]),
+    "out of order": (HEADER, LINES[::-1]),
+    "out of order between parts": (HEADER, [*LINES[20:], *LINES[:20]]),
+    "falling numbers": (HEADER, [job(job=50 - k, submit=10 * k) for k in range(1, 40)]),
+    "falling numbers at one moment": (HEADER, [job(job=50 - k, submit=5) for k in range(1, 40)]),
+    "too large": (HEADER, [*LINES[:30], job(job=31, submit=310, requested=9), *LINES[31:]]),
+    "no size": ("; Version: 2.2\n", LINES),
+    "a late size": ("; Version: 2.2\n", [*LINES, "; MaxProcs: 8"]),
+    "another size": ("; Version: 2.2\n; MaxNodes: 8\n", [*LINES, "; MaxProcs: 6"]),
+    "two sizes": (HEADER, [*LINES, "; MaxProcs: 6"]),
+    "a comment": (HEADER, [*LINES, "; Note: of another kind"]),
+    "many comments": (HEADER, [*["; Note: of another kind"] * 30, *LINES]),
+    "no number": (HEADER, [*LINES, job(job=50, run="x")]),
+}
+
+
+UNORDERED = ("falling numbers",)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("what", DIFFERENT)
+@pytest.mark.parametrize("ending", [".swf", ".swf.gz"])
+def test_a_log_that_is_read_in_parts_is_the_same(
+    what: str, strict: bool, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header, lines = DIFFERENT[what]
+    path = tmp_path / f"log{ending}"
+    data = "\n".join([header, *lines]).encode()
+    path.write_bytes(gzip.compress(data) if ending == ".swf.gz" else data)
+    whole = what_is_read(path, Rules(strict), None)
+    monkeypatch.setattr(swf, "PART", 500)
+    monkeypatch.setattr("sil.workload.job_log.PART", 7)
+    in_parts = what_is_read(path, Rules(strict), None)
+    if not isinstance(whole, JobLog):
+        assert in_parts == whole
+        return
+    assert isinstance(in_parts, JobLog)
+    in_parts.pages.forget()
+    assert_equal_logs(in_parts, whole)
+    assert (in_parts.load, in_parts.digest()) == (whole.load, whole.digest())
+    assert in_parts.numbers_rise == whole.numbers_rise == (what not in UNORDERED)
+    there = pickle.loads(pickle.dumps(in_parts))
+    there.pages.forget()
+    assert_equal_logs(there, whole)
 
 
 @given(st.from_regex(r"-?[0-9]{1,16}(\.[0-9]{1,16})?", fullmatch=True))

@@ -1,0 +1,64 @@
+"""Columns of numbers that are in files instead of in memory."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping
+from contextlib import ExitStack
+from tempfile import TemporaryFile
+from types import TracebackType
+from typing import Any, Self
+
+import polars as pl
+import pyarrow as pa
+
+
+class Pages:
+    """What of some files is in memory. In another process, where their columns are copies, it is nothing."""
+
+    def __init__(self, *files: mmap.mmap) -> None:
+        self._files = files
+
+    def forget(self) -> None:
+        """Take it out of memory; it is read again when it is needed."""
+        for file in self._files:
+            file.madvise(mmap.MADV_DONTNEED)
+
+    def __reduce__(self) -> tuple[type[Pages], tuple[()]]:
+        return Pages, ()
+
+
+class ColumnFiles:
+    """A table of numbers that grows: for each column of a schema a file without a name, in the folder for
+    temporary files."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self._n = 0
+        self._opened = ExitStack()
+        self._files = [self._opened.enter_context(TemporaryFile()) for _ in schema]  # noqa: SIM115
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened.close()
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """At least one row, without nulls."""
+        self._n += len(rows)
+        for name, file in zip(self._schema, self._files, strict=True):
+            file.write(rows[name].to_numpy().data)
+
+    def mapped(self) -> tuple[pl.DataFrame, Pages]:
+        """All rows, and what of them is in memory. It lives longer than this."""
+        columns, maps = {}, []
+        for (name, kind), file in zip(self._schema.items(), self._files, strict=True):
+            file.flush()
+            maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            of_kind = pl.Series(dtype=kind).to_arrow().type
+            array = pa.Array.from_buffers(of_kind, self._n, [None, pa.py_buffer(maps[-1])])
+            columns[name] = pl.from_arrow(array)
+        return pl.DataFrame(columns), Pages(*maps)
