@@ -136,10 +136,15 @@ def waiting_in(tree: Tree, n_places: int, waiting: Floats2) -> int:
 
 @part
 def sort_stable(keys: Floats, order: Ints, scratch: Ints) -> None:
-    """Make `order` the places of keys in ascending order; ties stay in their order. Merge sort."""
-    n, width = len(keys), 1
+    """Make `order` the places of keys in ascending order; ties stay in their order. Merge sort of blocks that
+    are sorted by insertion, since keys are nearly in order."""
+    n, width = len(keys), 16
     for x in range(n):
-        order[x] = x
+        y = x
+        while y % width != 0 and keys[order[y - 1]] > keys[x]:
+            order[y] = order[y - 1]
+            y -= 1
+        order[y] = x
     while width < n:
         for low in range(0, n, 2 * width):
             middle, high = min(low + width, n), min(low + 2 * width, n)
