@@ -4,13 +4,12 @@ From opening the log to trace, jobs.csv and statistics, without start-up, in CPU
 its own process, long ones once, the others three times, of which the best counts; engines and the baseline
 (`bare_easy`) take turns. The logs of the archive are not part of the project; if ../shared does not have
 them, synthetic ones replace them, and the output says so. Run with `python -m benchmarks.bench_replay`; one
-case: `python -m benchmarks.bench_replay KTH-SP2`.
+case: `python -m benchmarks.bench_replay KTH-SP2 FILE`.
 """
 
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -26,10 +25,12 @@ from rich.table import Table
 from benchmarks.bare_easy import easy_starts
 from benchmarks.record import keep
 from sil.runs.compiled_replay import CompiledReplay
+from sil.runs.composition import RunKey
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
+from sil.trace.facts import TRACE, trace_stream
 from sil.trace.recorder import CHUNK
 from sil.workload.job_log import JobLog
 from sil.workload.lublin import Lublin
@@ -75,12 +76,11 @@ CASES = {
 }
 
 
-def measure(case: Case) -> dict[str, object]:
+def measure(case: Case, path: Path) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        path = case.file(folder)
         log = read_swf(path)
-        took_s: dict[str, list[float]] = {"compiled": [], "loop": [], "harness": [], "bare": []}
+        took_s: dict[str, list[float]] = {"compiled": [], "trace": [], "loop": [], "harness": [], "bare": []}
         peak_mb = 0.0
         for engine in (Engine.COMPILED, Engine.HARNESS):
             _replay(log.slice(0, 500), case.scheduler, engine, folder)  # loads what is compiled
@@ -89,7 +89,8 @@ def measure(case: Case) -> dict[str, object]:
                 _cpu_s(lambda: _replay(read_swf(path), case.scheduler, Engine.COMPILED, folder))
             )
             if k == 0:
-                peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+                peak_mb = _peak_mb()
+            took_s["trace"].append(_cpu_s(lambda: _only_trace(read_swf(path), case.scheduler, folder)))
             took_s["loop"].append(_cpu_s(lambda: _loop(log, case.scheduler)))
             took_s["harness"].append(
                 _cpu_s(lambda: _replay(read_swf(path), case.scheduler, Engine.HARNESS, folder))
@@ -112,6 +113,12 @@ def measure(case: Case) -> dict[str, object]:
     }
 
 
+def _peak_mb() -> float:
+    """Of this process; what getrusage has is that of the process which started it, too."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return float(status["VmHWM"].removesuffix("kB")) / 1024
+
+
 def _cpu_s(function: Callable[[], object]) -> float:
     began_s = time.process_time()
     function()
@@ -122,14 +129,23 @@ def _replay(log: JobLog, scheduler: str, engine: Engine, folder: Path) -> None:
     Replay(log, engine=engine).run(resolve(scheduler), folder)
 
 
+def _compiled(log: JobLog, scheduler: str) -> CompiledReplay:
+    replay = CompiledReplay.of(log, resolve(scheduler), Estimates.USER, ORDERS["default"])
+    assert not isinstance(replay, str), replay
+    return replay
+
+
+def _only_trace(log: JobLog, scheduler: str, folder: Path) -> None:
+    with trace_stream(folder / TRACE, Replay(log).description()) as trace:
+        for chunk in _compiled(log, scheduler).chunks(log.jobs, RunKey(0, 0, scheduler)):
+            trace.write(chunk.facts)
+
+
 def _loop(log: JobLog, scheduler: str) -> None:
     """Without tables of the facts."""
-    order = ORDERS["default"]
-    replay = CompiledReplay.of(log, resolve(scheduler), Estimates.USER, order)
-    assert not isinstance(replay, str), replay
-    jobs = Jobs.of(log.jobs)
+    replay, jobs = _compiled(log, scheduler), Jobs.of(log.jobs)
     for _ in run_compiled(
-        jobs, on_identical_nodes(log.processors, replay.policy, jobs.n_users), order, CHUNK
+        jobs, on_identical_nodes(log.processors, replay.policy, jobs.n_users), replay.order, CHUNK
     ):
         pass
 
@@ -146,6 +162,7 @@ def main() -> None:
         "jobs": "jobs",
         "CPU s": "compiled_s",
         "jobs/s": "compiled_jobs_per_s",
+        "only trace": "trace_jobs_per_s",
         "loop alone": "loop_jobs_per_s",
         "harness": "harness_jobs_per_s",
         "bare EASY": "bare_jobs_per_s",
@@ -154,18 +171,19 @@ def main() -> None:
     for column in ("case", *columns):
         table.add_column(column, justify="left" if column == "case" else "right")
     results = {}
-    for name in CASES:
-        command = [sys.executable, "-m", "benchmarks.bench_replay", name]
-        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    for name, case in CASES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "benchmarks.bench_replay", name, str(case.file(Path(folder)))]
+            printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         results[name] = found = json.loads(printed)
         texts = [f"{found[key]:,}" if key in found else "" for key in columns.values()]
         table.add_row(f"{name} (synthetic)" if found["synthetic"] else name, *texts)
-    Console().print(table)
+    Console(width=120).print(table)
     print(f"Kept in {keep('replay', SEED, results).name}.")
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        print(json.dumps(measure(CASES[sys.argv[1]])))
+        print(json.dumps(measure(CASES[sys.argv[1]], Path(sys.argv[2]))))
     else:
         main()
