@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, SIZE
-from scheduler.free_nodes.kernels.reservations import reserve_for_each
+from scheduler.free_nodes.kernels.reservations import N_RESERVED, reserve_for_each
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.queues.reservations import FEWEST, new_reservations, with_room
 from scheduler.free_nodes.room import FreeRoom
@@ -62,7 +62,7 @@ class Conservative:
             for i in r.started[:n_started].tolist()
         ]
         starts_s = r.new_start_s[:n].copy()
-        first_s = float(r.start_s[: r.n[0]].min(initial=np.inf))
+        first_s = float(r.start_s[: r.n[N_RESERVED]].min(initial=np.inf))
         reasons = AllOthers(n, starts, WAITS, lambda i: f"reserved for {starts_s[i]:,.10g} s")
         return NodeSchedule(tuple(starts), reasons, first_s if first_s < np.inf else None)
 
@@ -70,7 +70,7 @@ class Conservative:
     def reserved_s(self) -> dict[JobId, float]:
         """The reserved start of each job that waits since the last pass."""
         r = self._reserved
-        n = int(r.n[0])
+        n = int(r.n[N_RESERVED])
         return dict(zip(map(JobId, r.jobs[:n].tolist()), r.start_s[:n].tolist(), strict=True))
 
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:

@@ -103,10 +103,15 @@ def carry_over(jobs: Floats2, jobs_before: Ints, starts_before_s: Floats, starts
                 break
 
 
+N_RESERVED, N_ROWS, IS_SETTLED = range(3)
+"""Places in `Reservations.n`: the number of reservations, that of rows of the last profile, and whether each
+reservation was the earliest possible one beside the others."""
+
+
 class Reservations(NamedTuple):
     """What one pass hands on to the next, and its work space, for n waiting jobs and r runs."""
 
-    n: Ints  # (1,): how many there are
+    n: Ints  # (3,): N_RESERVED, N_ROWS, IS_SETTLED
     jobs: Ints  # (n,) in queue order
     start_s: Floats  # (n,)
     waiting: Floats2  # (n, 4)
@@ -118,6 +123,7 @@ class Reservations(NamedTuple):
     started: Ints  # (n,)
     profile: Floats2  # (4 n + r + 3, 2)
     peaks: Floats2  # (4 n + r + 3, 2): see `find_peaks`
+    last_profile: Floats2  # (4 n + r + 3, 2): with all reservations, after the last pass
 
 
 @part
@@ -219,6 +225,21 @@ def keep_or_move(
 
 
 @part
+def is_nowhere_freer(profile: Floats2, n: int, last: Floats2, n_last: int) -> bool:
+    """Whether at no time more nodes are free than in an earlier profile."""
+    y = row_at(last, n_last, profile[0, TIME_S])
+    for x in range(n):
+        ends_s = profile[x + 1, TIME_S] if x + 1 < n else np.inf
+        if profile[x, FREE] > last[y, FREE]:
+            return False
+        while y + 1 < n_last and last[y + 1, TIME_S] <= ends_s:
+            y += 1
+            if last[y, TIME_S] < ends_s and profile[x, FREE] > last[y, FREE]:
+                return False
+    return True
+
+
+@part
 def find_peaks(profile: Floats2, n: int, peaks: Floats2) -> int:
     """Write the rows in which more nodes are free than in all before; returns their number. No job can begin
     before the first one that has as many as it requests, even after more of them are reserved."""
@@ -242,25 +263,33 @@ def reserve(
 ) -> int:
     """One pass over a queue, in which new reservations replace the last ones. Returns how many jobs start:
     `started` are their rows of `waiting`, in order. JOB must be different for all jobs that wait."""
-    n, before, profile = waiting_in(tree, n_places, r.waiting), r.n[0], r.profile
+    n, before, profile = waiting_in(tree, n_places, r.waiting), r.n[N_RESERVED], r.profile
     start_s = r.new_start_s
     carry_over(r.waiting[:n], r.jobs[:before], r.start_s[:before], start_s)
     sort_stable(start_s[:n], r.by_start[:n], r.scratch)
     n_rows = keep_all(r, n, releases, n_running, n_free, now_s)
+    # Where all are kept, each is still the earliest possible one, unless more nodes are free at some time.
+    all_stay = (
+        n_rows > 0 and r.n[IS_SETTLED] == 1 and is_nowhere_freer(profile, n_rows, r.last_profile, r.n[N_ROWS])
+    )
     if n_rows == 0:
         n_rows = keep_or_move(r, n, releases, n_running, n_free, now_s)
+    is_settled = True
     n_peaks = find_peaks(profile, n_rows, r.peaks)
     n_started, n_left = 0, 0
     for k in range(n):
         size, takes_s, before_s = r.waiting[k, SIZE], r.waiting[k, ESTIMATE_S], start_s[k]
-        x = 0
-        while x < n_peaks and r.peaks[x, FREE] < size:
-            x += 1
-        from_s = r.peaks[x, TIME_S] if x < n_peaks else np.inf
+        from_s = np.inf
+        if before_s == np.inf or not all_stay:
+            x = 0
+            while x < n_peaks and r.peaks[x, FREE] < size:
+                x += 1
+            from_s = r.peaks[x, TIME_S] if x < n_peaks else np.inf
         if from_s < before_s:
             start_s[k] = earliest_s(profile, n_rows, from_s, size, takes_s, before_s)
         if start_s[k] < before_s:
             if before_s < np.inf:
+                is_settled = False
                 n_rows = add(profile, n_rows, before_s, before_s + takes_s, size)
                 n_peaks = find_peaks(profile, n_rows, r.peaks)
             n_rows = add(profile, n_rows, start_s[k], start_s[k] + takes_s, -size)
@@ -270,7 +299,9 @@ def reserve(
         else:
             r.jobs[n_left], r.start_s[n_left] = int(r.waiting[k, JOB]), start_s[k]
             n_left += 1
-    r.n[0] = n_left
+    r.n[N_RESERVED], r.n[N_ROWS], r.n[IS_SETTLED] = n_left, n_rows, is_settled
+    for x in range(n_rows):
+        r.last_profile[x, TIME_S], r.last_profile[x, FREE] = profile[x, TIME_S], profile[x, FREE]
     return n_started
 
 
@@ -281,6 +312,6 @@ reserve_for_each = called_from_python(reserve)
 def first_reserved_s(r: Reservations) -> float:
     """The start of the first reservation; infinite if there is none."""
     first_s = np.inf
-    for x in range(r.n[0]):
+    for x in range(r.n[N_RESERVED]):
         first_s = min(first_s, r.start_s[x])
     return first_s

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.compiled import allocate
-from scheduler.free_nodes.kernels.reservations import Reservations
+from scheduler.free_nodes.kernels.reservations import N_RESERVED, Reservations
 
 FEWEST = 64
 
@@ -12,13 +12,13 @@ def new_reservations(jobs: int, releases: int) -> Reservations:
     """Room for so many waiting jobs, and releases; for no jobs, there is none."""
     rows = 4 * jobs + releases + 3 if jobs else 0
     of_each = (jobs, jobs, (jobs, 4), jobs, jobs, jobs, jobs, jobs, jobs)
-    return allocate(Reservations, 1, *of_each, (rows, 2), (rows, 2))
+    return allocate(Reservations, 3, *of_each, (rows, 2), (rows, 2), (rows, 2))
 
 
 def with_room(r: Reservations, jobs: int, releases: int) -> Reservations:
     """The same reservations with room for as many jobs and releases, if there is any."""
     if not len(r.jobs):
         return r
-    new, n = new_reservations(jobs, releases), int(r.n[0])
-    new.n[0], new.jobs[:n], new.start_s[:n] = n, r.jobs[:n], r.start_s[:n]
+    new, n = new_reservations(jobs, releases), int(r.n[N_RESERVED])
+    new.n[N_RESERVED], new.jobs[:n], new.start_s[:n] = n, r.jobs[:n], r.start_s[:n]
     return new

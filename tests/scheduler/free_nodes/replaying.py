@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import polars as pl
 
@@ -52,11 +53,18 @@ def replayed(
     return dict(started.select("job", "time_s").iter_rows())
 
 
+class Reserves(Protocol):
+    @property
+    def reserved_s(self) -> dict[JobId, float]: ...
+
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule: ...
+
+
 class RecordsReservations:
     """Conservative backfilling, and what it had promised after each pass."""
 
-    def __init__(self) -> None:
-        self._conservative = Conservative()
+    def __init__(self, conservative: Reserves | None = None) -> None:
+        self._conservative = conservative or Conservative()
         self.passes: list[tuple[float, dict[JobId, float]]] = []
         """When, and job -> start of those that wait."""
 

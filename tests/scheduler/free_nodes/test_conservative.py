@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.contract import FreeNodesOutline
-from scheduler.model import JobId
+from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.model import JobId, NodeSchedule
 from tests.examples import up_to
 from tests.scheduler.free_nodes.replaying import RecordsReservations, Row, replayed
 
@@ -164,3 +168,64 @@ def test_moving_a_later_job_forward_does_not_delay_an_earlier_reservation() -> N
         (4, 2.0, 10.0, 1, 10.0),
     ]
     assert replayed(Conservative(), rows, 2)[3] <= 20.0
+
+
+class EveryPassFromTheStart:
+    """Keeps or delays each reservation in order of start, then moves each up in order of the queue. It has a
+    list of uses instead of a profile."""
+
+    def __init__(self) -> None:
+        self.reserved_s: dict[JobId, float] = {}
+
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
+        nodes, now_s = problem.free_nodes, problem.now_s
+        jobs = [job.id for job in problem.jobs]
+        size = dict(zip(jobs, nodes.waiting.sizes.tolist(), strict=True))
+        takes_s = dict(zip(jobs, nodes.waiting.estimates_s.tolist(), strict=True))
+        ends_s = np.maximum(nodes.releases.ends_s, np.nextafter(now_s, np.inf)).tolist()
+        running = [(-inf, end_s, n) for end_s, n in zip(ends_s, nodes.releases.sizes.tolist(), strict=True)]
+        total = nodes.free.n + sum(n for _, _, n in running)
+        start_s: dict[JobId, float] = {}
+
+        def earliest_s(job: JobId, from_s: float) -> float:
+            others = [(s, s + takes_s[j], size[j]) for j, s in start_s.items() if j != job]
+            uses = running + others
+            for s in sorted({from_s} | {end for _, end, _ in uses if end > from_s}):
+                looks = [s] + [begin for begin, _, _ in uses if s < begin < s + takes_s[job]]
+                if all(
+                    size[job] + sum(n for begin, end, n in uses if begin <= t < end) <= total for t in looks
+                ):
+                    return s
+            return inf
+
+        kept = {job: self.reserved_s[job] for job in jobs if job in self.reserved_s}
+        for job in sorted(kept, key=lambda job: (kept[job], jobs.index(job))):
+            start_s[job] = earliest_s(job, max(kept[job], now_s))
+        for job in jobs:
+            start_s[job] = earliest_s(job, now_s)
+        self.reserved_s = {job: start_s[job] for job in jobs if start_s[job] > now_s}
+        placer = Placer(problem)
+        for i, job in enumerate(jobs):
+            if start_s[job] == now_s:
+                placer.start(i)
+        next_s = min(self.reserved_s.values(), default=inf)
+        return placer.schedule("reserved")._replace(ask_again_s=None if next_s == inf else next_s)
+
+
+@st.composite
+def rows_with_any_estimates(draw: st.DrawFn) -> list[Row]:
+    """Also too short ones, so that runs exceed them and reservations are delayed."""
+    estimates_s = st.integers(1, 20)
+    return [
+        (*row[:4], float(draw(estimates_s) if draw(st.booleans()) else row[4]))
+        for row in draw(rows(exact=False))
+    ]
+
+
+@pytest.mark.parametrize("order", ["default", "archive"])
+@given(jobs=rows_with_any_estimates())
+@settings(max_examples=up_to(1000), deadline=None)
+def test_every_pass_reserves_as_if_it_started_from_nothing(order: str, jobs: list[Row]) -> None:
+    by_profile, in_full = RecordsReservations(), RecordsReservations(EveryPassFromTheStart())
+    assert replayed(by_profile, jobs, NODES, order) == replayed(in_full, jobs, NODES, order)
+    assert by_profile.passes == in_full.passes
