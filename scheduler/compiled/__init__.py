@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from pickle import UnpicklingError
 from types import MappingProxyType, NoneType
 from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
@@ -151,7 +152,7 @@ def compiled(function: F, where: Mapping[TypeVar, type] = MappingProxyType({}), 
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
-            _log.warning("no folder can be written to keep compiled code, so it is made again each time")
+            _cannot_keep()
         made.compile(signature)
         made.disable_compile()
     return cast(F, made)
@@ -165,8 +166,23 @@ class _Kept(FunctionCache):
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        try:
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except (UnpicklingError, EOFError):  # a damaged file, which is written again
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except OSError:
+            _cannot_keep()
+
+
+@cache
+def _cannot_keep() -> None:
+    """Say so, once in a process."""
+    _log.warning("no folder can be written to keep compiled code, so it is made again each time")
 
 
 def long_running(function: F, where: Mapping[TypeVar, type] = MappingProxyType({})) -> F:

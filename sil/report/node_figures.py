@@ -58,8 +58,8 @@ def presence(facts: pl.DataFrame, end_s: float) -> pl.DataFrame:
 
 
 def predicted_against_real(points: pl.DataFrame, of: str) -> Figure:
-    """Predicted over real turnaround. `points` has the columns `real` and `predicted` (s) and `column`, whose
-    values have a colour each; the parameter `column` is the title of the legend."""
+    """Predicted over real turnaround. `points` has the columns `real` and `predicted` (s) and `of`, whose
+    values have a colour each; the parameter `of` is the title of the legend."""
     colours = colour_scale(points["of"].unique(maintain_order=True))
     longest_s = max(points["real"].max(), points["predicted"].max())  # type: ignore[type-var]
     line = pl.DataFrame({"real": [0.0, longest_s], "predicted": [0.0, longest_s]})

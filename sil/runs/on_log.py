@@ -158,7 +158,7 @@ class Replay:
                 decided_s += float(decisions["wall_s"].sum())
                 timings.write(decisions)
 
-            self._carry_out(scheduler, take_facts, folder / PRINTED, take_decisions, on_arrivals)
+            self._carry_out(scheduler, compiled, take_facts, folder / PRINTED, take_decisions, on_arrivals)
             replayed.end()
         schedule = replayed.statistics.schedule(len(self.log.jobs), decided_s)
         schedule.write_csv(folder / SCHEDULE)
@@ -172,7 +172,7 @@ class Replay:
             facts.append(more)
             replayed.add(more)
 
-        self._carry_out(scheduler, take, printed)
+        self._carry_out(scheduler, self._compiled(scheduler), take, printed)
         replayed.end()
         return replayed.results(lambda: as_frame(facts))
 
@@ -180,7 +180,7 @@ class Replay:
         """The facts of the replay under a scheduler, as in its trace, which is not written. For `printed` see
         `results`."""
         facts: list[pa.Table] = []
-        self._carry_out(scheduler, facts.append, printed)
+        self._carry_out(scheduler, self._compiled(scheduler), facts.append, printed)
         return as_frame(facts)
 
     def _replayed(
@@ -198,13 +198,14 @@ class Replay:
     def _carry_out(
         self,
         scheduler: UnderTest,
+        compiled: CompiledReplay | None,
         on_facts: Callable[[pa.Table], None],
         printed: Path,
         on_decisions: Callable[[pl.DataFrame], None] | None = None,
         on_arrivals: Callable[[int], None] = lambda n: None,
     ) -> None:
         """Replay the log; facts and decisions are passed on in parts, as rows of trace and timings."""
-        run, compiled = RunKey(0, 0, scheduler.label), self._compiled(scheduler)
+        run = RunKey(0, 0, scheduler.label)
         if compiled is not None:
             for chunk in compiled.chunks(self._arriving, run):
                 on_facts(chunk.facts)
@@ -273,7 +274,8 @@ class Replay:
         return TraceRecorder(on_chunk, () if cluster is None else tuple(cluster.nodes.values()))
 
     def _runs(self, on_arrivals: Callable[[int], None]) -> LoggedRuns:
-        return LoggedRuns(self._arriving, on_arrivals, self.log.requests, self.log.users)
+        log = self.log
+        return LoggedRuns(self._arriving, on_arrivals, log.requests, log.users, log.job_classes)
 
     @property
     def _arriving(self) -> pl.DataFrame:

@@ -37,14 +37,11 @@ def read_swf(
     size.
     """
     rules = rules or Rules()
-    parts = parts_of_log(path, PART)
-    data, more = next(parts, b""), next(parts, None)
-    if more is not None:
-        clean = _clean_log(path, chain((data, more), parts), rules, processors) if cluster is None else None
+    if cluster is None and path.is_file():  # others cannot be read twice
+        clean = _long_clean_log(path, rules, processors)
         if clean is not None:
             return clean
-        data = read_log(path)
-    data = data.removeprefix(BOM_UTF8)
+    data = read_log(path).removeprefix(BOM_UTF8)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     comments = list(_comments(data))
@@ -64,9 +61,20 @@ def read_swf(
     return log if cluster is None else _as_tasks(log, jobs[MEMORY_KIB], cluster)
 
 
+def _long_clean_log(path: Path, rules: Rules, processors: int | None) -> JobLog | None:
+    """A log with any number of jobs, of which few are in memory; None if it is short, if a row needs a repair
+    or another place, if it cannot be used, or if there is no room for temporary files."""
+    parts = parts_of_log(path, PART)
+    data, more = next(parts, b""), next(parts, None)
+    if more is None:
+        return None
+    try:
+        return _clean_log(path, chain((data, more), parts), rules, processors)
+    except OSError:
+        return None
+
+
 def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int | None) -> JobLog | None:
-    """A log with any number of jobs, of which few are in memory; None if a row needs a repair or another
-    place, or if it cannot be used."""
     comments: list[tuple[str, str]] = []
     sizes: set[int] = set()
     last_s, last_job = -inf, -1

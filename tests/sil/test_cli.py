@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +115,14 @@ def test_the_help_lists_a_command_with_the_first_sentence_of_its_own_help(name: 
 def test_the_help_loads_no_command_and_no_large_library() -> None:
     large = {"numpy", "pydantic", "rich", "sil.cli.console", "sil.workers"}
     assert not large & modules_after("--help")
+
+
+def test_a_command_without_standard_output_succeeds(here: Path) -> None:
+    command = [sys.executable, "-c", "from sil.cli import main; main()", "--version"]
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join(command)} >&-"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def modules_after(*arguments: str) -> set[str]:

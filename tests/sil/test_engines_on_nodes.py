@@ -45,7 +45,10 @@ def log_on_nodes(cluster: Cluster, requests: list[Request], rows: list[Row]) -> 
         for k, ((submit_s, run_s, estimate_s, user), request) in enumerate(zip(rows, requests, strict=True))
     ]
     jobs = pl.DataFrame(table, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
-    return JobLog("random", jobs, len(cluster.nodes), cluster=cluster, requests=tuple(requests))
+    classes = tuple(f"class {k % 2}" for k in range(len(requests)))
+    return JobLog(
+        "random", jobs, len(cluster.nodes), cluster=cluster, requests=tuple(requests), job_classes=classes
+    )
 
 
 def partitions_called(name: str) -> st.SearchStrategy[Partition]:

@@ -17,8 +17,9 @@ def end_now(done: SystemExit) -> None:
         return
     atexit._run_exitfuncs()
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # closed before the command began
+                stream.flush()
     except OSError:
         return
     os._exit(done.code or 0)

@@ -11,8 +11,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 MORE_THAN_ANY_LINE = 1_000
-
-
 EXIT_NO_COMMAND = 2
 
 

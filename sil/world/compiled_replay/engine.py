@@ -92,7 +92,7 @@ class Stuck(RuntimeError):
 
 @dataclass(frozen=True)
 class CompiledQueue(Generic[Q]):
-    """An empty queue, what makes its arrays larger, and the loop for it (`kernels.loop.advance`)."""
+    """An empty queue, what makes its arrays larger, and the loop for it (`loop.advance`)."""
 
     empty: Q
     n_nodes: int

@@ -15,7 +15,6 @@ N_FACTS, N_DECISIONS = range(2)
 MOST_DIGITS = 22
 """Bytes of an interval: two nodes, a dash and a space."""
 
-
 TAB, SPACE, COMMA, DASH, COLON, AT_SIGN = b"\t ,-:@"
 
 

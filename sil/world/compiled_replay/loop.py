@@ -18,7 +18,16 @@ from scheduler.compiled import (
     part,
 )
 from scheduler.free_nodes.kernels import transitions
-from scheduler.free_nodes.kernels.queues import ENOUGH, N_WAITING, WANTS_ROUND, NodeQueue, RigidQueue
+from scheduler.free_nodes.kernels.queues import (
+    BACKFILLING,
+    CONSERVATIVE,
+    ENOUGH,
+    N_RELEASES,
+    N_WAITING,
+    WANTS_ROUND,
+    NodeQueue,
+    RigidQueue,
+)
 from scheduler.free_nodes.kernels.transitions import (
     arrived,
     decide,
@@ -59,7 +68,8 @@ ALL_ENDED, CHUNK, QUEUE_LACKS, FACTS_LACK, SITE_LACKS, STUCK, PAUSE = range(7)
 """Why the loop returns."""
 
 PAUSE_AFTER = 10_000_000
-"""Waiting jobs, counted at each event, after which signals are handled: a tenth of a second or less."""
+"""Steps, about one for each waiting job at each event, after which signals are handled: some tenths of a
+second at most."""
 
 RELEASES_FIRST = 5
 """Place in `Site.rank`: whether runs release their nodes before their end is reported."""
@@ -255,6 +265,8 @@ def advance(site: Site, q: Q, f: Facts, chunk: int, most_idle: int, least_step_s
             return STUCK
         is_full = False
         if kind == ROUND:
+            if q.policy[BACKFILLING] == CONSERVATIVE:
+                left -= q.counts[N_WAITING] * (q.counts[N_WAITING] + q.counts[N_RELEASES])
             times_s[ROUND_S] = np.inf
             counts[ROUND_IS_DUE] = 0
             if is_endless(site, most_idle, least_step_s):

@@ -24,7 +24,6 @@ _CODE_OF = np.array(
 )
 """By code of the loop: ARRIVED, STARTED, ENDED, REFUSED."""
 
-
 _USE = ("machines", "detail", "tasks")
 """What is in the text of a job that starts on nodes of which jobs use parts, separated by tabs."""
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import gzip
+import os
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from threading import Thread
 
 import polars as pl
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.node_request import Node, Request
+from sil.workload import mapped_columns, swf
 from sil.workload.job_log import LARGEST, SCHEMA, BadLog, JobLog
 from sil.workload.swf import read_swf, write_swf
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
@@ -606,6 +609,31 @@ def test_the_same_log_gives_the_same_file(tmp_path: Path) -> None:
 def test_an_unwritable_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadLog, match="cannot be written: No such file or directory"):
         write_swf(tmp_path / "missing" / "log.swf", log_of(0))
+
+
+def test_a_long_log_is_read_without_room_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room() -> None:
+        raise FileNotFoundError("no usable temporary directory")
+
+    monkeypatch.setattr(swf, "PART", 100)
+    path = log_file(tmp_path, *[job(job=k) for k in range(1, 9)])
+    in_parts = read_swf(path)
+    monkeypatch.setattr(mapped_columns, "TemporaryFile", no_room)
+    assert read_swf(path).jobs.equals(in_parts.jobs)
+
+
+def test_a_log_that_cannot_be_read_twice_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swf, "PART", 100)
+    path, pipe = log_file(tmp_path, *[job(job=k) for k in range(1, 9)]), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=lambda: pipe.write_bytes(path.read_bytes()))
+    writer.start()
+    assert read_swf(pipe).jobs.equals(read_swf(path).jobs)
+    writer.join()
 
 
 # On nodes with cores and memory
