@@ -100,8 +100,8 @@ def inlined(function: F) -> F:
 
 
 def generic(function: F) -> F:
-    """A function of which the type of the first argument, a named tuple, chooses the implementation (see
-    `implements`) as its caller is compiled."""
+    """A declaration whose own body never runs: the type of the first argument, a named tuple, selects the
+    implementation (see `implements`) when the caller is compiled."""
     implementations: dict[type, Any] = {}
 
     def call(*arguments: Any) -> Any:

@@ -149,15 +149,15 @@ class NodeResources:
         return self.requests.need[kind, self.table.free.shape[1] :]
 
     def takes_parts_of_gpus(self, kind: int) -> bool:
-        return bool(self.requests.gpu_share[kind] < WHOLE and not self.requests.exclusive[kind])
+        return allocation.uses_parts_of_gpus(self.requests, kind)
 
     def changed_since(self, clock: int) -> Ints:
         """The nodes that changed after `clock`; valid until the next call."""
         return self._changed[: fitting.changed_since(self.table, clock, self._changed)]
 
     def most_rows(self, kind: int, chunks: int) -> int:
-        """Of what a job uses, at most: one for each node, or for each chunk with a part of a GPU."""
-        return chunks if self.takes_parts_of_gpus(kind) else min(chunks, len(self.all))
+        """See `kernels.allocation.most_rows`."""
+        return allocation.rows_at_most(self.requests, kind, chunks)
 
     def divided(self, kind: int, chunks: int, nodes: Iterable[int]) -> Ints2 | None:
         """As many chunks as fit on each of some nodes in turn; None if they do not suffice."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -22,7 +23,7 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pl.DataFrame(schema=schema).to_arrow(compat_level=COMPATIBLE).schema
 
 
-class _Stream:
+class _Stream(ABC):
     """A thread writes a part while the next one is produced; its errors are raised by the next part or at the
     end. The file is `NAME.unfinished` until the block ends without an exception."""
 
@@ -40,8 +41,9 @@ class _Stream:
         if self._writing is not None:
             self._writing.result()
 
+    @abstractmethod
     def _close(self) -> None:
-        raise NotImplementedError
+        """Close the unfinished file. No part is being written."""
 
     def __enter__(self) -> Self:
         return self

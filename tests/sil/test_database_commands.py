@@ -1,4 +1,4 @@
-"""The commands of `sil db`: output, exit codes and error messages."""
+"""Tests of the output, exit codes and error messages of `sil db`."""
 
 from __future__ import annotations
 

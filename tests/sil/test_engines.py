@@ -1,4 +1,4 @@
-"""The compiled engine and the harness write equal traces, and faults in the kernels are detected."""
+"""Tests that both replay engines write equal traces, and that invariants detect faults in the kernels."""
 
 from __future__ import annotations
 

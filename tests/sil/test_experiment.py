@@ -1,4 +1,4 @@
-"""Complete experiments on a site with four machines: expected traces, determinism, faults and resumption."""
+"""Tests of whole experiments on four machines: traces, determinism, faults and resumption."""
 
 from __future__ import annotations
 

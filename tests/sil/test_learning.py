@@ -1,4 +1,4 @@
-"""Experiments on a site in a database: which statistics they read, and which runs they record."""
+"""Tests of what experiments on a site in a database read from its history and add to it."""
 
 from __future__ import annotations
 

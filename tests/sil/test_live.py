@@ -1,4 +1,4 @@
-"""Jobs as real processes on this computer, under the same scheduler and resource manager."""
+"""Tests of live runs, in which jobs are processes on this computer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated monitors of time-shared nodes: smoothed, delayed and lost samples."""
+"""Tests of the simulated monitors of time-shared nodes, whose samples are smoothed, delayed or lost."""
 
 from __future__ import annotations
 

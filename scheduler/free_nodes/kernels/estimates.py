@@ -1,4 +1,4 @@
-"""Compiled run-time estimates; `scheduler.free_nodes.runtime_estimates` has the same ones in Python."""
+"""Run-time estimates in compiled code, equal to those of `scheduler.free_nodes.runtime_estimates`."""
 
 from __future__ import annotations
 

@@ -33,43 +33,43 @@ STARTED = 0
 @generic
 def most_starts(q: Queue) -> int:
     """So many jobs at most start at a time."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of queue has its implementation
 
 
 @generic
 def lack_of_nodes(q: Queue) -> int:
     """Which of the arrays for waiting jobs and nodes may be too small."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of queue has its implementation
 
 
 @generic
 def nothing_fits(q: Queue) -> bool:
     """Whether no waiting job fits now."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of queue has its implementation
 
 
 @generic
 def wait(q: Queue, slot: int, size: int, kind: int, estimate_s: float) -> None:
     """The job in a slot joins the queue."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of queue has its implementation
 
 
 @generic
 def give_nodes_back(q: Queue, slot: int) -> None:
     """What a run uses of nodes is free."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of queue has its implementation
 
 
 @generic
 def decide(q: Queue, now_s: float) -> int:
     """Which of the waiting jobs start, in order. Returns their number."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of queue has its implementation
 
 
 @generic
 def start(q: Queue, n_started: int, now_s: float) -> None:
     """The jobs of the last decision start, as consecutive runs. Their slots are in `started`."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of queue has its implementation
 
 
 @inlined

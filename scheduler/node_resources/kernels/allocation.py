@@ -47,8 +47,12 @@ def takes_parts_of_gpus(requests: RequestTable, k: int) -> bool:
 
 @inlined
 def most_rows(requests: RequestTable, k: int, chunks: int) -> int:
-    """Of a job, at most."""
+    """Of what a job uses, at most: one for each node, or for each chunk with a part of a GPU."""
     return chunks if takes_parts_of_gpus(requests, k) else min(chunks, requests.fit.shape[1])
+
+
+uses_parts_of_gpus = called_from_python(takes_parts_of_gpus)
+rows_at_most = called_from_python(most_rows)
 
 
 @inlined

@@ -37,8 +37,9 @@ from scheduler.node_resources.kernels.workspace import (
     Shadow,
 )
 
-END_S, FIRST, RUN = range(3)
-"""Columns of a table of releases: expected end, first row of `Held`, run."""
+END_S, FIRST = range(2)
+"""The first columns of a table of releases: expected end, first row of `Held`. `free_nodes.kernels.releases`
+has all of them, but imports this package."""
 
 
 @inlined

@@ -103,13 +103,13 @@ class Site(NamedTuple):
 @generic
 def most_text(q: Q) -> int:
     """So many bytes at most state what the jobs of one decision use."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of queue has its implementation
 
 
 @generic
 def write_use(q: Q, x: int, f: Facts, fact: int, marks: Flags) -> None:
     """Add what the job in row x of `started` uses as the text of the newest fact. All `marks` are False."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of queue has its implementation
 
 
 @part

@@ -1,4 +1,4 @@
-"""`sil plan` on sites with nodes: known answers, forecasts from logs, and error messages."""
+"""Tests of `sil plan` on sites with nodes: plans with known answers, forecasts from logs, error messages."""
 
 from __future__ import annotations
 
