@@ -51,7 +51,9 @@ class Conservative:
         waiting, releases, n = nodes.waiting, nodes.releases, nodes.waiting.n
         if n > len(self._reserved.jobs) or releases.n > self._most_releases:
             self._most_releases = 2 * releases.capacity
-            self._reserved = with_room(self._reserved, 2 * n, self._most_releases)
+            self._reserved = with_room(
+                self._reserved, max(2 * n, len(self._reserved.jobs)), self._most_releases
+            )
         r = self._reserved
         n_started = reserve_for_each(
             r, waiting.tree, waiting.n_places, releases.table, releases.n, nodes.free.n, now_s

@@ -1,8 +1,8 @@
 """A queue, what runs, and what is free: the state that notices and decisions change.
 
 There are two: of identical nodes, each for one job, and of nodes of which jobs use parts. Both have the same
-columns of jobs and runs, for which `transitions` are written once; named tuples cannot inherit them. A job that
-waits or runs has a slot; jobs arrive in order of service.
+columns of jobs and runs, for which `transitions` are written once; named tuples cannot inherit them. A job
+that waits or runs has a slot; jobs arrive in order of service.
 """
 
 from __future__ import annotations
