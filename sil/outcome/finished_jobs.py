@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -75,20 +77,19 @@ class FinishedJobs:
         """Those before which none is missing, in order of number; each is returned once."""
         if self._may_be_late:
             return self._with_details(self._finished[0].clear())
-        finished, open_jobs = self._in_order(), self._arrived[0]["job"].to_numpy()
-        least_open = open_jobs.min(initial=np.iinfo(np.int64).max)
-        n_ready = int(np.searchsorted(finished["job"].to_numpy(), least_open))
-        self._finished = [finished[n_ready:]]
-        return self._with_details(finished[:n_ready])
+        least_open = self._arrived[0]["job"].to_numpy().min(initial=np.iinfo(np.int64).max)
+        ready, waiting = [self._finished[0].clear()], list[pl.DataFrame]()
+        for part in self._finished:
+            numbers = part["job"].to_numpy()
+            ready.append(part[np.flatnonzero(numbers < least_open)])
+            waiting.append(part[np.flatnonzero(numbers >= least_open)] if len(ready[-1]) else part)
+        self._finished = [part for part in waiting if len(part)] or [ready[0]]
+        return self._with_details(_in_order(ready))
 
     def rest(self) -> pl.DataFrame:
         """The others, after the last facts."""
-        finished, self._finished = self._in_order(), []
-        return self._with_details(finished)
-
-    def _in_order(self) -> pl.DataFrame:
-        finished = pl.concat(self._finished)
-        return finished[np.argsort(finished["job"].to_numpy(), kind="stable")]
+        finished, self._finished = self._finished, []
+        return self._with_details(_in_order(finished))
 
     def _with_details(self, jobs: pl.DataFrame) -> pl.DataFrame:
         place = _places_of(jobs["job"].to_numpy(), self._described["job"].to_numpy())
@@ -99,6 +100,11 @@ class FinishedJobs:
             starting_time="time_s",
             gpus_had=GPUS_HAD,
         )
+
+
+def _in_order(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    jobs = pl.concat(parts)
+    return jobs[np.argsort(jobs["job"].to_numpy(), kind="stable")]
 
 
 def _places_of(wanted: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
