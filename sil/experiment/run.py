@@ -106,7 +106,8 @@ def run_experiment(
         stored_as = _stored_as(mark, choice)
         if not store.has_prefix(f"{stored_as}/"):
             rmtree(out / PRINTED, ignore_errors=True)
-        sweep = Sweep(scenario, Runner(executor, store, listener.progressed), out / PRINTED, stored_as)
+        runner = Runner(executor, store, listener.progressed)
+        sweep = Sweep(scenario, runner, out / PRINTED, stored_as)
         if choice.learns and choice.address is not None:
             leftover, resources = out / UNRECORDED, scenario.resources
             teacher = Teacher(choice.address, resources, experiment.name, mark, leftover, listener.notify)
@@ -116,10 +117,11 @@ def run_experiment(
                 teacher.finish()
         else:
             sweep.run()
-        tables = sweep.collect()
-        _write_tables(out, tables, describe(scenario))
-        comparison = render(out)
-        write_results(out / DATABASE, tables, scenario.resources, experiment.name, mark)
+        with runner.interruptible():
+            tables = sweep.collect()
+            _write_tables(out, tables, describe(scenario))
+            comparison = render(out)
+            write_results(out / DATABASE, tables, scenario.resources, experiment.name, mark)
         store.remove()
     return comparison
 

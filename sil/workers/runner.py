@@ -6,6 +6,7 @@ import hashlib
 import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, TypeVar
@@ -77,7 +78,7 @@ class Runner:
                 else:
                     yield item
 
-        try:
+        with self.interruptible():
             missing = []
             for item in items:
                 value = self.store.get(item.key)
@@ -88,6 +89,12 @@ class Runner:
                     on_result(item, value)
             self.on_progress(self.done, self.total)
             self.executor.run(wanted(), finish, on_report)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Within this context, Ctrl-C raises Interrupted, which says how many items are done."""
+        try:
+            yield
         except KeyboardInterrupt:
             raise Interrupted(self.done, self.total) from None
 

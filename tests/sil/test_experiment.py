@@ -380,7 +380,7 @@ def stored(path: Path) -> dict[str, int]:
 
 
 def test_ctrl_c_keeps_finished_runs_and_the_same_command_resumes(tmp_path: Path) -> None:
-    path = tiny_experiment(tmp_path, '[grid]\n"workload.jobs" = [60, 61]', replications="8")
+    path = tiny_experiment(tmp_path, '[grid]\n"workload.jobs" = [60, 61]', replications="30")
     command = ("run", path.name, "--out", "out", "--workers", "2")
     process = sil(*command, cwd=tmp_path)
     unfinished = tmp_path / "out" / "unfinished.db"
@@ -391,9 +391,9 @@ def test_ctrl_c_keeps_finished_runs_and_the_same_command_resumes(tmp_path: Path)
     _, error = process.communicate(timeout=30)
     before = stored(unfinished)
     assert process.returncode == 130, error
-    assert f"Interrupted: {len(before)} of 32 runs are done. Repeat the command to resume." in error
+    assert f"Interrupted: {len(before)} of 120 runs are done. Repeat the command to resume." in error
     assert "Traceback" not in error
-    assert 3 <= len(before) < 32
+    assert 3 <= len(before) < 120
     run(path, tmp_path / "out", workers=2)
     assert not unfinished.exists()
     run(path, tmp_path / "whole")
@@ -426,6 +426,21 @@ def test_only_runs_without_stored_results_are_executed(
     assert len(first + carried_out) == 6
     whole, resumed = (tmp_path / name / "trace.parquet" for name in ("whole", "out"))
     assert whole.read_bytes() == resumed.read_bytes()
+
+
+def test_ctrl_c_while_results_are_written_says_that_all_runs_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tiny_experiment(tmp_path, replications="3")
+    with monkeypatch.context() as interrupted, pytest.raises(Interrupted, match="6 of 6 runs are done"):
+        interrupted.setattr("sil.experiment.run.render", raise_keyboard_interrupt)
+        run(path, tmp_path / "out")
+    run(path, tmp_path / "out")
+    assert (tmp_path / "out" / "summary.json").is_file()
+
+
+def raise_keyboard_interrupt(_out: Path) -> None:
+    raise KeyboardInterrupt
 
 
 def test_stored_results_of_another_experiment_are_not_reused(tmp_path: Path) -> None:
