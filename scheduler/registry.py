@@ -8,13 +8,13 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from scheduler import UserError, naming
 from scheduler.kinds import Kind
@@ -82,9 +82,24 @@ class SchedulerNotLoaded(UserError):
     """A name leads to no usable scheduler. The message is one sentence for the user."""
 
 
+class Source(Protocol):
+    """Where a scheduler comes from that has no import string."""
+
+    @property
+    def constructor(self) -> Callable[..., Any]:
+        """A class or function that makes instances."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, object]:
+        """Arguments for it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SchedulerSpec:
-    """A scheduler or resource manager, resolved from its name by `resolve`. It can be pickled.
+    """A scheduler or resource manager, resolved from its name by `resolve`, or by `from_source`. It
+    can be pickled if its source can.
 
     * `name`: as the user wrote it; the label in results.
     * `target`, `parameters`: "module:Class" and the arguments for its constructor.
@@ -92,6 +107,7 @@ class SchedulerSpec:
     * `is_manager`: a whole resource manager (`scheduler.resource_manager`); use `make_manager`.
     * `memoryless`: it decides from the problem alone, so it need not be asked while no job fits.
     * `is_random`: its constructor takes a `seed`, which `make` supplies.
+    * `source`: its constructor and further arguments, if these have no import string.
     """
 
     name: str
@@ -102,6 +118,7 @@ class SchedulerSpec:
     is_manager: bool = False
     memoryless: bool = False
     is_random: bool = False
+    source: Source | None = None
 
     @property
     def key(self) -> str:
@@ -109,7 +126,9 @@ class SchedulerSpec:
         return f"{self.target}{sorted(self.parameters)}"
 
     def constructor(self) -> Callable[..., Any]:
-        """The class or function that `target` names. Raises SchedulerNotLoaded."""
+        """The class or function that makes instances. Raises SchedulerNotLoaded."""
+        if self.source is not None:
+            return self.source.constructor
         module_name, _, class_name = self.target.partition(":")
         try:
             module = importlib.import_module(module_name)
@@ -147,8 +166,9 @@ class SchedulerSpec:
             f"{kind.does} (kind {kind}): {fit}, or a plug-in"
         )
 
-    def _arguments(self, seed: int) -> dict[str, naming.Value]:
-        return ({"seed": seed} if self.is_random else {}) | dict(self.parameters)
+    def _arguments(self, seed: int) -> dict[str, object]:
+        given = self.parameters if self.source is None else self.source.parameters.items()
+        return {**({"seed": seed} if self.is_random else {}), **dict(given)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +194,14 @@ def resolve(name: str) -> SchedulerSpec:
         return _resolved(name)
     except naming.Misnamed as error:
         raise SchedulerNotLoaded(f"scheduler {error}") from None
+
+
+def from_source(name: str, source: Source) -> SchedulerSpec:
+    """The scheduler of a class or function that has no import string, under a name for results. Raises
+    SchedulerNotLoaded if it is no scheduler, or its declarations are wrong."""
+    made_by = source.constructor
+    target = f"{made_by.__module__}:{made_by.__qualname__}"
+    return _declared(SchedulerSpec(name, target, source=source))
 
 
 def _resolved(name: str) -> SchedulerSpec:
@@ -229,7 +257,8 @@ def _instance(spec: SchedulerSpec) -> Scheduler:
     except ValueError as error:
         raise SchedulerNotLoaded(f"scheduler '{spec.name}': {error}") from error
     except (Exception, SystemExit) as error:
-        how = "with these parameters" if spec.parameters else "without arguments"
+        has_arguments = spec.parameters or (spec.source is not None and spec.source.parameters)
+        how = "with these parameters" if has_arguments else "without arguments"
         raise SchedulerNotLoaded(
             f"scheduler '{spec.name}': {class_name} failed with {type(error).__name__}: {error}; "
             f"its constructor must work {how}"

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+import sil
 from site_db.site_file.exchange import read_site_file
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 GUIDES = ("guide", "your-scheduler", "database", "shared-nodes", "replay", "nodes", "planning")
+API_PAGE = ROOT / "docs" / "python.md"
 SETUP_COMMANDS = ("make ", "git ", "pip ")
 """Set-up, which CI does."""
 
@@ -63,6 +65,25 @@ def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stdout
+
+
+def test_the_python_of_the_page_on_the_api_runs_as_a_script(tmp_path: Path) -> None:
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(text for language, text in blocks(API_PAGE) if language == "python"))
+    result = subprocess.run(
+        [sys.executable, script.name], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert {"gantt.png", "results"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_the_page_on_the_api_names_everything_public() -> None:
+    text = API_PAGE.read_text()
+    missing = [name for name in sil.__all__ if f"sil.{name}" not in text]
+    assert not missing
+    for of in (sil.Replays, sil.Plots, sil.Sweep):
+        members = [name for name in vars(of) if not name.startswith("_") and callable(getattr(of, name))]
+        assert not [name for name in members if f"`{name}`" not in text]
 
 
 def test_the_site_file_in_the_reference_is_valid(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import sil
-
 OURS = "sil-testbed"
 MARK = "The scheduler a site would run"
 """From the docstring of our `scheduler` package."""
@@ -32,7 +30,7 @@ def shadowed_scheduler(installed_beside: Path) -> str | None:
     return f"{where}{whose} and hides that of {OURS}; install {OURS} in a virtual environment of its own"
 
 
-_message = shadowed_scheduler(Path(sil.__file__).parent.parent)
+_message = shadowed_scheduler(Path(__file__).parent.parent.parent)
 if _message is not None:
     print(f"Error: {_message}", file=sys.stderr)
     sys.exit(2)

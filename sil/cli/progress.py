@@ -5,36 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+from sil.api.progress import ProgressBar as Bar
+from sil.api.progress import bars
 from sil.cli import console
 from sil.cli.start.interrupts import stop_if_interrupted
-from sil.workers.executor import Listener
 
 
-class ProgressBar(Listener):
-    """Shows how many tasks are done, and before the first one what is being prepared."""
+class ProgressBar(Bar):
+    """Shows how many tasks are done, and before the first one what is being prepared. Notes are printed."""
 
     def __init__(self, progress: Progress, name: str) -> None:
         stop_if_interrupted()
-        self._progress = progress
-        self._name = self._doing = name
-        self._done: int | None = None
-        self._bar = progress.add_task(f"{name}: reading", total=None)
+        super().__init__(progress, name)
 
     def progressed(self, done: int, total: int | None) -> None:
         stop_if_interrupted()
-        what = f"{self._name}: starting" if self._done in (None, done) else self._doing
-        self._done = done
-        self._progress.update(self._bar, completed=done, total=total, description=what)
+        super().progressed(done, total)
 
     def notify(self, sentence: str) -> None:
         console.print_note(sentence)
@@ -42,17 +30,7 @@ class ProgressBar(Listener):
 
 def progress(what: str) -> Progress:
     """A progress bar that counts items of this kind."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(what),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console.err,
-        transient=True,
-    )
+    return bars(what, console.err)
 
 
 class PlanProgress(ProgressBar):

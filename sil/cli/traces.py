@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from sil.outcome.trace_inspection import Divergence, Timeline
 
-SHOWN = 12
-"""Number of jobs printed of a list."""
-
 
 def compare_traces(
     one: Annotated[Path, Argument(help="A trace.parquet, or its folder.")],
@@ -64,17 +61,17 @@ def compare_traces(
 
 
 def _print_divergence(found: Divergence, one: Path, other: Path) -> None:
-    from sil.outcome.trace_inspection import sentence
+    from sil.outcome.trace_inspection import listed, seconds_text, sentence
 
     equal = f"The runs are equal for {counted(found.facts, 'fact')}"
-    console.print_line(f"{equal} and diverge at {_s(found.time_s)}.")
-    running = [f"job {r.job} on {r.where} since {_s(r.since_s)}" for r in found.running]
-    _list("Running then", running)
-    _list("Waiting then", [f"job {job}" for job in found.waiting])
+    console.print_line(f"{equal} and diverge at {seconds_text(found.time_s)}.")
+    running = [f"job {r.job} on {r.where} since {seconds_text(r.since_s)}" for r in found.running]
+    console.print_line(listed("Running then", running), markup=False)
+    console.print_line(listed("Waiting then", [f"job {job}" for job in found.waiting]), markup=False)
     for path, facts in ((one, found.one), (other, found.other)):
         console.print_line(f"{path}:")
         for fact in facts:
-            line = f"  {_s(fact['time_s'])}  {sentence(fact)}"
+            line = f"  {seconds_text(fact['time_s'])}  {sentence(fact)}"
             console.print_line(line, markup=False)
         if not facts:
             console.print_line("  end of the trace")
@@ -109,12 +106,8 @@ def why(
 
 
 def _print_timeline(found: Timeline) -> None:
-    for time_s, text in found.events:
-        console.print_line(f"{_s(time_s):>16}  {text}", markup=False)
-    if found.waited_s is not None:
-        console.print_line(f"Waiting time: {_s(found.waited_s)}.")
-    if found.overtaken_by:
-        _list("Overtaken by", [f"job {other}" for other in found.overtaken_by])
+    for line in found.lines():
+        console.print_line(line, markup=False)
     if not found.has_reasons:
         console.print_line(
             "This trace has no wait reasons; record them with --reasons of `sil replay` and `sil run`."
@@ -138,14 +131,3 @@ def _run(path: Path, scheduler: str | None, point: int, replication: int) -> pl.
     if scheduler is not None and scheduler not in names:
         console.fail(f"{path}: this trace has no scheduler '{scheduler}'; it has {', '.join(names)}")
     return facts.filter(point=point, replication=replication, scheduler=scheduler or names[0])
-
-
-def _list(title: str, items: list[str]) -> None:
-    more = f", and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
-    text = ", ".join(items[:SHOWN]) or "none"
-    console.print_line(f"{title}: {text}{more}.", markup=False)
-
-
-def _s(seconds: float) -> str:
-    """Seconds to the millisecond, without trailing zeros."""
-    return f"{seconds:,.3f}".rstrip("0").rstrip(".") + " s"

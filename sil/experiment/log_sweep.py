@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, product
@@ -170,7 +170,8 @@ def run_sweep(
     """The table of a sweep (SCHEMA), the same on every executor, and if the sweep is resumed with `store`.
 
     A scheduler's fault is in the row of its replay; the others go on. Output of schedulers in other processes
-    goes into the folder `printed`. Raises what `Runner.run` raises.
+    goes into the folder `printed`. Raises what `Runner.run` raises; what is finished when Ctrl-C interrupts
+    it is such a table of fewer rows.
     """
     cases, mark = sweep.cases(), sweep.digest()
     batches = list(_batches(cases))
@@ -209,8 +210,12 @@ def run_sweep(
         # One of these replays ended the process; alone, it is the one at fault.
         carry_out([range(k, k + 1) for k in sorted(died)])
     except Interrupted:
-        raise Interrupted(len(rows), len(cases)) from None
-    return pl.DataFrame([rows[k] for k in range(len(cases))], schema=SCHEMA)
+        raise Interrupted(len(rows), len(cases), _table(rows)) from None
+    return _table(rows)
+
+
+def _table(rows: Mapping[int, Row]) -> pl.DataFrame:
+    return pl.DataFrame([rows[k] for k in sorted(rows)], schema=SCHEMA)
 
 
 def _batches(cases: Sequence[Case]) -> Iterator[range]:

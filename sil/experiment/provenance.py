@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,8 +83,13 @@ def code_under_test(scheduler: UnderTest) -> str:
     if scheduler.batsim is not None:
         files = [path for word in scheduler.batsim.command if (path := Path(word)).is_file()]
         return name + "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
+    if scheduler.spec.source is not None:
+        name += hashlib.sha256(pickle.dumps(scheduler.spec.source)).hexdigest()
     top, _, _ = scheduler.spec.target.partition(":")[0].partition(".")
-    spec = importlib.util.find_spec(top)
+    try:
+        spec = importlib.util.find_spec(top)
+    except ValueError:  # a script or a notebook, which the pickled source includes
+        return name
     if spec is None or spec.origin is None:
         return name
     origin = Path(spec.origin)

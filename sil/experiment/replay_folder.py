@@ -53,7 +53,7 @@ def render(out: Path) -> Replayed:
     from sil.report.page import write_page
     from sil.report.replay import replay_page
 
-    replayed = _read(out)
+    replayed = read(out)
     write_page(out / REPORT, replay_page(replayed))
     return replayed
 
@@ -64,10 +64,11 @@ def draw(out: Path, kind: FigureKind) -> list[Path]:
     from sil.report.page import write_figures
     from sil.report.replay import replay_page
 
-    return write_figures(out / FIGURES, kind, replay_page(_read(out)))
+    return write_figures(out / FIGURES, kind, replay_page(read(out)))
 
 
-def _read(out: Path) -> Replayed:
+def read(out: Path) -> Replayed:
+    """The results in a folder. Raises NoReplay."""
     path = out / SUMMARY
     try:
         summary = json.loads(path.read_text(encoding="utf-8"))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from sil.experiment.output_folder import as_file_name, make_usable
 from sil.experiment.provenance import code_under_test
@@ -18,7 +19,7 @@ from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
 from sil.settings.decision_costs import BadDecisionCost, replayed_trace
 from sil.trace.facts import TIMINGS, TRACE, read_facts
-from sil.workers.executor import Died, Executor, Inline, Item, Listener, send_report
+from sil.workers.executor import Died, Executor, Inline, Interrupted, Item, Listener, send_report
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest
 from sil.workers.store import MISSING, Store
@@ -60,7 +61,8 @@ def replay_all(
     report: bool,
     listener: Listener,
 ) -> list[Outcome]:
-    """Replay a log under each scheduler, and write the results into `out`.
+    """Replay a log under each scheduler, and write the results into `out`, after Ctrl-C those of the
+    schedulers that are done.
 
     Built-in schedulers run in this process if that is faster. Raises UnusableFolder and what `Runner.run`
     raises; if costs of an earlier run are charged again, also NoTrace, and BadDecisionCost if the results
@@ -78,8 +80,13 @@ def replay_all(
     for old in (SUMMARY, REPORT):
         (out / old).unlink(missing_ok=True)
     with Store(out / UNFINISHED) as store:
-        results = _replay(replay, folders, _chosen(executor, replay, schedulers), store, listener)
-        outcomes = [Outcome(each.label, folder, results[each]) for each, folder in folders.items()]
+        try:
+            results = _replay(replay, folders, _chosen(executor, replay, schedulers), store, listener)
+        except Interrupted as interrupted:
+            results = cast("dict[UnderTest, Results]", interrupted.finished)
+            _write_summary(out / SUMMARY, replay, _outcomes(folders, results))
+            raise
+        outcomes = _outcomes(folders, results)
         _write_summary(out / SUMMARY, replay, outcomes)
         if report:
             render(out)
@@ -87,10 +94,15 @@ def replay_all(
     return outcomes
 
 
+def _outcomes(folders: Mapping[UnderTest, Path], results: Mapping[UnderTest, Results]) -> list[Outcome]:
+    return [Outcome(each.label, folder, results[each]) for each, folder in folders.items() if each in results]
+
+
 def _replay(
     replay: Replay, folders: Mapping[UnderTest, Path], executor: Executor, store: Store, listener: Listener
 ) -> dict[UnderTest, Results]:
-    """Write the tables that an interrupted replay has not written. Returns all results."""
+    """Write the tables that an interrupted replay has not written. Returns all results; if it is interrupted
+    itself, those of the schedulers that are done are `finished`."""
     how = replace(replay, log=replace(replay.log, jobs=replay.log.jobs.clear()))
     mark = digest(code_and_data(), how, replay.log.digest(), list(map(code_under_test, folders)))
     schedulers = {f"{mark}/{scheduler.label}": scheduler for scheduler in folders}
@@ -120,7 +132,10 @@ def _replay(
             value = Results({}, died_sentence(scheduler.label, value))
         results[scheduler] = value
 
-    Runner(executor, store, total=len(items)).run(items, finish, progress)
+    try:
+        Runner(executor, store, total=len(items)).run(items, finish, progress)
+    except Interrupted as interrupted:
+        raise Interrupted(interrupted.done, interrupted.total, results) from None
     return results
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from site_db.site_file.hostlist import fold
 
 Row = dict[str, Any]
 
+SHOWN = 12
+"""Number of items shown of a list."""
 NEXT = 3
 """Number of facts shown of each run from the first difference on."""
 NOT_DECIDED = (Fact.DECISION_CHARGED, Fact.PASSED_OVER, Fact.JOB_MAPPED)
@@ -141,6 +143,26 @@ class Timeline:
     """From its arrival to the start of its last run; lost and preempted runs count as waiting."""
     has_reasons: bool
     """Whether the trace has the wait reasons and mappings of a job that was not refused."""
+
+    def lines(self) -> Iterator[str]:
+        """For people: a line for each event, the waiting time, and the jobs that overtook it."""
+        for time_s, text in self.events:
+            yield f"{seconds_text(time_s):>16}  {text}"
+        if self.waited_s is not None:
+            yield f"Waiting time: {seconds_text(self.waited_s)}."
+        if self.overtaken_by:
+            yield listed("Overtaken by", [f"job {other}" for other in self.overtaken_by])
+
+
+def listed(title: str, items: Sequence[str]) -> str:
+    """The first items of a list, and how many more there are."""
+    more = f", and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
+    return f"{title}: {', '.join(items[:SHOWN]) or 'none'}{more}."
+
+
+def seconds_text(seconds: float) -> str:
+    """Seconds to the millisecond, without trailing zeros."""
+    return f"{seconds:,.3f}".rstrip("0").rstrip(".") + " s"
 
 
 def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Timeline | None:

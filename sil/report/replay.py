@@ -164,16 +164,15 @@ def waiting_distribution(jobs: Jobs, names: Sequence[str]) -> Figure:
     return distribution(waits_s, names, title, least=1.0)
 
 
-def gantt(table: pl.DataFrame, processors: int) -> Figure:
-    """Processors by time while `GANTT_RUNS` jobs start, around the job that waited longest."""
+def gantt(table: pl.DataFrame, processors: int, window_s: tuple[float, float] | None = None) -> Figure:
+    """Processors by time in a window, in seconds from the first submission on; without one, while
+    `GANTT_RUNS` jobs start, around the job that waited longest."""
     jobs = table.sort("starting_time", "job_id")
-    starts_s, begin_s = jobs["starting_time"].to_numpy(), float(jobs["submission_time"].to_numpy().min())
-    middle = int(np.argmax(jobs["waiting_time"].to_numpy()))
-    first = max(0, min(middle - GANTT_RUNS // 2, len(jobs) - GANTT_RUNS))
-    from_s = starts_s[first]
-    later_s = starts_s[first + GANTT_RUNS :]
-    later_s = later_s[later_s > from_s]  # they may all start at once
-    until_s = later_s[0] if len(later_s) else jobs["finish_time"].to_numpy().max()
+    begin_s = float(jobs["submission_time"].to_numpy().min())
+    if window_s is None:
+        from_s, until_s = _around_the_longest_wait(jobs)
+    else:
+        from_s, until_s = (begin_s + edge_s for edge_s in window_s)
     # Include runs that began before, or their nodes would look idle.
     shown = jobs.filter(pl.col("starting_time") < until_s, pl.col("finish_time") > from_s).select(
         "job_id",
@@ -209,6 +208,17 @@ def gantt(table: pl.DataFrame, processors: int) -> Figure:
         )
         .properties(width=WIDTH, height=280)
     )
+
+
+def _around_the_longest_wait(jobs: pl.DataFrame) -> tuple[float, float]:
+    """The times between which `GANTT_RUNS` jobs start; jobs are in order of start."""
+    starts_s = jobs["starting_time"].to_numpy()
+    middle = int(np.argmax(jobs["waiting_time"].to_numpy()))
+    first = max(0, min(middle - GANTT_RUNS // 2, len(jobs) - GANTT_RUNS))
+    from_s = float(starts_s[first])
+    later_s = starts_s[first + GANTT_RUNS :]
+    later_s = later_s[later_s > from_s]  # they may all start at once
+    return from_s, float(later_s[0] if len(later_s) else jobs["finish_time"].to_numpy().max())
 
 
 def _over_time(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -52,6 +53,24 @@ class AnyWorld(Protocol):
         ...
 
 
+def _pass(_: SchedulerFault) -> None:
+    """The fault is in the trace."""
+
+
+_on_fault: ContextVar[Callable[[SchedulerFault], None]] = ContextVar("on_fault", default=_pass)
+
+
+@contextmanager
+def faults_to(listener: Callable[[SchedulerFault], None]) -> Iterator[None]:
+    """Within this context, pass the faults of runs in this process to `listener`, with their tracebacks. It
+    may raise them."""
+    before = _on_fault.set(listener)
+    try:
+        yield
+    finally:
+        _on_fault.reset(before)
+
+
 def run_in(world: AnyWorld, jobs: Iterable[Job], managed: AbstractContextManager[ResourceManager]) -> None:
     """Run a resource manager in a world until all accepted jobs have ended.
 
@@ -62,6 +81,7 @@ def run_in(world: AnyWorld, jobs: Iterable[Job], managed: AbstractContextManager
             world.run(jobs, manager)
     except SchedulerFault as fault:
         world.trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
+        _on_fault.get()(fault)
 
 
 def checked_run(

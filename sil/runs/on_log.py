@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
     from sil.runs.compiled_replay import CompiledReplay
 
+PURPOSE = "the replay of a log"
 DECISION_LIMIT_S = 60.0
 
 EXACT_S = 2.0**51
@@ -69,14 +70,27 @@ SUBMITTED_LATER_S = {"batsim": 10.0}
 
 
 def schedulers_for_logs(names: Iterable[str], with_requests: bool = False) -> tuple[UnderTest, ...]:
-    """`with_requests` if jobs request parts of nodes. Raises SchedulerNotLoaded with a sentence for each
-    scheduler that cannot replay a log."""
-    schedulers, mistakes = resolve_all(names, Kind.FREE_NODES, "the replay of a log")
-    if with_requests:
-        mistakes |= {s.label: why for s in schedulers if (why := _only_for_identical_nodes(s)) is not None}
+    """The schedulers of these names. For `with_requests` and errors see `check_for_logs`."""
+    schedulers, mistakes = resolve_all(names, Kind.FREE_NODES, PURPOSE)
     if mistakes:
         raise SchedulerNotLoaded("\n".join(mistakes.values()))
+    check_for_logs(schedulers, with_requests)
     return schedulers
+
+
+def check_for_logs(schedulers: Iterable[UnderTest], with_requests: bool = False) -> None:
+    """`with_requests` if jobs request parts of nodes. Raises SchedulerNotLoaded with a sentence for each
+    scheduler that cannot replay a log."""
+    mistakes = []
+    for scheduler in schedulers:
+        try:
+            scheduler.require(Kind.FREE_NODES, PURPOSE)
+        except SchedulerNotLoaded as error:
+            mistakes.append(str(error))
+        if with_requests and (why := _only_for_identical_nodes(scheduler)) is not None:
+            mistakes.append(why)
+    if mistakes:
+        raise SchedulerNotLoaded("\n".join(mistakes))
 
 
 def _only_for_identical_nodes(scheduler: UnderTest) -> str | None:

@@ -8,11 +8,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import scheduler
-import sil
 import site_db
 from sil.settings.files import FIXTURES
 
-SCHEDULER, SITE_DB, TESTBED = (Path(package.__path__[0]) for package in (scheduler, site_db, sil))
+SCHEDULER, SITE_DB = (Path(package.__path__[0]) for package in (scheduler, site_db))
+TESTBED = Path(__file__).parent.parent
 
 
 def package_version() -> str:

@@ -21,12 +21,13 @@ class NoExecutor(UserError):
 
 
 class Interrupted(Exception):
-    """Ctrl-C stopped the work. Finished runs are stored."""
+    """Ctrl-C stopped the work. Finished runs are stored; `finished` are their results, where known."""
 
-    def __init__(self, done: int, total: int | None) -> None:
+    def __init__(self, done: int, total: int | None, finished: object = None) -> None:
         super().__init__(f"{done:,} of {total:,} runs are done" if total else f"{done:,} runs are done")
         self.done = done
         self.total = total
+        self.finished = finished
 
 
 @dataclass(frozen=True)

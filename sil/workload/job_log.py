@@ -63,9 +63,9 @@ def possible_size(processors: int, path: Path) -> int:
     return processors
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class JobLog:
-    """The jobs of a log (columns of SCHEMA), and the size of its machine.
+    """The jobs of a log (columns of SCHEMA), and the size of its machine. `log[:3000]` are its first jobs.
 
     `notes` has a sentence for each repair; `part` describes the selection and the load; `cut` has the numbers
     of the jobs whose runs were cut at their estimates.
@@ -88,6 +88,18 @@ class JobLog:
     """The names of users, if the log has names."""
     pages: Pages = field(default_factory=Pages)
     """What of a long log is in memory."""
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def __getitem__(self, places: slice) -> JobLog:
+        """Jobs by their index in order of submission. Raises BadLog if none is left."""
+        if not isinstance(places, slice) or places.step not in (None, 1):
+            raise BadLog(f"{self.name}: log[{places!r}] is no range of jobs; expected one like log[:3000]")
+        return self.slice(places.start, places.stop)
+
+    def __repr__(self) -> str:
+        return f"<{self.summary}>"
 
     def parts(self) -> Iterator[pl.DataFrame]:
         """The jobs, of which few are in memory at a time."""

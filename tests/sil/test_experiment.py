@@ -432,9 +432,10 @@ def test_ctrl_c_while_results_are_written_says_that_all_runs_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tiny_experiment(tmp_path, replications="3")
-    with monkeypatch.context() as interrupted, pytest.raises(Interrupted, match="6 of 6 runs are done"):
+    with monkeypatch.context() as interrupted:
         interrupted.setattr("sil.experiment.run.render", raise_keyboard_interrupt)
-        run(path, tmp_path / "out")
+        with pytest.raises(Interrupted, match="6 of 6 runs are done"):
+            run(path, tmp_path / "out")
     run(path, tmp_path / "out")
     assert (tmp_path / "out" / "summary.json").is_file()
 

@@ -1,0 +1,98 @@
+"""Charts of replays, for notebooks and files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from scheduler import UserError
+from sil.api.settings import Duration, seconds
+from sil.outcome.batsim_tables import Replayed
+from sil.report import replay as charts
+from sil.report.vega_lite import Figure, save, specification
+
+VEGA_LITE = "application/vnd.vegalite.v6+json"
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+class Chart:
+    """A chart of Vega-Lite. Notebooks show it; `spec` is its specification, for other programs."""
+
+    def __init__(self, figure: Figure) -> None:
+        self._figure = figure
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return specification(self._figure)
+
+    def save(self, path: str | Path) -> None:
+        """Write it as PNG, SVG or PDF, by the suffix. Raises UserError for another one."""
+        path = Path(path)
+        if path.suffix not in SUFFIXES:
+            raise UserError(
+                f"{path}: a chart cannot be written as '{path.suffix}'; expected .png, .svg or .pdf"
+            )
+        save(self._figure, path)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        """As an interactive chart, or where the front end has no Vega-Lite, as an image."""
+        import vl_convert
+
+        spec = self.spec
+        return {VEGA_LITE: spec, "image/png": vl_convert.vegalite_to_png(spec, scale=2)}
+
+
+class Plots:
+    """The charts of the report of a replay (`docs/replay.md`)."""
+
+    def __init__(self, replayed: Callable[[], Replayed]) -> None:
+        self._replayed = replayed
+
+    def waiting_time(self) -> Chart:
+        """The share of jobs that wait for at most a time."""
+        return Chart(charts.waiting_distribution(*self._jobs()))
+
+    def queue_length(self) -> Chart:
+        """The mean number of waiting jobs over time."""
+        return Chart(charts.queue_length(*self._jobs()))
+
+    def utilisation(self) -> Chart:
+        """The share of processors in use over time."""
+        jobs, names = self._jobs()
+        return Chart(
+            charts.utilisation(jobs, "Processors", "requested_number_of_resources", self._processors, names)
+        )
+
+    def slowdown_by_size(self) -> Chart:
+        """Bounded slowdown by requested processors: mean, median and 95th percentile."""
+        return Chart(charts.slowdown_by_size(*self._jobs()))
+
+    def gantt(self, scheduler: str | None = None, window: tuple[Duration, Duration] | None = None) -> Chart:
+        """Processors by time under a scheduler (by default the first one), in a window of time from the first
+        submission on, like ("60d", "67d"); without one, around the job that waited longest.
+
+        Raises UserError for an unknown scheduler, an empty window, and on nodes that jobs share.
+        """
+        if self._replayed().described["nodes"]:
+            raise UserError("jobs overlap on nodes that they share; there is no Gantt chart of them")
+        jobs, names = self._jobs()
+        name = names[0] if scheduler is None and names else scheduler
+        if name is None or name not in jobs:
+            raise UserError(f"there are no jobs under {name!r}; expected one of {', '.join(jobs)}")
+        between_s = None if window is None else (seconds(window[0]), seconds(window[1]))
+        if between_s is not None and not between_s[0] < between_s[1]:
+            raise UserError(f"window is {window!r}; expected an end after the beginning")
+        return Chart(charts.gantt(jobs[name], self._processors, between_s))
+
+    @property
+    def _processors(self) -> int:
+        return int(self._replayed().described["processors"])
+
+    def _jobs(self) -> tuple[Mapping[str, pl.DataFrame], list[str]]:
+        replayed = self._replayed()
+        if not replayed.jobs:
+            raise UserError("there are no jobs to draw: every scheduler broke a rule")
+        return replayed.jobs, list(replayed.described["schedulers"])

@@ -1,0 +1,69 @@
+"""Logs of jobs: readers, and a model that makes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scheduler import UserError
+from sil.workload.job_log import JobLog
+from sil.workload.swf_rules import Overrun, Rules, TooLarge
+
+if TYPE_CHECKING:
+    from site_db.site_file.cluster import Cluster
+
+
+def read_log(
+    path: str | Path,
+    *,
+    nodes: str | Path | None = None,
+    site: str | None = None,
+    processors: int | None = None,
+    strict: bool = False,
+    overrun: str = "raise",
+    too_large: str = "clip",
+) -> JobLog:
+    """The jobs of a log: Standard Workload Format (.swf, .swf.gz), or a Batsim workload (.json, .json.gz).
+
+    With `nodes`, a file that describes nodes with cores, memory and GPUs (slurm.conf, the output of `scontrol
+    show node`, a site file, Alibaba's CSV), or `site`, an address like "site.db#SITE", also Slurm's
+    accounting (the output of `sacct -P`) and Alibaba's pods (CSV); then jobs request parts of these nodes.
+
+    `processors` overrides the size of the machine. `strict` refuses a log that needs repairs, which are
+    otherwise in `notes` of the result. `overrun` says what becomes of jobs that exceeded their estimate
+    ("raise" it, or "cut" the run), `too_large` of jobs larger than the machine ("clip", "skip" or "stop").
+
+    Times are seconds from the beginning of the log. Raises UserError if a file cannot be read.
+    """
+    from sil.site.logs import read_log
+
+    rules = Rules(strict, Overrun(overrun), TooLarge(too_large))
+    return read_log(Path(path), rules, processors, read_nodes(nodes, site))
+
+
+def lublin_feitelson(jobs: int, processors: int, *, load: float | None = None, seed: int = 0) -> JobLog:
+    """So many jobs of the model of Lublin and Feitelson (2003) for a machine of so many processors.
+
+    Users estimate run times exactly. `load` is the load that the jobs offer, within 1 %; by default it is
+    that of the model. Raises UserError for an impossible load, ValueError for impossible numbers.
+    """
+    import numpy as np
+
+    from sil.workload.lublin import Lublin
+
+    made = Lublin().jobs(jobs, processors, np.random.default_rng(seed))
+    return made if load is None else made.at_load(load)
+
+
+def read_nodes(nodes: str | Path | None, site: str | None) -> Cluster | None:
+    """Those in a file, or of a site in a database; None without either. Raises UserError."""
+    if nodes is not None and site is not None:
+        raise UserError("nodes and a site are given, and both name the nodes; give one of them")
+    if nodes is None and site is None:
+        return None  # before the database is loaded
+    from sil.site import log_nodes
+    from site_db.store import parse_address
+
+    if site is not None:
+        return log_nodes.nodes_in_database(parse_address(site))
+    return log_nodes.read_nodes_of(Path(nodes)) if nodes is not None else None

@@ -1,0 +1,271 @@
+"""Replays of logs from Python."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from scheduler import UserError
+from sil.api.execution import executing
+from sil.api.progress import shown, warn
+from sil.api.settings import choice, one_of
+from sil.experiment import replay_folder
+from sil.experiment.output_folder import as_file_name, make_usable
+from sil.experiment.replays import replay_all
+from sil.outcome.batsim_tables import JOBS, Replayed
+from sil.outcome.metrics import REPLAY_METRICS
+from sil.runs.composition import faults_to
+from sil.runs.on_log import DECISION_LIMIT_S, Replay, check_for_logs
+from sil.runs.own_schedulers import named
+from sil.runs.under_test import UnderTest
+from sil.settings.decision_costs import NONE, check_decision_cost
+from sil.settings.engines import Engine
+from sil.settings.estimates import Estimates
+from sil.trace.facts import TIMINGS, TRACE, Fact, read_facts
+from sil.workers.executor import Inline, Interrupted
+from sil.workload.job_log import JobLog
+from sil.world.events import ORDERS
+from sil.world.guard.faults import SchedulerFault
+
+if TYPE_CHECKING:
+    from sil.api.charts import Plots
+
+COMPARED = ("fcfs", "easy", "conservative")
+"""The schedulers that are compared if none are named."""
+_TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "metadata", "partition")
+
+
+def replay(
+    log: JobLog,
+    schedulers: object = COMPARED,
+    *,
+    estimates: str = "user",
+    order: str = "default",
+    decision_cost: str = NONE,
+    decision_limit_s: float = DECISION_LIMIT_S,
+    reasons: bool = False,
+    engine: str = "auto",
+    seed: int = 1,
+    determinism_check: bool = True,
+    isolate: bool = False,
+    workers: int | None = None,
+    dask: str | None = None,
+    on_fault: Literal["raise", "keep"] = "raise",
+    progress: bool = True,
+) -> Replays:
+    """Replay a log of rigid jobs under some schedulers, with the results of the command `sil replay`.
+
+    * `schedulers`: a name ("easy", "my_module:Class(cap=8)"), a class, an instance or a factory (see
+      `factory`); several of them, or a dictionary of them by name. Instances are copied for each run.
+    * `estimates`: the run times that schedulers expect: the user's ("user"), the actual ones ("actual"), or
+      the mean of the user's last two ("history").
+    * `order`: of simultaneous events: "default", "archive" (as in published schedules) or "batsim".
+    * `decision_cost`: simulated time that decisions take, like "measured(factor=10)".
+    * `decision_limit_s`: seconds of real time that a decision may take.
+    * `reasons`: record why jobs wait, for `Replays.why`.
+    * `engine`: "compiled" (fast, for built-in schedulers), "harness" (for all) or "auto"; with equal results.
+    * `seed`: for random schedulers.
+    * `determinism_check`: ask a second instance of your schedulers, which must decide the same.
+    * `isolate`: run your schedulers in processes of their own, so that nothing they do affects this one.
+      With `workers` (a number of processes) or `dask` (the address of a Dask scheduler) they are isolated.
+    * `on_fault`: a scheduler that breaks a rule or raises an exception ends the call with SchedulerFault
+      ("raise"), whose cause is that exception, or is noted in `Replays.faults` ("keep").
+
+    Ctrl-C returns the results of the schedulers that are done, with a warning. Raises UserError for invalid
+    settings, and for schedulers that cannot replay this log.
+    """
+    check_decision_cost(decision_cost)
+    one_of(["raise", "keep"], on_fault, "on_fault")
+    of_log = Replay(
+        log,
+        choice(Estimates, estimates, "estimates"),
+        one_of(list(ORDERS), order, "order"),
+        decision_cost,
+        reasons,
+        decision_limit_s,
+        seed,
+        determinism_check,
+        choice(Engine, engine, "engine"),
+    )
+    under_test = named(schedulers)
+    check_for_logs(under_test.values(), log.cluster is not None)
+    of_log.check_engine(under_test.values())
+    folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
+    found = Replays(Path(folder.name), of_log, under_test, folder)
+    with shown(log.name, "jobs", progress) as listener, executing(isolate, workers, dask) as executor:
+        try:
+            with raised_here(on_fault):
+                replay_all(of_log, list(under_test.values()), found.folder, executor, False, listener)
+        except (Interrupted, KeyboardInterrupt) as interrupted:
+            if not (found.folder / replay_folder.SUMMARY).is_file():
+                raise KeyboardInterrupt from None
+            warn(f"interrupted: {interrupted}; the others are left out")
+    if on_fault == "raise":
+        _raise_fault(found)
+    return found
+
+
+@contextmanager
+def raised_here(on_fault: str) -> Iterator[None]:
+    """Within this context, a fault in this process is raised with its cause, if that is what `on_fault`
+    says."""
+
+    def stop(fault: SchedulerFault) -> None:
+        raise fault
+
+    with ExitStack() as stack:
+        if on_fault == "raise":
+            stack.enter_context(faults_to(stop))
+        yield
+
+
+class Replays:
+    """The results of a log under some schedulers: the folder that `sil replay` writes.
+
+    `metrics` compares them; `jobs`, `trace` and `decisions` are tables of one of them. Tables are Polars
+    frames (`to_pandas()`, `to_arrow()`); times are seconds.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        replay: Replay | None = None,
+        under_test: Mapping[str, UnderTest] | None = None,
+        kept: object = None,
+    ) -> None:
+        """Of a folder with results. `kept` lives as long as this object."""
+        self.folder = folder
+        self._replay = replay
+        self._under_test = under_test or {}
+        self._kept = kept
+        self._with_reasons: dict[str, Replays] = {}
+
+    @property
+    def schedulers(self) -> list[str]:
+        """Their names, in order."""
+        return list(self._replayed.described["schedulers"])
+
+    @property
+    def metrics(self) -> pl.DataFrame:
+        """A row for each scheduler: its name, the metrics of `docs/replay.md` (null after a fault), and a
+        sentence on its fault and on refused jobs, if any."""
+        rows = [{"scheduler": name, **row} for name, row in self._replayed.described["schedulers"].items()]
+        known = [name for name in REPLAY_METRICS if any(name in row for row in rows)]
+        texts = dict.fromkeys(("fault", "refused"), pl.String)
+        kinds: dict[str, Any] = {"scheduler": pl.String, **dict.fromkeys(known, pl.Float64), **texts}
+        return pl.DataFrame(rows, schema=kinds)
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """A sentence for each scheduler that broke a rule."""
+        found = self._replayed.described["schedulers"]
+        return {name: row["fault"] for name, row in found.items() if row["fault"]}
+
+    def jobs(self, scheduler: str) -> pl.DataFrame:
+        """A row for each finished job, with the columns of jobs.csv (`docs/files.md`)."""
+        path = self._folder_of(scheduler) / JOBS
+        columns = pl.read_csv(path, n_rows=0).columns
+        texts = {name: pl.String for name in _TEXTS if name in columns}
+        return pl.read_csv(path, schema_overrides=texts)
+
+    def trace(self, scheduler: str) -> pl.DataFrame:
+        """A row for each fact of the replay, with the columns of trace.parquet (`docs/files.md`)."""
+        return read_facts(self._folder_of(scheduler) / TRACE)
+
+    def decisions(self, scheduler: str) -> pl.DataFrame:
+        """A row for each decision, with the columns of timings.parquet: when it was made, and how long it
+        took."""
+        return pl.read_parquet(self._folder_of(scheduler) / TIMINGS)
+
+    @property
+    def plot(self) -> Plots:
+        """Charts."""
+        from sil.api.charts import Plots
+
+        return Plots(lambda: self._replayed)
+
+    def why(self, scheduler: str, job: int) -> Explanation:
+        """What became of a job: when it arrived, why it waited, which jobs overtook it, when it ran.
+
+        If no reasons were recorded, the scheduler is run again to record them, which it can be in this
+        session. Raises UserError for an unknown scheduler or job.
+        """
+        from sil.outcome.trace_inspection import timeline
+        from sil.trace.facts import read_resource_names
+
+        explained = self._explained(scheduler)
+        facts = explained.trace(scheduler)
+        names = read_resource_names(explained._folder_of(scheduler) / TRACE)
+        found = timeline(facts, job, names)
+        if found is None:
+            raise UserError(f"there is no job {job} under {scheduler}")
+        return Explanation("\n".join(found.lines()))
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the results into a folder, with summary.json and report.html, as `sil replay` does. Raises
+        UserError if it cannot be written."""
+        folder = Path(folder)
+        make_usable(folder)
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        replay_folder.render(folder)
+        return folder
+
+    def __repr__(self) -> str:
+        return f"Replays of {self._replayed.described['log']} under {', '.join(self.schedulers)}"
+
+    def _repr_html_(self) -> str:
+        return self.metrics._repr_html_()
+
+    @cached_property
+    def _replayed(self) -> Replayed:
+        return replay_folder.read(self.folder)
+
+    def _folder_of(self, scheduler: str) -> Path:
+        one_of(self.schedulers, scheduler, "scheduler")
+        return self.folder / as_file_name(scheduler)
+
+    def _explained(self, scheduler: str) -> Replays:
+        """With the reasons of a scheduler, recorded now if need be and possible."""
+        if self._replay is None or self._replay.reasons or scheduler not in self._under_test:
+            return self
+        if scheduler not in self._with_reasons:
+            from dataclasses import replace
+
+            folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
+            again, under_test = (
+                replace(self._replay, reasons=True, engine=Engine.HARNESS),
+                self._under_test[scheduler],
+            )
+            with shown(scheduler, "jobs", is_shown=True) as listener:
+                replay_all(again, [under_test], Path(folder.name), Inline(), False, listener)
+            self._with_reasons[scheduler] = Replays(Path(folder.name), again, None, folder)
+        return self._with_reasons[scheduler]
+
+
+def _raise_fault(replays: Replays) -> None:
+    """Raises SchedulerFault if a scheduler broke a rule in another process."""
+    for name in replays.faults:
+        facts = replays.trace(name).filter(pl.col("event") == Fact.FAULT)
+        for fact in facts.iter_rows(named=True):
+            raise SchedulerFault(fact["detail"], fact["message"], fact["time_s"], fact["job"])
+
+
+class Explanation(str):
+    """A text that interactive sessions print as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def read_replays(folder: str | Path) -> Replays:
+    """The results in a folder of `sil replay`. Raises UserError if there are none."""
+    found = Replays(Path(folder))
+    _ = found.schedulers
+    return found

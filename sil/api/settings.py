@@ -1,0 +1,41 @@
+"""Settings given as words or texts: checked, with one sentence for the user."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from enum import StrEnum
+from typing import TypeVar
+
+from scheduler import UserError
+
+Choice = TypeVar("Choice", bound=StrEnum)
+Duration = float | str | timedelta
+"""Seconds, or a text like "60d" with one of the units s, m, h, d and w."""
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+
+
+def choice(kind: type[Choice], name: str, setting: str) -> Choice:
+    """Raises UserError if there is no such choice."""
+    return kind(one_of(list(kind), name, setting))
+
+
+def one_of(known: list[Choice] | list[str], name: str, setting: str) -> str:
+    """Raises UserError if it is none of those known."""
+    if name not in known:
+        raise UserError(f"{setting} is {name!r}; expected one of {', '.join(known)}")
+    return name
+
+
+def seconds(duration: Duration) -> float:
+    """Raises UserError for a text that is no duration."""
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    if not isinstance(duration, str):
+        return float(duration)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", duration)
+    if found is None:
+        raise UserError(
+            f"{duration!r} is no duration; expected seconds, or a text like '90s', '12h' or '60d'"
+        )
+    return float(found[1]) * _UNITS_S[found[2] or "s"]

@@ -1,0 +1,130 @@
+"""Sweeps over logs from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import polars as pl
+
+from scheduler import UserError
+from sil.api.execution import executing
+from sil.api.progress import shown, warn
+from sil.api.settings import choice, one_of
+from sil.experiment.log_sweep import LogSweep, Settings, run_sweep
+from sil.outcome.metrics import replay_metric
+from sil.outcome.statistics import CONFIDENCE
+from sil.outcome.sweep_comparison import SweepComparison
+from sil.runs.on_log import DECISION_LIMIT_S, check_for_logs
+from sil.runs.own_schedulers import named
+from sil.settings.engines import Engine
+from sil.settings.estimates import Estimates
+from sil.workers.executor import Interrupted
+from sil.workload.job_log import JobLog
+from sil.workload.slices import SlicedLog, equal_slices, slices_of_size
+from sil.world.events import ORDERS
+
+
+def sweep(
+    logs: JobLog | Iterable[JobLog],
+    schedulers: object,
+    *,
+    load: float | Sequence[float] = 1.0,
+    estimates: str | Sequence[str] = "user",
+    slices: int = 1,
+    slice_jobs: int | None = None,
+    order: str = "default",
+    decision_limit_s: float = DECISION_LIMIT_S,
+    engine: str = "auto",
+    seed: int = 1,
+    determinism_check: bool = True,
+    workers: int | None = None,
+    dask: str | None = None,
+    progress: bool = True,
+) -> Sweep:
+    """Replay every slice of some logs under every scheduler, load and kind of estimates, with the results of
+    the command `sil sweep`.
+
+    * `load`: factors by which times between arrivals are divided.
+    * `slices`: the number of slices of each log, with equally many jobs; or with `slice_jobs` slices of so
+      many jobs, and what remains is left out.
+    * `workers`: processes to run on, by default one per core; `dask`: the address of a Dask scheduler
+      instead. The results do not depend on them.
+
+    For the other parameters see `replay`. A scheduler's fault is in the row of its replay. Ctrl-C returns the
+    replays that are done, with a warning. Raises UserError for invalid settings.
+    """
+    under_test = named(schedulers)
+    of = [logs] if isinstance(logs, JobLog) else list(logs)
+    check_for_logs(under_test.values(), any(log.cluster is not None for log in of))
+    kinds = [estimates] if isinstance(estimates, str) else estimates
+    wanted = LogSweep(
+        tuple(_sliced(log, slices, slice_jobs) for log in of),
+        tuple(under_test.values()),
+        tuple([float(load)] if isinstance(load, int | float) else map(float, load)),
+        tuple(choice(Estimates, kind, "estimates") for kind in kinds),
+        Settings(
+            one_of(list(ORDERS), order, "order"),
+            decision_limit_s,
+            seed,
+            determinism_check,
+            choice(Engine, engine, "engine"),
+        ),
+    )
+    with shown("sweep", "replays", progress) as listener, executing(True, workers, dask) as executor:
+        try:
+            table = run_sweep(wanted, executor, listener)
+        except Interrupted as interrupted:
+            table = cast("pl.DataFrame", interrupted.finished)
+            if not len(table):
+                raise KeyboardInterrupt from None
+            warn(f"interrupted: {interrupted}; the others are left out")
+    return Sweep(table)
+
+
+def _sliced(log: JobLog, slices: int, slice_jobs: int | None) -> SlicedLog:
+    return equal_slices(log, slices) if slice_jobs is None else slices_of_size(log, slice_jobs)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The results of a sweep: `table` has a row for each replay, with the columns of sweep.csv
+    (`docs/files.md`)."""
+
+    table: pl.DataFrame
+
+    def summary(self, metric: str = "bounded_slowdown_mean", ci: float = CONFIDENCE) -> pl.DataFrame:
+        """A row for each load, kind of estimates and scheduler: the mean of a metric over slices (`mean`),
+        its difference to that of the first scheduler on the same slices (`difference`), and the half-widths
+        of Student's t intervals of both, with the confidence `ci`.
+
+        Slices are blocks: they are taken for independent and alike. With one slice there are no intervals;
+        after a fault, a scheduler has no mean. Raises UserError for an unknown metric or an impossible `ci`.
+        """
+        replay_metric(metric)
+        if not 0 < ci < 1:
+            raise UserError(f"ci is {ci:g}; expected a confidence between 0 and 1, like 0.95")
+        comparison = SweepComparison(self.table, ci)
+        rows = []
+        for load, estimates in comparison.settings:
+            for scheduler in comparison.schedulers:
+                cell = comparison.cell((load, estimates), scheduler, metric)
+                value, difference = (None, None) if cell is None else (cell.value, cell.difference)
+                numbers = [
+                    number
+                    for found in (value, difference)
+                    for number in ((None, None) if found is None else (found.mean, found.half_width))
+                ]
+                rows.append((load, estimates, scheduler, *numbers))
+        columns = ("mean", "half_width", "difference", "difference_half_width")
+        named_columns = {"load": pl.Float64, "estimates": pl.String, "scheduler": pl.String}
+        return pl.DataFrame(rows, {**named_columns, **dict.fromkeys(columns, pl.Float64)}, orient="row")
+
+    @property
+    def faults(self) -> list[str]:
+        """For each scheduler that broke a rule, a sentence on the first replay in which it did."""
+        return SweepComparison(self.table).faults()
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()

@@ -1,0 +1,100 @@
+"""Schedulers given as objects of Python: classes, instances, and factories. They have no import string, and
+may be defined in a notebook or a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+
+from scheduler import UserError
+from scheduler.registry import from_source
+from sil.runs.under_test import UnderTest, resolve
+
+
+class NoScheduler(UserError):
+    """An object is no scheduler, or named like another. The message is one sentence for the user."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factory:
+    """Makes schedulers: a class or function, and the arguments with which it is called for each run.
+
+    It can be pickled, whatever it consists of: classes of a notebook go along, others are imported by name.
+    """
+
+    constructor: Callable[..., Any]
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """As on the command line: `SmallestFirst(cap=8)`."""
+        name = getattr(self.constructor, "__name__", type(self.constructor).__name__)
+        if not self.parameters:
+            return str(name)
+        return f"{name}({', '.join(f'{key}={value}' for key, value in self.parameters.items())})"
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Factory], tuple[bytes]]:
+        return _restored, (cloudpickle.dumps((self.constructor, dict(self.parameters))),)
+
+
+def factory(constructor: Callable[..., Any], /, **parameters: object) -> Factory:
+    """Makes schedulers with these arguments: `factory(SmallestFirst, cap=8)`."""
+    return Factory(constructor, parameters)
+
+
+def _restored(pickled: bytes) -> Factory:
+    return Factory(*cloudpickle.loads(pickled))
+
+
+class Copies:
+    """Makes copies of an instance in the state in which it is given, so that no run affects another."""
+
+    def __init__(self, instance: object) -> None:
+        self._instance = deepcopy(instance)
+        self.__module__, self.__qualname__ = type(instance).__module__, type(instance).__qualname__
+        self.__name__ = type(instance).__name__
+
+    def __call__(self) -> object:
+        return deepcopy(self._instance)
+
+
+def factory_of(scheduler: object) -> Factory:
+    """Raises NoScheduler unless it is a class, an instance, or a function that makes one."""
+    if isinstance(scheduler, Factory):
+        return scheduler
+    if not isinstance(scheduler, type) and callable(getattr(scheduler, "schedule", None)):
+        return Factory(Copies(scheduler))
+    if callable(scheduler):
+        return Factory(scheduler)
+    raise NoScheduler(
+        f"{scheduler!r} is no scheduler; expected a name, a class with a method schedule(problem), an "
+        "instance, or a factory"
+    )
+
+
+def named(schedulers: object) -> dict[str, UnderTest]:
+    """Schedulers by name: one, several, or a mapping from names. By default, the name is that of the class,
+    with its arguments. Raises NoScheduler and SchedulerNotLoaded."""
+    if isinstance(schedulers, Mapping):
+        return {str(name): _under_test(str(name), each) for name, each in schedulers.items()}
+    if isinstance(schedulers, str) or not isinstance(schedulers, Iterable):
+        schedulers = [schedulers]
+    found: dict[str, UnderTest] = {}
+    for each in schedulers:
+        name = each if isinstance(each, str) else str(factory_of(each))
+        if name in found:
+            raise NoScheduler(f"two schedulers are named {name}; name them in a dictionary")
+        found[name] = _under_test(name, each)
+    if not found:
+        raise NoScheduler("there is no scheduler; give one or more")
+    return found
+
+
+def _under_test(name: str, scheduler: object) -> UnderTest:
+    """The scheduler, under a name for results."""
+    if isinstance(scheduler, str):
+        return resolve(scheduler).named(name)
+    return UnderTest(name, from_source(name, factory_of(scheduler)))

@@ -1,0 +1,241 @@
+"""The API for Python: what a notebook does, and that its results are those of the commands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+from polars.testing import assert_frame_equal
+
+import sil
+from scheduler.kinds import Kind
+from scheduler.model import NodeSchedule, Start
+from scheduler.rules import RAISES_NOTHING
+from sil.workload.swf import write_swf
+from tests.sil.test_cli import sil as command
+
+
+class SmallestFirst:
+    """Starts the smallest jobs, up to a number of processors."""
+
+    kind = Kind.FREE_NODES
+
+    def __init__(self, cap: int = 64) -> None:
+        self.cap = cap
+        self.calls = 0
+
+    def schedule(self, problem: Any) -> NodeSchedule:
+        self.calls += 1
+        nodes, starts, waiting = problem.free_nodes.free.in_order(), [], {}
+        free = problem.free_nodes.free.n
+        for i in sorted(range(problem.n_jobs), key=lambda i: (problem.jobs[i].n_tasks, i)):
+            job = problem.jobs[i]
+            if job.n_tasks > min(free, self.cap):
+                waiting[i] = "it is too large"
+                continue
+            free -= job.n_tasks
+            starts.append(Start(i, nodes.next(job.n_tasks), problem.now_s + 1.0))
+        return NodeSchedule(tuple(starts), waiting)
+
+
+class Raises(SmallestFirst):
+    def schedule(self, problem: Any) -> NodeSchedule:
+        if problem.now_s > 0:
+            raise KeyError("no such queue")
+        return super().schedule(problem)
+
+
+@pytest.fixture(scope="module")
+def log() -> sil.JobLog:
+    return sil.lublin_feitelson(300, 64, load=0.8, seed=3)
+
+
+@pytest.fixture(scope="module")
+def replays(log: sil.JobLog) -> sil.Replays:
+    return sil.replay(log, {"easy": "easy", "mine": SmallestFirst(cap=64)}, progress=False)
+
+
+def test_a_replay_compares_built_in_schedulers_with_a_class_of_the_caller(replays: sil.Replays) -> None:
+    assert replays.schedulers == ["easy", "mine"]
+    metrics = replays.metrics
+    assert metrics["scheduler"].to_list() == ["easy", "mine"]
+    assert metrics["waiting_time_mean"].null_count() == 0
+    assert metrics["fault"].to_list() == [None, None]
+    jobs = replays.jobs("mine")
+    assert len(jobs) == 300
+    assert jobs["waiting_time"].mean() == pytest.approx(metrics["waiting_time_mean"][1])
+    assert replays.trace("easy")["scheduler"].unique().to_list() == ["easy"]
+    assert len(replays.decisions("mine")) > 0
+
+
+def test_saved_results_are_the_bytes_of_the_command(log: sil.JobLog, tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    write_swf(path, log)
+    from_python = sil.replay(sil.read_log(path), ["fcfs", "easy"], progress=False).save(tmp_path / "python")
+    result = command(
+        "replay", path, "--scheduler", "fcfs", "--scheduler", "easy", "--out", tmp_path / "command"
+    )
+    assert result.exit_code == 0, result.output
+    for name in (
+        "fcfs/trace.parquet",
+        "fcfs/jobs.csv",
+        "easy/trace.parquet",
+        "easy/jobs.csv",
+        "summary.json",
+    ):
+        assert (from_python / name).read_bytes() == (tmp_path / "command" / name).read_bytes(), name
+    assert (from_python / "report.html").is_file()
+    assert_frame_equal(sil.read_replays(tmp_path / "command").metrics, sil.read_replays(from_python).metrics)
+
+
+def test_an_instance_is_copied_for_each_run(log: sil.JobLog) -> None:
+    mine = SmallestFirst()
+    first, second = (sil.replay(log, {"mine": mine}, progress=False).jobs("mine") for _ in range(2))
+    assert mine.calls == 0
+    assert_frame_equal(first, second)
+
+
+def test_names_of_own_schedulers_tell_their_arguments(log: sil.JobLog) -> None:
+    found = sil.replay(log[:50], [sil.factory(SmallestFirst, cap=c) for c in (64, 128)], progress=False)
+    assert found.schedulers == ["SmallestFirst(cap=64)", "SmallestFirst(cap=128)"]
+    assert sil.replay(log[:50], SmallestFirst, progress=False).schedulers == ["SmallestFirst"]
+
+
+def test_an_exception_in_a_scheduler_keeps_its_traceback(log: sil.JobLog) -> None:
+    with pytest.raises(sil.SchedulerFault) as raised:
+        sil.replay(log, {"mine": Raises()}, progress=False)
+    assert raised.value.rule == RAISES_NOTHING
+    assert isinstance(raised.value.__cause__, KeyError)
+    assert 'raise KeyError("no such queue")' in "".join(traceback.format_exception(raised.value))
+
+
+def test_a_fault_can_be_kept_beside_the_results_of_others(log: sil.JobLog) -> None:
+    found = sil.replay(log, {"easy": "easy", "mine": Raises}, on_fault="keep", progress=False)
+    assert list(found.faults) == ["mine"]
+    assert "no such queue" in found.faults["mine"]
+    assert found.metrics["waiting_time_mean"].is_null().to_list() == [False, True]
+
+
+def test_in_processes_of_their_own_schedulers_do_the_same(log: sil.JobLog, replays: sil.Replays) -> None:
+    apart = sil.replay(log, {"mine": SmallestFirst(cap=64)}, isolate=True, progress=False)
+    assert_frame_equal(apart.trace("mine"), replays.trace("mine"))
+    with pytest.raises(sil.SchedulerFault, match="no such queue"):
+        sil.replay(log, {"mine": Raises}, isolate=True, progress=False)
+
+
+def test_a_job_is_explained_though_no_reasons_were_recorded(replays: sil.Replays) -> None:
+    waited = replays.jobs("easy").sort("waiting_time")["job_id"][-1]
+    text = str(replays.why("easy", waited))
+    assert f"job {waited} waits: " in text
+    assert "Waiting time: " in text
+    with pytest.raises(sil.UserError, match="no job 99999"):
+        replays.why("easy", 99_999)
+
+
+def test_charts_are_shown_and_saved(replays: sil.Replays, tmp_path: Path) -> None:
+    charts = [
+        replays.plot.gantt("mine", window=("1h", "1d")),
+        replays.plot.gantt(),
+        replays.plot.waiting_time(),
+        replays.plot.queue_length(),
+        replays.plot.utilisation(),
+        replays.plot.slowdown_by_size(),
+    ]
+    for chart in charts:
+        assert "vega-lite" in chart.spec["$schema"]
+    charts[0].save(tmp_path / "gantt.png")
+    assert (tmp_path / "gantt.png").read_bytes().startswith(b"\x89PNG")
+    assert set(charts[2]._repr_mimebundle_()) == {"application/vnd.vegalite.v6+json", "image/png"}
+    with pytest.raises(sil.UserError, match=r"expected \.png, \.svg or \.pdf"):
+        charts[0].save(tmp_path / "gantt.txt")
+    with pytest.raises(sil.UserError, match="no duration"):
+        replays.plot.gantt(window=("now", "1d"))
+
+
+def test_a_sweep_compares_on_the_same_slices(log: sil.JobLog) -> None:
+    schedulers = ["easy", sil.factory(SmallestFirst, cap=64)]
+    found = sil.sweep(log, schedulers, load=[1.0, 1.2], slices=3, workers=1, progress=False)
+    assert len(found.table) == 12
+    summary = found.summary("waiting_time_mean", ci=0.9)
+    assert summary["scheduler"].to_list() == ["easy", "SmallestFirst(cap=64)"] * 2
+    assert summary["difference"].is_null().to_list() == [True, False] * 2
+    by_hand = found.table.filter(load=1.2).partition_by("scheduler", maintain_order=True)
+    difference = (by_hand[1]["waiting_time_mean"] - by_hand[0]["waiting_time_mean"]).mean()
+    assert summary["difference"][3] == pytest.approx(difference)
+    assert_frame_equal(
+        found.table, sil.sweep(log, schedulers, load=[1.0, 1.2], slices=3, workers=2, progress=False).table
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"estimates": "perfect"}, "estimates is 'perfect'; expected one of user, actual, history"),
+        ({"order": "random"}, "order is 'random'; expected one of default"),
+        ({"engine": "fast"}, "engine is 'fast'; expected one of auto, harness, compiled"),
+        ({"on_fault": "ignore"}, "on_fault is 'ignore'; expected one of raise, keep"),
+        ({"schedulers": 3}, "3 is no scheduler; expected a name, a class"),
+        ({"schedulers": []}, "there is no scheduler"),
+        ({"schedulers": ["esay"]}, "did you mean 'easy'"),
+        ({"schedulers": ["olb"]}, "needs one that"),
+        ({"schedulers": [SmallestFirst, SmallestFirst]}, "two schedulers are named SmallestFirst"),
+        ({"schedulers": "easy", "decision_cost": "much"}, "much"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(log: sil.JobLog, how: dict[str, Any], message: str) -> None:
+    with pytest.raises(sil.UserError) as raised:
+        sil.replay(log, **{"schedulers": "easy", "progress": False, **how})
+    assert message in str(raised.value)
+    with pytest.raises(sil.UserError, match="there are no jobs"):
+        log[400:]
+
+
+def test_ctrl_c_returns_what_is_done(log: sil.JobLog) -> None:
+    class Interrupts(SmallestFirst):
+        def schedule(self, problem: Any) -> NodeSchedule:
+            raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="1 of 2 runs are done; the others are left out") as caught:
+        found = sil.replay(log, {"easy": "easy", "mine": Interrupts}, progress=False)
+    assert found.schedulers == ["easy"]
+    assert [one.filename for one in caught if "of 2 runs" in str(one.message)] == [__file__]
+    assert len(found.jobs("easy")) == 300
+
+
+SCRIPT = """
+import sil
+from scheduler.free_nodes.rigid import Rigid
+
+class Mine(Rigid):
+    pass
+
+log = sil.lublin_feitelson(50, 16)
+print(sil.sweep(log, [sil.factory(Mine, backfilling="easy"), "easy"], slices=2, workers=2).table.height)
+"""
+
+
+def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "4\n", done.stderr
+
+
+def test_every_public_name_can_be_loaded_and_is_documented() -> None:
+    for name in sil.__all__:
+        if name != "__version__":
+            assert (getattr(sil, name).__doc__ or "").strip(), name
+    assert sil.__version__
+    assert dir(sil) == sorted(sil.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'spam'"):
+        _ = sil.spam
+
+
+def test_the_package_loads_nothing_until_it_is_used() -> None:
+    code = "import sys, sil; print(sorted({'numpy', 'polars', 'numba'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
