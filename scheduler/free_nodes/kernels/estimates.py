@@ -19,7 +19,6 @@ class EstimateTable(NamedTuple):
     """What estimates are made of, by slot of a job, then by user."""
 
     limit_s: Floats  # the user's estimate
-    known_s: Floats  # what a clairvoyant is told
     user: Ints  # -1 if unknown
     n_corrections: Ints
     last_s: Floats2  # (users, LAST_RUNS) run times, the earlier one first
@@ -27,15 +26,12 @@ class EstimateTable(NamedTuple):
 
 
 @part
-def first_estimate_s(e: EstimateTable, by: int, slot: int) -> float:
+def first_estimate_s(e: EstimateTable, by: int, limit_s: float, known_s: float, user: int) -> float:
+    """Of a job that arrives; `known_s` is what a clairvoyant is told."""
     if by == ACTUAL:
-        return float(e.known_s[slot])
-    limit_s = float(e.limit_s[slot])
-    if by == HISTORY:
-        user = e.user[slot]
-        e.n_corrections[slot] = 0
-        if user >= 0 and e.n_last[user] == LAST_RUNS:
-            return float(min((e.last_s[user, 0] + e.last_s[user, 1]) / LAST_RUNS, limit_s))
+        return known_s
+    if by == HISTORY and user >= 0 and e.n_last[user] == LAST_RUNS:
+        return float(min((e.last_s[user, 0] + e.last_s[user, 1]) / LAST_RUNS, limit_s))
     return limit_s
 
 

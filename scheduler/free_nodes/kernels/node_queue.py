@@ -98,7 +98,7 @@ def start(q: NodeQueue, n_started: int, now_s: float) -> None:
         slot, after = q.decided.placed[x, JOB], q.decided.placed[x, AFTER]
         kind = q.jobs.kinds[slot]
         q.first_row[slot] = hold(q.held, q.decided.rows, row, after, kind)
-        begin(q, slot, q.first_row[slot], now_s, q.jobs.estimates_s[slot])
+        begin(q, slot, q.first_row[slot], now_s, now_s + q.jobs.estimates_s[slot])
         q.counts[ROWS_WAITING] -= most_rows(q.requests, kind, q.jobs.chunks[slot])
         q.started[x, STARTED] = slot
         row = after

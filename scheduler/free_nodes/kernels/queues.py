@@ -7,7 +7,7 @@ that waits or runs has a slot; jobs arrive in order of service.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeVar
 
 from scheduler.compiled import Flags, Floats, Floats2, Ints, Ints2
 from scheduler.free_nodes.kernels.estimates import EstimateTable
@@ -32,11 +32,10 @@ N_FREE, N_BOUNDS, N_PLACES, N_INTERVALS = range(5, 9)
 ROWS_WAITING = 5
 """A further place, for others: the most rows that state what the waiting jobs would use."""
 
-OUTLIVED_S, ASKS_AGAIN_S = range(2)
-"""Places in `times_s`: when the next run exceeds its estimate, and when the scheduler asked to be called
-again; infinite = never."""
+ASKS_AGAIN_S = 0
+"""Place in `times_s`: when the scheduler asked to be called again; infinite = never."""
 
-ENOUGH, MORE_PLACES, MORE_RELEASES, MORE_INTERVALS, MORE_SLOTS, MORE_ROWS = range(6)
+ENOUGH, MORE_PLACES, MORE_INTERVALS, MORE_SLOTS, MORE_ROWS = range(5)
 """What must grow before the next notice."""
 
 
@@ -50,6 +49,7 @@ class RigidQueue(NamedTuple):
     started: Floats2  # of a pass
     estimates: EstimateTable
     # by slot
+    job: Ints  # the number of its owner
     run: Ints
     began_s: Floats
     end_s: Floats  # as expected
@@ -80,6 +80,7 @@ class NodeQueue(NamedTuple):
     started: Floats2  # of a pass
     estimates: EstimateTable
     # by slot
+    job: Ints  # the number of its owner
     run: Ints
     began_s: Floats
     end_s: Floats  # as expected
@@ -99,4 +100,4 @@ class NodeQueue(NamedTuple):
     by_estimate: Ints
 
 
-Queue: TypeAlias = RigidQueue | NodeQueue
+Q = TypeVar("Q", RigidQueue, NodeQueue)

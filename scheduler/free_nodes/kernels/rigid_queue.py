@@ -101,7 +101,7 @@ def start(q: RigidQueue, n_started: int, now_s: float) -> None:
         before = counts[N_INTERVALS]
         counts[N_INTERVALS] = lowest(q.bounds, q.cursor, size, q.intervals, before)
         q.first_interval[slot], q.n_intervals[slot] = before, counts[N_INTERVALS] - before
-        begin(q, slot, size, now_s, takes_s)
+        begin(q, slot, size, now_s, now_s + takes_s)
         counts[N_FREE] -= size
         q.started[x, STARTED] = slot
     counts[N_WAITING] -= n_started

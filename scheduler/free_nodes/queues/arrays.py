@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.compiled import allocate
 from scheduler.free_nodes.kernels.estimates import EstimateTable
-from scheduler.free_nodes.kernels.queues import N_FREE_SLOTS, NodeQueue, RigidQueue
+from scheduler.free_nodes.kernels.queues import N_FREE_SLOTS, Q
 from scheduler.free_nodes.kernels.releases import N_COLUMNS
 
 FEWEST = 256
-
-Q = TypeVar("Q", RigidQueue, NodeQueue)
 
 
 class QueuePolicy(NamedTuple):
@@ -35,10 +33,11 @@ def columns_of_both(policy: QueuePolicy, n_users: int) -> dict[str, Any]:
     return {
         "policy": np.array(policy, dtype=np.int64),
         "counts": counts,
-        "times_s": np.full(2, np.inf),
+        "times_s": np.full(1, np.inf),
         "releases": np.zeros((n, N_COLUMNS)),
         "started": np.empty((n, 4)),
-        "estimates": allocate(EstimateTable, n, n, n, n, (n_users, 2), n_users),
+        "estimates": allocate(EstimateTable, n, n, n, (n_users, 2), n_users),
+        "job": np.zeros(n, dtype=np.int64),
         "run": np.zeros(n, dtype=np.int64),
         "began_s": np.zeros(n),
         "end_s": np.zeros(n),
@@ -61,9 +60,9 @@ def with_more_slots(q: Q, own: Iterable[str]) -> Q:
     free_slots = np.zeros(2 * n, dtype=np.int64)
     free_slots[:n] = np.arange(2 * n - 1, n - 1, -1)
     q.counts[N_FREE_SLOTS] = n
-    of_estimates = ("limit_s", "known_s", "user", "n_corrections")
+    of_estimates = ("limit_s", "user", "n_corrections")
     return q._replace(
         free_slots=free_slots,
         estimates=e._replace(**{name: doubled(getattr(e, name)) for name in of_estimates}),
-        **all_doubled(q, ("run", "began_s", "end_s", "holds", *own)),
+        **all_doubled(q, ("releases", "started", "job", "run", "began_s", "end_s", "holds", *own)),
     )

@@ -8,7 +8,6 @@ import numpy as np
 
 from scheduler.compiled import allocate
 from scheduler.free_nodes.kernels.queues import (
-    MORE_RELEASES,
     MORE_ROWS,
     MORE_SLOTS,
     ROWS_WAITING,
@@ -47,10 +46,6 @@ def larger_node_queue(q: NodeQueue, lack: int) -> NodeQueue:
     return _LARGER[lack](q)
 
 
-def _with_releases(q: NodeQueue) -> NodeQueue:
-    return q._replace(releases=doubled(q.releases), started=doubled(q.started))
-
-
 def _with_slots(q: NodeQueue) -> NodeQueue:
     q = with_more_slots(q, ("first_row", "in_order", "by_estimate"))
     return q._replace(jobs=Jobs(*map(doubled, q.jobs)), decided=new_pass(len(q.run), len(q.decided.rows)))
@@ -64,7 +59,6 @@ def _with_rows(q: NodeQueue) -> NodeQueue:
 
 
 _LARGER: Mapping[int, Callable[[NodeQueue], NodeQueue]] = {
-    MORE_RELEASES: _with_releases,
     MORE_SLOTS: _with_slots,
     MORE_ROWS: _with_rows,
 }

@@ -12,7 +12,6 @@ from scheduler.free_nodes.kernels.queues import (
     CONSERVATIVE,
     MORE_INTERVALS,
     MORE_PLACES,
-    MORE_RELEASES,
     MORE_SLOTS,
     N_BOUNDS,
     N_FREE,
@@ -20,7 +19,7 @@ from scheduler.free_nodes.kernels.queues import (
     N_WAITING,
     RigidQueue,
 )
-from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_both, doubled, with_more_slots
+from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_both, with_more_slots
 from scheduler.free_nodes.queues.reservations import new_reservations, with_room
 
 MANY = 32_768
@@ -55,11 +54,6 @@ def larger_rigid_queue(q: RigidQueue, lack: int) -> RigidQueue:
 
 def _with_places(q: RigidQueue) -> RigidQueue:
     return q._replace(tree=_larger_tree(q.tree))
-
-
-def _with_releases(q: RigidQueue) -> RigidQueue:
-    q = q._replace(releases=doubled(q.releases), started=doubled(q.started))
-    return q._replace(reservations=with_room(q.reservations, len(q.size), len(q.releases)))
 
 
 def _larger_tree(tree: Tree) -> Tree:
@@ -101,7 +95,6 @@ def _with_intervals(q: RigidQueue) -> RigidQueue:
 
 _LARGER: Mapping[int, Callable[[RigidQueue], RigidQueue]] = {
     MORE_PLACES: _with_places,
-    MORE_RELEASES: _with_releases,
     MORE_INTERVALS: _with_intervals,
     MORE_SLOTS: _with_slots,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.compiled import Bytes, Flags, implements, long_running, part
 from scheduler.free_nodes.kernels import node_queue as node_queue  # implements the transitions
-from scheduler.free_nodes.kernels.queues import N_WAITING, ROWS_WAITING, NodeQueue
+from scheduler.free_nodes.kernels.queues import N_WAITING, ROWS_WAITING, NodeQueue, Q
 from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.free_nodes.queues.consumable import larger_node_queue, new_node_queue
 from scheduler.node_resources.kernels.tables import CHUNKS, CORES, GPUS, NODE, WHOLE
@@ -97,7 +97,7 @@ def whole_cores(q: NodeQueue, begin: int, after: int) -> int:
     return int(cores + (2 * rest > WHOLE or (2 * rest == WHOLE and cores % 2 == 1)))
 
 
-advance = long_running(loop.advance, {loop.Q: NodeQueue})
+advance = long_running(loop.advance, {Q: NodeQueue})
 
 
 def on_consumable_nodes(

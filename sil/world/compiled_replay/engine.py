@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from scheduler.compiled import allocate
+from scheduler.free_nodes.kernels.queues import Q
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from sil.world.compiled_replay.facts import Facts
 from sil.world.compiled_replay.loop import (
@@ -26,7 +27,6 @@ from sil.world.compiled_replay.loop import (
     STARTING,
     STUCK,
     TEXT,
-    Q,
     Site,
 )
 from sil.world.events import ArrivalDue, Order, RoundDue, RunEnded, RunReleased, WakeUp
@@ -133,7 +133,7 @@ def _new_site(jobs: Jobs, order: Order, n_nodes: int) -> Site:
     releases_first = order[RunReleased] < order[RunEnded]
     times_s = np.full(5, np.inf)
     times_s[NOW_S] = 0.0
-    names = ("run", "slot", "released", "job_in")
+    names = ("run", "slot", "released")
     room: dict[str, Any] = {name: np.zeros(FEWEST, np.int64) for name in names}
     rank = np.array([*ranks, releases_first], dtype=np.int64)
     marks = np.zeros(n_nodes, np.bool_)
@@ -143,7 +143,7 @@ def _new_site(jobs: Jobs, order: Order, n_nodes: int) -> Site:
 def _more_room(site: Site, queue: Q) -> Site:
     """For as many runs, and jobs, as the queue has slots for, or twice as many as before."""
     n = max(2 * len(site.end_s), len(queue.run))
-    larger_by = {name: np.resize(getattr(site, name), n) for name in ("end_s", "run", "slot", "job_in")}
+    larger_by = {name: np.resize(getattr(site, name), n) for name in ("end_s", "run", "slot")}
     # A ring: unrolled, it begins at the front.
     released = np.resize(np.roll(site.released, -int(site.counts[FIRST_RELEASED])), n)
     site.counts[FIRST_RELEASED] = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from scheduler.compiled import (
     part,
 )
 from scheduler.free_nodes.kernels import transitions
+from scheduler.free_nodes.kernels.estimated import arrived, ended, time_passed
 from scheduler.free_nodes.kernels.queues import (
     BACKFILLING,
     CONSERVATIVE,
@@ -25,18 +26,14 @@ from scheduler.free_nodes.kernels.queues import (
     N_RELEASES,
     N_WAITING,
     WANTS_ROUND,
-    NodeQueue,
-    RigidQueue,
+    Q,
 )
 from scheduler.free_nodes.kernels.transitions import (
-    arrived,
     decide,
-    ended,
     lack,
     most_starts,
     released,
     start,
-    time_passed,
     wakes_at_s,
 )
 from sil.world.compiled_replay.facts import (
@@ -49,8 +46,6 @@ from sil.world.compiled_replay.facts import (
     Facts,
     note,
 )
-
-Q = TypeVar("Q", RigidQueue, NodeQueue)
 
 ROUND, WAKE_UP, ARRIVAL, RELEASE, END = range(5)
 """Kinds of events, and their places in `Site.rank`."""
@@ -95,8 +90,6 @@ class Site(NamedTuple):
     slot: Ints
     # slots of what has released its nodes and not ended
     released: Ints
-    # by slot
-    job_in: Ints
     marks: Flags  # by node: work space
 
 
@@ -190,8 +183,6 @@ def lacking(site: Site, q: Q, f: Facts) -> int:
         return FACTS_LACK
     if site.counts[N_RUNNING] + site.counts[N_RELEASED] + most > len(site.end_s):
         return SITE_LACKS
-    if len(site.job_in) < len(q.run):
-        return SITE_LACKS
     return CHUNK
 
 
@@ -208,7 +199,7 @@ def run_round(site: Site, q: Q, f: Facts, now_s: float) -> None:
     start(q, n_started, now_s)
     for x in range(n_started):
         slot = int(q.started[x, transitions.STARTED])
-        job = site.job_in[slot]
+        job = q.job[slot]
         fact = note(f, now_s, STARTED, job, q.run[slot], q.end_s[slot] - now_s)
         write_use(q, x, f, fact, site.marks)
         push(site, now_s + site.run_s[job], q.run[slot], slot)
@@ -224,8 +215,7 @@ def next_job_arrives(site: Site, q: Q, f: Facts, now_s: float) -> None:
         note(f, now_s, REFUSED, job, 0, 0.0)
         return
     site.counts[N_UNFINISHED] += 1
-    slot = arrived(q, site.size[job], site.kind[job], site.limit_s[job], site.run_s[job], site.user[job])
-    site.job_in[slot] = job
+    arrived(q, job, site.size[job], site.kind[job], site.limit_s[job], site.run_s[job], site.user[job])
 
 
 @inlined
@@ -289,7 +279,7 @@ def advance(site: Site, q: Q, f: Facts, chunk: int, most_idle: int, least_step_s
                 counts[N_RELEASED] -= 1
             else:
                 slot = pop(site)
-            fact = note(f, now_s, ENDED, site.job_in[slot], q.run[slot], 0.0)
+            fact = note(f, now_s, ENDED, q.job[slot], q.run[slot], 0.0)
             is_full = fact + 1 >= chunk
             counts[N_UNFINISHED] -= 1
             counts[N_IDLE] = 0

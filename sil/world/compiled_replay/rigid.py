@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.compiled import Flags, implements, long_running
 from scheduler.free_nodes.kernels import rigid_queue as rigid_queue  # implements the transitions
 from scheduler.free_nodes.kernels.free_set import FIRST, LAST
-from scheduler.free_nodes.kernels.queues import N_BOUNDS, RigidQueue
+from scheduler.free_nodes.kernels.queues import N_BOUNDS, Q, RigidQueue
 from scheduler.free_nodes.kernels.transitions import STARTED, most_starts
 from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.free_nodes.queues.identical import larger_rigid_queue, new_rigid_queue
@@ -29,7 +29,7 @@ def write_use(q: RigidQueue, x: int, f: Facts, fact: int, marks: Flags) -> None:
     f.text_end[fact + 1] = at
 
 
-advance = long_running(loop.advance, {loop.Q: RigidQueue})
+advance = long_running(loop.advance, {Q: RigidQueue})
 
 
 def on_identical_nodes(n_nodes: int, policy: QueuePolicy, n_users: int) -> CompiledQueue[RigidQueue]:
