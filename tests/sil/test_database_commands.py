@@ -1,4 +1,4 @@
-"""Tests of the output, exit codes and error messages of `sil db`."""
+"""Tests for the output, exit codes and error messages of `sil db`."""
 
 from __future__ import annotations
 

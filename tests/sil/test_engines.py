@@ -1,4 +1,4 @@
-"""Tests that both replay engines write equal traces, and that invariants detect faults in the kernels."""
+"""Both replay engines write equal traces, and the invariants detect faults in the kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of whole experiments on four machines: traces, determinism, faults and resumption."""
+"""Tests for whole experiments on four machines: traces, determinism, faults and resumption."""
 
 from __future__ import annotations
 

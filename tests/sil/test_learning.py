@@ -1,4 +1,4 @@
-"""Tests of what experiments on a site in a database read from its history and add to it."""
+"""Tests for what experiments on a site in a database read from its history and add to it."""
 
 from __future__ import annotations
 

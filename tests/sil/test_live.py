@@ -1,4 +1,4 @@
-"""Tests of live runs, in which jobs are processes on this computer."""
+"""Tests for live runs, in which jobs are processes on this computer."""
 
 from __future__ import annotations
 

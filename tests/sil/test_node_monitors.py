@@ -1,4 +1,4 @@
-"""Tests of the simulated monitors of time-shared nodes, whose samples are smoothed, delayed or lost."""
+"""Tests for the simulated monitors of time-shared nodes, whose samples are smoothed, delayed or lost."""
 
 from __future__ import annotations
 

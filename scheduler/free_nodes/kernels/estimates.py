@@ -1,4 +1,4 @@
-"""Run-time estimates in compiled code, equal to those of `scheduler.free_nodes.runtime_estimates`."""
+"""Compiled run-time estimators, which return the same values as `scheduler.free_nodes.runtime_estimates`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from scheduler.compiled import Floats, Floats2, Ints, part
 
 USER, ACTUAL, HISTORY = range(3)
-"""Estimates of users, of a clairvoyant who was told the run time, and of recent runs (`RecentRuns`)."""
+"""Who estimates: users, a clairvoyant that knows the run times, or `RecentRuns`."""
 
 LAST_RUNS = 2
 MORE_S = tuple(60.0 * minutes for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000))
@@ -16,7 +16,7 @@ _LAST_MORE = len(MORE_S) - 1
 
 
 class EstimateTable(NamedTuple):
-    """What estimates are made of, by slot of a job, then by user."""
+    """The inputs of the estimators: columns by slot of a job, then by user."""
 
     limit_s: Floats  # the user's estimate
     user: Ints  # -1 if unknown

@@ -1,4 +1,4 @@
-"""Tests of `sil plan` on sites with nodes: plans with known answers, forecasts from logs, error messages."""
+"""Tests for `sil plan` on sites with nodes: plans with known answers, forecasts from logs, error messages."""
 
 from __future__ import annotations
 
