@@ -123,7 +123,7 @@ class SchedulerSpec:
     @property
     def key(self) -> str:
         """Equal for names that denote the same scheduler with the same parameters."""
-        return f"{self.target}{sorted(self.parameters)}"
+        return f"{self.target}{sorted(self._given)}"
 
     def constructor(self) -> Callable[..., Any]:
         """The class or function that makes instances. Raises SchedulerNotLoaded."""
@@ -167,8 +167,12 @@ class SchedulerSpec:
         )
 
     def _arguments(self, seed: int) -> dict[str, object]:
-        given = self.parameters if self.source is None else self.source.parameters.items()
-        return {**({"seed": seed} if self.is_random else {}), **dict(given)}
+        return {**({"seed": seed} if self.is_random else {}), **dict(self._given)}
+
+    @property
+    def _given(self) -> Iterable[tuple[str, object]]:
+        """The arguments that were given with the name or the source."""
+        return self.parameters if self.source is None else self.source.parameters.items()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,9 @@ def from_source(name: str, source: Source) -> SchedulerSpec:
     """The scheduler of a class or function that has no import string, under a name for results. Raises
     SchedulerNotLoaded if it is no scheduler, or its declarations are wrong."""
     made_by = source.constructor
-    target = f"{made_by.__module__}:{made_by.__qualname__}"
+    kind = type(made_by)  # whose names stand for those of objects without, like functools.partial
+    module = getattr(made_by, "__module__", kind.__module__)
+    target = f"{module}:{getattr(made_by, '__qualname__', kind.__qualname__)}"
     return _declared(SchedulerSpec(name, target, source=source))
 
 
@@ -257,8 +263,7 @@ def _instance(spec: SchedulerSpec) -> Scheduler:
     except ValueError as error:
         raise SchedulerNotLoaded(f"scheduler '{spec.name}': {error}") from error
     except (Exception, SystemExit) as error:
-        has_arguments = spec.parameters or (spec.source is not None and spec.source.parameters)
-        how = "with these parameters" if has_arguments else "without arguments"
+        how = "with these parameters" if dict(spec._given) else "without arguments"
         raise SchedulerNotLoaded(
             f"scheduler '{spec.name}': {class_name} failed with {type(error).__name__}: {error}; "
             f"its constructor must work {how}"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scheduler import UserError
+from sil.api.settings import choice
 from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
@@ -37,7 +38,7 @@ def read_log(
     """
     from sil.site.logs import read_log
 
-    rules = Rules(strict, Overrun(overrun), TooLarge(too_large))
+    rules = Rules(strict, choice(Overrun, overrun, "overrun"), choice(TooLarge, too_large, "too_large"))
     return read_log(Path(path), rules, processors, read_nodes(nodes, site))
 
 
@@ -45,7 +46,7 @@ def lublin_feitelson(jobs: int, processors: int, *, load: float | None = None, s
     """So many jobs of the model of Lublin and Feitelson (2003) for a machine of so many processors.
 
     Users estimate run times exactly. `load` is the load that the jobs offer, within 1 %; by default it is
-    that of the model. Raises UserError for an impossible load, ValueError for impossible numbers.
+    that of the model. Raises UserError for impossible numbers and loads.
     """
     import numpy as np
 
@@ -58,7 +59,7 @@ def lublin_feitelson(jobs: int, processors: int, *, load: float | None = None, s
 def read_nodes(nodes: str | Path | None, site: str | None) -> Cluster | None:
     """Those in a file, or of a site in a database; None without either. Raises UserError."""
     if nodes is not None and site is not None:
-        raise UserError("nodes and a site are given, and both name the nodes; give one of them")
+        raise UserError("a file of nodes and a site are given, and both name the nodes; give one of them")
     if nodes is None and site is None:
         return None  # before the database is loaded
     from sil.site import log_nodes

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
+from math import nan
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,28 +20,27 @@ from sil.api.progress import shown, warn
 from sil.api.settings import choice, one_of
 from sil.experiment import replay_folder
 from sil.experiment.output_folder import as_file_name, make_usable
-from sil.experiment.replays import replay_all
-from sil.outcome.batsim_tables import JOBS, Replayed
+from sil.experiment.replays import UNFINISHED, replay_all
+from sil.outcome.batsim_tables import JOBS, Replayed, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.runs.composition import faults_to
-from sil.runs.on_log import DECISION_LIMIT_S, Replay, check_for_logs
+from sil.runs.on_log import COMPARED, DECISION_LIMIT_S, Replay, check_for_logs
 from sil.runs.own_schedulers import named
 from sil.runs.under_test import UnderTest
 from sil.settings.decision_costs import NONE, check_decision_cost
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
-from sil.trace.facts import TIMINGS, TRACE, Fact, read_facts
+from sil.trace.facts import TIMINGS, TRACE, Fact, NoTrace, read_facts
 from sil.workers.executor import Inline, Interrupted
 from sil.workload.job_log import JobLog
 from sil.world.events import ORDERS
-from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 
 if TYPE_CHECKING:
     from sil.api.charts import Plots
 
-COMPARED = ("fcfs", "easy", "conservative")
-"""The schedulers that are compared if none are named."""
-_TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "metadata", "partition")
+KEEPS_INVARIANTS = "keeps-invariants"
+"""No trace of a run breaks an invariant."""
 
 
 def replay(
@@ -101,10 +102,10 @@ def replay(
     found = Replays(Path(folder.name), of_log, under_test, folder)
     with shown(log.name, "jobs", progress) as listener, executing(isolate, workers, dask) as executor:
         try:
-            with raised_here(on_fault):
+            with faults_to(_raise) if on_fault == "raise" else nullcontext():
                 replay_all(of_log, list(under_test.values()), found.folder, executor, False, listener)
-        except (Interrupted, KeyboardInterrupt) as interrupted:
-            if not (found.folder / replay_folder.SUMMARY).is_file():
+        except Interrupted as interrupted:
+            if not found.schedulers:
                 raise KeyboardInterrupt from None
             warn(f"interrupted: {interrupted}; the others are left out")
     if on_fault == "raise":
@@ -112,18 +113,8 @@ def replay(
     return found
 
 
-@contextmanager
-def raised_here(on_fault: str) -> Iterator[None]:
-    """Within this context, a fault in this process is raised with its cause, if that is what `on_fault`
-    says."""
-
-    def stop(fault: SchedulerFault) -> None:
-        raise fault
-
-    with ExitStack() as stack:
-        if on_fault == "raise":
-            stack.enter_context(faults_to(stop))
-        yield
+def _raise(fault: SchedulerFault) -> None:
+    raise fault
 
 
 class Replays:
@@ -170,10 +161,7 @@ class Replays:
 
     def jobs(self, scheduler: str) -> pl.DataFrame:
         """A row for each finished job, with the columns of jobs.csv (`docs/files.md`)."""
-        path = self._folder_of(scheduler) / JOBS
-        columns = pl.read_csv(path, n_rows=0).columns
-        texts = {name: pl.String for name in _TEXTS if name in columns}
-        return pl.read_csv(path, schema_overrides=texts)
+        return read_whole_jobs_csv(self._folder_of(scheduler) / JOBS)
 
     def trace(self, scheduler: str) -> pl.DataFrame:
         """A row for each fact of the replay, with the columns of trace.parquet (`docs/files.md`)."""
@@ -206,14 +194,17 @@ class Replays:
         found = timeline(facts, job, names)
         if found is None:
             raise UserError(f"there is no job {job} under {scheduler}")
-        return Explanation("\n".join(found.lines()))
+        unknown = () if found.has_reasons else ("No reasons for waiting were recorded (reasons=True).",)
+        return Explanation("\n".join([*found.lines(), *unknown]))
 
     def save(self, folder: str | Path) -> Path:
         """Write the results into a folder, with summary.json and report.html, as `sil replay` does. Raises
         UserError if it cannot be written."""
         folder = Path(folder)
         make_usable(folder)
-        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        if folder.resolve() != self.folder.resolve():
+            unfinished = shutil.ignore_patterns(f"{UNFINISHED}*")
+            shutil.copytree(self.folder, folder, ignore=unfinished, dirs_exist_ok=True)
         replay_folder.render(folder)
         return folder
 
@@ -236,25 +227,30 @@ class Replays:
         if self._replay is None or self._replay.reasons or scheduler not in self._under_test:
             return self
         if scheduler not in self._with_reasons:
-            from dataclasses import replace
-
             folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
             again, under_test = (
                 replace(self._replay, reasons=True, engine=Engine.HARNESS),
                 self._under_test[scheduler],
             )
             with shown(scheduler, "jobs", is_shown=True) as listener:
-                replay_all(again, [under_test], Path(folder.name), Inline(), False, listener)
+                try:
+                    replay_all(again, [under_test], Path(folder.name), Inline(), False, listener)
+                except Interrupted:
+                    raise KeyboardInterrupt from None
             self._with_reasons[scheduler] = Replays(Path(folder.name), again, None, folder)
         return self._with_reasons[scheduler]
 
 
 def _raise_fault(replays: Replays) -> None:
-    """Raises SchedulerFault if a scheduler broke a rule in another process."""
-    for name in replays.faults:
-        facts = replays.trace(name).filter(pl.col("event") == Fact.FAULT)
+    """Raises SchedulerFault if a scheduler broke a rule in another process, or the trace an invariant."""
+    for name, sentence in replays.faults.items():
+        try:
+            facts = replays.trace(name).filter(pl.col("event") == Fact.FAULT)
+        except NoTrace:
+            raise SchedulerFault(PROCESS_SURVIVES, sentence, nan) from None
         for fact in facts.iter_rows(named=True):
             raise SchedulerFault(fact["detail"], fact["message"], fact["time_s"], fact["job"])
+        raise SchedulerFault(KEEPS_INVARIANTS, sentence, nan)
 
 
 class Explanation(str):

@@ -19,11 +19,8 @@ from sil.workload.swf_rules import Overrun, Rules, TooLarge
 if TYPE_CHECKING:
     from sil.experiment.replays import Outcome
     from sil.workload.job_log import JobLog
-    from site_db.site_file.cluster import Cluster
 
 
-COMPARED = ("fcfs", "easy", "conservative")
-"""The schedulers that are compared if none are named; the first is the baseline of a sweep."""
 CostOption = Annotated[
     str,
     Option(
@@ -70,18 +67,21 @@ def replay(
     """
     if not log.exists():  # before anything is loaded
         console.fail(f"{log}: there is no such file")
+    from sil.api.logs import read_nodes
+    from sil.api.settings import one_of
     from sil.experiment.replays import replay_all
-    from sil.runs.on_log import Replay, schedulers_for_logs
+    from sil.runs.on_log import COMPARED, Replay, schedulers_for_logs
     from sil.settings.decision_costs import check_decision_cost
     from sil.site.logs import read_log
     from sil.workers.runner import selected_executor
     from sil.workload.job_log import part_of
+    from sil.world.events import ORDERS
 
-    check_order(order)
     names = list(dict.fromkeys(scheduler or COMPARED))
     folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
     with console.one_sentence_for_bad_input():
-        cluster = _nodes(nodes, site)
+        one_of(list(ORDERS), order, "--order")
+        cluster = read_nodes(nodes, site)
         schedulers = schedulers_for_logs(names, cluster is not None)
         check_decision_cost(decision_cost)
         whole = read_log(log, Rules(strict, overrun, too_large), processors, cluster)
@@ -103,28 +103,6 @@ def replay(
     for sentence in dict.fromkeys(o.refused for o in outcomes if o.refused is not None):
         console.print_note(sentence)
     _print_results(folder, outcomes, not no_report, as_json)
-
-
-def _nodes(path: Path | None, address: str | None) -> Cluster | None:
-    """Those in a file, or of a site in a database; None without either. Raises UserError."""
-    if path is not None and address is not None:
-        console.fail("--nodes and --site both name the nodes; give one of them")
-    if path is None and address is None:
-        return None  # before the database is loaded
-    from sil.site import log_nodes
-    from site_db.store import parse_address
-
-    if address is not None:
-        return log_nodes.nodes_in_database(parse_address(address))
-    return None if path is None else log_nodes.read_nodes_of(path)
-
-
-def check_order(order: str) -> None:
-    """End the command if there is no such order of simultaneous events."""
-    from sil.world.events import ORDERS
-
-    if order not in ORDERS:
-        console.fail(f"--order is '{order}'; expected one of {', '.join(ORDERS)}")
 
 
 def print_notes(log: JobLog, estimates: Sequence[Estimates]) -> None:

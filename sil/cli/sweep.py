@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
-from sil.cli.replay import COMPARED, check_order, print_notes
+from sil.cli.replay import print_notes
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
@@ -94,18 +94,20 @@ def sweep(
             console.fail(f"{log}: there is no such file")
     if sum(given is not None for given in (slices, slice_jobs, jobs or None)) > 1:
         console.fail("--slices, --slice-jobs and --jobs all say what the slices are; give one of them")
+    from sil.api.settings import one_of
     from sil.experiment.log_sweep import LogSweep, Settings
     from sil.experiment.log_sweep_folder import summary, sweep_into
     from sil.outcome.metrics import replay_metric
-    from sil.runs.on_log import schedulers_for_logs
+    from sil.runs.on_log import COMPARED, schedulers_for_logs
     from sil.site.logs import read_log
     from sil.workers.runner import selected_executor
     from sil.workload.job_log import part_of
+    from sil.world.events import ORDERS
 
-    check_order(order)
     chosen, rules = estimates or [Estimates.USER], Rules(strict, overrun, too_large)
     folder = out_folder or Path(f"sil-sweep-{logs[0].name.split('.')[0]}")
     with console.one_sentence_for_bad_input():
+        one_of(list(ORDERS), order, "--order")
         replay_metric(metric)
         schedulers = schedulers_for_logs(scheduler or COMPARED)
         parts = [part_of(read_log(log, rules, processors), None, begin, end, None) for log in logs]

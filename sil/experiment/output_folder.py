@@ -40,5 +40,6 @@ def no_room_message(number: int) -> str:
 
 
 def as_file_name(scheduler: str) -> str:
-    """A scheduler's name as that of a folder or file."""
-    return re.sub(r"[^\w.=,()+-]+", "-", scheduler)
+    """A scheduler's name as that of a folder or file, which is never that of a folder above."""
+    name = re.sub(r"[^\w.=,()+-]+", "-", scheduler)
+    return name if name.strip(".") else "-"

@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import cast
 
-from sil.experiment.output_folder import as_file_name, make_usable
+from sil.experiment.output_folder import UnusableFolder, as_file_name, make_usable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, REPORT, SUMMARY, render
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
@@ -70,6 +71,12 @@ def replay_all(
     """
     # Absolute, since a scheduler may change the working directory.
     folders = {scheduler: (out / as_file_name(scheduler.label)).absolute() for scheduler in schedulers}
+    for one, other in combinations(folders, 2):
+        if folders[one] == folders[other]:
+            raise UnusableFolder(
+                f"the results of '{one.label}' and '{other.label}' would both be in {folders[one]}; name one "
+                "differently"
+            )
     charged = replayed_trace(replay.decision_cost)
     if charged is not None:
         read_facts(charged)

@@ -49,6 +49,16 @@ class Replayed:
         return [row[key] for row in self.described["schedulers"].values() if row.get(key)]
 
 
+TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "metadata", "partition")
+"""The columns of a jobs.csv that are no numbers."""
+
+
+def read_whole_jobs_csv(path: Path) -> pl.DataFrame:
+    """All columns of a jobs.csv."""
+    texts = {name: pl.String for name in pl.read_csv(path, n_rows=0).columns if name in TEXTS}
+    return pl.read_csv(path, schema_overrides=texts)
+
+
 def read_jobs_csv(path: Path) -> pl.DataFrame:
     """The columns of a jobs.csv that charts need."""
     kinds: dict[str, type[pl.DataType]] = {

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from sil.runs.compiled_replay import CompiledReplay
 
 PURPOSE = "the replay of a log"
+COMPARED = ("fcfs", "easy", "conservative")
+"""The schedulers that are compared if none are named; the first is the baseline of a sweep."""
 DECISION_LIMIT_S = 60.0
 
 EXACT_S = 2.0**51

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import cloudpickle
 
@@ -53,7 +53,13 @@ class Copies:
     """Makes copies of an instance in the state in which it is given, so that no run affects another."""
 
     def __init__(self, instance: object) -> None:
-        self._instance = deepcopy(instance)
+        try:
+            self._instance = deepcopy(instance)
+        except Exception as error:  # of any kind, since a class may define how it is copied
+            raise NoScheduler(
+                f"an instance is copied for each run, and this one of {type(instance).__name__} cannot be "
+                f"({type(error).__name__}: {error}); give its class, or a factory"
+            ) from error
         self.__module__, self.__qualname__ = type(instance).__module__, type(instance).__qualname__
         self.__name__ = type(instance).__name__
 
@@ -79,17 +85,18 @@ def named(schedulers: object) -> dict[str, UnderTest]:
     """Schedulers by name: one, several, or a mapping from names. By default, the name is that of the class,
     with its arguments. Raises NoScheduler and SchedulerNotLoaded."""
     if isinstance(schedulers, Mapping):
-        return {str(name): _under_test(str(name), each) for name, each in schedulers.items()}
-    if isinstance(schedulers, str) or not isinstance(schedulers, Iterable):
-        schedulers = [schedulers]
+        pairs = [(str(name), each) for name, each in schedulers.items()]
+    else:
+        several = not isinstance(schedulers, str) and isinstance(schedulers, Iterable)
+        given = list(cast("Iterable[object]", schedulers)) if several else [schedulers]
+        pairs = [(each if isinstance(each, str) else str(factory_of(each)), each) for each in given]
+    if not pairs:
+        raise NoScheduler("there is no scheduler; give one or more")
     found: dict[str, UnderTest] = {}
-    for each in schedulers:
-        name = each if isinstance(each, str) else str(factory_of(each))
+    for name, each in pairs:
         if name in found:
             raise NoScheduler(f"two schedulers are named {name}; name them in a dictionary")
         found[name] = _under_test(name, each)
-    if not found:
-        raise NoScheduler("there is no scheduler; give one or more")
     return found
 
 

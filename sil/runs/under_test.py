@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from scheduler import registry
 from scheduler.kinds import Kind
@@ -65,23 +62,8 @@ class UnderTest:
             self.in_process.require(kind, purpose)
 
 
-_given: ContextVar[Mapping[str, UnderTest]] = ContextVar("given", default=MappingProxyType({}))
-
-
-@contextmanager
-def known_by_name(schedulers: Mapping[str, UnderTest]) -> Iterator[None]:
-    """Within this context, these names lead to these schedulers."""
-    before = _given.set(schedulers)
-    try:
-        yield
-    finally:
-        _given.reset(before)
-
-
 def resolve(name: str) -> UnderTest:
     """Raises SchedulerNotLoaded if `name` does not lead to a usable scheduler."""
-    if name in (given := _given.get()):
-        return given[name]
     batsim = batsim_scheduler(name)
     return UnderTest(name, batsim=batsim) if batsim else UnderTest(name, registry.resolve(name))
 

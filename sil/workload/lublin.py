@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
+from scheduler import UserError
 from sil.workload.job_log import LEAST_S, MOST_PROCESSORS, SCHEMA, JobLog
 
 Floats = NDArray[np.float64]
@@ -79,11 +80,11 @@ class Lublin:
 
     def jobs(self, n: int, processors: int, rng: np.random.Generator) -> JobLog:
         """`n` jobs for a machine of `processors`; times are whole seconds, and users estimate runs exactly.
-        Raises ValueError for impossible numbers of jobs or processors, or parameters."""
+        Raises UserError for impossible numbers of jobs or processors, or parameters."""
         if n < 1:
-            raise ValueError(f"the model was asked for {n:,} jobs; at least 1 is needed")
+            raise UserError(f"the model was asked for {n:,} jobs; at least 1 is needed")
         if not 2 <= processors <= MOST_PROCESSORS:
-            raise ValueError(
+            raise UserError(
                 f"the model was asked for a machine of {processors:,} processors; "
                 f"it takes from 2 to {MOST_PROCESSORS:,}"
             )
@@ -105,7 +106,7 @@ class Lublin:
         least_middle = min(_LOWEST_MIDDLE, (self.smallest_log2 + whole) / 2)
         middle = max(whole - self.below_whole, least_middle)
         if not 0 <= self.smallest_log2 <= middle <= whole:
-            raise ValueError(
+            raise UserError(
                 f"sizes from 2^{self.smallest_log2:g} over 2^{middle:g} to 2^{whole:g} do not rise; on a "
                 f"machine of {processors:,} processors, smallest_log2 has to be from 0 to {whole:g}, and "
                 "below_whole at least 0"
@@ -150,7 +151,7 @@ class Lublin:
 
 
 def _at_most(largest: float, n: int, drawn: Callable[[NDArray[np.int64]], Floats]) -> Floats:
-    """`n` values, drawn again while above `largest`; `drawn` gets the indices to draw. Raises ValueError if
+    """`n` values, drawn again while above `largest`; `drawn` gets the indices to draw. Raises UserError if
     this does not end."""
     values, again = np.empty(n), np.arange(n)
     for _ in range(_TRIES):
@@ -158,6 +159,6 @@ def _at_most(largest: float, n: int, drawn: Callable[[NDArray[np.int64]], Floats
         again = again[values[again] > largest]
         if not len(again):
             return values
-    raise ValueError(
+    raise UserError(
         f"the parameters give values above {largest:g} nearly always, so that no job is ever drawn"
     )

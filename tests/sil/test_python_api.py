@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from scheduler.kinds import Kind
 from scheduler.model import NodeSchedule, Start
 from scheduler.rules import RAISES_NOTHING
 from sil.workload.swf import write_swf
+from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.sil.test_cli import sil as command
 
 
@@ -47,6 +51,12 @@ class Raises(SmallestFirst):
         if problem.now_s > 0:
             raise KeyError("no such queue")
         return super().schedule(problem)
+
+
+class Locked(SmallestFirst):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
 
 
 @pytest.fixture(scope="module")
@@ -136,10 +146,42 @@ def test_a_job_is_explained_though_no_reasons_were_recorded(replays: sil.Replays
         replays.why("easy", 99_999)
 
 
+def test_a_process_that_dies_is_a_fault(log: sil.JobLog) -> None:
+    class Exits(SmallestFirst):
+        def schedule(self, problem: Any) -> NodeSchedule:
+            os._exit(1)
+
+    with pytest.raises(sil.SchedulerFault) as raised:
+        sil.replay(log, {"mine": Exits}, isolate=True, progress=False)
+    assert raised.value.rule == PROCESS_SURVIVES
+
+
+def test_names_that_are_no_file_names_keep_results_apart(log: sil.JobLog, tmp_path: Path) -> None:
+    found = sil.replay(log[:20], {"..": "easy", "a/b": "fcfs"}, progress=False)
+    assert len(found.jobs("..")) == len(found.jobs("a/b")) == 20
+    folder = found.save(tmp_path / "out" / "results")
+    assert {path.name for path in folder.parent.iterdir()} == {"results"}
+    with pytest.raises(sil.UserError, match="'a/b' and 'a b' would both be in"):
+        sil.replay(log[:20], {"a/b": "easy", "a b": "fcfs"}, progress=False)
+
+
+def test_results_can_be_saved_where_they_are(log: sil.JobLog, tmp_path: Path) -> None:
+    sil.replay(log[:20], "easy", progress=False).save(tmp_path)
+    (tmp_path / "report.html").unlink()
+    sil.read_replays(tmp_path).save(tmp_path)
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_functions_that_make_schedulers_need_no_name(log: sil.JobLog) -> None:
+    found = sil.replay(log, {"mine": partial(SmallestFirst, cap=64)}, progress=False)
+    assert len(found.jobs("mine")) == 300
+
+
 def test_charts_are_shown_and_saved(replays: sil.Replays, tmp_path: Path) -> None:
     charts = [
         replays.plot.gantt("mine", window=("1h", "1d")),
         replays.plot.gantt(),
+        replays.plot.gantt(window=("1000d", "1001d")),
         replays.plot.waiting_time(),
         replays.plot.queue_length(),
         replays.plot.utilisation(),
@@ -149,7 +191,7 @@ def test_charts_are_shown_and_saved(replays: sil.Replays, tmp_path: Path) -> Non
         assert "vega-lite" in chart.spec["$schema"]
     charts[0].save(tmp_path / "gantt.png")
     assert (tmp_path / "gantt.png").read_bytes().startswith(b"\x89PNG")
-    assert set(charts[2]._repr_mimebundle_()) == {"application/vnd.vegalite.v6+json", "image/png"}
+    assert set(charts[3]._repr_mimebundle_()) == {"application/vnd.vegalite.v6+json", "image/png"}
     with pytest.raises(sil.UserError, match=r"expected \.png, \.svg or \.pdf"):
         charts[0].save(tmp_path / "gantt.txt")
     with pytest.raises(sil.UserError, match="no duration"):
@@ -180,6 +222,8 @@ def test_a_sweep_compares_on_the_same_slices(log: sil.JobLog) -> None:
         ({"on_fault": "ignore"}, "on_fault is 'ignore'; expected one of raise, keep"),
         ({"schedulers": 3}, "3 is no scheduler; expected a name, a class"),
         ({"schedulers": []}, "there is no scheduler"),
+        ({"schedulers": {}}, "there is no scheduler"),
+        ({"schedulers": Locked()}, "this one of Locked cannot be (TypeError"),
         ({"schedulers": ["esay"]}, "did you mean 'easy'"),
         ({"schedulers": ["olb"]}, "needs one that"),
         ({"schedulers": [SmallestFirst, SmallestFirst]}, "two schedulers are named SmallestFirst"),
@@ -192,6 +236,10 @@ def test_mistakes_are_told_in_one_sentence(log: sil.JobLog, how: dict[str, Any],
     assert message in str(raised.value)
     with pytest.raises(sil.UserError, match="there are no jobs"):
         log[400:]
+    with pytest.raises(sil.UserError, match="overrun is 'shrink'; expected one of raise, cut"):
+        sil.read_log("log.swf", overrun="shrink")
+    with pytest.raises(sil.UserError, match="asked for 0 jobs"):
+        sil.lublin_feitelson(0, 64)
 
 
 def test_ctrl_c_returns_what_is_done(log: sil.JobLog) -> None:
