@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 CLOCKS_AND_RANDOM = {"time", "datetime", "random", "secrets", "uuid"}
 ALLOWED = {
-    "scheduler": {"numba", "numpy", "scipy", "scheduler"},
+    "scheduler": {"llvmlite", "numba", "numpy", "scipy", "scheduler"},
     "site_db": {"numpy", "sqlalchemy", "alembic", "pydantic", "pydantic_core", "tomlkit", "site_db"},
 }
 

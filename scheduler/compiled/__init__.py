@@ -22,6 +22,7 @@ from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
 from scheduler.compiled.parts import CompilerOfParts
+from scheduler.compiled.records import record_type
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -67,8 +68,12 @@ def _compiled_type(annotation: Any) -> Any:
         return SCALARS[annotation]
     if hasattr(annotation, "__metadata__"):
         return annotation.__metadata__[0]
-    named_tuple: Any = types.BaseTuple.from_types
-    return named_tuple(_field_types(annotation), annotation)
+    return _record_type(annotation)
+
+
+@cache
+def _record_type(record: type) -> Any:
+    return record_type(record, _field_types(record))
 
 
 def allocate(record: type[R], *shapes: int | tuple[int, ...], **last: Any) -> R:

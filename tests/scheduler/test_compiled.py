@@ -6,6 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from scheduler.compiled import Floats, Ints, compiled, config, direct, inlined, part
 
 LOADS = "from scheduler.free_nodes.kernels.releases import Releases; Releases()"
 
@@ -27,3 +33,59 @@ def test_damaged_files_of_compiled_code_are_written_again(tmp_path: Path) -> Non
         os.truncate(path, 100)
     load(tmp_path)
     assert [path.stat().st_size for path in kept] == sizes
+
+
+class Inner(NamedTuple):
+    counts: Ints
+    times_s: Floats
+
+
+class Outer(NamedTuple):
+    counts: Ints
+    inner: Inner
+
+
+@inlined
+def add_up(inner: Inner) -> int:
+    total = 0
+    for x in range(len(inner.counts)):
+        total += inner.counts[x]
+    return total
+
+
+@part
+def double(outer: Outer) -> None:
+    for x in range(len(outer.counts)):
+        outer.counts[x] *= 2
+
+
+def doubled_sum(outer: Outer) -> int:
+    double(outer)
+    return add_up(outer.inner)
+
+
+def record(counts: Ints) -> Outer:
+    """Both fields are the same array."""
+    return Outer(counts, Inner(counts, np.zeros(1)))
+
+
+@pytest.fixture
+def is_kept_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("is_kept_elsewhere")
+def test_what_is_written_to_an_array_of_a_record_is_read_through_another_record() -> None:
+    counts = np.arange(4)
+    for call in (compiled(doubled_sum), direct(compiled(doubled_sum))):
+        before = int(counts.sum())
+        assert call(record(counts)) == 2 * before == counts.sum()
+
+
+@pytest.mark.usefixtures("is_kept_elsewhere")
+def test_a_record_with_a_field_of_another_type_is_rejected() -> None:
+    call = compiled(doubled_sum)
+    with pytest.raises(TypeError, match="No matching definition"):
+        call(record(np.zeros(4)))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Outer"):
+        direct(call)(record(None))  # type: ignore[arg-type]

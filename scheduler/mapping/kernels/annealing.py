@@ -120,7 +120,7 @@ def anneal(choices: Choices, space: Workspace, population: Ints2, cooling: float
     replaces it if its sum is less than the parent's plus the temperature, which begins as a twentieth of the
     mean sum and cools by the factor `cooling`.
     """
-    _, _, _, child, best, sums_s, state = space
+    child, best, sums_s, state = space.child, space.best, space.sums_s, space.random
     size, n = population.shape
     temperature_s = 0.0
     best_s = np.inf

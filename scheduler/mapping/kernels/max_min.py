@@ -64,7 +64,8 @@ def next_class(
     Also returns a lower bound of the lowest such job of other classes, and the number of classes evaluated.
     Classes below their bound move to their present group; a block that reaches its bound is dissolved.
     """
-    bound_s, tied, group_of, blocks, groups, _ = search
+    bound_s, tied, group_of = search.bound_s, search.tied, search.group_of
+    blocks, groups = search.blocks, search.groups
     n_tied = take_tied(lines, groups, bound_s, largest_s, tied, group_of)
     found, looks, searching = NONE, 0, True
     while n_tied > 0 and searching:

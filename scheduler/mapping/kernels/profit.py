@@ -38,7 +38,8 @@ def most_profitable(
     Machines are ready at `ready_s` (m,), a cluster when all its members are. Ties go to the lowest job, then
     the lowest cluster. NONE if nothing is gained.
     """
-    cluster_s, members, first_member, passed_over = clusters
+    cluster_s, passed_over = clusters.times_s, clusters.passed_over
+    members, first_member = clusters.members, clusters.first_member
     best[0], most_s = NONE, 0.0
     for cluster in range(len(first_member) - 1):
         first, end = first_member[cluster], first_member[cluster + 1]

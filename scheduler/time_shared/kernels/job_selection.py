@@ -57,7 +57,7 @@ def system_of(jobs: Jobs, nodes: Nodes, queues: Queues) -> System:
 @inlined
 def start(system: System, x: int, n_started: int) -> int:
     """Start the waiting job in place x on the chosen nodes."""
-    jobs, nodes, queues, room = system
+    jobs, nodes, queues, room = system.jobs, system.nodes, system.queues, system.room
     row = queues.waiting[x]
     put(jobs, nodes, row, room.chosen)
     drop_waiting(queues, x)
@@ -69,7 +69,7 @@ def start(system: System, x: int, n_started: int) -> int:
 @part
 def next_to_start(system: System, policy: Policy) -> int:
     """The place in the queue of the job to start next, with its nodes in `room.chosen`."""
-    jobs, nodes, queues, room = system
+    jobs, nodes, queues, room = system.jobs, system.nodes, system.queues, system.room
     best, most_tasks = NONE, 0
     for x in range(queues.window[0], queues.window[1]):
         row = queues.waiting[x]
@@ -92,7 +92,7 @@ def reservation_s(system: System, policy: Policy, head: int) -> float:
 
     Infinite if it cannot start even when all have ended.
     """
-    jobs, nodes, queues, room = system
+    jobs, nodes, queues, room = system.jobs, system.nodes, system.queues, system.room
     later, n_running = room.later, queues.n_running[0]
     for n in range(len(nodes.n_jobs)):
         later.n_jobs[n], later.cpu[n], later.memory_mb[n] = nodes.n_jobs[n], nodes.cpu[n], nodes.memory_mb[n]
@@ -122,7 +122,7 @@ def backfill(system: System, policy: Policy, n_started: int) -> int:
 
     These ignore that a new job slows others down, so under time sharing the first may still start later.
     """
-    jobs, nodes, queues, room = system
+    jobs, nodes, queues, room = system.jobs, system.nodes, system.queues, system.room
     head = queues.waiting[queues.window[0]]
     head_s = reservation_s(system, policy, head)
     for x in range(queues.window[0] + 1, queues.window[1]):

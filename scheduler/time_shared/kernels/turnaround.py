@@ -80,7 +80,7 @@ def estimate_neighbours(
 @part
 def begin(system: System, forecasts: Forecasts, now_s: float, policy: Policy, methods: Methods) -> None:
     """A scheduling pass."""
-    jobs, nodes, queues, room = system
+    jobs, nodes, queues, room = system.jobs, system.nodes, system.queues, system.room
     for x in range(queues.n_running[0] if n_waiting(queues) > 0 and policy.selection == EASY else 0):
         update(jobs, forecasts, queues.running[x], now_s)
     n_started = start_jobs(system, policy)
@@ -98,7 +98,7 @@ def look_ahead(system: System, forecasts: Forecasts, policy: Policy, methods: Me
     A pass comes first, since nothing may run. If both methods are the same, a job's end changes only with its
     nodes; otherwise every step estimates all. Each step costs O(running) and a pass.
     """
-    jobs, nodes, queues, room = system
+    jobs, nodes, queues, room = system.jobs, system.nodes, system.queues, system.room
     for x in range(queues.n_running[0]):
         row = queues.running[x]
         forecasts.known_s[row] = 0.0
