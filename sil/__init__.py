@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scheduler import UserError
     from sil.api.charts import Chart, Plots
+    from sil.api.experiment_results import ExperimentResults, read_results
+    from sil.api.experiments import Experiment
     from sil.api.logs import lublin_feitelson, read_log
     from sil.api.replaying import Replays, read_replays, replay
     from sil.api.sweeping import Sweep, sweep
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Chart",
+    "Experiment",
+    "ExperimentResults",
     "Factory",
     "JobLog",
     "Plots",
@@ -31,6 +35,7 @@ __all__ = [
     "lublin_feitelson",
     "read_log",
     "read_replays",
+    "read_results",
     "replay",
     "sweep",
 ]
@@ -38,6 +43,8 @@ __all__ = [
 _DEFINED_IN = {
     "scheduler": ["UserError"],
     "sil.api.charts": ["Chart", "Plots"],
+    "sil.api.experiment_results": ["ExperimentResults", "read_results"],
+    "sil.api.experiments": ["Experiment"],
     "sil.api.logs": ["lublin_feitelson", "read_log"],
     "sil.api.replaying": ["Replays", "read_replays", "replay"],
     "sil.api.sweeping": ["Sweep", "sweep"],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
-from sil.experiment.run import REPORT, SiteChoice, run_experiment
+from sil.experiment.run import REPORT, Definition, SiteChoice, run_experiment
 from sil.settings import experiment_file
 from sil.workers.executor import Inline, Listener
 from tests import browser
@@ -31,7 +31,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrom
 def report(folder: Path, more: str = "", **changes: str) -> Path:
     path = tiny_experiment(folder, more, **changes)
     experiment = experiment_file.read_experiment(path)
-    run_experiment(experiment, path, folder / "out", Inline(), SiteChoice(), Listener())
+    run_experiment(Definition(experiment, path), folder / "out", Inline(), SiteChoice(), Listener())
     return folder / "out" / REPORT
 
 

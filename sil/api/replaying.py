@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from math import nan
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from scheduler import UserError
 from sil.api.execution import executing
+from sil.api.faults import OnFault, raised_if
 from sil.api.progress import shown, warn
 from sil.api.settings import choice, one_of
 from sil.experiment import replay_folder
@@ -23,7 +23,6 @@ from sil.experiment.output_folder import as_file_name, make_usable
 from sil.experiment.replays import UNFINISHED, replay_all
 from sil.outcome.batsim_tables import JOBS, Replayed, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
-from sil.runs.composition import faults_to
 from sil.runs.on_log import COMPARED, DECISION_LIMIT_S, Replay, check_for_logs
 from sil.runs.own_schedulers import named
 from sil.runs.under_test import UnderTest
@@ -58,7 +57,7 @@ def replay(
     isolate: bool = False,
     workers: int | None = None,
     dask: str | None = None,
-    on_fault: Literal["raise", "keep"] = "raise",
+    on_fault: OnFault = "raise",
     progress: bool = True,
 ) -> Replays:
     """Replay a log of rigid jobs under some schedulers, with the results of the command `sil replay`.
@@ -83,7 +82,6 @@ def replay(
     settings, and for schedulers that cannot replay this log.
     """
     check_decision_cost(decision_cost)
-    one_of(["raise", "keep"], on_fault, "on_fault")
     of_log = Replay(
         log,
         choice(Estimates, estimates, "estimates"),
@@ -100,10 +98,13 @@ def replay(
     of_log.check_engine(under_test.values())
     folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
     found = Replays(Path(folder.name), of_log, under_test, folder)
-    with shown(log.name, "jobs", progress) as listener, executing(isolate, workers, dask) as executor:
+    with (
+        shown(log.name, "jobs", progress) as listener,
+        executing(isolate, workers, dask) as executor,
+        raised_if(on_fault),
+    ):
         try:
-            with faults_to(_raise) if on_fault == "raise" else nullcontext():
-                replay_all(of_log, list(under_test.values()), found.folder, executor, False, listener)
+            replay_all(of_log, list(under_test.values()), found.folder, executor, False, listener)
         except Interrupted as interrupted:
             if not found.schedulers:
                 raise KeyboardInterrupt from None
@@ -111,10 +112,6 @@ def replay(
     if on_fault == "raise":
         _raise_fault(found)
     return found
-
-
-def _raise(fault: SchedulerFault) -> None:
-    raise fault
 
 
 class Replays:

@@ -9,6 +9,7 @@ from typing import cast
 import polars as pl
 
 from scheduler import UserError
+from sil.api.cells import COLUMNS, numbers
 from sil.api.execution import executing
 from sil.api.progress import shown, warn
 from sil.api.settings import choice, one_of
@@ -110,16 +111,13 @@ class Sweep:
         for load, estimates in comparison.settings:
             for scheduler in comparison.schedulers:
                 cell = comparison.cell((load, estimates), scheduler, metric)
-                value, difference = (None, None) if cell is None else (cell.value, cell.difference)
-                numbers = [
-                    number
-                    for found in (value, difference)
-                    for number in ((None, None) if found is None else (found.mean, found.half_width))
-                ]
-                rows.append((load, estimates, scheduler, *numbers))
-        columns = ("mean", "half_width", "difference", "difference_half_width")
-        named_columns = {"load": pl.Float64, "estimates": pl.String, "scheduler": pl.String}
-        return pl.DataFrame(rows, {**named_columns, **dict.fromkeys(columns, pl.Float64)}, orient="row")
+                rows.append((load, estimates, scheduler, *numbers(cell)))
+        of: dict[str, pl.DataType] = {
+            "load": pl.Float64(),
+            "estimates": pl.String(),
+            "scheduler": pl.String(),
+        }
+        return pl.DataFrame(rows, of | COLUMNS, orient="row")
 
     @property
     def faults(self) -> list[str]:

@@ -83,7 +83,7 @@ def run(
         chosen = changed(chosen, guard=chosen.guard.model_dump() | guard)
         chosen = with_notional(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
     executor = _chosen_executor(chosen, workers, dask)
-    from sil.experiment.run import REPORT, SiteChoice, run_experiment
+    from sil.experiment.run import REPORT, Definition, SiteChoice, run_experiment
     from sil.outcome import metrics
     from site_db.store import parse_address
 
@@ -93,7 +93,7 @@ def run(
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
         with progress("runs") as bars, executor:
             bar = ProgressBar(bars, chosen.name)
-            comparison = run_experiment(chosen, path, folder, executor, choice, bar)
+            comparison = run_experiment(Definition(chosen, path), folder, executor, choice, bar)
     _show(comparison, metric, as_json)
     if not as_json:
         console.print_line(f"Results are in {folder}; open {folder / REPORT} in a browser.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 
@@ -22,12 +22,13 @@ from sil.report.experiment import experiment_page
 from sil.report.page import write_figures, write_page
 from sil.runs.resolve import scenario_of_file
 from sil.runs.scenario import Scenario
+from sil.runs.under_test import Find, resolve
 from sil.settings.experiment_file import Experiment, read_experiment
 from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import InapplicableChange
 from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, RunTables, read_trace, write_trace
-from sil.workers.executor import Executor, Listener
+from sil.workers.executor import Executor, Interrupted, Listener
 from sil.workers.runner import Runner
 from sil.workers.store import Store
 from site_db import toml_file
@@ -56,6 +57,16 @@ class NoDatabase(UserError):
 
 
 @dataclass(frozen=True)
+class Definition:
+    """An experiment as read from the file `source`, perhaps with other settings. `find` finds its schedulers
+    by name."""
+
+    experiment: Experiment
+    source: Path
+    find: Find = resolve
+
+
+@dataclass(frozen=True)
 class SiteChoice:
     """The site of the experiment file (`address` None), or one in a database, as of run `as_of` of its
     history (None = now); the database may learn from the experiment."""
@@ -66,18 +77,15 @@ class SiteChoice:
 
 
 def run_experiment(
-    experiment: Experiment,
-    source: Path,
-    out: Path,
-    executor: Executor,
-    choice: SiteChoice,
-    listener: Listener,
+    definition: Definition, out: Path, executor: Executor, choice: SiteChoice, listener: Listener
 ) -> Comparison:
-    """Run the experiment that was read from `source` and write its results into `out`.
+    """Run an experiment and write its results into `out`.
 
     Raises UnusableFolder, NoDatabase, InvalidFile, UnknownSite, PrunedHistory, DatabaseTrouble, UnusableStore
-    and Interrupted.
+    and Interrupted; the number of replications that are done is what is `finished` then, and the same
+    experiment with so many writes their results.
     """
+    experiment, source = definition.experiment, definition.source
     if choice.learns and choice.address is None:
         raise NoDatabase("with --learn, say with --site which database is to learn")
     if choice.as_of is not None and choice.address is None:
@@ -85,12 +93,13 @@ def run_experiment(
     drawn = experiment.history and past_arrivals(experiment.history, experiment.queues, choice.address)
     if drawn is not None:
         experiment = experiment.model_copy(update={"workload": drawn, "history": None})
+        definition = replace(definition, experiment=experiment)
     make_usable(out)
     _refuse_to_replace(choice.address, out)
     out = out.absolute()  # a scheduler may change the working directory
     site = SiteSource(experiment, source.parent, choice.address, choice.as_of)
     try:
-        scenario = _use_site(experiment, source, site, out, choice)
+        scenario = _use_site(definition, site, out, choice)
     except InapplicableChange as error:
         if error.place >= len(read_experiment(source).notional):
             raise  # it is none of the file's
@@ -103,20 +112,23 @@ def run_experiment(
     for sentence in scenario.notes():
         listener.notify(sentence)
     with Store(out / UNFINISHED) as store:
-        stored_as = _stored_as(mark, choice)
+        stored_as = _stored_as(scenario, choice)
         if not store.has_prefix(f"{stored_as}/"):
             rmtree(out / PRINTED, ignore_errors=True)
         runner = Runner(executor, store, listener.progressed)
         sweep = Sweep(scenario, runner, out / PRINTED, stored_as)
-        if choice.learns and choice.address is not None:
-            leftover, resources = out / UNRECORDED, scenario.resources
-            teacher = Teacher(choice.address, resources, experiment.name, mark, leftover, listener.notify)
-            try:
-                sweep.run(teacher.teach)
-            finally:
-                teacher.finish()
-        else:
-            sweep.run()
+        try:
+            if choice.learns and choice.address is not None:
+                leftover, resources = out / UNRECORDED, scenario.resources
+                teacher = Teacher(choice.address, resources, experiment.name, mark, leftover, listener.notify)
+                try:
+                    sweep.run(teacher.teach)
+                finally:
+                    teacher.finish()
+            else:
+                sweep.run()
+        except Interrupted as interrupted:
+            raise Interrupted(runner.done, runner.total, sweep.n_whole_replications) from interrupted
         with runner.interruptible():
             tables = sweep.collect()
             _write_tables(out, tables, describe(scenario))
@@ -126,27 +138,29 @@ def run_experiment(
     return comparison
 
 
-def _use_site(
-    experiment: Experiment, source: Path, site: SiteSource, out: Path, choice: SiteChoice
-) -> Scenario:
+def _use_site(definition: Definition, site: SiteSource, out: Path, choice: SiteChoice) -> Scenario:
     """The scenario as an interrupted run of the same experiment had it, else with the site as it is now."""
+    experiment, source, find = definition.experiment, definition.source, definition.find
     if (out / UNFINISHED).exists() and (before := site.resume(out / DATABASE)) is not None:
-        scenario = scenario_of_file(experiment, before, source)
+        scenario = scenario_of_file(experiment, before, source, find)
         with Store(out / UNFINISHED) as store:
-            if store.has_prefix(f"{_stored_as(fingerprint(scenario), choice)}/"):
+            if store.has_prefix(f"{_stored_as(scenario, choice)}/"):
                 return scenario
-    return scenario_of_file(experiment, site.snapshot(out / DATABASE), source)
+    return scenario_of_file(experiment, site.snapshot(out / DATABASE), source, find)
 
 
-def _stored_as(mark: str, choice: SiteChoice) -> str:
-    """What the keys of finished runs begin with; with an earlier history, these are other runs."""
+def _stored_as(scenario: Scenario, choice: SiteChoice) -> str:
+    """What the keys of finished runs begin with: the same for any number of replications, since one run does
+    not depend on it; another with an earlier history."""
+    once = scenario.experiment.model_copy(update={"replications": 1})
+    mark = fingerprint(replace(scenario, experiment=once))
     return mark if choice.as_of is None else f"{mark} as of {choice.as_of}"
 
 
 def render(out: Path) -> Comparison:
     """Write the results that follow from the trace in `out`: jobs.csv, summary.json, report.html. Raises
     NoTrace."""
-    tables, jobs, comparison = _evaluated(out)
+    tables, jobs, comparison = evaluated(out)
     write_jobs_csv(out / JOBS, jobs)
     summary = json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False)
     (out / SUMMARY).write_text(summary + "\n", encoding="utf-8")
@@ -156,10 +170,10 @@ def render(out: Path) -> Comparison:
 
 def draw(out: Path, kind: FigureKind) -> list[Path]:
     """Write the charts of the report in `out` as files into its folder `figures`."""
-    return write_figures(out / FIGURES, kind, experiment_page(*_evaluated(out)))
+    return write_figures(out / FIGURES, kind, experiment_page(*evaluated(out)))
 
 
-def _evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
+def evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
     """The tables in `out`, and the table of jobs and the comparison computed from them. Raises NoTrace."""
     facts, description = read_trace(out / TRACE)
     optional = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
+from itertools import takewhile
 from math import inf
 from pathlib import Path
 
@@ -35,7 +36,8 @@ class Sweep:
     def __init__(self, scenario: Scenario, runner: Runner, printed: Path, fingerprint: str) -> None:
         experiment = scenario.experiment
         # Replication by replication, so that what an interrupted sweep leaves is balanced over the points.
-        points = [(p, r) for r in range(experiment.replications) for p in range(len(experiment.points))]
+        self._n_points = len(experiment.points)
+        points = [(p, r) for r in range(experiment.replications) for p in range(self._n_points)]
         self._tasks = [[RunKey(*point, name) for name in experiment.schedulers] for point in points]
         self._task_of = {run: number for number, task in enumerate(self._tasks) for run in task}
         self._runs = {f"{fingerprint}/{n}/{run.scheduler}": run for run, n in self._task_of.items()}
@@ -71,6 +73,12 @@ class Sweep:
                 next_task = next(following, None)
 
         self._runner.run(self._items, finish, skip=lambda item: self._is_left_out(self._runs[item.key]))
+
+    @property
+    def n_whole_replications(self) -> int:
+        """The number of first replications whose runs are all done."""
+        whole = takewhile(lambda task: all(map(self._is_over, task)), self._tasks)
+        return sum(1 for _ in whole) // self._n_points
 
     def collect(self) -> RunTables:
         """The tables of all runs, in order of point, replication and scheduler as listed."""

@@ -24,7 +24,7 @@ from sil.planning.scenario.on_log import OnLog
 from sil.planning.scenario.on_site import OnSite
 from sil.planning.scenario.scenario import OptionRunner
 from sil.runs.scenario import DoesNotFit
-from sil.runs.under_test import UnderTest, resolve
+from sil.runs.under_test import Find, UnderTest, resolve
 from sil.settings.decision_costs import NONE
 from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteInUse
@@ -111,17 +111,17 @@ class Answers:
 
 
 class Prepared:
-    """A plan whose offers and schedulers are validated against its site.
+    """A plan whose offers and schedulers are validated against its site. `find` finds schedulers by name.
 
     Raises InvalidFile, SchedulerNotLoaded, Overloaded, and what SiteSource raises.
     """
 
-    def __init__(self, plan: Plan, source: Path, address: Address | None) -> None:
+    def __init__(self, plan: Plan, source: Path, address: Address | None, find: Find = resolve) -> None:
         drawn = plan.history and past_arrivals(plan.history, plan.queues, address)
         if drawn is not None:
             plan = plan.model_copy(update={"workload": drawn})
         self._source = source
-        schedulers = {name: resolve(name) for name in plan.schedulers}
+        schedulers = {name: find(name) for name in plan.schedulers}
         for scheduler in schedulers.values():
             if (why := scheduler.why_not_in_many("a plan has many")) is not None:
                 raise SchedulerNotLoaded(why)
@@ -133,7 +133,7 @@ class Prepared:
             plan = plan.in_one_replication()
         self.plan = plan
         self.offers = one_of_each(plan)
-        self.site = OnSite(plan, source.parent, address) if plan.is_on_site else None
+        self.site = OnSite(plan, source.parent, address, find) if plan.is_on_site else None
         self._retirements: list[Option] = []
         if self.site is None:
             self._refuse(
@@ -142,7 +142,7 @@ class Prepared:
             )
         else:
             self._fit(self.site)
-        self.scenario: OptionRunner = self.site or OnLog(plan, source.parent)
+        self.scenario: OptionRunner = self.site or OnLog(plan, source.parent, find)
         self._loads: dict[str, Load | None] = {}
         self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
         self.base = self._least_that_carries()

@@ -20,7 +20,7 @@ from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.invariants import LONG
 from sil.outcome.replayed_log import ReplayedLog, Results
 from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, run_in
-from sil.runs.under_test import UnderTest, resolve_all
+from sil.runs.under_test import Find, UnderTest, resolve, resolve_all
 from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import NONE, decision_cost
 from sil.settings.engines import Engine
@@ -71,9 +71,11 @@ SUBMITTED_LATER_S = {"batsim": 10.0}
 """By order of simultaneous events: some of Batsim's schedulers cannot start a job at time 0."""
 
 
-def schedulers_for_logs(names: Iterable[str], with_requests: bool = False) -> tuple[UnderTest, ...]:
+def schedulers_for_logs(
+    names: Iterable[str], with_requests: bool = False, find: Find = resolve
+) -> tuple[UnderTest, ...]:
     """The schedulers of these names. For `with_requests` and errors see `check_for_logs`."""
-    schedulers, mistakes = resolve_all(names, Kind.FREE_NODES, PURPOSE)
+    schedulers, mistakes = resolve_all(names, Kind.FREE_NODES, PURPOSE, find)
     if mistakes:
         raise SchedulerNotLoaded("\n".join(mistakes.values()))
     check_for_logs(schedulers, with_requests)

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 import cloudpickle
 
 from scheduler import UserError
 from scheduler.registry import from_source
-from sil.runs.under_test import UnderTest, resolve
+from sil.runs.under_test import Find, UnderTest, resolve
 
 
 class NoScheduler(UserError):
@@ -37,7 +38,13 @@ class Factory:
         return f"{name}({', '.join(f'{key}={value}' for key, value in self.parameters.items())})"
 
     def __reduce__(self) -> tuple[Callable[[bytes], Factory], tuple[bytes]]:
-        return _restored, (cloudpickle.dumps((self.constructor, dict(self.parameters))),)
+        return _restored, (self._pickled,)
+
+    @cached_property
+    def _pickled(self) -> bytes:
+        """Once, so that what a class of a notebook counts during runs does not make it another one."""
+        pickled: bytes = cloudpickle.dumps((self.constructor, dict(self.parameters)))
+        return pickled
 
 
 def factory(constructor: Callable[..., Any], /, **parameters: object) -> Factory:
@@ -82,26 +89,40 @@ def factory_of(scheduler: object) -> Factory:
 
 
 def named(schedulers: object) -> dict[str, UnderTest]:
-    """Schedulers by name: one, several, or a mapping from names. By default, the name is that of the class,
-    with its arguments. Raises NoScheduler and SchedulerNotLoaded."""
+    """The schedulers of `by_name`. Raises NoScheduler and SchedulerNotLoaded."""
+    return {name: _under_test(name, each) for name, each in by_name(schedulers).items()}
+
+
+def by_name(schedulers: object) -> dict[str, str | Factory]:
+    """One scheduler, several, or a mapping from names, by name: import strings or factories. By default, the
+    name is that of the class, with its arguments. Raises NoScheduler."""
     if isinstance(schedulers, Mapping):
-        pairs = [(str(name), each) for name, each in schedulers.items()]
+        pairs = [(str(name), _maker(each)) for name, each in schedulers.items()]
     else:
         several = not isinstance(schedulers, str) and isinstance(schedulers, Iterable)
-        given = list(cast("Iterable[object]", schedulers)) if several else [schedulers]
-        pairs = [(each if isinstance(each, str) else str(factory_of(each)), each) for each in given]
+        given = map(_maker, cast("Iterable[object]", schedulers) if several else [schedulers])
+        pairs = [(str(each), each) for each in given]
     if not pairs:
         raise NoScheduler("there is no scheduler; give one or more")
-    found: dict[str, UnderTest] = {}
+    found: dict[str, str | Factory] = {}
     for name, each in pairs:
         if name in found:
             raise NoScheduler(f"two schedulers are named {name}; name them in a dictionary")
-        found[name] = _under_test(name, each)
+        found[name] = each
     return found
 
 
-def _under_test(name: str, scheduler: object) -> UnderTest:
+def among(given: Mapping[str, str | Factory]) -> Find:
+    """Finds the schedulers that are `given` by name, and others as on the command line."""
+    return lambda name: _under_test(name, given[name]) if name in given else resolve(name)
+
+
+def _maker(scheduler: object) -> str | Factory:
+    return scheduler if isinstance(scheduler, str) else factory_of(scheduler)
+
+
+def _under_test(name: str, scheduler: str | Factory) -> UnderTest:
     """The scheduler, under a name for results."""
     if isinstance(scheduler, str):
         return resolve(scheduler).named(name)
-    return UnderTest(name, from_source(name, factory_of(scheduler)))
+    return UnderTest(name, from_source(name, scheduler))

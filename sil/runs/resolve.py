@@ -6,40 +6,43 @@ from pathlib import Path
 
 from scheduler.kinds import Kind
 from sil.runs.scenario import DoesNotFit, Scenario
-from sil.runs.under_test import resolve_all
+from sil.runs.under_test import Find, resolve, resolve_all
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse
 from site_db import toml_file
 
 
-def scenario_of(experiment: Experiment, in_use: SiteInUse) -> Scenario:
-    """Raises DoesNotFit with everything that does not fit the site or the schedulers."""
+def scenario_of(experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Scenario:
+    """`find` finds the schedulers under test by name. Raises DoesNotFit with everything that does not fit the
+    site or the schedulers."""
     # Imported here, since nodes load compiled code.
     if experiment.shared_nodes is not None:
         from sil.runs.time_shared_scenario import TimeSharedScenario
 
-        return TimeSharedScenario.of(experiment, in_use)
-    if in_use.has_nodes and not _maps_to_slots(experiment, in_use):
+        return TimeSharedScenario.of(experiment, in_use, find)
+    if in_use.has_nodes and not _maps_to_slots(experiment, in_use, find):
         from sil.runs.nodes_scenario import NodesScenario
 
-        return NodesScenario.of(experiment, in_use)
+        return NodesScenario.of(experiment, in_use, find)
     from sil.runs.machines_scenario import MachinesScenario
 
-    return MachinesScenario.of(experiment, in_use)
+    return MachinesScenario.of(experiment, in_use, find)
 
 
-def _maps_to_slots(experiment: Experiment, in_use: SiteInUse) -> bool:
+def _maps_to_slots(experiment: Experiment, in_use: SiteInUse, find: Find) -> bool:
     """Whether the schedulers map jobs to machines, and the site declares slots for them."""
     if all(group.slots == 1 for group in in_use.file.machines):
         return False
-    schedulers, unusable = resolve_all(experiment.schedulers, Kind.MAPPING, "slots")
+    schedulers, unusable = resolve_all(experiment.schedulers, Kind.MAPPING, "slots", find)
     return not unusable and all(s.in_process is not None and s.spec.kind is Kind.MAPPING for s in schedulers)
 
 
-def scenario_of_file(experiment: Experiment, in_use: SiteInUse, source: Path) -> Scenario:
+def scenario_of_file(
+    experiment: Experiment, in_use: SiteInUse, source: Path, find: Find = resolve
+) -> Scenario:
     """The scenario of an experiment that was read from `source`, perhaps with other schedulers. Raises
     InvalidFile with everything that does not fit, with lines."""
     try:
-        return scenario_of(experiment, in_use)
+        return scenario_of(experiment, in_use, find)
     except DoesNotFit as error:
         raise toml_file.invalid(source, error.mistakes) from None

@@ -16,7 +16,7 @@ from scheduler.kinds import Kind
 from scheduler.managers.queues import Admission, in_order_of_service
 from scheduler.model import Job
 from sil.runs.composition import AnyWorld, RunKey, Supervision
-from sil.runs.under_test import UnderTest, resolve_all
+from sil.runs.under_test import Find, UnderTest, resolve, resolve_all
 from sil.settings.decision_costs import decision_cost
 from sil.settings.experiment_file import (
     AtOnceTable,
@@ -71,9 +71,9 @@ class Scenario(ABC):
     """What schedulers of that kind are needed for, in error messages."""
 
     @classmethod
-    def of(cls, experiment: Experiment, in_use: SiteInUse) -> Self:
+    def of(cls, experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Self:
         """Raises DoesNotFit with all that does not fit."""
-        schedulers, unusable = resolve_all(experiment.schedulers, cls.kind, cls.purpose)
+        schedulers, unusable = resolve_all(experiment.schedulers, cls.kind, cls.purpose, find)
         n_runs = experiment.replications * len(experiment.points)
         for scheduler in schedulers:
             why = scheduler.why_not_in_many(f"this experiment has {n_runs}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from scheduler import registry
@@ -62,6 +62,10 @@ class UnderTest:
             self.in_process.require(kind, purpose)
 
 
+Find = Callable[[str], UnderTest]
+"""The scheduler that a name denotes. Raises SchedulerNotLoaded."""
+
+
 def resolve(name: str) -> UnderTest:
     """Raises SchedulerNotLoaded if `name` does not lead to a usable scheduler."""
     batsim = batsim_scheduler(name)
@@ -69,14 +73,14 @@ def resolve(name: str) -> UnderTest:
 
 
 def resolve_all(
-    names: Iterable[str], kind: Kind, purpose: str
+    names: Iterable[str], kind: Kind, purpose: str, find: Find = resolve
 ) -> tuple[tuple[UnderTest, ...], dict[str, str]]:
     """The usable schedulers, and a sentence for each name that leads to none, or to one that declares another
     kind than `purpose` needs."""
     found, mistakes = [], {}
     for name in names:
         try:
-            scheduler = resolve(name)
+            scheduler = find(name)
             scheduler.require(kind, purpose)
             found.append(scheduler)
         except SchedulerNotLoaded as error:

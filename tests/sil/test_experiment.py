@@ -17,7 +17,7 @@ import pytest
 
 from scheduler import rules
 from scheduler.mapping.greedy import Sjs
-from sil.experiment.run import SiteChoice, run_experiment
+from sil.experiment.run import Definition, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.runs.composition import RunKey
 from sil.runs.machines_scenario import MachinesScenario
@@ -47,7 +47,7 @@ FAULTY_IN_AN_EXPERIMENT = {
 def run(path: Path, out: Path, workers: int = 1) -> Comparison:
     with Processes(workers) if workers > 1 else Inline() as executor:
         return run_experiment(
-            experiment_file.read_experiment(path), path, out, executor, SiteChoice(), Listener()
+            Definition(experiment_file.read_experiment(path), path), out, executor, SiteChoice(), Listener()
         )
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from sil.experiment.output_folder import UnusableFolder
-from sil.experiment.run import NoDatabase, SiteChoice, run_experiment
+from sil.experiment.run import Definition, NoDatabase, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.settings import experiment_file
 from sil.trace.facts import Fact, read_trace
@@ -117,7 +117,9 @@ def run(
 ) -> Comparison:
     experiment, choice = experiment_file.read_experiment(path), SiteChoice(address, learns)
     with Processes(workers) if workers > 1 else Inline() as executor:
-        return run_experiment(experiment, path, path.parent / out, executor, choice, listener or Listener())
+        return run_experiment(
+            Definition(experiment, path), path.parent / out, executor, choice, listener or Listener()
+        )
 
 
 def count(engine: Engine, row: type[object]) -> int:
@@ -343,7 +345,7 @@ def test_a_site_cannot_be_used_as_of_a_time_without_any_estimate_for_a_class(
     run(path, address, learns=False)
     experiment, choice = experiment_file.read_experiment(path), SiteChoice(address, as_of=1)
     with pytest.raises(DatabaseTrouble, match="cannot be used as of run 1: job class 'long' has no time"):
-        run_experiment(experiment, path, tmp_path / "then", Inline(), choice, Listener())
+        run_experiment(Definition(experiment, path), tmp_path / "then", Inline(), choice, Listener())
 
 
 def test_results_are_recorded_in_a_separate_database(
@@ -373,7 +375,7 @@ def test_a_site_file_and_its_imported_database_give_the_same_trace(address: Addr
     path = tiny_experiment(tmp_path)
     run(path, address, "from-database", learns=False)
     experiment = experiment_file.read_experiment(path)
-    run_experiment(experiment, path, tmp_path / "from-file", Inline(), SiteChoice(), Listener())
+    run_experiment(Definition(experiment, path), tmp_path / "from-file", Inline(), SiteChoice(), Listener())
     one, other = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("from-database", "from-file"))
     assert one == other
 
@@ -388,7 +390,7 @@ def test_an_experiment_repeated_as_of_a_past_run_is_equal_and_not_learned_twice(
     choice = SiteChoice(address, learns=True, as_of=30)
     n = len(history(engine))
     experiment = experiment_file.read_experiment(path)
-    run_experiment(experiment, path, tmp_path / "again", Inline(), choice, Listener())
+    run_experiment(Definition(experiment, path), tmp_path / "again", Inline(), choice, Listener())
     one, other = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("first", "again"))
     assert one == other
     assert len(history(engine)) == n
@@ -396,7 +398,7 @@ def test_an_experiment_repeated_as_of_a_past_run_is_equal_and_not_learned_twice(
     # Its own results are a database, too, that knows what it began with.
     results = parse_address(str(tmp_path / "first" / "results.db"))
     choice = SiteChoice(results, as_of=30)
-    run_experiment(experiment, path, tmp_path / "third", Inline(), choice, Listener())
+    run_experiment(Definition(experiment, path), tmp_path / "third", Inline(), choice, Listener())
     assert (tmp_path / "third" / "trace.parquet").read_bytes() == one
 
 
@@ -413,7 +415,7 @@ def test_an_interrupted_run_as_of_the_past_is_not_resumed_with_the_history_of_to
 
     past, listener = SiteChoice(address, as_of=30), RecordingListener(interrupt)
     with pytest.raises(Interrupted):
-        run_experiment(experiment, path, tmp_path / "out", Inline(), past, listener)
+        run_experiment(Definition(experiment, path), tmp_path / "out", Inline(), past, listener)
     assert (tmp_path / "out" / "unfinished.db").exists()
     run(path, address, "out", learns=False)
     run(path, address, "fresh", learns=False)
@@ -428,7 +430,7 @@ def test_an_as_of_run_in_the_future_is_rejected(address: Address, tmp_path: Path
         SiteChoice(address, as_of=7),
     )
     with pytest.raises(PrunedHistory) as caught:
-        run_experiment(experiment, tmp_path / "x", tmp_path / "out", Inline(), choice, Listener())
+        run_experiment(Definition(experiment, tmp_path / "x"), tmp_path / "out", Inline(), choice, Listener())
     assert str(caught.value) == (
         "the history of the site 'tiny' can be read as of run 0 to 0, not as of run 7"
     )
@@ -466,7 +468,11 @@ def test_refused_submissions_are_recorded_with_their_reason(tmp_path: Path) -> N
     )
     path = tiny_experiment(tmp_path, workload, site_text=with_staff(TINY_SITE), jobs="40", replications="1")
     run_experiment(
-        experiment_file.read_experiment(path), path, tmp_path / "out", Inline(), SiteChoice(), Listener()
+        Definition(experiment_file.read_experiment(path), path),
+        tmp_path / "out",
+        Inline(),
+        SiteChoice(),
+        Listener(),
     )
     facts = traced(tmp_path / "out")
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
@@ -533,7 +539,11 @@ def test_learning_without_a_database_is_rejected(tmp_path: Path) -> None:
     experiment = experiment_file.read_experiment(path)
     with pytest.raises(NoDatabase, match="say with --site which database is to learn"):
         run_experiment(
-            experiment, path, tmp_path / "out", Inline(), SiteChoice(None, learns=True), Listener()
+            Definition(experiment, path),
+            tmp_path / "out",
+            Inline(),
+            SiteChoice(None, learns=True),
+            Listener(),
         )
     assert not (tmp_path / "out").exists()
 
@@ -552,7 +562,9 @@ def test_an_as_of_without_a_database_is_rejected(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     experiment = experiment_file.read_experiment(path)
     with pytest.raises(NoDatabase, match="say with --site which database has the history"):
-        run_experiment(experiment, path, tmp_path / "out", Inline(), SiteChoice(as_of=3), Listener())
+        run_experiment(
+            Definition(experiment, path), tmp_path / "out", Inline(), SiteChoice(as_of=3), Listener()
+        )
 
 
 def test_a_site_without_machines_cannot_be_used(tmp_path: Path) -> None:

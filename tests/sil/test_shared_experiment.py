@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from sil.experiment.results import batches
-from sil.experiment.run import SiteChoice, run_experiment
+from sil.experiment.run import Definition, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison, accuracies
 from sil.report.node_figures import timeline
 from sil.report.tables import prediction_texts
@@ -106,7 +106,7 @@ def written(folder: Path, text: str = EXPERIMENT) -> Path:
 def run(path: Path, out: Path, choice: SiteChoice | None = None, workers: int = 1) -> Comparison:
     experiment = experiment_file.read_experiment(path)
     with Processes(workers) if workers > 1 else Inline() as executor:
-        return run_experiment(experiment, path, out, executor, choice or SiteChoice(), Listener())
+        return run_experiment(Definition(experiment, path), out, executor, choice or SiteChoice(), Listener())
 
 
 def one_run(path: Path, scheduler: str) -> RunTables:
@@ -294,7 +294,11 @@ def test_a_predictor_unfit_for_a_custom_scheduler_is_skipped_and_reported(
     listener = Listener()
     listener.notify = told.append  # type: ignore[method-assign]
     run_experiment(
-        experiment_file.read_experiment(path), path, tmp_path / "out", Inline(), SiteChoice(), listener
+        Definition(experiment_file.read_experiment(path), path),
+        tmp_path / "out",
+        Inline(),
+        SiteChoice(),
+        listener,
     )
     assert told == [
         f"for scheduler '{name}' the predictor 'blind mpl-mpl' is left out: the predictor 'blind' is "

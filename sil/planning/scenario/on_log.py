@@ -15,7 +15,7 @@ from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.scenario import OptionRun, Simulated
 from sil.runs.composition import PRINTED
 from sil.runs.on_log import Replay, schedulers_for_logs
-from sil.runs.under_test import resolve
+from sil.runs.under_test import Find, UnderTest, resolve
 from sil.settings.code_version import code_and_data
 from sil.site.logs import read_log
 from sil.workload.job_log import JobLog
@@ -29,6 +29,7 @@ RIGID = "rigid jobs"
 @dataclass(frozen=True)
 class LogRun(OptionRun):
     part: JobLog
+    under_test: UnderTest
 
     @property
     def where(self) -> str:
@@ -45,7 +46,7 @@ class LogRun(OptionRun):
                 seed=seed,
                 check_determinism=guard.ask_twice,
             )
-            facts = replay.facts(resolve(self.scheduler), Path(name) / PRINTED)
+            facts = replay.facts(self.under_test, Path(name) / PRINTED)
         jobs = jobs_in(facts, self.part.jobs)
         runs = jobs.select(
             "job_id", from_s="starting_time", until_s="finish_time", tasks="requested_number_of_resources"
@@ -56,7 +57,7 @@ class LogRun(OptionRun):
 class OnLog:
     """Raises BadLog, and SchedulerNotLoaded for a scheduler that cannot replay a log."""
 
-    def __init__(self, plan: Plan, folder: Path) -> None:
+    def __init__(self, plan: Plan, folder: Path, find: Find = resolve) -> None:
         assert plan.log is not None
         self.plan = plan
         path = folder / plan.log.file
@@ -64,17 +65,16 @@ class OnLog:
         self._slices = equal_slices(self._log, plan.log.n_parts).slices
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         settings = f"{plan.log.model_dump_json()}|{plan.guard.model_dump_json()}|{plan.seed}"
-        under_test = zip(plan.schedulers, schedulers_for_logs(plan.schedulers), strict=True)
+        self._under_test = {found.label: found for found in schedulers_for_logs(plan.schedulers, find=find)}
         self._marks = {
             name: f"{digest}|{settings}|{code_and_data()}|{code_under_test(scheduler)}"
-            for name, scheduler in under_test
+            for name, scheduler in self._under_test.items()
         }
 
     def run(self, option: Option, scheduler: str, replication: int) -> LogRun:
         part = self._slices[replication].log
-        return LogRun(
-            self.plan, self._marks[scheduler], scheduler, replication, self._processors(option), part
-        )
+        mark, processors = self._marks[scheduler], self._processors(option)
+        return LogRun(self.plan, mark, scheduler, replication, processors, part, self._under_test[scheduler])
 
     def load(self, option: Option) -> Load | None:
         found = self._log.on(self._processors(option)).load

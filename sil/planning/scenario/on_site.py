@@ -18,6 +18,7 @@ from sil.planning.scenario.scenario import OptionRun, Shares, Simulated
 from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.runs.scenario import Scenario
+from sil.runs.under_test import Find, resolve
 from sil.site.site_in_use import SiteInUse, SiteSource
 from site_db.store import Address
 
@@ -63,13 +64,14 @@ class SiteRun(OptionRun):
 
 
 class OnSite:
-    """A site with the changes of options; that of each option is made once.
+    """A site with the changes of options; that of each option is made once. `find` finds schedulers by name.
 
     Raises InapplicableChange, DoesNotFit, InvalidFile and what SiteSource raises.
     """
 
-    def __init__(self, plan: Plan, folder: Path, address: Address | None) -> None:
+    def __init__(self, plan: Plan, folder: Path, address: Address | None, find: Find = resolve) -> None:
         self.plan = plan
+        self._find = find
         self._source = SiteSource(plan.experiment(()), folder, address)
         self._made: dict[str, tuple[Scenario, str]] = {}
 
@@ -108,6 +110,6 @@ class OnSite:
             experiment = self.plan.experiment(option.changes)
             with TemporaryDirectory() as folder:
                 in_use = self._source.with_changes(experiment).snapshot(Path(folder) / "site.db")
-            scenario = scenario_of(experiment, in_use)
+            scenario = scenario_of(experiment, in_use, self._find)
             self._made[key] = scenario, fingerprint(scenario)
         return self._made[key]

@@ -1,0 +1,125 @@
+"""The results of experiments, from Python."""
+
+from __future__ import annotations
+
+import shutil
+from functools import cached_property
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from scheduler.model import JobId
+from sil.api.cells import COLUMNS, numbers
+from sil.api.charts import Chart
+from sil.experiment.output_folder import make_usable
+from sil.experiment.run import evaluated
+from sil.outcome.comparison import Comparison
+from sil.report.experiment import experiment_page
+from sil.trace.facts import RunTables
+from sil.world.guard.faults import SchedulerFault
+
+
+class ExperimentResults:
+    """The results of an experiment: the folder that `sil run` writes.
+
+    `comparison` has every metric of every scheduler. Tables are Polars frames; times are seconds.
+    """
+
+    def __init__(self, folder: Path, kept: object = None) -> None:
+        """Of a folder with results. `kept` lives as long as this object."""
+        self.folder = folder
+        self.kept = kept
+
+    @property
+    def schedulers(self) -> list[str]:
+        """Their names, in order; the first one is the baseline."""
+        return list(self._comparison.schedulers)
+
+    @property
+    def comparison(self) -> pl.DataFrame:
+        """A row for each point of the grid (a column for each of its settings), scheduler and metric: the
+        mean over replications, the mean paired difference to the first scheduler, and the half-widths of
+        their 95 % intervals (Student's t), null with one replication, or after a fault."""
+        found = self._comparison
+        rows: list[dict[str, Any]] = [
+            {**settings, "scheduler": name, "metric": metric.key, "unit": metric.unit}
+            | dict(zip(COLUMNS, numbers(found.cell(point, name, metric.key)), strict=True))
+            for point, settings in enumerate(found.description.points)
+            for name in found.schedulers
+            for metric in found.metrics
+        ]
+        return pl.DataFrame(rows, schema_overrides=COLUMNS, infer_schema_length=None)
+
+    @property
+    def jobs(self) -> pl.DataFrame:
+        """A row for each job of each run, with the columns of jobs.csv (`docs/files.md`)."""
+        return self._evaluated[1]
+
+    @property
+    def trace(self) -> pl.DataFrame:
+        """A row for each fact of each run, with the columns of trace.parquet (`docs/files.md`)."""
+        return self._evaluated[0].facts
+
+    @property
+    def decisions(self) -> pl.DataFrame:
+        """A row for each decision: when it was made, and how long it took."""
+        return self._evaluated[0].timings
+
+    @property
+    def predictions(self) -> pl.DataFrame:
+        """On time-shared nodes, a row for each prediction of a turnaround, with the real one."""
+        return self._comparison.scores
+
+    @property
+    def faults(self) -> list[str]:
+        """A sentence for each scheduler that broke a rule."""
+        return list(map(str, self._comparison.faults))
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on refused jobs and on problems of monitors."""
+        return [*self._comparison.refusals, *self._comparison.notes]
+
+    @property
+    def charts(self) -> dict[str, Chart]:
+        """The charts of the report, by the names of their files (`sil report --figures`)."""
+        page = experiment_page(*self._evaluated)
+        return {name: Chart(part.chart) for name, part in page.charts() if part.chart is not None}
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the results into a folder, as `sil run` does. Raises UserError if it cannot be written."""
+        folder = Path(folder)
+        make_usable(folder)
+        if folder.resolve() != self.folder.resolve():
+            shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        return folder
+
+    def __repr__(self) -> str:
+        return f"Results of {self._comparison.description.experiment} under {', '.join(self.schedulers)}"
+
+    def _repr_html_(self) -> str:
+        return self.comparison._repr_html_()
+
+    @cached_property
+    def _evaluated(self) -> tuple[RunTables, pl.DataFrame, Comparison]:
+        return evaluated(self.folder)
+
+    @property
+    def _comparison(self) -> Comparison:
+        return self._evaluated[2]
+
+    def raise_fault(self) -> None:
+        """Raises SchedulerFault if a scheduler broke a rule in another process, or its trace an invariant."""
+        for fault in self._comparison.faults:
+            time_s = nan if fault.time_s is None else fault.time_s
+            job = None if fault.job is None else JobId(fault.job)
+            raise SchedulerFault(fault.rule, fault.message, time_s, job)
+
+
+def read_results(folder: str | Path) -> ExperimentResults:
+    """The results in a folder of `sil run`. Raises UserError if there are none."""
+    found = ExperimentResults(Path(folder))
+    _ = found.schedulers
+    return found

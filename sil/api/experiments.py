@@ -1,0 +1,184 @@
+"""Experiments from Python."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from scheduler import UserError
+from sil.runs.own_schedulers import Factory, among, by_name
+from sil.settings import experiment_file, files
+
+if TYPE_CHECKING:
+    from sil.api.experiment_results import ExperimentResults
+    from sil.api.faults import OnFault
+    from sil.experiment.run import Definition, SiteChoice
+    from sil.workers.executor import Executor, Listener
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment: a site, jobs, schedulers and replications, as in a file (`docs/files.md`).
+
+    It does not change; `with_` returns another one. `settings` are those of the file; relative paths in them
+    start at the folder of `source`.
+    """
+
+    settings: experiment_file.Experiment
+    source: Path
+    _given: Mapping[str, str | Factory] = field(default_factory=dict)
+    """The schedulers that are given as objects, or under other names, by name."""
+
+    @classmethod
+    def builtin(cls, name: str) -> Experiment:
+        """One of those that come with the package (`sil experiments`). Raises UserError for another name."""
+        known = files.built_in("experiments")
+        if name not in known:
+            raise UserError(f"there is no built-in experiment {name!r}; expected one of {', '.join(known)}")
+        return cls.read(known[name])
+
+    @classmethod
+    def read(cls, path: str | Path) -> Experiment:
+        """Of a TOML file, or a built-in one by its name. Raises UserError for a missing or invalid file."""
+        found = files.find(str(path), "experiments", Path())
+        return cls(experiment_file.read_experiment(found), found)
+
+    def with_(
+        self,
+        *,
+        schedulers: object = None,
+        add: str | Sequence[str] = (),
+        remove: str | Sequence[str] = (),
+        upgrade: str | Sequence[str] = (),
+        **settings: Any,
+    ) -> Experiment:
+        """With other settings, named as in the file: `with_(replications=5, workload={"jobs": 200})`.
+
+        Of a table, only the keys that are given change, except the grid; None leaves a setting as it is.
+        `schedulers` are as for `replay`. `add`, `remove` and `upgrade` are what-if changes of the site, like
+        "8 x CLASS". Raises UserError for unknown or invalid settings.
+        """
+        given = self._given
+        if schedulers is not None:
+            found = by_name(schedulers)
+            settings["schedulers"] = tuple(found)
+            given = {name: each for name, each in found.items() if each != name}
+        before = self.settings.model_dump()
+        merged = {key: _merged(before.get(key), value) for key, value in settings.items()}
+        merged |= {key: settings[key] for key in ("grid",) if key in settings}  # its keys are no settings
+        changed = experiment_file.changed(self.settings, **merged)
+        for key in changed.grid:
+            if "grid" not in settings and _has(settings, key.split(".")):
+                raise UserError(f"{key} has the values of the grid; give grid={{}} to leave these out")
+        notional = {"add": _several(add), "remove": _several(remove), "upgrade": _several(upgrade)}
+        return Experiment(experiment_file.with_notional(changed, **notional), self.source, given)
+
+    def run(
+        self,
+        schedulers: object = None,
+        *,
+        site: str | None = None,
+        learn: bool = False,
+        as_of: int | None = None,
+        folder: str | Path | None = None,
+        isolate: bool = False,
+        workers: int | None = None,
+        dask: str | None = None,
+        on_fault: OnFault = "raise",
+        progress: bool = True,
+    ) -> ExperimentResults:
+        """Run the experiment, with the results of the command `sil run`.
+
+        * `schedulers`: as for `replay`; by default those of the experiment. The first one is the baseline of
+          differences.
+        * `site`: a database with the site, like "site.db" or "site.db#NAME", instead of that of the file;
+          with `learn`, completed runs are recorded there; with `as_of`, run times are estimated from its
+          history up to this run.
+        * `folder`: for the results; a call with the same experiment and folder resumes an interrupted one. By
+          default they are kept until the object that is returned is no longer used.
+
+        For the other parameters see `replay`. Ctrl-C returns the replications that are done under all
+        schedulers, with a warning. Raises UserError for invalid settings, and for schedulers that do not fit
+        the experiment.
+        """
+        from sil.api.execution import executing
+        from sil.api.faults import raised_if
+        from sil.api.progress import shown
+        from sil.experiment.run import SiteChoice
+        from site_db.store import parse_address
+
+        experiment = self if schedulers is None else self.with_(schedulers=schedulers)
+        choice = SiteChoice(None if site is None else parse_address(site), learn, as_of)
+        kept = None
+        if folder is None:
+            kept = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
+            folder = kept.name
+        with (
+            shown(self.settings.name, "runs", progress) as listener,
+            executing(isolate, workers, dask) as executor,
+            raised_if(on_fault),
+        ):
+            found = _or_what_is_done(experiment, Path(folder), executor, choice, listener)
+        found.kept = found.kept or kept
+        if on_fault == "raise":
+            found.raise_fault()
+        return found
+
+    @property
+    def definition(self) -> Definition:
+        """For `run_experiment`."""
+        from sil.experiment.run import Definition
+
+        return Definition(self.settings, self.source, among(self._given))
+
+    def __repr__(self) -> str:
+        of, schedulers = self.settings, ", ".join(self.settings.schedulers)
+        return f"Experiment {of.name}: {of.replications} replications at {of.site} under {schedulers}"
+
+
+def _merged(before: object, value: object) -> object:
+    """A table with some keys replaced, else the value."""
+    if not (isinstance(before, dict) and isinstance(value, dict)):
+        return value
+    return before | {key: _merged(before.get(key), each) for key, each in value.items()}
+
+
+def _has(settings: object, path: list[str]) -> bool:
+    """Whether tables have a value at this path of keys."""
+    if not path:
+        return settings is not None
+    return isinstance(settings, dict) and path[0] in settings and _has(settings[path[0]], path[1:])
+
+
+def _several(texts: str | Sequence[str]) -> Sequence[str]:
+    return [texts] if isinstance(texts, str) else texts
+
+
+def _or_what_is_done(
+    experiment: Experiment, folder: Path, executor: Executor, choice: SiteChoice, listener: Listener
+) -> ExperimentResults:
+    """The results of an experiment or, if Ctrl-C interrupts it, of the replications that are done. What is in
+    the folder remains, so that it can be resumed."""
+    from sil.api.experiment_results import ExperimentResults
+    from sil.api.progress import warn
+    from sil.experiment.run import DATABASE, UNFINISHED, run_experiment
+    from sil.workers.executor import Interrupted
+
+    try:
+        run_experiment(experiment.definition, folder, executor, choice, listener)
+    except Interrupted as interrupted:
+        done = interrupted.finished
+        if not isinstance(done, int) or done == 0:
+            raise KeyboardInterrupt from None
+        elsewhere = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
+        for name in (DATABASE, UNFINISHED):
+            shutil.copy(folder / name, elsewhere.name)
+        first = experiment.with_(replications=done).definition
+        run_experiment(first, Path(elsewhere.name), executor, replace(choice, learns=False), listener)
+        warn(f"interrupted: {interrupted}; the results are those of the first {done} replications")
+        return ExperimentResults(Path(elsewhere.name), elsewhere)
+    return ExperimentResults(folder)
