@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from sil.api.experiment_results import ExperimentResults, read_results
     from sil.api.experiments import Experiment
     from sil.api.logs import lublin_feitelson, read_log
+    from sil.api.planning import PlanAnswers, plan
     from sil.api.replaying import Replays, read_replays, replay
+    from sil.api.sites import Site
     from sil.api.sweeping import Sweep, sweep
     from sil.runs.own_schedulers import Factory, factory
     from sil.workload.job_log import JobLog
@@ -25,14 +27,17 @@ __all__ = [
     "ExperimentResults",
     "Factory",
     "JobLog",
+    "PlanAnswers",
     "Plots",
     "Replays",
     "SchedulerFault",
+    "Site",
     "Sweep",
     "UserError",
     "__version__",
     "factory",
     "lublin_feitelson",
+    "plan",
     "read_log",
     "read_replays",
     "read_results",
@@ -46,7 +51,9 @@ _DEFINED_IN = {
     "sil.api.experiment_results": ["ExperimentResults", "read_results"],
     "sil.api.experiments": ["Experiment"],
     "sil.api.logs": ["lublin_feitelson", "read_log"],
+    "sil.api.planning": ["PlanAnswers", "plan"],
     "sil.api.replaying": ["Replays", "read_replays", "replay"],
+    "sil.api.sites": ["Site"],
     "sil.api.sweeping": ["Sweep", "sweep"],
     "sil.runs.own_schedulers": ["Factory", "factory"],
     "sil.workload.job_log": ["JobLog"],

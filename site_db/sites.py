@@ -19,6 +19,7 @@ from site_db.schema import SiteRow
 from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, site_file
 from site_db.site_file.tables import QueueTable, SiteFile
 from site_db.slots import Slots, slot_names
+from site_db.store import Address
 
 
 class UnknownSite(UserError):
@@ -36,6 +37,11 @@ def only_site(session: Session) -> str:
         which = f"it has {', '.join(names)}; add #NAME to its address" if names else "it has none"
         raise UnknownSite(f"which site of the database is meant? {which}")
     return names[0]
+
+
+def site_at(session: Session, address: Address) -> str:
+    """The name of the site in the address, or of the only site. Raises UnknownSite."""
+    return address.site or only_site(session)
 
 
 def site_or_new(session: Session, name: str) -> SiteFile:

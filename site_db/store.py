@@ -159,6 +159,18 @@ def reading(engine: Engine) -> Iterator[Session]:
 
 
 @contextmanager
+def opened(address: Address, is_changed: bool = False) -> Iterator[Session]:
+    """A session of an existing database that sees one state of it or, if the database `is_changed`, is
+    committed at the end. Raises DatabaseTrouble."""
+    engine = open_database(address)
+    try:
+        with changing(engine) if is_changed else reading(engine) as session:
+            yield session
+    finally:
+        engine.dispose()
+
+
+@contextmanager
 def changing(engine: Engine) -> Iterator[Session]:
     """A session whose transaction is committed at the end, unless an exception is raised.
 

@@ -29,6 +29,19 @@ def blocks(document: Path) -> Iterator[tuple[str, str]]:
     yield from re.findall(r"^```(\w+)\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL)
 
 
+def run_commands(text: str, folder: Path) -> int:
+    """Run the commands of a block; their number."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    commands = re.findall(r"^\$ (.+)$", text, re.MULTILINE)
+    commands = [command for command in commands if not command.startswith(SETUP_COMMANDS)]
+    for command in commands:
+        result = subprocess.run(
+            command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
+    return len(commands)
+
+
 @pytest.mark.parametrize(
     "document",
     [README, *(pytest.param(ROOT / "docs" / f"{name}.md", marks=pytest.mark.long) for name in GUIDES)],
@@ -37,7 +50,6 @@ def blocks(document: Path) -> Iterator[tuple[str, str]]:
 def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path) -> None:
     for path in (*ROOT.glob("fixtures/etc/*"), *ROOT.glob("fixtures/logs/*")):
         shutil.copy(path, tmp_path)
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     ran = 0
     for language, text in blocks(document):
         named = re.match(r"# (\S+\.\w+)\n", text)
@@ -46,20 +58,7 @@ def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path
             (tmp_path / named[1]).write_text(text if is_comment else text.partition("\n")[2])
         if language != "console":
             continue
-        for command in re.findall(r"^\$ (.+)$", text, re.MULTILINE):
-            if command.startswith(SETUP_COMMANDS):
-                continue
-            result = subprocess.run(
-                command,
-                shell=True,
-                cwd=tmp_path,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
-            ran += 1
+        ran += run_commands(text, tmp_path)
     assert ran, "a document without commands tests nothing"
     for test in tmp_path.glob("test_*.py"):
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
@@ -68,6 +67,7 @@ def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path
 
 
 def test_the_python_of_the_page_on_the_api_runs_as_a_script(tmp_path: Path) -> None:
+    assert sum(run_commands(text, tmp_path) for language, text in blocks(API_PAGE) if language == "console")
     script = tmp_path / "page.py"
     script.write_text("\n".join(text for language, text in blocks(API_PAGE) if language == "python"))
     result = subprocess.run(
@@ -81,7 +81,16 @@ def test_the_page_on_the_api_names_everything_public() -> None:
     text = API_PAGE.read_text()
     missing = [name for name in sil.__all__ if f"sil.{name}" not in text]
     assert not missing
-    for of in (sil.Replays, sil.Plots, sil.Sweep):
+    classes = (
+        sil.Experiment,
+        sil.ExperimentResults,
+        sil.PlanAnswers,
+        sil.Plots,
+        sil.Replays,
+        sil.Site,
+        sil.Sweep,
+    )
+    for of in classes:
         members = [name for name in vars(of) if not name.startswith("_") and callable(getattr(of, name))]
         assert not [name for name in members if f"`{name}`" not in text]
 

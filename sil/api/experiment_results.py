@@ -110,12 +110,13 @@ class ExperimentResults:
     def _comparison(self) -> Comparison:
         return self._evaluated[2]
 
-    def raise_fault(self) -> None:
-        """Raises SchedulerFault if a scheduler broke a rule in another process, or its trace an invariant."""
-        for fault in self._comparison.faults:
-            time_s = nan if fault.time_s is None else fault.time_s
-            job = None if fault.job is None else JobId(fault.job)
-            raise SchedulerFault(fault.rule, fault.message, time_s, job)
+
+def raise_faults(results: ExperimentResults) -> None:
+    """Raises SchedulerFault if a scheduler broke a rule in another process, or its trace an invariant."""
+    for fault in results._comparison.faults:
+        time_s = nan if fault.time_s is None else fault.time_s
+        job = None if fault.job is None else JobId(fault.job)
+        raise SchedulerFault(fault.rule, fault.message, time_s, job)
 
 
 def read_results(folder: str | Path) -> ExperimentResults:

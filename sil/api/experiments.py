@@ -58,19 +58,16 @@ class Experiment:
     ) -> Experiment:
         """With other settings, named as in the file: `with_(replications=5, workload={"jobs": 200})`.
 
-        Of a table, only the keys that are given change, except the grid; None leaves a setting as it is.
-        `schedulers` are as for `replay`. `add`, `remove` and `upgrade` are what-if changes of the site, like
-        "8 x CLASS". Raises UserError for unknown or invalid settings.
+        Of a table, only the keys that are given change; mappings from names, like the grid, are replaced as a
+        whole. None leaves a setting as it is. `schedulers` are as for `replay`. `add`, `remove` and `upgrade`
+        are what-if changes of the site, like "8 x CLASS". Raises UserError for unknown or invalid settings.
         """
         given = self._given
         if schedulers is not None:
             found = by_name(schedulers)
             settings["schedulers"] = tuple(found)
             given = {name: each for name, each in found.items() if each != name}
-        before = self.settings.model_dump()
-        merged = {key: _merged(before.get(key), value) for key, value in settings.items()}
-        merged |= {key: settings[key] for key in ("grid",) if key in settings}  # its keys are no settings
-        changed = experiment_file.changed(self.settings, **merged)
+        changed = experiment_file.changed(self.settings, **settings)
         for key in changed.grid:
             if "grid" not in settings and _has(settings, key.split(".")):
                 raise UserError(f"{key} has the values of the grid; give grid={{}} to leave these out")
@@ -106,6 +103,7 @@ class Experiment:
         the experiment.
         """
         from sil.api.execution import executing
+        from sil.api.experiment_results import raise_faults
         from sil.api.faults import raised_if
         from sil.api.progress import shown
         from sil.experiment.run import SiteChoice
@@ -125,7 +123,7 @@ class Experiment:
             found = _or_what_is_done(experiment, Path(folder), executor, choice, listener)
         found.kept = found.kept or kept
         if on_fault == "raise":
-            found.raise_fault()
+            raise_faults(found)
         return found
 
     @property
@@ -138,13 +136,6 @@ class Experiment:
     def __repr__(self) -> str:
         of, schedulers = self.settings, ", ".join(self.settings.schedulers)
         return f"Experiment {of.name}: {of.replications} replications at {of.site} under {schedulers}"
-
-
-def _merged(before: object, value: object) -> object:
-    """A table with some keys replaced, else the value."""
-    if not (isinstance(before, dict) and isinstance(value, dict)):
-        return value
-    return before | {key: _merged(before.get(key), each) for key, each in value.items()}
 
 
 def _has(settings: object, path: list[str]) -> bool:

@@ -10,8 +10,9 @@ import typer
 from typer import Argument, Option
 
 from sil.cli import console, options
-from sil.cli.console import Column, Listing, number, print_listings, text
+from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
+from sil.report.listing import Column, Listing, number, text
 
 if TYPE_CHECKING:
     from sil.outcome.live_comparison import LiveComparison

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from sil.cli import console, options
-from sil.cli.console import Column, Listing, Row, number, print_listings
+from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
+from sil.report.listing import Column, Listing, Row, number
 
 if TYPE_CHECKING:
     import polars as pl

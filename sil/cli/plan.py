@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sil.planning.answers import Answers
     from sil.report import page
 
-RUNS = "runs.db"
 MOST_COLUMNS = 110
 """Tables wider than this wrap the names of options, but keep all digits."""
 LEAST_NAME = 18
@@ -55,9 +54,9 @@ def plan(
     if dask is None:
         begin_early()  # before large libraries are loaded here
     from sil.experiment.output_folder import make_usable
-    from sil.planning.answers import Prepared, answer_questions
+    from sil.planning.answers import RUNS, Prepared, answer_questions
     from sil.planning.plan_file import read_plan
-    from sil.planning.report.page import PAGE, write_page
+    from sil.planning.report.page import PAGE, as_dict, write_page
     from sil.settings.experiment_file import changed
     from sil.workers.runner import Runner, selected_executor
     from sil.workers.store import Store
@@ -66,14 +65,8 @@ def plan(
 
     with console.one_sentence_for_bad_input():
         schedulers = tuple(scheduler) if scheduler else None
-        chosen = changed(read_plan(path), schedulers=schedulers, budget=budget, seed=seed)
-        if no_determinism_check:
-            chosen = changed(chosen, guard=chosen.guard.model_dump() | {"ask_twice": False})
-        if site is not None and not chosen.is_on_site:
-            console.fail(
-                f"'{chosen.name}' is a plan for the machine of a log; --site is for plans with a site: name "
-                f"it in the plan, or give log.weeks, which are drawn for its nodes"
-            )
+        guard = {"ask_twice": False} if no_determinism_check else None
+        chosen = changed(read_plan(path), schedulers=schedulers, budget=budget, seed=seed, guard=guard)
         folder = out_folder or Path(f"sil-plan-{chosen.name}")
         make_usable(folder)
         prepared = Prepared(chosen, path, parse_address(site) if site else None)
@@ -88,29 +81,10 @@ def plan(
             console.exit_with_fault(f"a scheduler broke the rule {fault}")
         write_page(folder, answers)
     if as_json:
-        _print_json(answers)
+        console.print_json(as_dict(answers))
     else:
         _show(answers)
         console.print_line(f"Results are in {folder}; open {folder / PAGE} in a browser.")
-
-
-def _print_json(answers: Answers) -> None:
-    from dataclasses import asdict
-
-    from sil.planning.report import assumptions, caveats, recommendation
-    from sil.planning.report.effects import classes_frame, options_frame
-
-    sizes = {a.scheduler: asdict(a.size) for a in answers.answers if a.size is not None}
-    console.print_json(
-        {
-            "recommendation": recommendation.recommendation(answers),
-            "notes": list(caveats.caveats(answers)),
-            "assumptions": list(assumptions.assumptions(answers)),
-            "options": options_frame(answers).to_dicts(),
-            "job_classes": classes_frame(answers).to_dicts(),
-            "sizes": sizes,
-        }
-    )
 
 
 def _show(answers: Answers) -> None:

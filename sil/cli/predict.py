@@ -111,8 +111,8 @@ def _question(site: str, cluster: str | None, scheduler: str, predictor: str) ->
         file = exchange.read_site_file(files.find(site, "sites", Path()))
         return Question(NodesOfSite.of(file, cluster), resolve(scheduler), predictor)
     address = store.parse_address(site)
-    with store.reading(store.open_database(address)) as session:
-        reader = SiteReader(session, address.site or sites.only_site(session))
+    with store.opened(address) as session:
+        reader = SiteReader(session, sites.site_at(session, address))
         nodes = NodesOfSite.of(reader.as_file(), cluster)
         errors = errors_under(session, reader.site.id, [scheduler], reader.site.runs_recorded)
         down = current_states(session, reader).down

@@ -13,8 +13,9 @@ from rich.table import Table
 from typer import Argument, Option
 
 from sil.cli import console, options
-from sil.cli.console import Listing, number, print_listings, text
+from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
+from sil.report.listing import Listing, number, text
 from sil.studies import CASE_STUDIES, STUDIES, WITH_DATA
 
 if TYPE_CHECKING:

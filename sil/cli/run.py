@@ -13,7 +13,7 @@ from sil.report import FigureKind
 
 if TYPE_CHECKING:
     from sil.outcome.comparison import Comparison
-    from sil.settings.experiment_file import Experiment
+    from sil.settings.experiment_file import Experiment as Settings
     from sil.workers.executor import Executor
 
 
@@ -70,37 +70,40 @@ def run(
     timings.parquet (measured decision times) and results.db (a copy of the site as it was, with the jobs,
     runs and predictions of this experiment). Repeat the command to resume an interrupted run.
     """
-    from sil.settings import files
-    from sil.settings.experiment_file import changed, read_experiment, with_notional
+    from sil.api.experiments import Experiment
 
+    guard = {"reasons": True} if reasons else {}
+    guard |= {"ask_twice": False} if no_determinism_check else {}
     with console.one_sentence_for_bad_input():
-        path = files.find(experiment, "experiments", Path())
-        chosen = read_experiment(path)
-        schedulers = tuple(scheduler) if scheduler else None
-        chosen = changed(chosen, seed=seed, replications=replications, schedulers=schedulers)
-        guard = {"reasons": True} if reasons else {}
-        guard |= {"ask_twice": False} if no_determinism_check else {}
-        chosen = changed(chosen, guard=chosen.guard.model_dump() | guard)
-        chosen = with_notional(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
-    executor = _chosen_executor(chosen, workers, dask)
-    from sil.experiment.run import REPORT, Definition, SiteChoice, run_experiment
+        chosen = Experiment.read(experiment).with_(
+            schedulers=scheduler or None,
+            add=add or (),
+            remove=remove or (),
+            upgrade=upgrade or (),
+            seed=seed,
+            replications=replications,
+            guard=guard,
+        )
+    name = chosen.settings.name
+    executor = _chosen_executor(chosen.settings, workers, dask)
+    from sil.experiment.run import REPORT, SiteChoice, run_experiment
     from sil.outcome import metrics
     from site_db.store import parse_address
 
     with console.one_sentence_for_bad_input():
         metrics.metric(metric)
-        folder = out_folder or Path(f"sil-{chosen.name}")
+        folder = out_folder or Path(f"sil-{name}")
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
         with progress("runs") as bars, executor:
-            bar = ProgressBar(bars, chosen.name)
-            comparison = run_experiment(Definition(chosen, path), folder, executor, choice, bar)
+            bar = ProgressBar(bars, name)
+            comparison = run_experiment(chosen.definition, folder, executor, choice, bar)
     _show(comparison, metric, as_json)
     if not as_json:
         console.print_line(f"Results are in {folder}; open {folder / REPORT} in a browser.")
     console.exit_on_faults(map(str, comparison.faults))
 
 
-def _chosen_executor(experiment: Experiment, workers: int, dask: str | None) -> Executor:
+def _chosen_executor(experiment: Settings, workers: int, dask: str | None) -> Executor:
     """This process where worker processes would take longer to start. They start before large libraries are
     loaded here."""
     from sil.experiment.little_work import is_little_work

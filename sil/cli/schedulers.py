@@ -17,7 +17,8 @@ from typer import Argument, Option
 from scheduler import counted
 from scheduler.kinds import Kind
 from sil.cli import console, options
-from sil.cli.console import Column, Listing, number, print_listings, text
+from sil.cli.console import print_listings
+from sil.report.listing import Column, Listing, number, text
 
 if TYPE_CHECKING:
     from scheduler.registry import Entry

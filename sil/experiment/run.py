@@ -56,6 +56,10 @@ class NoDatabase(UserError):
     """A database is needed and not named. The message is one sentence for the user."""
 
 
+class NotionalRuns(UserError):
+    """A database would learn from machines that do not exist. The message is one sentence for the user."""
+
+
 @dataclass(frozen=True)
 class Definition:
     """An experiment as read from the file `source`, perhaps with other settings. `find` finds its schedulers
@@ -75,21 +79,31 @@ class SiteChoice:
     learns: bool = False
     as_of: int | None = None
 
+    def check(self, experiment: Experiment) -> None:
+        """Raises NoDatabase and NotionalRuns."""
+        if self.learns and self.address is None:
+            raise NoDatabase("with --learn, say with --site which database is to learn")
+        if self.as_of is not None and self.address is None:
+            raise NoDatabase("with --as-of, say with --site which database has the history")
+        if self.learns and experiment.notional:
+            changes = "; ".join(change.text for change in experiment.notional)
+            raise NotionalRuns(
+                f"with --learn, the database would learn from machines that do not exist ({changes}); leave "
+                "out --learn, or the what-if changes of the site"
+            )
+
 
 def run_experiment(
     definition: Definition, out: Path, executor: Executor, choice: SiteChoice, listener: Listener
 ) -> Comparison:
     """Run an experiment and write its results into `out`.
 
-    Raises UnusableFolder, NoDatabase, InvalidFile, UnknownSite, PrunedHistory, DatabaseTrouble, UnusableStore
-    and Interrupted; the number of replications that are done is what is `finished` then, and the same
-    experiment with so many writes their results.
+    Raises UnusableFolder, NoDatabase, NotionalRuns, InvalidFile, UnknownSite, PrunedHistory, DatabaseTrouble,
+    UnusableStore and Interrupted; the number of replications that are done is what is `finished` then, and
+    the same experiment with so many writes their results.
     """
     experiment, source = definition.experiment, definition.source
-    if choice.learns and choice.address is None:
-        raise NoDatabase("with --learn, say with --site which database is to learn")
-    if choice.as_of is not None and choice.address is None:
-        raise NoDatabase("with --as-of, say with --site which database has the history")
+    choice.check(experiment)
     drawn = experiment.history and past_arrivals(experiment.history, experiment.queues, choice.address)
     if drawn is not None:
         experiment = experiment.model_copy(update={"workload": drawn, "history": None})

@@ -38,12 +38,19 @@ Watch = Callable[[str, str, int, int], None]
 """Called at each look with scheduler, question, and the numbers of replications and of open pairs."""
 
 
+RUNS = "runs.db"
+"""The file of finished runs in the folder of a plan."""
+
 EACH_OFFER, BEST_BUY, RETIRE = "each offer", "best buy", "retire"
 """Questions that compare options."""
 
 
 class Overloaded(UserError):
     """No option can carry the forecast. The message is one sentence for the user."""
+
+
+class NeedsNoSite(UserError):
+    """The site of a database is given for a plan without a site. The message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,7 @@ class Answers:
 class Prepared:
     """A plan whose offers and schedulers are validated against its site. `find` finds schedulers by name.
 
-    Raises InvalidFile, SchedulerNotLoaded, Overloaded, and what SiteSource raises.
+    Raises InvalidFile, SchedulerNotLoaded, NeedsNoSite, Overloaded, and what SiteSource raises.
     """
 
     def __init__(self, plan: Plan, source: Path, address: Address | None, find: Find = resolve) -> None:
@@ -121,6 +128,11 @@ class Prepared:
         if drawn is not None:
             plan = plan.model_copy(update={"workload": drawn})
         self._source = source
+        if address is not None and not plan.is_on_site:
+            raise NeedsNoSite(
+                f"'{plan.name}' is a plan for the machine of a log; --site is for plans with a site: name "
+                f"it in the plan, or give log.weeks, which are drawn for its nodes"
+            )
         schedulers = {name: find(name) for name in plan.schedulers}
         for scheduler in schedulers.values():
             if (why := scheduler.why_not_in_many("a plan has many")) is not None:

@@ -276,13 +276,24 @@ Settings = TypeVar("Settings", bound=RunSettings)
 
 
 def changed(settings: Settings, **replaced: Any) -> Settings:
-    """An experiment or a plan with some settings replaced by those that are not None. Raises InvalidFile."""
-    data = settings.model_dump() | {key: value for key, value in replaced.items() if value is not None}
+    """An experiment or a plan with some settings replaced by those that are not None. Of a table, only the
+    keys that are given are replaced, unless it becomes one of another kind; mappings from names, like the
+    grid, are replaced as a whole. Raises InvalidFile."""
+    data = _merged(settings, {key: value for key, value in replaced.items() if value is not None})
     try:
         return type(settings).model_validate(data)
     except ValidationError as error:
         found = toml_file.mistakes(error, data, type(settings))
         raise InvalidFile(*(sentence for _, sentence in found)) from None
+
+
+def _merged(table: object, value: Any) -> Any:
+    if not (isinstance(table, Table) and isinstance(value, dict)):
+        return value
+    kind = getattr(table, "kind", None)
+    if value.get("kind", kind) != kind:
+        return value
+    return table.model_dump() | {key: _merged(getattr(table, key, None), one) for key, one in value.items()}
 
 
 def with_notional(experiment: Experiment, **changes: Sequence[str]) -> Experiment:

@@ -29,15 +29,11 @@ def read_nodes_of(path: Path) -> Cluster:
 def nodes_in_database(address: Address) -> Cluster:
     """The nodes of a site in a database, without those that are down. Raises UnknownSite, DatabaseTrouble and
     BadLog."""
-    engine = store.open_database(address)
-    try:
-        with store.reading(engine) as session:
-            reader = SiteReader(session, address.site or sites.only_site(session))
-            cluster = cluster_of(reader.as_file())
-            down = cluster.nodes.keys() & set(current_states(session, reader).down)
-            return _up(replace(cluster, down=frozenset(down)), address)
-    finally:
-        engine.dispose()
+    with store.opened(address) as session:
+        reader = SiteReader(session, sites.site_at(session, address))
+        cluster = cluster_of(reader.as_file())
+        down = cluster.nodes.keys() & set(current_states(session, reader).down)
+        return _up(replace(cluster, down=frozenset(down)), address)
 
 
 def _up(cluster: Cluster, where: object) -> Cluster:

@@ -28,14 +28,10 @@ def past_arrivals(
         return None
     if address is None:
         raise NothingArrived("the arriving jobs are those of a site's history; name its database with --site")
-    engine = store.open_database(address)
-    try:
-        with store.reading(engine) as session:
-            site = sites.find_site(session, address.site or sites.only_site(session))
-            arrived = what_arrived(session, site.id, site.name, history.days)
-            known = [table.name for table in queues] or list(ids_of(session, QueueRow, site.id))
-    finally:
-        engine.dispose()
+    with store.opened(address) as session:
+        site = sites.find_site(session, sites.site_at(session, address))
+        arrived = what_arrived(session, site.id, site.name, history.days)
+        known = [table.name for table in queues] or list(ids_of(session, QueueRow, site.id))
     per_quantum = arrived.per_s * history.load * QUANTUM_S
     return WorkloadTable(
         jobs=history.jobs,

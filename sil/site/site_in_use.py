@@ -112,7 +112,7 @@ class SiteSource:
             self._file = exchange.read_site_file(self._path)
         else:
             with store.reading(self._origin) as session:
-                self._file = SiteReader(session, address.site or sites.only_site(session)).as_file()
+                self._file = SiteReader(session, sites.site_at(session, address)).as_file()
             for _, sentence in validation.errors(self._file):
                 raise DatabaseTrouble(f"{address}: the site '{self.name}' cannot be used: {sentence}")
 

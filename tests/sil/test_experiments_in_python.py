@@ -139,6 +139,15 @@ def test_a_setting_that_the_grid_varies_is_not_set_in_vain(experiment: sil.Exper
     assert varied.with_(workload={"jobs": 9}, grid={}).settings.drawn.jobs == 9
 
 
+def test_of_tables_the_given_keys_change_and_mappings_are_replaced(experiment: sil.Experiment) -> None:
+    poisson = {"kind": "poisson", "jobs_per_quantum": 2.0, "quantum_s": 30.0}
+    drawn = experiment.with_(workload={"arrivals": poisson}).settings.drawn
+    assert drawn.arrivals.model_dump() == poisson
+    assert drawn.jobs == experiment.settings.drawn.jobs
+    one_class = experiment.with_(workload={"mix": {"small": 1.0}}).settings.drawn.mix
+    assert one_class == {"small": 1.0}
+
+
 def test_unknown_names_and_folders_are_told(tmp_path: Path) -> None:
     with pytest.raises(sil.UserError, match="no built-in experiment 'spam'; expected one of"):
         sil.Experiment.builtin("spam")

@@ -18,7 +18,7 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from sil.experiment.output_folder import UnusableFolder
-from sil.experiment.run import Definition, NoDatabase, SiteChoice, run_experiment
+from sil.experiment.run import Definition, NoDatabase, NotionalRuns, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.settings import experiment_file
 from sil.trace.facts import Fact, read_trace
@@ -546,6 +546,12 @@ def test_learning_without_a_database_is_rejected(tmp_path: Path) -> None:
             Listener(),
         )
     assert not (tmp_path / "out").exists()
+
+
+def test_a_database_does_not_learn_from_notional_machines(address: Address, tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, '[[notional]]\nadd = "2 x fast"\n')
+    with pytest.raises(NotionalRuns, match="would learn from machines that do not exist"):
+        run(path, address)
 
 
 def test_results_never_replace_their_source_database(address: Address, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from scheduler import counted
 from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.cli.db import demand, logs
-from sil.cli.db.database import DEFAULT, Database, opened, site_of
+from sil.cli.db.database import DEFAULT, Database, opened
 from sil.cli.start.lazy_group import group
 
 app = group(
@@ -88,9 +88,10 @@ def export(
     """
     from site_db.exporting import exported
     from site_db.site_file import exchange
+    from site_db.sites import site_at
 
     with opened(db) as (session, address):
-        text = exchange.site_text(exported(session, site_of(session, address)))
+        text = exchange.site_text(exported(session, site_at(session, address)))
         if out_file is not None:
             _write(out_file, text)
     if out_file is None:
@@ -106,38 +107,21 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """Show all sites, or one: machines, partitions, clusters, states, queues, users, expected times."""
-    from sil.cli.db import experience_listings, site_listings
-    from site_db.site_file.nodes import cluster_of
-    from site_db.sites import SiteReader, site_names
-    from site_db.states import current_states
+    from sil.site.listings import experience, resources
+    from sil.site.listings.overview import overview
+    from site_db.sites import SiteReader, site_at, site_names
 
     with opened(db) as (session, address):
-        names = site_names(session)
-        if address.site is None and len(names) != 1 and job_class is None:
-            listings = [site_listings.sites(session)]
+        if address.site is None and len(site_names(session)) != 1 and job_class is None:
+            listings = [resources.sites(session)]
+        elif job_class is None:
+            listings = overview(session, site_at(session, address))
         else:
-            site = site_of(session, address)
-            reader = SiteReader(session, site)
-            if job_class is None:
-                states = current_states(session, reader)
-                cluster = cluster_of(reader.as_file())
-                listings = [
-                    site_listings.machines(reader, states),
-                    site_listings.partitions(cluster),
-                    site_listings.site_resources(cluster),
-                    site_listings.clusters(reader, states),
-                    site_listings.states(states),
-                    site_listings.queues(session, reader),
-                    site_listings.users(session, reader),
-                    experience_listings.expected_times(session, site),
-                    experience_listings.measured_in_isolation(reader),
-                    experience_listings.predictions(session, reader),
-                ]
-            else:
-                listings = [
-                    experience_listings.one_job_class(session, site, job_class),
-                    experience_listings.measured_in_isolation(reader, job_class),
-                ]
+            site = site_at(session, address)
+            listings = [
+                experience.one_job_class(session, site, job_class),
+                experience.measured_in_isolation(SiteReader(session, site), job_class),
+            ]
     print_listings(listings, as_json)
 
 
@@ -159,18 +143,20 @@ def history(
     if import_file is not None:
         _import_csv(import_file, db)
         return
-    from sil.cli.db.experience_listings import latest_runs
+    from sil.site.listings.experience import latest_runs
+    from site_db.sites import site_at
 
     with opened(db) as (session, address):
-        listing = latest_runs(session, site_of(session, address), last)
+        listing = latest_runs(session, site_at(session, address), last)
     print_listings([listing], as_json)
 
 
 def _import_csv(path: Path, db: str) -> None:
     from site_db.jobs.csv_file import import_file
+    from site_db.sites import site_at
 
     with opened(db, changing=True) as (session, address):
-        n, left_out = import_file(session, site_of(session, address), path, time.time())
+        n, left_out = import_file(session, site_at(session, address), path, time.time())
     console.print_line(f"{address}: {counted(n, 'job')} of {path} recorded")
     if left_out:
         console.print_line(f"Left out: {counted(left_out, 'job')} that the site already has")
@@ -191,11 +177,11 @@ def state(
     ] = None,
 ) -> None:
     """Update the state of a machine or an interconnect; experiments start from these states."""
-    from site_db.sites import SiteReader
+    from site_db.sites import SiteReader, site_at
     from site_db.states import Observation, StateWriter
 
     with opened(db, changing=True) as (session, address):
-        reader = SiteReader(session, site_of(session, address))
+        reader = SiteReader(session, site_at(session, address))
         seen = Observation(is_ is UpOrDown.UP, local_load, traffic, committed)
         StateWriter(session, reader).add(name, seen, time.time())
     console.print_line(f"{address}: {name} is {is_.value}")
@@ -207,10 +193,10 @@ def check(db: Database = DEFAULT) -> None:
     from site_db.history.as_of import disagreements
     from site_db.site_file.nodes import never_satisfied
     from site_db.site_file.validation import errors
-    from site_db.sites import SiteReader, find_site
+    from site_db.sites import SiteReader, find_site, site_at
 
     with opened(db) as (session, address):
-        site = site_of(session, address)
+        site = site_at(session, address)
         row = find_site(session, site)
         recorded, pruned = row.runs_recorded, row.runs_pruned
         wrong = len(list(disagreements(session, row.id)))
@@ -234,10 +220,10 @@ def prune(
 ) -> None:
     """Delete old runs and their jobs; the statistics keep what they contributed."""
     from site_db.history.writer import prune as prune_history
-    from site_db.sites import find_site
+    from site_db.sites import find_site, site_at
 
     with opened(db, changing=True) as (session, address):
-        site = find_site(session, site_of(session, address))
+        site = find_site(session, site_at(session, address))
         to = max(site.runs_recorded - keep, site.runs_pruned)
         gone = prune_history(session, site.id, to)
         left = site.runs_recorded - to

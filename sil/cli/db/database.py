@@ -30,16 +30,5 @@ def opened(db: str, changing: bool = False) -> Iterator[tuple[Session, Address]]
 
     with console.one_sentence_for_bad_input():
         address = store.parse_address(db)
-        engine = store.open_database(address)
-        try:
-            with store.changing(engine) if changing else store.reading(engine) as session:
-                yield session, address
-        finally:
-            engine.dispose()
-
-
-def site_of(session: Session, address: Address) -> str:
-    """The name of the site in the address, or of the only site."""
-    from site_db.sites import only_site
-
-    return address.site or only_site(session)
+        with store.opened(address, changing) as session:
+            yield session, address

@@ -12,7 +12,7 @@ from typer import Argument
 
 from scheduler import counted
 from sil.cli import console
-from sil.cli.db.database import DEFAULT, Database, opened, site_of
+from sil.cli.db.database import DEFAULT, Database, opened
 from site_db.jobs.logs.sacct_command import COMMAND
 
 if TYPE_CHECKING:
@@ -61,9 +61,10 @@ def import_slurm_conf(
     output of `scontrol show node` lacks the limits of partitions.
     """
     from site_db.nodes_import import import_nodes
+    from site_db.sites import site_at
 
     with opened(db, changing=True) as (session, address):
-        site = site_of(session, address)
+        site = site_at(session, address)
         imported = import_nodes(session, site, conf, time.time())
     state = "new" if imported.is_new else "updated"
     console.print_line(f"{address}: the site '{site}' is {state}: {imported.cluster}.")
@@ -95,10 +96,11 @@ def _import_log(
     """Record the jobs of a log, and report what happened to its rows."""
     from site_db.jobs.log_import import count_members, count_things
     from site_db.jobs.logs.logged_job import Tally
+    from site_db.sites import site_at
 
     tally = Tally()
     with opened(db, changing=True) as (session, address):
-        site = site_of(session, address)
+        site = site_at(session, address)
         before, members_before = count_things(session, site), count_members(session, site)
         left_out, notes = import_jobs(session, site, log, tally, time.time())
         if not tally.used:

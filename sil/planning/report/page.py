@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from scheduler import counted
 from sil.planning.answers import BEST_BUY, EACH_OFFER, RETIRE, Answers
@@ -43,6 +45,18 @@ def write_page(folder: Path, answers: Answers) -> None:
     for kind in FigureKind:
         write_figures(folder, kind, page)
     write_html(folder / PAGE, page)
+
+
+def as_dict(answers: Answers) -> dict[str, Any]:
+    """The answers as JSON has them."""
+    return {
+        "recommendation": recommendation.recommendation(answers),
+        "notes": list(caveats.caveats(answers)),
+        "assumptions": list(assumptions.assumptions(answers)),
+        "options": options_frame(answers).to_dicts(),
+        "job_classes": classes_frame(answers).to_dicts(),
+        "sizes": {a.scheduler: asdict(a.size) for a in answers.answers if a.size is not None},
+    }
 
 
 def plan_page(answers: Answers) -> Page:

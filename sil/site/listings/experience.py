@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from scheduler import counted
 from scheduler.model import Job, JobId
-from sil.cli.console import Column, Listing, Row, number, text
-from sil.cli.db.site_listings import rows_of, utc
+from sil.report.listing import Column, Listing, Row, number, text
+from sil.site.listings.resources import rows_of, utc
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.history.stored_statistics import StoredStatistics, read_stored

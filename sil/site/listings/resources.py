@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, Cast, ScalarSelect, Select, cast, func, selec
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from scheduler.node_request import Node
-from sil.cli.console import Column, Listing, Row, number, text
+from sil.report.listing import Column, Listing, Row, number, text
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, MachineRow, SiteRow, SourceRow, UserRow, UserUsageRow
 from site_db.site_file.cluster import Cluster

@@ -1,0 +1,127 @@
+"""Purchasing questions from Python."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sil.api.charts import Chart
+from sil.api.execution import executing
+from sil.api.progress import shown
+from sil.experiment.output_folder import make_usable
+from sil.planning.answers import RUNS, Answers, Prepared, answer_questions
+from sil.planning.plan_file import read_plan
+from sil.planning.report.effects import classes_frame, options_frame
+from sil.planning.report.page import as_dict, plan_page, write_page
+from sil.runs.own_schedulers import among, by_name
+from sil.settings import files
+from sil.settings.experiment_file import changed
+from sil.workers.runner import Runner
+from sil.workers.store import Store
+from site_db.store import parse_address
+
+
+def plan(
+    plan: str | Path,
+    *,
+    schedulers: object = None,
+    site: str | None = None,
+    folder: str | Path | None = None,
+    workers: int | None = None,
+    dask: str | None = None,
+    progress: bool = True,
+    **settings: Any,
+) -> PlanAnswers:
+    """Answer a purchasing question, with the results of the command `sil plan`.
+
+    * `plan`: a plan file, or the name of a built-in one ("five-offers", "gpu-nodes").
+    * `schedulers`: as for `replay`; by default those of the file.
+    * `site`: a database with the site, like "site.db" or "site.db#NAME", instead of that of the file.
+    * `folder`: where finished runs are stored, so that a call with the same folder resumes an interrupted
+      plan and repeats no run.
+    * `workers`: processes to run on, by default one per core; `dask`: the address of a Dask scheduler
+      instead. The answers do not depend on them.
+    * `settings` replace those of the file: `budget=40_000`, `seed=2`, `confidence=0.9`.
+
+    Ctrl-C raises KeyboardInterrupt: answers rest on complete comparisons. Raises UserError for invalid
+    settings, and SchedulerFault if a scheduler breaks a rule.
+    """
+    path = files.find(str(plan), "plans", Path())
+    given = None if schedulers is None else by_name(schedulers)
+    chosen = changed(read_plan(path), schedulers=None if given is None else tuple(given), **settings)
+    address = None if site is None else parse_address(site)
+    prepared = Prepared(chosen, path, address, among(given or {}))
+    if folder is not None:
+        make_usable(Path(folder))
+    with (
+        shown(chosen.name, "runs", progress) as listener,
+        Store(None if folder is None else Path(folder) / RUNS) as store,
+        executing(True, workers, dask) as executor,
+    ):
+        runner = Runner(executor, store, listener.progressed)
+        return PlanAnswers(answer_questions(prepared, runner, lambda *look: None))
+
+
+class PlanAnswers:
+    """The answers to a plan: `recommendation` in words, `answers` as a table."""
+
+    def __init__(self, found: Answers) -> None:
+        self._found = found
+
+    @property
+    def recommendation(self) -> str:
+        """What to buy, in a sentence or two."""
+        return str(self._summary["recommendation"])
+
+    @property
+    def answers(self) -> pl.DataFrame:
+        """A row for each scheduler, question and option, with the columns of options.csv
+        (`docs/planning.md`): cost, gain over today and its simultaneous half-width, ranks."""
+        return options_frame(self._found)
+
+    @property
+    def job_classes(self) -> pl.DataFrame:
+        """The gain of each job class from each option, with the columns of job_classes.csv."""
+        return classes_frame(self._found)
+
+    @property
+    def sizes(self) -> dict[str, dict[str, Any]]:
+        """By scheduler, how many units of an offer reach the target, where the plan asks for it."""
+        return dict(self._summary["sizes"])
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know before trusting the answers."""
+        return list(self._summary["notes"])
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What the answers rest on."""
+        return list(self._summary["assumptions"])
+
+    @property
+    def charts(self) -> dict[str, Chart]:
+        """The charts of plan.html, by the names of their files."""
+        charts = plan_page(self._found).charts()
+        return {name: Chart(part.chart) for name, part in charts if part.chart is not None}
+
+    def save(self, folder: str | Path) -> Path:
+        """Write plan.html, the tables and the chart into a folder, as `sil plan` does. Raises UserError if it
+        cannot be written."""
+        folder = Path(folder)
+        make_usable(folder)
+        write_page(folder, self._found)
+        return folder
+
+    def __repr__(self) -> str:
+        return f"Answers to {self._found.plan.name}: {self.recommendation}"
+
+    def _repr_html_(self) -> str:
+        return self.answers._repr_html_()
+
+    @cached_property
+    def _summary(self) -> dict[str, Any]:
+        return as_dict(self._found)

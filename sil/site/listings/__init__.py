@@ -1,0 +1,1 @@
+"""What a database knows of a site, as listings."""
