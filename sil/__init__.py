@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sil.api.logs import lublin_feitelson, read_log
     from sil.api.planning import PlanAnswers, plan
     from sil.api.replaying import Replays, read_replays, replay
+    from sil.api.simulation import Simulation, State
     from sil.api.sites import Site
     from sil.api.sweeping import Sweep, sweep
     from sil.runs.own_schedulers import Factory, factory
@@ -31,7 +32,9 @@ __all__ = [
     "Plots",
     "Replays",
     "SchedulerFault",
+    "Simulation",
     "Site",
+    "State",
     "Sweep",
     "UserError",
     "__version__",
@@ -53,6 +56,7 @@ _DEFINED_IN = {
     "sil.api.logs": ["lublin_feitelson", "read_log"],
     "sil.api.planning": ["PlanAnswers", "plan"],
     "sil.api.replaying": ["Replays", "read_replays", "replay"],
+    "sil.api.simulation": ["Simulation", "State"],
     "sil.api.sites": ["Site"],
     "sil.api.sweeping": ["Sweep", "sweep"],
     "sil.runs.own_schedulers": ["Factory", "factory"],

@@ -87,6 +87,7 @@ def test_the_page_on_the_api_names_everything_public() -> None:
         sil.PlanAnswers,
         sil.Plots,
         sil.Replays,
+        sil.Simulation,
         sil.Site,
         sil.Sweep,
     )

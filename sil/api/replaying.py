@@ -23,7 +23,8 @@ from sil.experiment.output_folder import as_file_name, make_usable
 from sil.experiment.replays import UNFINISHED, replay_all
 from sil.outcome.batsim_tables import JOBS, Replayed, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
-from sil.runs.on_log import COMPARED, DECISION_LIMIT_S, Replay, check_for_logs
+from sil.runs.log_schedulers import COMPARED, check_for_logs
+from sil.runs.on_log import DECISION_LIMIT_S, Replay
 from sil.runs.own_schedulers import named
 from sil.runs.under_test import UnderTest
 from sil.settings.decision_costs import NONE, check_decision_cost

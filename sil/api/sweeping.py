@@ -17,7 +17,8 @@ from sil.experiment.log_sweep import LogSweep, Settings, run_sweep
 from sil.outcome.metrics import replay_metric
 from sil.outcome.statistics import CONFIDENCE
 from sil.outcome.sweep_comparison import SweepComparison
-from sil.runs.on_log import DECISION_LIMIT_S, check_for_logs
+from sil.runs.log_schedulers import check_for_logs
+from sil.runs.on_log import DECISION_LIMIT_S
 from sil.runs.own_schedulers import named
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates

@@ -70,7 +70,8 @@ def replay(
     from sil.api.logs import read_nodes
     from sil.api.settings import one_of
     from sil.experiment.replays import replay_all
-    from sil.runs.on_log import COMPARED, Replay, schedulers_for_logs
+    from sil.runs.log_schedulers import COMPARED, schedulers_for_logs
+    from sil.runs.on_log import Replay
     from sil.settings.decision_costs import check_decision_cost
     from sil.site.logs import read_log
     from sil.workers.runner import selected_executor

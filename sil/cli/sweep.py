@@ -98,7 +98,7 @@ def sweep(
     from sil.experiment.log_sweep import LogSweep, Settings
     from sil.experiment.log_sweep_folder import summary, sweep_into
     from sil.outcome.metrics import replay_metric
-    from sil.runs.on_log import COMPARED, schedulers_for_logs
+    from sil.runs.log_schedulers import COMPARED, schedulers_for_logs
     from sil.site.logs import read_log
     from sil.workers.runner import selected_executor
     from sil.workload.job_log import part_of

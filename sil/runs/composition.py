@@ -22,6 +22,7 @@ from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.manager import GuardedManager
 from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
+from sil.world.harness import World
 
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
@@ -76,9 +77,22 @@ def run_in(world: AnyWorld, jobs: Iterable[Job], managed: AbstractContextManager
 
     A fault of the scheduler ends the run; it is the last fact of the trace.
     """
+    with _fault_is_noted(world), managed as manager:
+        world.run(jobs, manager)
+
+
+def steps_in(
+    world: World, jobs: Iterable[Job], managed: AbstractContextManager[ResourceManager]
+) -> Iterator[None]:
+    """As `run_in`, with a stop before each event."""
+    with _fault_is_noted(world), managed as manager:
+        yield from world.steps(jobs, manager)
+
+
+@contextmanager
+def _fault_is_noted(world: AnyWorld) -> Iterator[None]:
     try:
-        with managed as manager:
-            world.run(jobs, manager)
+        yield
     except SchedulerFault as fault:
         world.trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
         _on_fault.get()(fault)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,16 +12,14 @@ import polars as pl
 import pyarrow as pa
 
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
-from scheduler.kinds import Kind
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.starting_manager import StartingManager
-from scheduler.registry import SchedulerNotLoaded
-from scheduler.resource_manager import OnFreeNodes
+from scheduler.resource_manager import OnFreeNodes, ResourceManager
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.invariants import LONG
 from sil.outcome.replayed_log import ReplayedLog, Results
-from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, run_in
-from sil.runs.under_test import Find, UnderTest, resolve, resolve_all
+from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, run_in, steps_in
+from sil.runs.under_test import UnderTest
 from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import NONE, decision_cost
 from sil.settings.engines import Engine
@@ -54,9 +53,6 @@ if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
     from sil.runs.compiled_replay import CompiledReplay
 
-PURPOSE = "the replay of a log"
-COMPARED = ("fcfs", "easy", "conservative")
-"""The schedulers that are compared if none are named; the first is the baseline of a sweep."""
 DECISION_LIMIT_S = 60.0
 
 EXACT_S = 2.0**51
@@ -69,38 +65,6 @@ FACTS_OF_A_JOB = 3
 
 SUBMITTED_LATER_S = {"batsim": 10.0}
 """By order of simultaneous events: some of Batsim's schedulers cannot start a job at time 0."""
-
-
-def schedulers_for_logs(
-    names: Iterable[str], with_requests: bool = False, find: Find = resolve
-) -> tuple[UnderTest, ...]:
-    """The schedulers of these names. For `with_requests` and errors see `check_for_logs`."""
-    schedulers, mistakes = resolve_all(names, Kind.FREE_NODES, PURPOSE, find)
-    if mistakes:
-        raise SchedulerNotLoaded("\n".join(mistakes.values()))
-    check_for_logs(schedulers, with_requests)
-    return schedulers
-
-
-def check_for_logs(schedulers: Iterable[UnderTest], with_requests: bool = False) -> None:
-    """`with_requests` if jobs request parts of nodes. Raises SchedulerNotLoaded with a sentence for each
-    scheduler that cannot replay a log."""
-    mistakes = []
-    for scheduler in schedulers:
-        try:
-            scheduler.require(Kind.FREE_NODES, PURPOSE)
-        except SchedulerNotLoaded as error:
-            mistakes.append(str(error))
-        if with_requests and (why := _only_for_identical_nodes(scheduler)) is not None:
-            mistakes.append(why)
-    if mistakes:
-        raise SchedulerNotLoaded("\n".join(mistakes))
-
-
-def _only_for_identical_nodes(scheduler: UnderTest) -> str | None:
-    if scheduler.batsim is not None:
-        return f"scheduler '{scheduler.label}': Batsim's protocol has no requests of CPUs, memory and GPUs"
-    return None
 
 
 def _of_nodes(cluster: Cluster | None) -> dict[str, object]:
@@ -301,9 +265,24 @@ class Replay:
         later_s = SUBMITTED_LATER_S.get(self.order)
         return self.log.jobs if later_s is None else self.log.jobs.with_columns(pl.col("submit_s") + later_s)
 
+    def steps(
+        self, scheduler: UnderTest, on_facts: Callable[[pl.DataFrame], None], printed: Path
+    ) -> tuple[World, Iterator[None]]:
+        """The world of the replay under a scheduler, and its events: the iterator stops before each. Facts
+        are passed on when the trace of the world is closed. For `printed` see `results`."""
+        runs = self._runs(lambda n: None)
+        world, managed = self._composed(scheduler, runs, self._recorder(on_facts), [], printed)
+        return world, steps_in(world, runs.arrivals(), managed)
+
     def _run(
         self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path
     ) -> None:
+        world, managed = self._composed(scheduler, runs, trace, decisions, log)
+        run_in(world, runs.arrivals(), managed)
+
+    def _composed(
+        self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path
+    ) -> tuple[World, AbstractContextManager[ResourceManager]]:
         clock, events = SimClock(), EventQueue(ORDERS[self.order])
         cluster = self.log.cluster
         machines: ExecutionModel
@@ -341,4 +320,4 @@ class Replay:
             guarded = supervision.scheduler(scheduler)
             return free_nodes_manager(ports, guarded, supervision.is_memoryless(scheduler))
 
-        run_in(world, runs.arrivals(), managed.by(scheduler, manager))
+        return world, managed.by(scheduler, manager)

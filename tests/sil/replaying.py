@@ -10,7 +10,8 @@ import polars as pl
 from sil.experiment import replays
 from sil.experiment.replays import Outcome
 from sil.outcome.batsim_tables import JOBS
-from sil.runs.on_log import Replay, schedulers_for_logs
+from sil.runs.log_schedulers import schedulers_for_logs
+from sil.runs.on_log import Replay
 from sil.workers.executor import Executor, Listener
 
 

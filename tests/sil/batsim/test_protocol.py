@@ -26,7 +26,8 @@ from scheduler.rules import (
     RETURNS_IN_TIME,
 )
 from sil.experiment.replays import Outcome
-from sil.runs.on_log import Replay, schedulers_for_logs
+from sil.runs.log_schedulers import schedulers_for_logs
+from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE, Fact
 from sil.workers.executor import Inline, Listener
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL

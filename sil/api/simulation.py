@@ -1,0 +1,196 @@
+"""Simulations in steps: for debugging, teaching, and programs that watch a scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+
+from scheduler import UserError
+from sil.api.faults import raised_if
+from sil.api.settings import Duration, choice, one_of, seconds
+from sil.runs.log_schedulers import check_for_logs
+from sil.runs.on_log import DECISION_LIMIT_S, Replay
+from sil.runs.own_schedulers import named
+from sil.settings.decision_costs import NONE, check_decision_cost
+from sil.settings.engines import Engine
+from sil.settings.estimates import Estimates
+from sil.trace.facts import FACT_SCHEMA, Fact
+from sil.workload.job_log import JobLog
+from sil.world.events import ORDERS
+
+_ARRIVED: dict[str, Any] = {name: FACT_SCHEMA[name] for name in ("job", "time_s", "user", "queue", "tasks")}
+_STARTED: dict[str, Any] = {
+    name: FACT_SCHEMA[name] for name in ("job", "time_s", "expected_s", "tasks", "machines")
+}
+_WAITS_AGAIN = (Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.ORDER_OVERTAKEN)
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of a simulation at a time.
+
+    * `waiting`: a row for each waiting job in order of arrival: when it arrived (`time_s`), its user and
+      queue, and the processors that it needs (`tasks`).
+    * `running`: a row for each running job in order of start: when it started (`time_s`), how long it is
+      expected to run (`expected_s`), the number of its processors (`tasks`) and which they are (`machines`).
+    * `n_ended`: the number of jobs that have ended. `processors`: those that are in use, of all.
+    """
+
+    time_s: float
+    waiting: pl.DataFrame
+    running: pl.DataFrame
+    n_ended: int
+    n_in_use: int
+    processors: int
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.time_s:,.12g} s: waiting {len(self.waiting):,}, running {len(self.running):,}, ended "
+            f"{self.n_ended:,}; {self.n_in_use:,} of {self.processors:,} processors in use"
+        )
+
+
+class Simulation:
+    """The replay of a log under one scheduler, event by event.
+
+    An event is the arrival or the end of a job, or a scheduling pass, in which the scheduler is asked. The
+    parameters are those of `replay`; the facts are those of its trace. Exceptions in the scheduler are raised
+    with their tracebacks, and a debugger stops in it as in any other function.
+    """
+
+    def __init__(
+        self,
+        log: JobLog,
+        scheduler: object = "easy",
+        *,
+        estimates: str = "user",
+        order: str = "default",
+        decision_cost: str = NONE,
+        decision_limit_s: float = DECISION_LIMIT_S,
+        reasons: bool = True,
+        seed: int = 1,
+        determinism_check: bool = False,
+    ) -> None:
+        """Raises UserError for invalid settings, and for a scheduler that cannot replay this log."""
+        check_decision_cost(decision_cost)
+        under_test = named(scheduler)
+        if len(under_test) != 1:
+            raise UserError(f"{len(under_test)} schedulers are given; a simulation has one")
+        check_for_logs(under_test.values(), log.cluster is not None)
+        replay = Replay(
+            log,
+            choice(Estimates, estimates, "estimates"),
+            one_of(list(ORDERS), order, "order"),
+            decision_cost,
+            reasons,
+            decision_limit_s,
+            seed,
+            determinism_check,
+            Engine.HARNESS,
+        )
+        (only,) = under_test.values()
+        self._printed = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
+        self._facts: list[pl.DataFrame] = []
+        self._jobs = _Jobs()
+        self._world, self._steps = replay.steps(only, self._take, Path(self._printed.name) / "printed")
+        self._now_s = 0.0
+        self._is_done = False
+        self._processors = log.processors
+        self._next()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all jobs have ended."""
+        return self._is_done
+
+    @property
+    def facts(self) -> pl.DataFrame:
+        """A row for each fact so far, with the columns of trace.parquet (`docs/files.md`)."""
+        return pl.concat([pl.DataFrame(schema=FACT_SCHEMA), *self._facts])
+
+    @property
+    def state(self) -> State:
+        """The state now."""
+        waiting, running = self._jobs.waiting, self._jobs.running
+        return State(
+            self._now_s,
+            pl.DataFrame(list(waiting.values()), schema=_ARRIVED),
+            pl.DataFrame(list(running.values()), schema=_STARTED),
+            self._jobs.n_ended,
+            sum(run["tasks"] for run in running.values()),
+            self._processors,
+        )
+
+    def step(self, events: int = 1) -> pl.DataFrame:
+        """Go on by some events; the facts that come of them, maybe none. Raises SchedulerFault."""
+        before = len(self._facts)
+        for _ in range(events):
+            self._next()
+        return self._since(before)
+
+    def run_until(self, time: Duration) -> pl.DataFrame:
+        """Go on to a simulated time, seconds or a text like "2d", and handle all events up to then; the
+        facts that come of them. Raises SchedulerFault."""
+        before, until_s = len(self._facts), seconds(time)
+        while not self._is_done and self._world.events.next_s <= until_s:
+            self._next()
+        self._now_s = max(self._now_s, until_s)
+        return self._since(before)
+
+    def run(self) -> pl.DataFrame:
+        """Go on until all jobs have ended; the facts that come of it. Raises SchedulerFault."""
+        before = len(self._facts)
+        while not self._is_done:
+            self._next()
+        return self._since(before)
+
+    def __repr__(self) -> str:
+        return f"Simulation at {self.state!r}"
+
+    def _next(self) -> None:
+        with raised_if("raise"):
+            self._is_done = next(self._steps, self) is self
+        self._now_s = max(self._now_s, self._world.clock.now_s)
+
+    def _since(self, before: int) -> pl.DataFrame:
+        self._world.trace.close()
+        return pl.concat([pl.DataFrame(schema=FACT_SCHEMA), *self._facts[before:]])
+
+    def _take(self, facts: pl.DataFrame) -> None:
+        facts = facts.select(*FACT_SCHEMA)
+        self._facts.append(facts)
+        self._jobs.add(facts)
+
+
+@dataclass
+class _Jobs:
+    """Which jobs wait and run, by the facts so far."""
+
+    waiting: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    running: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    n_ended: int = 0
+    _arrived: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    """Of those that run, which may wait again."""
+
+    def add(self, facts: pl.DataFrame) -> None:
+        for fact in facts.iter_rows(named=True):
+            job = fact["job"]
+            match fact["event"]:
+                case Fact.JOB_ARRIVED:
+                    self.waiting[job] = {name: fact[name] for name in _ARRIVED}
+                case Fact.JOB_REFUSED:
+                    del self.waiting[job]
+                case Fact.RUN_STARTED:
+                    self._arrived[job] = self.waiting.pop(job)
+                    self.running[job] = {name: fact[name] for name in _STARTED}
+                case Fact.RUN_ENDED:
+                    del self.running[job], self._arrived[job]
+                    self.n_ended += 1
+                case event if event in _WAITS_AGAIN:
+                    del self.running[job]
+                    self.waiting[job] = self._arrived.pop(job)
