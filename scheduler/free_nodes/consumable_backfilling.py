@@ -7,24 +7,21 @@ from typing import NamedTuple
 from scheduler.compiled import Ints, Ints2
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.node_resources.arrays import empty_shadow, new_pass, with_rows
-from scheduler.node_resources.kernels.backfilling import (
-    DONE,
-    MORE_ROWS,
-    WHICH_SCORES,
-    begin_new_pass,
-    go_on,
-)
+from scheduler.node_resources.kernels.backfilling import begin_new_pass, go_on
 from scheduler.node_resources.kernels.tables import NODE, NONE
 from scheduler.node_resources.kernels.workspace import (
     AFTER,
     AT,
+    DONE,
     FIRST,
     GPU,
     JOB,
+    MORE_ROWS,
     N_PLACED,
     RESERVED_S,
     ROW,
     TAKING,
+    WHICH_SCORES,
     Jobs,
     Pass,
 )

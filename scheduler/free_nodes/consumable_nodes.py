@@ -47,6 +47,11 @@ class WaitingRequests(LazyJobs):
         return self._jobs[i]
 
     @property
+    def ids(self) -> list[JobId]:
+        """The jobs, in order."""
+        return [job for _, _, job in self._keys]
+
+    @property
     def kinds(self) -> Ints:
         """(n,) the kind of request of each job, in order."""
         return self._kinds[: len(self)]

@@ -59,7 +59,8 @@ class NodeResources:
         """By kind: a request, and how many such jobs arrived."""
         self.total_requested = 0
         self._changed: Ints = np.zeros(n_nodes, dtype=np.int64)
-        self._down: set[int] = set()
+        self.down: set[int] = set()
+        """The nodes that are down."""
         self._most_chunks: dict[Any, int] = {}
         self._alike = alike(nodes)
         self._usable_alike = _usable_alike(self.all)
@@ -116,7 +117,7 @@ class NodeResources:
 
     def set_up(self, node: int, is_up: bool) -> None:
         """No job fits on a node that is down; what runs there keeps what it has."""
-        (self._down.discard if is_up else self._down.add)(node)
+        (self.down.discard if is_up else self.down.add)(node)
         for kind, (request, _) in self.requested.items():
             self.requests.eligible[kind, node] = is_up and request.may_use(self.all[node])
         fitting.touch(self.table, node)
@@ -294,7 +295,7 @@ class NodeResources:
         table.exclusive[kind] = request.exclusive
         for node, which in self._usable_alike:
             table.eligible[kind, which] = request.may_use(node)
-        table.eligible[kind, list(self._down)] = False
+        table.eligible[kind, list(self.down)] = False
 
 
 def _usable_alike(nodes: Sequence[Node]) -> list[tuple[Node, Ints]]:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
+from scheduler.free_nodes import consumable_conservative
 from scheduler.model import Share
 from sil.outcome.invariants import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
 from sil.runs.on_log import Replay
@@ -355,6 +356,24 @@ def replayed(
     )
     Replay(log, engine=engine).run(resolve(policy), folder)
     return pl.read_parquet(folder / TRACE)
+
+
+def test_reservations_do_not_depend_on_the_room_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More jobs wait, and they and runs use more rows, than there is room for at first."""
+    site = SlurmSite()
+    jobs = site.jobs(2000, seed=5, load=3.0)
+    starts_s, places, _ = easy(site, jobs)
+    (tmp_path / "slurm.conf").write_text(site.slurm_conf)
+    write_accounting(tmp_path / "sacct.txt", site, jobs, starts_s, places)
+    found = []
+    for fewest in (1, 100_000):
+        monkeypatch.setattr(consumable_conservative, "FEWEST_JOBS", fewest)
+        monkeypatch.setattr(consumable_conservative, "FEWEST_ROWS", fewest)
+        found.append(replay(tmp_path / "sacct.txt", "--scheduler", "conservative")["conservative"])
+    assert found[0].equals(found[1])
+    assert found[0]["waiting_time"].max() > 0
 
 
 # -- traces ----------------------------------------------------------------------------------------------

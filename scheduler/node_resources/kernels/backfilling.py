@@ -26,9 +26,11 @@ from scheduler.node_resources.kernels.tables import (
 from scheduler.node_resources.kernels.workspace import (
     AFTER,
     AT,
+    DONE,
     FIRST,
     GPU,
     JOB,
+    MORE_ROWS,
     N_DELAYING,
     N_PLACED,
     N_ROWS,
@@ -36,15 +38,13 @@ from scheduler.node_resources.kernels.workspace import (
     RESERVED_S,
     ROW,
     TAKING,
+    WHICH_GPU,
+    WHICH_SCORES,
     Jobs,
     Pass,
     Ranking,
     Shadow,
 )
-
-DONE, WHICH_SCORES, WHICH_GPU, MORE_ROWS = range(4)
-"""Why a pass returns: all is decided; Python has to bring the scores for the job at AT up to date, or to
-choose a GPU on the node in the row ROW; or `rows` are too few. It goes on when called again."""
 
 
 @part

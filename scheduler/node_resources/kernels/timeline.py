@@ -1,4 +1,7 @@
-"""What runs and reservations use of each node over time."""
+"""What is free on each node over time, beside what runs and reservations use.
+
+The resources of the whole site are in the place behind the last node.
+"""
 
 from __future__ import annotations
 
@@ -6,128 +9,277 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Floats, Floats2, Ints, Ints2, compiled, direct, inlined, part
-from scheduler.node_resources.kernels.shadow import END_S, FIRST
-from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE, NONE, Held
+from scheduler.compiled import Floats, Ints, Ints2, inlined, part
+from scheduler.node_resources.kernels.tables import (
+    CHUNKS,
+    GPUS,
+    NODE,
+    NONE,
+    WHOLE,
+    NodeTable,
+    RequestTable,
+    gpu_kind,
+    site_need,
+)
 
-N_USES, N_STARTS, N_SPARE = range(3)
-"""Places in `Timeline.sizes`."""
+
+class Segments(NamedTuple):
+    """One list for each of N nodes and one for the site: what is free from the start of a segment until that
+    of the next one; the last has no end. M rows."""
+
+    first: Ints  # (N + 1,)
+    start_s: Floats  # (M,)
+    next: Ints  # (M,)
+    free: Ints2  # (M, max(R, S)): less than 0 while uses overlap that exclude each other
+    gpu_free: Ints2  # (M, D)
+    n_chunks: Ints  # (M,)
+    spare: Ints  # (M,): rows that are not in use
+    n_spare: Ints  # (1,)
 
 
 class Timeline(NamedTuple):
-    """Uses of nodes, in A rows at most: by runs until their expected ends, and by jobs that start later."""
+    """Uses of nodes by runs and reservations, in A rows, and what they leave."""
 
+    segments: Segments
     row: Ints2  # (A, 3): NODE, CHUNKS, GPUS
     kind: Ints  # (A,): of request
     start_s: Floats  # (A,)
     end_s: Floats  # (A,)
+    next_of_job: Ints  # (A,)
     next_on_node: Ints  # (A,)
-    next_of_job: Ints  # (A,): NONE for one row of each job, which counts for what it has of the site
-    by_end: Ints  # (A,): uses in order of their ends
-    by_start: Ints  # (A,): those that start later, in order of their starts
+    first_on_node: Ints  # (N + 1,)
     spare: Ints  # (A,): rows that are not in use
-    sizes: Ints  # (3,): N_USES, N_STARTS, N_SPARE
-    first: Ints  # (N,): a use of each node, or NONE
-    most: Ints  # (R + D + 1): work space
-
-
-@direct
-@compiled
-def clear(uses: Timeline) -> None:
-    uses.first[:] = NONE
-    uses.sizes[:] = 0
-    n = len(uses.spare)
-    uses.sizes[N_SPARE] = n
-    for x in range(n):
-        uses.spare[x] = n - 1 - x
+    n_spare: Ints  # (1,)
 
 
 @inlined
-def place_of(order: Ints, n: int, times_s: Floats, time_s: float) -> int:
-    """The first place in `order` of a use whose time is greater."""
-    low, high = 0, n
-    while low < high:
-        middle = (low + high) // 2
-        if times_s[order[middle]] <= time_s:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def segment_at(segments: Segments, n: int, time_s: float) -> int:
+    """The segment of a time, not before the first one."""
+    x = segments.first[n]
+    while segments.next[x] != NONE and segments.start_s[segments.next[x]] <= time_s:
+        x = segments.next[x]
+    return int(x)
 
 
 @part
-def insert(order: Ints, n: int, times_s: Floats, use: int) -> None:
-    x = place_of(order, n, times_s, times_s[use])
-    for y in range(n, x, -1):
-        order[y] = order[y - 1]
-    order[x] = use
+def forget_past(segments: Segments, n: int, now_s: float) -> None:
+    """Remove what has ended."""
+    x = segments.first[n]
+    while segments.next[x] != NONE and segments.start_s[segments.next[x]] <= now_s:
+        segments.spare[segments.n_spare[0]] = x
+        segments.n_spare[0] += 1
+        x = segments.next[x]
+    segments.first[n] = x
 
 
 @part
-def remove(order: Ints, n: int, times_s: Floats, use: int) -> None:
-    x = place_of(order, n, times_s, times_s[use]) - 1
-    while order[x] != use:
-        x -= 1
-    for y in range(x, n - 1):
-        order[y] = order[y + 1]
+def split(segments: Segments, x: int, time_s: float) -> int:
+    """A new segment from a time within segment x until its end."""
+    segments.n_spare[0] -= 1
+    new = segments.spare[segments.n_spare[0]]
+    for r in range(segments.free.shape[1]):
+        segments.free[new, r] = segments.free[x, r]
+    for d in range(segments.gpu_free.shape[1]):
+        segments.gpu_free[new, d] = segments.gpu_free[x, d]
+    segments.n_chunks[new], segments.start_s[new] = segments.n_chunks[x], time_s
+    segments.next[new], segments.next[x] = segments.next[x], new
+    return int(new)
 
 
 @part
-def add_use(uses: Timeline, row: Ints, kind: int, start_s: float, end_s: float, following: int) -> int:
-    """Returns the new use, of which `following` is the job's next. There must be a spare row."""
-    uses.sizes[N_SPARE] -= 1
-    use = uses.spare[uses.sizes[N_SPARE]]
-    uses.row[use, NODE], uses.row[use, CHUNKS], uses.row[use, GPUS] = row[NODE], row[CHUNKS], row[GPUS]
-    uses.kind[use], uses.start_s[use], uses.end_s[use] = kind, start_s, end_s
-    uses.next_on_node[use] = uses.first[row[NODE]]
-    uses.first[row[NODE]] = use
-    uses.next_of_job[use] = following
-    insert(uses.by_end, uses.sizes[N_USES], uses.end_s, use)
-    uses.sizes[N_USES] += 1
+def join(segments: Segments, x: int) -> None:
+    """Make segment x and the next one a single one if they are equal."""
+    y = segments.next[x]
+    if y == NONE or segments.n_chunks[x] != segments.n_chunks[y]:
+        return
+    for r in range(segments.free.shape[1]):
+        if segments.free[x, r] != segments.free[y, r]:
+            return
+    for d in range(segments.gpu_free.shape[1]):
+        if segments.gpu_free[x, d] != segments.gpu_free[y, d]:
+            return
+    segments.next[x] = segments.next[y]
+    segments.spare[segments.n_spare[0]] = y
+    segments.n_spare[0] += 1
+
+
+@inlined
+def take_of(
+    segments: Segments, nodes: NodeTable, requests: RequestTable, x: int, row: Ints, k: int, sign: int
+) -> None:
+    """A use takes (1) or gives back (-1) what its row states, in segment x."""
+    n, chunks = row[NODE], sign * row[CHUNKS]
+    if n == len(nodes.n_chunks):
+        for s in range(nodes.site.shape[1]):
+            segments.free[x, s] -= chunks * site_need(nodes, requests, k, s)
+        return
+    whole = requests.exclusive[k]
+    for r in range(nodes.free.shape[1]):
+        segments.free[x, r] -= sign * nodes.capacity[n, r] if whole else chunks * requests.need[k, r]
+    if row[GPUS] != 0:
+        share = sign * (WHOLE if whole else requests.gpu_share[k])
+        for d in range(nodes.gpu_free.shape[1]):
+            if row[GPUS] & (1 << d):
+                segments.gpu_free[x, d] -= share
+    segments.n_chunks[x] += chunks
+
+
+@part
+def shift(
+    timeline: Timeline,
+    nodes: NodeTable,
+    requests: RequestTable,
+    use: int,
+    from_s: float,
+    until_s: float,
+    sign: int,
+) -> None:
+    """A use takes (1) or gives back (-1) what its row states, from a time until another. O(segments)."""
+    segments, row, k = timeline.segments, timeline.row[use], timeline.kind[use]
+    before, x = NONE, segments.first[row[NODE]]
+    while segments.next[x] != NONE and segments.start_s[segments.next[x]] <= from_s:
+        before, x = x, segments.next[x]
+    if segments.start_s[x] < from_s:
+        before, x = x, split(segments, x, from_s)
+    last = NONE
+    while x != NONE and segments.start_s[x] < until_s:
+        ends_s = segments.start_s[segments.next[x]] if segments.next[x] != NONE else np.inf
+        if ends_s > until_s:
+            split(segments, x, until_s)
+        take_of(segments, nodes, requests, x, row, k, sign)
+        last, x = x, segments.next[x]
+    if last != NONE:
+        join(segments, last)
+    if before != NONE:
+        join(segments, before)
+
+
+@part
+def leaves_room(
+    timeline: Timeline, nodes: NodeTable, requests: RequestTable, use: int, from_s: float, until_s: float
+) -> bool:
+    """Whether the node of a use has what all its uses take, from a time until another; if the use is to have
+    a whole node, whether nothing else uses it."""
+    segments, n, k = timeline.segments, timeline.row[use, NODE], timeline.kind[use]
+    alone = n < len(nodes.n_chunks) and requests.exclusive[k]
+    x = segment_at(segments, n, from_s)
+    while x != NONE and segments.start_s[x] < until_s:
+        if alone and segments.n_chunks[x] != timeline.row[use, CHUNKS]:
+            return False
+        for r in range(segments.free.shape[1]):
+            if segments.free[x, r] < 0:
+                return False
+        for d in range(segments.gpu_free.shape[1]):
+            if segments.gpu_free[x, d] < 0:
+                return False
+        x = segments.next[x]
+    return True
+
+
+@inlined
+def new_use(timeline: Timeline, n: int, chunks: int, gpus: int, kind: int, following: int) -> int:
+    """Of which `following` is the job's next."""
+    timeline.n_spare[0] -= 1
+    use = timeline.spare[timeline.n_spare[0]]
+    timeline.row[use, NODE], timeline.row[use, CHUNKS], timeline.row[use, GPUS] = n, chunks, gpus
+    timeline.kind[use], timeline.next_of_job[use] = kind, following
     return int(use)
 
 
-@direct
-@compiled
-def add_runs(uses: Timeline, releases: Floats2, n_running: int, held: Held, now_s: float) -> None:
-    """Add what runs hold. An overdue run is expected to end right after now."""
-    for x in range(n_running):
-        end_s = max(releases[x, END_S], np.nextafter(now_s, np.inf))
-        row, use = int(releases[x, FIRST]), NONE
-        while row != NONE:
-            use = add_use(uses, held.row[row], held.kind[row], now_s, end_s, use)
-            row = held.next[row]
+@part
+def use_of_site(timeline: Timeline, nodes: NodeTable, requests: RequestTable, kind: int) -> int:
+    """A new use, or NONE if a job of a kind requests nothing of the site."""
+    for s in range(nodes.site.shape[1]):
+        if site_need(nodes, requests, kind, s) > 0:
+            return int(new_use(timeline, len(nodes.n_chunks), 1, 0, kind, NONE))
+    return NONE
 
 
-@direct
-@compiled
-def reserve(uses: Timeline, used: Ints2, kind: int, start_s: float, end_s: float) -> int:
-    """Add a reservation of what the rows of `used` state; returns its first use."""
-    use = NONE
-    for x in range(len(used)):
-        use = add_use(uses, used[x], kind, start_s, end_s, use)
-        insert(uses.by_start, uses.sizes[N_STARTS], uses.start_s, use)
-        uses.sizes[N_STARTS] += 1
-    return int(use)
-
-
-@direct
-@compiled
-def cancel(uses: Timeline, use: int) -> None:
-    """Remove a reservation, by its first use."""
+@part
+def put_in(
+    timeline: Timeline, nodes: NodeTable, requests: RequestTable, first: int, start_s: float, end_s: float
+) -> None:
+    """The uses of a job, by its first one, begin and end at these times."""
+    use = first
     while use != NONE:
-        remove(uses.by_end, uses.sizes[N_USES], uses.end_s, use)
-        remove(uses.by_start, uses.sizes[N_STARTS], uses.start_s, use)
-        uses.sizes[N_USES] -= 1
-        uses.sizes[N_STARTS] -= 1
-        n = uses.row[use, NODE]
-        if uses.first[n] == use:
-            uses.first[n] = uses.next_on_node[use]
+        timeline.start_s[use], timeline.end_s[use] = start_s, end_s
+        shift(timeline, nodes, requests, use, start_s, end_s, 1)
+        n = timeline.row[use, NODE]
+        timeline.next_on_node[use] = timeline.first_on_node[n]
+        timeline.first_on_node[n] = use
+        use = timeline.next_of_job[use]
+
+
+@part
+def take_out(timeline: Timeline, nodes: NodeTable, requests: RequestTable, first: int) -> None:
+    """The opposite of `put_in`."""
+    use = first
+    while use != NONE:
+        shift(timeline, nodes, requests, use, timeline.start_s[use], timeline.end_s[use], -1)
+        n = timeline.row[use, NODE]
+        if timeline.first_on_node[n] == use:
+            timeline.first_on_node[n] = timeline.next_on_node[use]
         else:
-            x = uses.first[n]
-            while uses.next_on_node[x] != use:
-                x = uses.next_on_node[x]
-            uses.next_on_node[x] = uses.next_on_node[use]
-        uses.spare[uses.sizes[N_SPARE]] = use
-        uses.sizes[N_SPARE] += 1
-        use = uses.next_of_job[use]
+            x = timeline.first_on_node[n]
+            while timeline.next_on_node[x] != use:
+                x = timeline.next_on_node[x]
+            timeline.next_on_node[x] = timeline.next_on_node[use]
+        use = timeline.next_of_job[use]
+
+
+@part
+def drop(timeline: Timeline, first: int) -> None:
+    """The rows of the uses of a job are spare."""
+    use = first
+    while use != NONE:
+        timeline.spare[timeline.n_spare[0]] = use
+        timeline.n_spare[0] += 1
+        use = timeline.next_of_job[use]
+
+
+@part
+def end_at(timeline: Timeline, nodes: NodeTable, requests: RequestTable, first: int, end_s: float) -> bool:
+    """The uses of a job end at another time. Returns whether there is room for them."""
+    has_room, use = True, first
+    while use != NONE:
+        before_s = timeline.end_s[use]
+        timeline.end_s[use] = end_s
+        if end_s > before_s:
+            shift(timeline, nodes, requests, use, before_s, end_s, 1)
+            has_room = has_room and leaves_room(timeline, nodes, requests, use, before_s, end_s)
+        else:
+            shift(timeline, nodes, requests, use, end_s, before_s, -1)
+        use = timeline.next_of_job[use]
+    return has_room
+
+
+@part
+def gpu_chunks_between(
+    timeline: Timeline, requests: RequestTable, nodes: NodeTable, n: int, from_s: float, until_s: float
+) -> None:
+    """Write the chunks with GPUs of the uses of node n between two times."""
+    nodes.gpu_chunks[n, :] = 0
+    use = timeline.first_on_node[n]
+    while use != NONE:
+        k = timeline.kind[use]
+        if requests.gpus[k] > 0 and timeline.start_s[use] < until_s and timeline.end_s[use] > from_s:
+            nodes.gpu_chunks[n, gpu_kind(requests, k)] += timeline.row[use, CHUNKS]
+        use = timeline.next_on_node[use]
+
+
+def clear(timeline: Timeline, nodes: NodeTable) -> None:
+    """Nothing is used."""
+    segments, n_nodes, n_resources = timeline.segments, len(nodes.n_chunks), nodes.free.shape[1]
+    n = n_nodes + 1
+    segments.first[:] = np.arange(n)
+    segments.start_s[:n], segments.next[:n] = -np.inf, NONE
+    segments.free[:n_nodes, :n_resources] = nodes.capacity
+    segments.free[n_nodes, : nodes.site.shape[1]] = nodes.site[0]
+    segments.gpu_free[:n_nodes] = np.where(nodes.gpu_type != 0, WHOLE, 0)
+    for spare, n_spare, first in (
+        (segments.spare, segments.n_spare, n),
+        (timeline.spare, timeline.n_spare, 0),
+    ):
+        n_spare[0] = len(spare) - first
+        spare[: len(spare) - first] = np.arange(len(spare) - 1, first - 1, -1)
+    timeline.first_on_node[:] = NONE

@@ -1,234 +1,305 @@
-"""When a request fits throughout a run time, beside the uses of a timeline."""
+"""When a request fits throughout a run time, beside the uses of a timeline.
+
+A node offers some chunks from a time on if it has them in every segment until the run time is over.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from scheduler.compiled import Ints, Ints2, compiled, direct, inlined, part
-from scheduler.node_resources.kernels.fitting import chunks_that_fit, refresh
+from scheduler.compiled import Floats, Ints, inlined, part
+from scheduler.node_resources.kernels.fitting import chunks_that_fit
+from scheduler.node_resources.kernels.scores import FIRST_FIT, GPU_CLUSTERING, IN_PYTHON
 from scheduler.node_resources.kernels.tables import (
-    CHUNKS,
-    FREE,
-    GPUS,
-    HAS,
-    NODE,
+    CLOCK,
     NONE,
-    WHOLE,
     NodeTable,
     RequestTable,
-    gpu_kind,
     has_changed,
     site_need,
-    site_suffices,
 )
-from scheduler.node_resources.kernels.timeline import N_STARTS, N_USES, Timeline, place_of
+from scheduler.node_resources.kernels.timeline import (
+    Segments,
+    Timeline,
+    forget_past,
+    gpu_chunks_between,
+    segment_at,
+)
+
+MOST, N_HEAP = 0, 1
+"""Places in `Search.counts`: the most chunks that fit at a time that was looked at; nodes in the heap."""
+
+
+class Search(NamedTuple):
+    """Work space of a search: which nodes will offer something when."""
+
+    counts: Ints
+    heap: Ints  # (N,): by `at_s`
+    at_s: Floats  # (N,): when the node is looked at next
+    offers_s: Floats  # (N,): when the node offers something, as of the last look
+    offer: Ints  # (N,): chunks at that time
+    beyond_s: Floats  # (N,): if a run goes on beyond this time, the offer may be less
+    at: Ints  # (N + 1,): the segment of the last look
+    offering: Ints  # (N,): the nodes that offer something now
 
 
 @inlined
-def note_uses(uses: Timeline, requests: RequestTable, window: NodeTable, n: int, at_s: float) -> None:
-    """Lower what is free on node n in the window to what is free at a time."""
-    n_resources, n_gpus = window.free.shape[1], window.gpu_free.shape[1]
-    uses.most[:] = 0
-    chunks_at = n_resources + n_gpus
-    use = uses.first[n]
-    while use != NONE:
-        if uses.start_s[use] <= at_s < uses.end_s[use]:
-            k, chunks = uses.kind[use], uses.row[use, CHUNKS]
-            uses.most[chunks_at] += chunks
-            whole = requests.exclusive[k]
-            for r in range(n_resources):
-                uses.most[r] += window.capacity[n, r] if whole else chunks * requests.need[k, r]
-            for d in range(n_gpus):
-                if uses.row[use, GPUS] & (1 << d):
-                    uses.most[n_resources + d] += WHOLE if whole else requests.gpu_share[k]
-        use = uses.next_on_node[use]
-    for r in range(n_resources):
-        window.free[n, r] = min(window.free[n, r], window.capacity[n, r] - uses.most[r])
-    for d in range(n_gpus):
-        if window.gpu_type[n, d]:
-            window.gpu_free[n, d] = min(window.gpu_free[n, d], WHOLE - uses.most[n_resources + d])
-    window.n_chunks[n] = max(window.n_chunks[n], uses.most[chunks_at])
+def comes_first(keys: Floats, a: int, b: int) -> bool:
+    return bool(keys[a] < keys[b] or (keys[a] == keys[b] and a < b))
+
+
+@part
+def push(heap: Ints, n: int, keys: Floats, item: int) -> None:
+    """Add to a heap of n numbers."""
+    x = n
+    while x > 0:
+        up = (x - 1) >> 1
+        if not comes_first(keys, item, heap[up]):
+            break
+        heap[x] = heap[up]
+        x = up
+    heap[x] = item
+
+
+@part
+def pop(heap: Ints, n: int, keys: Floats) -> int:
+    """Take the first out of a heap of n numbers."""
+    first, item, x = heap[0], heap[n - 1], 0
+    while True:
+        down = 2 * x + 1
+        if down >= n - 1:
+            break
+        if down + 1 < n - 1 and comes_first(keys, heap[down + 1], heap[down]):
+            down += 1
+        if comes_first(keys, item, heap[down]):
+            break
+        heap[x] = heap[down]
+        x = down
+    heap[x] = item
+    return int(first)
+
+
+@inlined
+def has_a_chunk(segments: Segments, nodes: NodeTable, requests: RequestTable, k: int, n: int, x: int) -> bool:
+    """Whether a chunk may fit on node n in segment x: otherwise it does not."""
+    if requests.exclusive[k] and segments.n_chunks[x] > 0:
+        return False
+    for r in range(nodes.free.shape[1]):
+        if requests.need[k, r] > 0 and segments.free[x, r] < requests.need[k, r]:
+            return False
+    wanted = requests.gpus[k]
+    if wanted > 0:
+        for d in range(nodes.gpu_free.shape[1]):
+            if (
+                nodes.gpu_type[n, d] & requests.gpu_types[k]
+                and segments.gpu_free[x, d] >= requests.gpu_share[k]
+            ):
+                wanted -= 1
+    return bool(wanted <= 0)
+
+
+@inlined
+def begin_window(segments: Segments, nodes: NodeTable, n: int, x: int) -> None:
+    for r in range(nodes.free.shape[1]):
+        nodes.free[n, r] = segments.free[x, r]
+    for d in range(nodes.gpu_free.shape[1]):
+        nodes.gpu_free[n, d] = segments.gpu_free[x, d]
+    nodes.n_chunks[n] = segments.n_chunks[x]
+
+
+@inlined
+def widen_window(segments: Segments, nodes: NodeTable, n: int, x: int) -> None:
+    for r in range(nodes.free.shape[1]):
+        nodes.free[n, r] = min(nodes.free[n, r], segments.free[x, r])
+    for d in range(nodes.gpu_free.shape[1]):
+        nodes.gpu_free[n, d] = min(nodes.gpu_free[n, d], segments.gpu_free[x, d])
+    nodes.n_chunks[n] = max(nodes.n_chunks[n], segments.n_chunks[x])
 
 
 @part
 def look_at(
-    uses: Timeline, requests: RequestTable, window: NodeTable, n: int, from_s: float, until_s: float
-) -> None:
-    """Write what is free on node n throughout the window from a time until another.
-
-    That is least at its beginning or where another use starts. O(u^2) for u uses of the node.
-    """
-    for r in range(window.free.shape[1]):
-        window.free[n, r] = window.capacity[n, r]
-    for d in range(window.gpu_free.shape[1]):
-        window.gpu_free[n, d] = WHOLE if window.gpu_type[n, d] else 0
-        window.gpu_chunks[n, d] = 0
-    window.gpu_chunks[n, window.gpu_free.shape[1]] = 0
-    window.n_chunks[n] = 0
-    use, at_s, is_due = uses.first[n], from_s, True
-    while is_due or use != NONE:  # one call, since its body replaces it
-        if is_due:
-            note_uses(uses, requests, window, n, at_s)
-            is_due = False
-        if use != NONE:
-            if uses.start_s[use] < until_s and uses.end_s[use] > from_s:
-                k = uses.kind[use]
-                if requests.gpus[k] > 0:
-                    window.gpu_chunks[n, gpu_kind(requests, k)] += uses.row[use, CHUNKS]
-                if uses.start_s[use] > from_s:
-                    at_s, is_due = uses.start_s[use], True
-            use = uses.next_on_node[use]
-    has_changed(window, n)
-
-
-@part
-def note_site(
-    uses: Timeline, requests: RequestTable, window: NodeTable, s: int, from_s: float, until_s: float
-) -> None:
-    """Write how much of resource s of the site is free throughout the window. O(u) for u uses."""
-    n_uses, n_starts, in_use = uses.sizes[N_USES], uses.sizes[N_STARTS], 0
-    x = place_of(uses.by_end, n_uses, uses.end_s, from_s)
-    for y in range(x, n_uses):
-        use = uses.by_end[y]
-        if uses.start_s[use] <= from_s and uses.next_of_job[use] == NONE:
-            in_use += site_need(window, requests, uses.kind[use], s)
-    most = in_use
-    for y in range(place_of(uses.by_start, n_starts, uses.start_s, from_s), n_starts):
-        start = uses.by_start[y]
-        if uses.start_s[start] >= until_s:
-            break
-        while x < n_uses and uses.end_s[uses.by_end[x]] <= uses.start_s[start]:
-            if uses.next_of_job[uses.by_end[x]] == NONE:
-                in_use -= site_need(window, requests, uses.kind[uses.by_end[x]], s)
-            x += 1
-        if uses.next_of_job[start] == NONE:
-            in_use += site_need(window, requests, uses.kind[start], s)
-        most = max(most, in_use)
-    window.site[FREE, s] = window.site[HAS, s] - most
-
-
-@part
-def site_fits(
-    uses: Timeline, requests: RequestTable, window: NodeTable, kind: int, from_s: float, until_s: float
-) -> bool:
-    """Whether a job can have what it requests of the site throughout the window.
-
-    What is free of these resources is written to `window`.
-    """
-    for s in range(window.site.shape[1]):
-        if site_need(window, requests, kind, s) > 0:
-            note_site(uses, requests, window, s, from_s, until_s)
-    return bool(site_suffices(window, requests, kind))
-
-
-@direct
-@compiled
-def earliest_s(
-    uses: Timeline,
-    window: NodeTable,
+    timeline: Timeline,
+    nodes: NodeTable,
     requests: RequestTable,
-    kind: int,
+    search: Search,
+    k: int,
+    n: int,
+    from_s: float,
+    takes_s: float,
+    before_s: float,
+) -> None:
+    """Find the earliest time from `from_s` on at which node n offers a chunk; infinite if not before another.
+
+    What is free then throughout the run time is in `nodes`. It goes on from the segment of the last look.
+    O(segments that pass) in all looks of a search, and O(segments of a run time) in each.
+    """
+    segments, x, start_s = timeline.segments, search.at[n], from_s
+    while segments.next[x] != NONE and segments.start_s[segments.next[x]] <= start_s:
+        x = segments.next[x]
+    first, begins, offer = x, True, 0
+    while start_s < before_s:
+        if has_a_chunk(segments, nodes, requests, k, n, x):
+            if begins:
+                begin_window(segments, nodes, n, x)
+                first, begins = x, False
+            else:
+                widen_window(segments, nodes, n, x)
+            following = segments.next[x]
+            ends_s = segments.start_s[following] if following != NONE else np.inf
+            if ends_s < start_s + takes_s:
+                x = following
+                continue
+            offer = chunks_that_fit(nodes, requests, k, n)
+            if offer > 0:
+                search.beyond_s[n] = ends_s
+                break
+            x = first  # no GPU is free all the time
+        x, begins = segments.next[x], True
+        if x == NONE:
+            break
+        start_s = segments.start_s[x]
+    search.at[n], search.offer[n] = first, offer
+    search.offers_s[n] = start_s if offer > 0 else np.inf
+
+
+@inlined
+def site_offers_s(
+    timeline: Timeline, nodes: NodeTable, requests: RequestTable, k: int, from_s: float, takes_s: float
+) -> float:
+    """The earliest time from `from_s` on from which the site has what a job requests of it. O(segments)."""
+    segments, n, start_s = timeline.segments, len(nodes.n_chunks), from_s
+    x = segment_at(segments, n, from_s)
+    while x != NONE and segments.start_s[x] < start_s + takes_s:
+        suffices = True
+        for s in range(nodes.site.shape[1]):
+            need = site_need(nodes, requests, k, s)
+            suffices = suffices and (need == 0 or need <= segments.free[x, s])
+        x = segments.next[x]
+        if not suffices:
+            start_s = segments.start_s[x] if x != NONE else np.inf
+    return float(start_s)
+
+
+@inlined
+def requests_of_site(nodes: NodeTable, requests: RequestTable, k: int) -> bool:
+    found = False
+    for s in range(nodes.site.shape[1]):
+        found = found or site_need(nodes, requests, k, s) > 0
+    return found
+
+
+@inlined
+def begin_at(timeline: Timeline, search: Search, n: int, from_s: float, now_s: float) -> None:
+    forget_past(timeline.segments, n, now_s)
+    search.at[n] = timeline.segments.first[n]
+
+
+@inlined
+def look_again_at(search: Search, n: int, at_s: float) -> None:
+    search.at_s[n] = at_s
+    push(search.heap, search.counts[N_HEAP], search.at_s, n)
+    search.counts[N_HEAP] += 1
+
+
+@inlined
+def next_node(search: Search) -> int:
+    n = pop(search.heap, search.counts[N_HEAP], search.at_s)
+    search.counts[N_HEAP] -= 1
+    return int(n)
+
+
+@part
+def earliest_s(
+    timeline: Timeline,
+    nodes: NodeTable,
+    requests: RequestTable,
+    search: Search,
+    k: int,
     chunks: int,
     from_s: float,
     takes_s: float,
-) -> float:
-    """The earliest time from `from_s` on from which a job fits for `takes_s`; infinite if never.
-
-    What is free throughout that time is in `window`, of which `requests` has the state. Between two ends, a
-    later start has at most as much, so only ends are tried. For u uses of a node: O(N u^2), and O(u^2) for
-    each end until then, with resources of the site O(all uses) for each.
-    """
-    for n in range(len(uses.first)):
-        if requests.eligible[kind, n]:
-            look_at(uses, requests, window, n, from_s, from_s + takes_s)
-        else:
-            has_changed(window, n)
-    refresh(window, requests, kind)
-    start_s, n_uses = from_s, uses.sizes[N_USES]
-    x = place_of(uses.by_end, n_uses, uses.end_s, start_s)
-    y = 0
-    while requests.total[kind] < chunks or not site_fits(
-        uses, requests, window, kind, start_s, start_s + takes_s
-    ):
-        if x == n_uses:
-            return np.inf
-        start_s = uses.end_s[uses.by_end[x]]
-        while x < n_uses and uses.end_s[uses.by_end[x]] <= start_s:
-            n = uses.row[uses.by_end[x], NODE]
-            if requests.eligible[kind, n]:
-                look_at(uses, requests, window, n, start_s, start_s + takes_s)
-            x += 1
-        while y < uses.sizes[N_STARTS] and uses.start_s[uses.by_start[y]] < start_s + takes_s:
-            n = uses.row[uses.by_start[y], NODE]
-            if requests.eligible[kind, n]:
-                look_at(uses, requests, window, n, start_s, start_s + takes_s)
-            y += 1
-        refresh(window, requests, kind)
-    return start_s
-
-
-@direct
-@compiled
-def first_chunk_s(
-    uses: Timeline,
-    window: NodeTable,
-    requests: RequestTable,
-    kind: int,
-    which: Ints,
-    from_s: float,
-    takes_s: float,
-    looked_until_s: float,
     before_s: float,
+    now_s: float,
 ) -> float:
-    """The earliest time from `from_s` on, and before another, from which a chunk fits on one of these nodes
-    throughout a run time; infinite if there is none. It is known not to fit before `looked_until_s`.
+    """The earliest time from `from_s` on, and before another, from which so many chunks of kind k fit for
+    `takes_s`; infinite if there is none.
+
+    What is free throughout that time is in `nodes` and `requests.fit`, where any chunk fits. Only times are
+    tried at which a node offers more than before. For N nodes with u segments each: O(N u) until nodes offer
+    something, then O(u + log N) for each end of a use on a node that does, with O(all uses) for each such
+    time if the job requests resources of the site.
     """
-    first_s = before_s
-    for n in which:
-        if requests.eligible[kind, n]:
-            start_s = from_s
-            while start_s < first_s:
-                if start_s >= looked_until_s:
-                    look_at(uses, requests, window, n, start_s, start_s + takes_s)
-                    if chunks_that_fit(window, requests, kind, n) > 0:
-                        first_s = start_s
-                        break
-                end_s, use = np.inf, uses.first[n]
-                while use != NONE:
-                    if start_s < uses.end_s[use] < end_s:
-                        end_s = uses.end_s[use]
-                    use = uses.next_on_node[use]
-                start_s = end_s
-    return first_s if first_s < before_s else np.inf
+    segments, fit, counts = timeline.segments, requests.fit, search.counts
+    of_site = requests_of_site(nodes, requests, k)
+    n_nodes, total, n_offering = len(nodes.n_chunks), 0, 0
+    counts[MOST] = counts[N_HEAP] = 0
+    for n in range(n_nodes):
+        fit[k, n] = 0
+        if requests.eligible[k, n]:
+            begin_at(timeline, search, n, from_s, now_s)
+            look_at(timeline, nodes, requests, search, k, n, from_s, takes_s, before_s)
+            if search.offer[n] > 0:
+                look_again_at(search, n, search.offers_s[n])
+    start_s = from_s
+    while counts[N_HEAP] > 0:
+        start_s = max(start_s, search.at_s[search.heap[0]])
+        if of_site:
+            start_s = site_offers_s(timeline, nodes, requests, k, start_s, takes_s)
+        if start_s >= before_s:
+            break
+        kept = 0
+        for x in range(n_offering):
+            n = search.offering[x]
+            if fit[k, n] > 0 and search.at_s[n] > start_s and search.beyond_s[n] < start_s + takes_s:
+                look_at(timeline, nodes, requests, search, k, n, start_s, takes_s, before_s)
+                now_fit = search.offer[n] if search.offers_s[n] == start_s else 0
+                total += now_fit - fit[k, n]
+                fit[k, n] = now_fit
+            if fit[k, n] > 0:
+                search.offering[kept] = n
+                kept += 1
+        n_offering = kept
+        while counts[N_HEAP] > 0 and search.at_s[search.heap[0]] <= start_s:
+            n = next_node(search)
+            if search.offers_s[n] < start_s or fit[k, n] > 0:
+                look_at(timeline, nodes, requests, search, k, n, start_s, takes_s, before_s)
+            now_fit = search.offer[n] if search.offers_s[n] == start_s else 0
+            if fit[k, n] == 0 and now_fit > 0:
+                search.offering[n_offering] = n
+                n_offering += 1
+            total += now_fit - fit[k, n]
+            fit[k, n] = now_fit
+            if now_fit > 0:  # it may offer more from the next segment on
+                following = segments.next[search.at[n]]
+                if following != NONE:
+                    look_again_at(search, n, segments.start_s[following])
+            elif search.offer[n] > 0:
+                look_again_at(search, n, search.offers_s[n])
+        counts[MOST] = max(counts[MOST], total)
+        if total >= chunks:
+            requests.total[k] = total
+            return float(start_s)
+    return np.inf
 
 
-@direct
-@compiled
-def is_free(
-    uses: Timeline,
-    window: NodeTable,
+@part
+def prepare_scores(
+    timeline: Timeline,
+    nodes: NodeTable,
     requests: RequestTable,
-    kind: int,
-    used: Ints2,
-    from_s: float,
+    selection: int,
+    k: int,
+    start_s: float,
     takes_s: float,
-) -> bool:
-    """Whether a job can have what the rows of `used` state throughout its run time."""
-    for x in range(len(used)):
-        if not requests.eligible[kind, used[x, NODE]]:
-            return False
-        look_at(uses, requests, window, used[x, NODE], from_s, from_s + takes_s)
-    fits = site_fits(uses, requests, window, kind, from_s, from_s + takes_s)
-    for x in range(len(used)):
-        n, chunks = used[x, NODE], used[x, CHUNKS]
-        if requests.exclusive[kind]:
-            fits = fits and window.n_chunks[n] == 0
-            continue
-        for r in range(window.free.shape[1]):
-            window.free[n, r] -= chunks * requests.need[kind, r]
-            fits = fits and window.free[n, r] >= 0
-        for d in range(window.gpu_free.shape[1]):
-            if used[x, GPUS] & (1 << d):
-                window.gpu_free[n, d] -= requests.gpu_share[kind]
-                fits = fits and window.gpu_free[n, d] >= 0
-    return fits
+) -> None:
+    """Where a chunk fits, the scores of nodes are to be computed again, after `earliest_s`."""
+    if selection == FIRST_FIT:
+        return
+    for n in range(len(nodes.n_chunks)):
+        if requests.fit[k, n] > 0:
+            if selection in (GPU_CLUSTERING, IN_PYTHON):
+                gpu_chunks_between(timeline, requests, nodes, n, start_s, start_s + takes_s)
+            has_changed(nodes, n)
+    requests.seen[k] = nodes.changes[CLOCK]

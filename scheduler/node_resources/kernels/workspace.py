@@ -53,6 +53,12 @@ RESERVED_S = 0
 """Place in `Pass.times_s`: when the first job fits; infinite if never, or if nothing is reserved."""
 
 
+DONE, WHICH_SCORES, WHICH_GPU, MORE_ROWS = range(4)
+"""Why a pass returns: all is decided; Python has to bring the scores for a job up to date, or to choose a GPU
+on the node in the row ROW for the job that is TAKING; or there are too few rows. It goes on when called
+again."""
+
+
 class Pass(NamedTuple):
     """Which jobs start, and what each uses."""
 

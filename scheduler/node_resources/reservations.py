@@ -1,0 +1,106 @@
+"""The arrays of reservations on nodes of which jobs use parts: new ones, and larger ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from scheduler.compiled import allocate
+from scheduler.node_resources.kernels.reserved import Freed, Reservations
+from scheduler.node_resources.kernels.tables import NONE, NodeTable
+from scheduler.node_resources.kernels.timeline import Segments, Timeline, clear
+from scheduler.node_resources.kernels.window import Search
+
+MOST_ALIKE = 64
+"""So many different jobs are remembered, in one pass, to have reserved for the first time."""
+
+
+def new_reservations(nodes: NodeTable, n_jobs: int, n_uses: int, n_held: int) -> Reservations:
+    """Nothing is reserved. With room for so many jobs, rows of what they and runs use, and rows held."""
+    n = len(nodes.n_chunks)
+    r = Reservations(
+        counts=np.zeros(11, dtype=np.int64),
+        times_s=np.full(2, np.inf),
+        timeline=_new_timeline(nodes, n_uses),
+        search=allocate(Search, 2, n, n, n, n, n, n + 1, n),
+        freed=_nothing_freed(n + 1),
+        moved=_nothing_freed(n + 1),
+        **{name: _new(name, n_jobs) for name in _OF_JOBS},
+        alike=np.zeros((MOST_ALIKE, 4)),
+        **{name: _new(name, n_held) for name in _OF_HELD},
+    )
+    clear(r.timeline, nodes)
+    return r
+
+
+def with_jobs(r: Reservations, n_jobs: int) -> Reservations:
+    """The same reservations with room for so many jobs."""
+    return r._replace(**{name: _longer(getattr(r, name), _new(name, n_jobs)) for name in _OF_JOBS})
+
+
+def with_held(r: Reservations, n_held: int) -> Reservations:
+    """The same reservations with room for so many rows that runs hold."""
+    return r._replace(**{name: _longer(getattr(r, name), _new(name, n_held)) for name in _OF_HELD})
+
+
+def with_uses(r: Reservations, nodes: NodeTable, n_uses: int) -> Reservations:
+    """The same reservations with room for so many rows of what they and runs use."""
+    larger = _new_timeline(nodes, n_uses)
+    clear(larger, nodes)
+    _copy_rows(r.timeline.segments, larger.segments)
+    _copy_rows(r.timeline, larger)
+    return r._replace(timeline=larger)
+
+
+_OF_JOBS = ("start_s", "first_use", "most", "waits", "reserved", "started", "heap", "key_s")
+_OF_HELD = ("run_of", "use_of", "seen", "runs")
+_TYPES: dict[str, Any] = {"start_s": np.float64, "key_s": np.float64, "waits": np.bool_}
+_INITIAL: dict[str, Any] = {"start_s": np.inf, "run_of": NONE}
+
+
+def _new(name: str, n: int) -> Any:
+    return np.full(n, _INITIAL.get(name, 0), dtype=_TYPES.get(name, np.int64))
+
+
+def _longer(old: Any, new: Any) -> Any:
+    new[: len(old)] = old
+    return new
+
+
+def _nothing_freed(n: int) -> Freed:
+    freed = allocate(Freed, 1, n, n, n)
+    freed.from_s[:], freed.until_s[:] = np.inf, -np.inf
+    return freed
+
+
+def _new_timeline(nodes: NodeTable, n_uses: int) -> Timeline:
+    """A use begins a segment, and its end another."""
+    n = len(nodes.n_chunks) + 1
+    n_rows, width = n + 2 * n_uses + 2, max(nodes.free.shape[1], nodes.site.shape[1])
+    segments = allocate(
+        Segments, n, n_rows, n_rows, (n_rows, width), (n_rows, nodes.gpu_free.shape[1]), n_rows, n_rows, 1
+    )
+    return Timeline(
+        segments=segments,
+        row=np.zeros((n_uses, 3), dtype=np.int64),
+        kind=np.zeros(n_uses, dtype=np.int64),
+        start_s=np.zeros(n_uses),
+        end_s=np.zeros(n_uses),
+        next_of_job=np.zeros(n_uses, dtype=np.int64),
+        next_on_node=np.zeros(n_uses, dtype=np.int64),
+        first_on_node=np.zeros(n, dtype=np.int64),
+        spare=np.zeros(n_uses, dtype=np.int64),
+        n_spare=np.zeros(1, dtype=np.int64),
+    )
+
+
+def _copy_rows(old: Any, new: Any) -> None:
+    """The rows of one table come first in a larger one; the others are spare."""
+    n, n_spare, n_rows = len(old.spare), int(old.n_spare[0]), len(new.spare)
+    for name, column in old._asdict().items():
+        if name not in {"segments", "n_spare", "spare"}:
+            getattr(new, name)[: len(column)] = column
+    new.spare[: n_rows - n] = np.arange(n_rows - 1, n - 1, -1)
+    new.spare[n_rows - n : n_rows - n + n_spare] = old.spare[:n_spare]
+    new.n_spare[0] = n_rows - n + n_spare
