@@ -55,7 +55,7 @@ class RuntimeEstimator(Protocol):
     """Run-time estimates of rigid jobs; the nodes are identical."""
 
     def estimate_s(self, job: Job) -> float:
-        """Estimated seconds of a submitted job, above 0."""
+        """Estimated seconds of a submitted job; less than a millisecond counts as one."""
         ...
 
     def outlived_s(self, job: Job, ran_s: float) -> float:

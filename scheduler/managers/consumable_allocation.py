@@ -80,7 +80,7 @@ class ConsumableAllocation(EstimatedAllocation):
         return self._rank[self._starvation.queue_of(job)] if self._rank else 0
 
     def _wait(self, job: Job) -> None:
-        self._state.wait(job, _request_of(job), self._run_times.estimate_s(job), self._rank_of(job))
+        self._state.wait(job, _request_of(job), self._estimate_s(job), self._rank_of(job))
 
     def _take(self, run: RunId, job: Job, nodes: NodeSet, start: Start) -> tuple[Share, ...]:
         waiting, i = self.waiting, self.waiting.position(job.id)

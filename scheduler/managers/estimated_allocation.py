@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from scheduler.free_nodes.kernels.estimates import SHORTEST_S
 from scheduler.free_nodes.kernels.releases import Releases
 from scheduler.managers.starting_manager import NodeAllocation
 from scheduler.model import Completion, Job, RunId, Share, Start
@@ -59,6 +60,9 @@ class EstimatedAllocation(NodeAllocation):
             self._expect(run, nodes, end_s, later_s)
             self._holding[run] = nodes, later_s
         self.outlived_at_s = releases.first_s()
+
+    def _estimate_s(self, job: Job) -> float:
+        return max(self._run_times.estimate_s(job), SHORTEST_S)
 
     def _give_back(self, run: RunId) -> None:
         held = self._holding.pop(run, None)

@@ -82,7 +82,7 @@ class FreeNodeAllocation(EstimatedAllocation):
         (self._nodes.free.give_back if is_available else self._nodes.free.take)(NodeSet.of([node]))
 
     def _wait(self, job: Job) -> None:
-        self.waiting.add(job, self._run_times.estimate_s(job))
+        self.waiting.add(job, self._estimate_s(job))
 
     def _take(self, run: RunId, job: Job, nodes: NodeSet, start: Start) -> tuple[Share, ...]:
         self.waiting.remove(job.id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -26,7 +28,7 @@ from tests.scheduler.free_nodes.test_consumable_backfilling import (
     small_nodes,
     state_of,
 )
-from tests.sil.test_engines import ORDERS, assert_equal, facts_by
+from tests.sil.test_engines import ORDERS, POLICIES, assert_equal, facts_by, log_of
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -93,6 +95,53 @@ def test_both_engines_note_the_same_facts_in_the_same_order(
 ) -> None:
     scheduler = f"rigid(ordering={ordering}, backfilling={backfilling}, selection={selection})"
     assert_equal(Replay(log, estimates, order), scheduler)
+
+
+def as_nodes_of_one_core(log: JobLog) -> JobLog:
+    """The same jobs on nodes that are like processors."""
+    cluster = Cluster({f"n{n}": Node(1, 0) for n in range(log.processors)}, {}, {})
+    sizes = sorted(set(log.jobs["processors"].to_list()))
+    request = log.jobs["processors"].replace_strict(sizes, range(len(sizes)), return_dtype=pl.Int64)
+    return JobLog(
+        log.name,
+        log.jobs.with_columns(request=request),
+        log.processors,
+        cluster=cluster,
+        requests=tuple(Request(size, 1, 0) for size in sizes),
+    )
+
+
+def starts_s(log: JobLog, scheduler: str, order: str) -> dict[int, float]:
+    facts = facts_by(Engine.HARNESS, Replay(log, order=order), scheduler)
+    return dict(
+        facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s").sort("job").iter_rows()
+    )
+
+
+@st.composite
+def logs_with_estimates_of_nothing(draw: st.DrawFn, most_processors: int) -> JobLog:
+    """Some runs are to end as they start."""
+    processors = draw(st.integers(1, most_processors))
+    seconds = st.integers(1, 20).map(float)
+    row = st.tuples(seconds, seconds, st.integers(1, processors), st.just(0.0) | seconds, st.just(1))
+    rows = draw(st.lists(row, min_size=1, max_size=20))
+    return log_of([(number, *row) for number, row in enumerate(rows, start=1)], processors)
+
+
+@given(logs_with_estimates_of_nothing(1), st.sampled_from(POLICIES), st.sampled_from(ORDERS))
+def test_a_node_of_one_core_is_a_processor(log: JobLog, scheduler: str, order: str) -> None:
+    """Of several, reservations name some on nodes, and only state how many for processors."""
+    on_node = starts_s(as_nodes_of_one_core(log), scheduler, order)
+    assert on_node == starts_s(log, scheduler, order)
+    assert len(on_node) == len(log)
+
+
+@given(logs_with_estimates_of_nothing(5), st.sampled_from(POLICIES), st.sampled_from(ORDERS))
+def test_an_estimate_of_nothing_counts_as_a_millisecond(log: JobLog, scheduler: str, order: str) -> None:
+    """Else such a job would use nothing, and be beside others on their nodes."""
+    same = replace(log, jobs=log.jobs.with_columns(pl.col("estimate_s").clip(lower_bound=1e-3)))
+    for made in (lambda log: log, as_nodes_of_one_core):
+        assert starts_s(made(log), scheduler, order) == starts_s(made(same), scheduler, order)
 
 
 def site_with_a_queue(n_jobs: int, n_nodes: int = 90) -> JobLog:

@@ -13,6 +13,8 @@ LAST_RUNS = 2
 MORE_S = tuple(60.0 * minutes for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000))
 """Seconds added at the first correction, the second, and so on; the last one repeatedly."""
 _LAST_MORE = len(MORE_S) - 1
+SHORTEST_S = 1e-3
+"""Shorter estimates count as this one: a run is expected to end after it starts."""
 
 
 class EstimateTable(NamedTuple):

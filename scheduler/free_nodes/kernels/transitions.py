@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.compiled import generic, inlined, part
+from scheduler.free_nodes.kernels.estimates import SHORTEST_S
 from scheduler.free_nodes.kernels.queues import (
     ALWAYS_CALLED,
     ASKS_AGAIN_S,
@@ -99,7 +100,7 @@ def arrived(q: Q, job: int, size: int, kind: int, estimate_s: float) -> int:
     q.counts[N_FREE_SLOTS] -= 1
     slot = q.free_slots[q.counts[N_FREE_SLOTS]]
     q.job[slot] = job
-    wait(q, slot, size, kind, estimate_s)
+    wait(q, slot, size, kind, max(estimate_s, SHORTEST_S))
     q.counts[N_WAITING] += 1
     something_changed(q)
     return int(slot)
