@@ -215,8 +215,7 @@ def called_from_python(function: F) -> F:
 
 @contextmanager
 def _cached_for(folder: Path) -> Iterator[None]:
-    """Cache under a name that changes with the sources in `folder`, and outside this package with all of its
-    kernels, which may be called there.
+    """Cache under a name that changes with the sources of what may be called in `folder`.
 
     Numba itself checks only the file of a function, and not those of the functions that it calls.
     """
@@ -232,11 +231,19 @@ def _cached_for(folder: Path) -> Iterator[None]:
 @cache
 def _fingerprint(folder: Path) -> str:
     sources = hashlib.sha256()
-    ours = Path(__file__).parent.parent
-    kernels = () if folder.is_relative_to(ours) else sorted(ours.glob("*/kernels/*.py"))
-    for source in (*sorted(Path(__file__).parent.glob("*.py")), *sorted(folder.glob("*.py")), *kernels):
+    for source in sorted(_may_be_called_in(folder)):
         sources.update(source.name.encode() + source.read_bytes())
     return sources.hexdigest()[:16]
+
+
+def _may_be_called_in(folder: Path) -> Iterator[Path]:
+    """In a folder of kernels, those around it; outside this package, all kernels."""
+    ours = Path(__file__).parent
+    yield from (*ours.glob("*.py"), *folder.glob("*.py"))
+    if not folder.is_relative_to(ours.parent):
+        yield from ours.parent.glob("*/kernels/**/*.py")
+    elif folder.parent.name == "kernels":
+        yield from folder.parent.glob("*.py")
 
 
 class _Announcement(event.Listener):

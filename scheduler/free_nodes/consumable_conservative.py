@@ -13,9 +13,9 @@ from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.model import JobId, NodeSchedule, Start
 from scheduler.node_resources.arrays import new_pass
-from scheduler.node_resources.kernels.reserved import FIRST_RESERVED_S, ROWS_NEEDED
-from scheduler.node_resources.kernels.reserving import go_on_reserving
 from scheduler.node_resources.kernels.tables import NODE
+from scheduler.node_resources.kernels.timeline.passes import go_on_reserving
+from scheduler.node_resources.kernels.timeline.reserved import FIRST_RESERVED_S, ROWS_NEEDED
 from scheduler.node_resources.kernels.workspace import (
     AFTER,
     DONE,
@@ -64,7 +64,7 @@ class Slots:
 
 
 class Reservations:
-    """The reservations of the jobs that wait for one set of nodes (see `kernels.reserving.reserve`)."""
+    """The reservations of the jobs that wait for one set of nodes (see `kernels.timeline.reserving`)."""
 
     def __init__(self, state: ConsumableNodes, selection: NodeSelection) -> None:
         self.state = state

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from scheduler.compiled import allocate
-from scheduler.node_resources.kernels.reserved import Freed, Reservations
 from scheduler.node_resources.kernels.tables import NONE, NodeTable
-from scheduler.node_resources.kernels.timeline import Segments, Timeline, clear
-from scheduler.node_resources.kernels.window import Search
+from scheduler.node_resources.kernels.timeline.reserved import Freed, Reservations
+from scheduler.node_resources.kernels.timeline.segments import Segments, Timeline, clear
+from scheduler.node_resources.kernels.timeline.window import Search
 
 MOST_ALIKE = 64
 """So many different jobs are remembered, in one pass, to have reserved for the first time."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Floats2, Ints, called_from_python, part
+from scheduler.compiled import Floats2, Ints, part
 from scheduler.node_resources.kernels.allocation import choose, take_row, takes_parts_of_gpus
-from scheduler.node_resources.kernels.following import begin, lacks_rows
-from scheduler.node_resources.kernels.reserved import (
+from scheduler.node_resources.kernels.scores import IN_PYTHON, are_current
+from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE, NONE, Held, NodeTable, RequestTable
+from scheduler.node_resources.kernels.timeline.reserved import (
     ALL_STAY,
     AT,
     BEGIN,
@@ -36,10 +37,9 @@ from scheduler.node_resources.kernels.reserved import (
     not_before_others_s,
     note_alike,
 )
-from scheduler.node_resources.kernels.scores import IN_PYTHON, are_current
-from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE, NONE, Held, NodeTable, RequestTable
-from scheduler.node_resources.kernels.timeline import drop, new_use, put_in, take_out, use_of_site
-from scheduler.node_resources.kernels.window import (
+from scheduler.node_resources.kernels.timeline.runs import begin, lacks_rows
+from scheduler.node_resources.kernels.timeline.segments import drop, new_use, put_in, take_out, use_of_site
+from scheduler.node_resources.kernels.timeline.window import (
     MOST,
     earliest_s,
     pop,
@@ -281,6 +281,3 @@ def reserve(
             counts[ROW] += 1
         reserve_rows(r, nodes, requests, slot, kind, takes_s, p)
         counts[TAKING] = NONE
-
-
-go_on_reserving = called_from_python(reserve)

@@ -20,7 +20,7 @@ from scheduler.node_resources.kernels.tables import (
     has_changed,
     site_need,
 )
-from scheduler.node_resources.kernels.timeline import (
+from scheduler.node_resources.kernels.timeline.segments import (
     Segments,
     Timeline,
     forget_past,

@@ -6,7 +6,9 @@ import numpy as np
 
 from scheduler.compiled import Floats2, Ints, inlined, part
 from scheduler.node_resources.kernels.allocation import most_rows
-from scheduler.node_resources.kernels.reserved import (
+from scheduler.node_resources.kernels.shadow import END_S, FIRST
+from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE, NONE, Held, NodeTable, RequestTable
+from scheduler.node_resources.kernels.timeline.reserved import (
     ALL_STAY,
     AT,
     KEEP,
@@ -26,9 +28,7 @@ from scheduler.node_resources.kernels.reserved import (
     note_freed,
     note_freed_between,
 )
-from scheduler.node_resources.kernels.shadow import END_S, FIRST
-from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE, NONE, Held, NodeTable, RequestTable
-from scheduler.node_resources.kernels.timeline import end_at, new_use, put_in, take_out, use_of_site
+from scheduler.node_resources.kernels.timeline.segments import end_at, new_use, put_in, take_out, use_of_site
 from scheduler.node_resources.kernels.workspace import Jobs, Pass
 
 

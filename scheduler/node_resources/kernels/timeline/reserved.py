@@ -9,8 +9,8 @@ import numpy as np
 from scheduler.compiled import Flags, Floats, Floats2, Ints, inlined, part
 from scheduler.node_resources.kernels.fitting import times
 from scheduler.node_resources.kernels.tables import NODE, NONE, NodeTable, RequestTable
-from scheduler.node_resources.kernels.timeline import Timeline, drop, leaves_room, take_out
-from scheduler.node_resources.kernels.window import (
+from scheduler.node_resources.kernels.timeline.segments import Timeline, drop, leaves_room, take_out
+from scheduler.node_resources.kernels.timeline.window import (
     MOST,
     N_HEAP,
     Search,

@@ -1,0 +1,1 @@
+"""What is free on nodes over time: uses by runs, and reservations."""
