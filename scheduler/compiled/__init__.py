@@ -123,12 +123,14 @@ def generic(function: F) -> F:
 
 
 def implements(of: Callable[..., Any]) -> Callable[[F], F]:
-    """A `part` that implements a generic function for the type of its first argument."""
+    """A `part` that implements a generic function for the type of its first argument; for a type variable,
+    for each type that it may be."""
 
     def add(function: F) -> F:
         made = part(function)
         record, *_ = get_type_hints(function).values()
-        cast(Any, of).implementations[record] = made
+        for each in getattr(record, "__constraints__", (record,)):
+            cast(Any, of).implementations[each] = made
         return made
 
     return add

@@ -28,7 +28,7 @@ from scheduler.node_resources.kernels.workspace import (
     WHICH_SCORES,
     Jobs,
 )
-from scheduler.node_resources.reservations import new_reservations, with_held, with_jobs, with_uses
+from scheduler.node_resources.reservations import new_reservations, with_enough_uses, with_held, with_jobs
 from scheduler.node_resources.selection import NodeSelection, Placement
 from scheduler.node_resources.shares import shares_of
 from scheduler.node_resources.state import NodeResources
@@ -161,17 +161,13 @@ class Reservations:
             self._jobs = _room_for(2 * n_jobs)
             self._pass = new_pass(2 * n_jobs, len(self._pass.rows))
             self._reserved = with_jobs(self._reserved, 2 * n_jobs)
-        n_held = len(self.state.held.kind)
-        if n_held > len(self._reserved.run_of):
-            self._reserved = with_held(self._reserved, n_held)
+        self._reserved = with_held(self._reserved, len(self.state.held.kind))
 
     def _make_rows(self) -> None:
-        r = self._reserved
-        n, n_uses = int(r.counts[ROWS_NEEDED]), len(r.timeline.kind)
+        n = int(self._reserved.counts[ROWS_NEEDED])
         if n > len(self._pass.rows):
             self._pass = new_pass(len(self._pass.placed), 2 * n)
-        if n > r.timeline.n_spare[0]:
-            self._reserved = with_uses(r, self._window.table, 2 * (n_uses + n))
+        self._reserved = with_enough_uses(self._reserved, self._window.table)
 
 
 def _room_for(n_jobs: int) -> Jobs:

@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduler.compiled import allocate
 from scheduler.node_resources.kernels.tables import NONE, NodeTable
-from scheduler.node_resources.kernels.timeline.reserved import Freed, Reservations
+from scheduler.node_resources.kernels.timeline.reserved import ROWS_NEEDED, Freed, Reservations
 from scheduler.node_resources.kernels.timeline.segments import Segments, Timeline, clear
 from scheduler.node_resources.kernels.timeline.window import Search
 
@@ -41,12 +41,17 @@ def with_jobs(r: Reservations, n_jobs: int) -> Reservations:
 
 def with_held(r: Reservations, n_held: int) -> Reservations:
     """The same reservations with room for so many rows that runs hold."""
+    if n_held <= len(r.run_of):
+        return r
     return r._replace(**{name: _longer(getattr(r, name), _new(name, n_held)) for name in _OF_HELD})
 
 
-def with_uses(r: Reservations, nodes: NodeTable, n_uses: int) -> Reservations:
-    """The same reservations with room for so many rows of what they and runs use."""
-    larger = _new_timeline(nodes, n_uses)
+def with_enough_uses(r: Reservations, nodes: NodeTable) -> Reservations:
+    """The same reservations with the rows that a pass needs of what they and runs use."""
+    n = int(r.counts[ROWS_NEEDED])
+    if n <= r.timeline.n_spare[0]:
+        return r
+    larger = _new_timeline(nodes, 2 * (len(r.timeline.kind) + n))
     clear(larger, nodes)
     _copy_rows(r.timeline.segments, larger.segments)
     _copy_rows(r.timeline, larger)

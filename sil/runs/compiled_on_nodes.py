@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import polars as pl
 
+from scheduler.free_nodes.kernels.queues import CONSERVATIVE
 from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.managers.request_admission import RequestAdmission
+from scheduler.node_resources.selection import NodeSelection
 from scheduler.node_resources.selections import selection_by_name
 from scheduler.node_resources.state import NodeResources
 from sil.runs.compiled_log import CompiledLog, names_of
 from sil.trace.requests import request_text
 from sil.workload.job_log import JOB_CLASS, JobLog, queue_of
-from sil.world.compiled_replay.consumable import on_consumable_nodes
-from sil.world.compiled_replay.engine import Jobs
+from sil.world.compiled_replay.engine import CompiledQueue, Jobs
 
 
 def on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selection: str) -> CompiledLog:
@@ -47,5 +49,18 @@ def on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selection
     on_arrival = {
         name: pl.Series(list(texts), dtype=pl.String).gather(request) for name, texts in of_requests.items()
     }
-    queue = on_consumable_nodes(nodes, selection_by_name(selection), policy, jobs.n_users)
+    queue = _queue(nodes, selection_by_name(selection), policy, jobs.n_users)
     return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals))
+
+
+def _queue(
+    nodes: NodeResources, selection: NodeSelection, policy: QueuePolicy, n_users: int
+) -> CompiledQueue[Any]:
+    # Each loads compiled code that the other does without.
+    if policy.backfilling == CONSERVATIVE:
+        from sil.world.compiled_replay.reserving import with_reservations
+
+        return with_reservations(nodes, selection, policy, n_users)
+    from sil.world.compiled_replay.consumable import on_consumable_nodes
+
+    return on_consumable_nodes(nodes, selection, policy, n_users)

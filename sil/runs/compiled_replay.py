@@ -61,13 +61,14 @@ class CompiledReplay:
             return "only built-in schedulers for free nodes are compiled"
         made, code = scheduler.spec.make(), _CODES[estimates]
         if isinstance(made, Rigid):
-            if log.cluster is not None and not _is_compiled(made.selection):
-                return f"node selection '{made.selection}' is not compiled"
             policy = QueuePolicy(made.ordering.code, made.backfilling.code, code, always_called=False)
-            return cls(log, policy, order, made.selection)
-        if log.cluster is None and isinstance(made, Conservative):
-            return cls(log, QueuePolicy(0, CONSERVATIVE, code, always_called=True), order)
-        return f"it is not compiled{'' if log.cluster is None else ' for jobs that request parts of nodes'}"
+        elif isinstance(made, Conservative):
+            policy = QueuePolicy(0, CONSERVATIVE, code, always_called=True)
+        else:
+            return "it is not compiled"
+        if log.cluster is not None and not _is_compiled(made.selection):
+            return f"node selection '{made.selection}' is not compiled"
+        return cls(log, policy, order, made.selection)
 
     def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[Chunk]:
         """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""

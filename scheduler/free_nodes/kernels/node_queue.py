@@ -1,8 +1,9 @@
-"""What `transitions` do on nodes of which jobs use parts."""
+"""What `transitions` do on nodes of which jobs use parts; with a reservation for each job, see also
+`reserving_queue`."""
 
 from __future__ import annotations
 
-from scheduler.compiled import implements, part
+from scheduler.compiled import Ints, implements, part
 from scheduler.free_nodes.kernels import transitions
 from scheduler.free_nodes.kernels.backfilling import NO_BACKFILLING, SHORTEST_FIRST, SJF
 from scheduler.free_nodes.kernels.queues import (
@@ -13,6 +14,7 @@ from scheduler.free_nodes.kernels.queues import (
     N_WAITING,
     ORDERING,
     ROWS_WAITING,
+    N,
     NodeQueue,
 )
 from scheduler.free_nodes.kernels.transitions import STARTED, begin
@@ -25,7 +27,7 @@ from scheduler.node_resources.kernels.workspace import AFTER, JOB, N_PLACED
 
 
 @implements(transitions.most_starts)
-def most_starts(q: NodeQueue) -> int:
+def most_starts(q: N) -> int:
     return int(q.counts[N_WAITING])
 
 
@@ -93,6 +95,16 @@ def decide(q: NodeQueue, now_s: float) -> int:
 
 @implements(transitions.start)
 def start(q: NodeQueue, n_started: int, now_s: float) -> None:
+    begin_all(q, n_started, now_s)
+    if n_started > 0:
+        close_ranks(q, q.in_order)
+        close_ranks(q, q.by_estimate)
+        q.counts[N_WAITING] -= n_started
+
+
+@part
+def begin_all(q: N, n_started: int, now_s: float) -> None:
+    """The jobs of the last decision are runs that hold what they use."""
     row = 0
     for x in range(n_started):
         slot, after = q.decided.placed[x, JOB], q.decided.placed[x, AFTER]
@@ -102,19 +114,13 @@ def start(q: NodeQueue, n_started: int, now_s: float) -> None:
         q.counts[ROWS_WAITING] -= most_rows(q.requests, kind, q.jobs.chunks[slot])
         q.started[x, STARTED] = slot
         row = after
-    if n_started > 0:
-        leave(q)
-        q.counts[N_WAITING] -= n_started
 
 
 @part
-def leave(q: NodeQueue) -> None:
-    """Jobs that run now are no longer in the queue."""
-    n, m = 0, 0
+def close_ranks(q: N, slots: Ints) -> None:
+    """Jobs that run now are no longer among those that wait."""
+    n = 0
     for x in range(q.counts[N_WAITING]):
-        if not q.holds[q.in_order[x]]:
-            q.in_order[n] = q.in_order[x]
+        if not q.holds[slots[x]]:
+            slots[n] = slots[x]
             n += 1
-        if not q.holds[q.by_estimate[x]]:
-            q.by_estimate[m] = q.by_estimate[x]
-            m += 1

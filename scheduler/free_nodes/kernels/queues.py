@@ -1,8 +1,8 @@
 """A queue, what runs, and what is free: the state that notices and decisions change.
 
-There are two: of identical nodes, each for one job, and of nodes of which jobs use parts. Both have the same
-columns of jobs and runs, for which `transitions` are written once; named tuples cannot inherit them. A job
-that waits or runs has a slot; jobs arrive in order of service.
+There are three: of identical nodes, each for one job; of nodes of which jobs use parts; and of such nodes if
+each job has a reservation. All have the same columns of jobs and runs, for which `transitions` are written
+once; named tuples cannot inherit them. A job that waits or runs has a slot; jobs arrive in order of service.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from scheduler.free_nodes.kernels.queue_tree import Tree
 from scheduler.free_nodes.kernels.releases import ReleaseTable
 from scheduler.free_nodes.kernels.reservations import Reservations
 from scheduler.node_resources.kernels.tables import Held, NodeTable, RequestTable
+from scheduler.node_resources.kernels.timeline.reserved import Reservations as NodeReservations
 from scheduler.node_resources.kernels.workspace import Jobs, Pass, Ranking, Shadow
 
 ORDERING, BACKFILLING, ESTIMATES_BY, ALWAYS_CALLED = range(4)
@@ -24,7 +25,7 @@ CONSERVATIVE = 3
 """In the place of a code of `Backfilling`: a reservation for each job."""
 
 N_WAITING, N_RELEASES, N_RUNS, N_FREE_SLOTS, WANTS_ROUND = range(5)
-"""Places in `counts` of both. N_RUNS is also the number of the next run."""
+"""Places in `counts` of all. N_RUNS is also the number of the next run."""
 
 N_FREE, N_BOUNDS, N_PLACES, N_INTERVALS = range(5, 9)
 """Further places, for identical nodes."""
@@ -100,4 +101,34 @@ class NodeQueue(NamedTuple):
     by_estimate: Ints
 
 
-Q = TypeVar("Q", RigidQueue, NodeQueue)
+class ReservingQueue(NamedTuple):
+    """As `NodeQueue`, with conservative backfilling."""
+
+    policy: Ints
+    counts: Ints
+    times_s: Floats
+    releases: ReleaseTable  # RELEASED is the first row in `held`
+    started: Floats2  # of a pass
+    estimates: EstimateTable
+    # by slot
+    job: Ints  # the number of its owner
+    run: Ints
+    began_s: Floats
+    end_s: Floats  # as expected
+    holds: Flags
+    free_slots: Ints
+
+    nodes: NodeTable  # work space of a search, as are `fit`, `total` and `seen` of `requests`
+    requests: RequestTable
+    ranking: Ranking
+    reservations: NodeReservations
+    held: Held
+    decided: Pass
+    jobs: Jobs  # by slot
+    first_row: Ints  # by slot, in `held`
+    in_order: Ints  # the slots of waiting jobs
+    end_of_queue: Ints  # (1,): work space
+
+
+Q = TypeVar("Q", RigidQueue, NodeQueue, ReservingQueue)
+N = TypeVar("N", NodeQueue, ReservingQueue)

@@ -25,7 +25,7 @@ class QueuePolicy(NamedTuple):
     always_called: bool
 
 
-def columns_of_both(policy: QueuePolicy, n_users: int) -> dict[str, Any]:
+def columns_of_all(policy: QueuePolicy, n_users: int) -> dict[str, Any]:
     """Of an empty queue; users are known by number, below `n_users`."""
     n = FEWEST
     counts = np.zeros(16, dtype=np.int64)

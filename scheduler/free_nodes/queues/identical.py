@@ -19,7 +19,7 @@ from scheduler.free_nodes.kernels.queues import (
     N_WAITING,
     RigidQueue,
 )
-from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_both, with_more_slots
+from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_all, with_more_slots
 from scheduler.free_nodes.queues.reservations import new_reservations, with_room
 
 MANY = 32_768
@@ -31,7 +31,7 @@ def new_rigid_queue(n_nodes: int, policy: QueuePolicy, n_users: int) -> RigidQue
     n = FEWEST
     slots = n if policy.backfilling == CONSERVATIVE else 0
     queue = RigidQueue(
-        **columns_of_both(policy, n_users),
+        **columns_of_all(policy, n_users),
         tree=empty_tree(n),
         bounds=np.full(4 * n + 4, END),
         cursor=np.zeros(2, dtype=np.int64),

@@ -37,7 +37,7 @@ from scheduler.node_resources.kernels.timeline.reserved import (
     not_before_others_s,
     note_alike,
 )
-from scheduler.node_resources.kernels.timeline.runs import begin, lacks_rows
+from scheduler.node_resources.kernels.timeline.runs import begin, lacks_rows, rows_of
 from scheduler.node_resources.kernels.timeline.segments import drop, new_use, put_in, take_out, use_of_site
 from scheduler.node_resources.kernels.timeline.window import (
     MOST,
@@ -244,7 +244,7 @@ def reserve(
     """
     counts = p.counts
     if r.counts[PHASE] == BEGIN:
-        if lacks_rows(r, requests, jobs, order, held, n_running, p):
+        if lacks_rows(r, rows_of(requests, jobs, order), len(order), held, n_running, p):
             return MORE_ROWS
         counts[TAKING], counts[GPU], counts[N_PLACED] = NONE, NOT_ASKED, 0
         begin(r, nodes, requests, order, ends, toggled, releases, n_running, held, now_s)

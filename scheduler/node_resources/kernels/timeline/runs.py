@@ -130,15 +130,21 @@ def follow_runs(
 
 @inlined
 def lacks_rows(
-    r: Reservations, requests: RequestTable, jobs: Jobs, order: Ints, held: Held, n_running: int, p: Pass
+    r: Reservations, rows_waiting: int, n_waiting: int, held: Held, n_running: int, p: Pass
 ) -> bool:
-    """Whether there may be too few rows for what waiting jobs and runs use."""
+    """Whether there may be too few rows for what waiting jobs, with so many rows at most, and runs use."""
+    held_rows = len(held.kind) - held.n_spare[0]
+    r.counts[ROWS_NEEDED] = rows_waiting + n_waiting + held_rows + n_running
+    return bool(rows_waiting > len(p.rows) or r.counts[ROWS_NEEDED] > r.timeline.n_spare[0])
+
+
+@part
+def rows_of(requests: RequestTable, jobs: Jobs, order: Ints) -> int:
+    """What these jobs use has so many rows at most."""
     n = 0
     for x in range(len(order)):
         n += most_rows(requests, jobs.kinds[order[x]], jobs.chunks[order[x]])
-    held_rows = len(held.kind) - held.n_spare[0]
-    r.counts[ROWS_NEEDED] = n + len(order) + held_rows + n_running
-    return n > len(p.rows) or r.counts[ROWS_NEEDED] > r.timeline.n_spare[0]
+    return n
 
 
 @part
