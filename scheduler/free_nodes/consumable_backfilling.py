@@ -7,7 +7,7 @@ from typing import NamedTuple
 from scheduler.compiled import Ints, Ints2
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.node_resources.arrays import empty_shadow, new_pass, with_rows
-from scheduler.node_resources.kernels.backfilling import begin_new_pass, go_on
+from scheduler.node_resources.kernels.passes import begin_new_pass, go_on
 from scheduler.node_resources.kernels.tables import NODE, NONE
 from scheduler.node_resources.kernels.workspace import (
     AFTER,

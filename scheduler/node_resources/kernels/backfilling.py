@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Floats2, Ints, called_from_python, inlined, part
+from scheduler.compiled import Floats2, Ints, inlined, part
 from scheduler.node_resources.kernels.allocation import (
     choose,
     give_back_row,
@@ -191,7 +191,3 @@ def one_pass(
         else:
             place(p, jobs, job)
             counts[N_DELAYING] = 0
-
-
-begin_new_pass = called_from_python(begin_pass)
-go_on = called_from_python(one_pass)
