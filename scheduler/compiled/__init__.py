@@ -21,7 +21,7 @@ from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
-from scheduler.compiled.parts import CompilerOfParts
+from scheduler.compiled.parts import CompilerOfParts, typed_once
 from scheduler.compiled.records import record_type
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,7 +89,7 @@ def copied(record: R) -> R:
 
 def part(function: F) -> F:
     """A function that only compiled functions of the same folder call."""
-    return cast(F, njit(function, **_OF_PARTS))
+    return _for_callers(function)
 
 
 def inlined(function: F) -> F:
@@ -101,7 +101,13 @@ def inlined(function: F) -> F:
     returned = get_type_hints(function, include_extras=True)["return"]
     by_llvm = SCALARS.keys() >= {*(get_args(returned) or (returned,))}
     how: dict[str, Any] = {"forceinline": True} if by_llvm else {"inline": "always"}
-    return cast(F, njit(function, **how, **_OF_PARTS))
+    return _for_callers(function, **how)
+
+
+def _for_callers(function: F, **how: Any) -> F:
+    if config.DISABLE_JIT:
+        return function
+    return cast(F, typed_once(njit(function, **how, **_OF_PARTS)))
 
 
 def generic(function: F) -> F:

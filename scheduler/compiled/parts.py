@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from numba import _dynfunc  # type: ignore[attr-defined]
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
@@ -63,3 +64,17 @@ class CompilerOfParts(CompilerBase):
         passes.add_pass_after(_OnlyForCallers, NativeLowering)
         passes.finalize()
         return [passes]
+
+
+def typed_once(part: Any) -> Any:
+    """The part, without versions of its own for arguments that are known numbers.
+
+    Numba makes one for each such number; where the caller counts on from it, also one that is not used.
+    """
+    template = part.get_call_template
+
+    def of_any_number(args: Any, kws: Any) -> Any:
+        return template(tuple(map(types.unliteral, args)), kws)
+
+    part.get_call_template = of_any_number
+    return part
