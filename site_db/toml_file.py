@@ -32,7 +32,7 @@ class InvalidFile(UserError):
 class Table(BaseModel):
     """A TOML table in which an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 MOST = 1e15

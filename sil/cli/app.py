@@ -23,7 +23,9 @@ class Commands(LazyGroup):
     listed = {  # noqa: RUF012 (a constant)
         "run": Listed("sil.cli.run:run", "Run an experiment and compare its schedulers."),
         "report": Listed("sil.cli.run:report", "Rebuild the report in a results folder."),
-        "experiments": Listed("sil.cli.run:experiments", "List the experiments that come with the package."),
+        "experiments": Listed(
+            "sil.cli.run:experiments_app", "List the experiments that come with the package, or copy them."
+        ),
         "replay": Listed(
             "sil.cli.replay:replay",
             "Replay a log of rigid jobs under backfilling schedulers, and compare them.",

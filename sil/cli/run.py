@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer import Argument, Option
+from typer.core import TyperGroup
 
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
+from sil.cli.start.lazy_group import Group, group
 from sil.report import FigureKind
 
 if TYPE_CHECKING:
@@ -159,23 +162,6 @@ def report(
         console.print_line(f"Written from {folder / source}: {path}")
 
 
-def experiments(as_json: options.Json = False) -> None:
-    """List the experiments that come with the package."""
-    from sil.settings import experiment_file, files
-
-    found = [
-        {"name": name, "description": experiment_file.read_experiment(path).description, "file": str(path)}
-        for name, path in files.built_in("experiments").items()
-    ]
-    if as_json:
-        console.print_json(found)
-        return
-    table = console.folding_table("name", "description", "file")
-    for experiment in found:
-        table.add_row(*experiment.values())
-    console.out.print(table)
-
-
 def _show(comparison: Comparison, metric: str, as_json: bool) -> None:
     """As tables, all metrics of a single point, or one metric over a grid; as JSON what summary.json has."""
     if as_json:
@@ -204,3 +190,46 @@ def _print_tables(comparison: Comparison, metric: str) -> None:
             "paired, * = the interval excludes 0."
         )
     console.out.print(f"[dim]{how}[/dim]")
+
+
+class _ListsByItself(Group):
+    """Runs its own function if no command is named."""
+
+    def parse_args(self, context: Any, args: list[str]) -> list[str]:
+        return TyperGroup.parse_args(self, context, args)
+
+
+experiments_app = group("List the experiments that come with the package, or copy them.", _ListsByItself)
+
+
+@experiments_app.callback(invoke_without_command=True)
+def experiments(context: typer.Context, as_json: options.Json = False) -> None:
+    """List the experiments that come with the package, or copy them."""
+    if context.invoked_subcommand is not None:
+        return
+    from sil.settings import experiment_file, files
+
+    found = [
+        {"name": name, "description": experiment_file.read_experiment(path).description, "file": str(path)}
+        for name, path in files.built_in("experiments").items()
+    ]
+    if as_json:
+        console.print_json(found)
+        return
+    table = console.folding_table("name", "description", "file")
+    for experiment in found:
+        table.add_row(*experiment.values())
+    console.out.print(table)
+
+
+@experiments_app.command()
+def copy(
+    folder: Annotated[Path, Argument(help="The folder to copy them into. Files there are never replaced.")],
+) -> None:
+    """Copy all examples, to edit: experiments, plans, sites, logs, and JSON Schemas for editors."""
+    from sil.settings.example_files import copy_examples
+
+    with console.one_sentence_for_bad_input():
+        copied = copy_examples(folder)
+    first = folder / "experiments" / "light-to-heavy.toml"
+    console.print_line(f"Copied {len(copied)} files into {folder}; edit {first}, and run it: sil run {first}")

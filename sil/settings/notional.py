@@ -91,7 +91,7 @@ class NotionalTable(Table):
     from_s: NotNegative = 0.0
     until_s: Positive | None = None
 
-    @field_validator("gpus", mode="before")
+    @field_validator("gpus", mode="before", json_schema_input_type=Amounts)
     @classmethod
     def _is_by_type(cls, value: object) -> object:
         if not isinstance(value, Mapping):
@@ -181,4 +181,4 @@ def _from_text(value: object) -> object:
     return {"add": value} if isinstance(value, str) else value
 
 
-Notional = Annotated[NotionalTable, BeforeValidator(_from_text)]
+Notional = Annotated[NotionalTable, BeforeValidator(_from_text, json_schema_input_type=NotionalTable | str)]

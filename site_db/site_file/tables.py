@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from scheduler.node_request import MOST_GPUS
 from site_db.site_file import hostlist
@@ -153,6 +153,14 @@ class SiteResourceTable(Table):
     amount: Amount
 
 
+def _add_other_units(schema: dict[str, Any]) -> None:
+    """What `RequestTable` accepts beside its fields."""
+    schema["properties"] |= {
+        "memory_mb_per_core": {"type": "integer", "minimum": 0},
+        "total_gpus": {"type": "integer", "minimum": 0},
+    }
+
+
 class RequestTable(Table):
     """What a job requests: so many `nodes`, or so many `tasks` on any nodes, with so many cores and so much
     memory and GPUs on each. GPUs are whole ones, or `gpu_share` of one, of any of `gpu_types`.
@@ -161,6 +169,8 @@ class RequestTable(Table):
     In a file, memory can also be given as `memory_mb_per_core`, and GPUs as `total_gpus` of the job. Cores
     and shares of a GPU are counted in thousandths.
     """
+
+    model_config = ConfigDict(json_schema_extra=_add_other_units)
 
     nodes: WholeNumber = 1
     tasks: WholeNumber | None = None

@@ -1,0 +1,35 @@
+"""JSON Schemas of the TOML files that users write, for editors: generated from the models that read them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from sil.planning.plan_file import Plan
+from sil.settings.experiment_file import Experiment
+from sil.settings.files import FIXTURES
+from site_db.site_file.tables import SiteFile
+
+MODELS: dict[str, type[BaseModel]] = {"experiment": Experiment, "plan": Plan, "site": SiteFile}
+"""By what a file describes."""
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    """The schema of a kind of file."""
+    schema = MODELS[kind].model_json_schema()
+    title = f"{kind.capitalize()} file of sil-testbed"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": title}
+
+
+def write_schemas(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    for kind in MODELS:
+        text = json.dumps(schema_of(kind), indent=1, ensure_ascii=False)
+        (folder / f"{kind}.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_schemas(FIXTURES / "schemas")
