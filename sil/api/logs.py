@@ -39,7 +39,8 @@ def read_log(
     from sil.site.logs import read_log
 
     rules = Rules(strict, choice(Overrun, overrun, "overrun"), choice(TooLarge, too_large, "too_large"))
-    return read_log(Path(path), rules, processors, read_nodes(nodes, site))
+    files = [] if nodes is None else [Path(nodes)]
+    return read_log(Path(path), rules, processors, read_nodes(nodes, site), files)
 
 
 def lublin_feitelson(jobs: int, processors: int, *, load: float | None = None, seed: int = 0) -> JobLog:

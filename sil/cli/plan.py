@@ -57,6 +57,7 @@ def plan(
     from sil.planning.answers import RUNS, Prepared, answer_questions
     from sil.planning.plan_file import read_plan
     from sil.planning.report.page import PAGE, as_dict, write_page
+    from sil.report.origin import record_origin, sha256_sums
     from sil.settings.experiment_file import changed
     from sil.workers.runner import Runner, selected_executor
     from sil.workers.store import Store
@@ -69,6 +70,7 @@ def plan(
         chosen = changed(read_plan(path), schedulers=schedulers, budget=budget, seed=seed, guard=guard)
         folder = out_folder or Path(f"sil-plan-{chosen.name}")
         make_usable(folder)
+        record_origin(folder, sha256_sums(path))
         prepared = Prepared(chosen, path, parse_address(site) if site else None)
         try:
             with (

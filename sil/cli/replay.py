@@ -85,7 +85,8 @@ def replay(
         cluster = read_nodes(nodes, site)
         schedulers = schedulers_for_logs(names, cluster is not None)
         check_decision_cost(decision_cost)
-        whole = read_log(log, Rules(strict, overrun, too_large), processors, cluster)
+        rules, files = Rules(strict, overrun, too_large), [] if nodes is None else [nodes]
+        whole = read_log(log, rules, processors, cluster, files)
         chosen = part_of(whole, jobs, begin, end, load)
         for note in cluster.notes if cluster is not None else ():
             console.print_note(note)

@@ -63,6 +63,7 @@ def reproduce(
     PDF. The same command resumes an interrupted study.
     """
     from sil.experiment.output_folder import make_usable
+    from sil.report.origin import record_origin, sha256_sums
     from sil.studies.page import PAGE, write_findings
     from sil.workers.runner import Runner, selected_executor
     from sil.workers.store import Store
@@ -76,10 +77,13 @@ def reproduce(
     found: list[dict[str, Any]] = []
     with console.one_sentence_for_bad_input():
         make_usable(out_folder)
+        inputs = sha256_sums(*sorted(filter(Path.is_file, data.glob("*")))) if data else {}
         with selected_executor(workers, dask) as executor:
             for name in SELECTIONS[study]:
                 folder = out_folder / name
                 with Store(out_folder / f"{name}.unfinished.db") as store:
+                    make_usable(folder)
+                    record_origin(folder, inputs)
                     findings = _findings(name, seeds if data is None else data, Runner(executor, store))
                     write_findings(folder, findings)
                     store.remove()

@@ -15,6 +15,7 @@ from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, REPORT, SUMMARY, render
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.replayed_log import Results
+from sil.report.origin import record_origin
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
@@ -86,6 +87,7 @@ def replay_all(
         make_usable(folder)
     for old in (SUMMARY, REPORT):
         (out / old).unlink(missing_ok=True)
+    record_origin(out, replay.log.sources or {replay.log.name: replay.log.digest()})
     with Store(out / UNFINISHED) as store:
         try:
             results = _replay(replay, folders, _chosen(executor, replay, schedulers), store, listener)

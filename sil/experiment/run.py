@@ -19,6 +19,7 @@ from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
 from sil.report import FigureKind
 from sil.report.experiment import experiment_page
+from sil.report.origin import record_origin, sha256_sums
 from sil.report.page import write_figures, write_page
 from sil.runs.resolve import scenario_of_file
 from sil.runs.scenario import Scenario
@@ -119,6 +120,7 @@ def run_experiment(
             raise  # it is none of the file's
         raise toml_file.invalid(source, [(("notional", error.place), str(error))]) from None
     mark, down = fingerprint(scenario), scenario.in_use.down
+    record_origin(out, {**sha256_sums(source), "experiment with its site and code": mark})
     if down:
         more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
         names = ", ".join(down[:MAX_NAMES]) + more

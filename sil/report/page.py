@@ -18,9 +18,10 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader
 
 from sil.report import FigureKind
+from sil.report.origin import origin_terms
 from sil.report.vega_lite import Figure, save, specification
 
-LEAST_SECTIONS_WITH_CONTENTS = 5
+LEAST_SECTIONS_WITH_CONTENTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ def slug(title: str) -> str:
 
 
 def write_page(path: Path, page: Page) -> None:
+    """Write a page into a folder of results, with the origin of these."""
     charts = dict(page.charts())
     names = {id(part): name for name, part in charts.items()}
     specifications = {f"chart-{name}": specification(part.chart) for name, part in charts.items()}  # type: ignore[arg-type]
@@ -104,6 +106,7 @@ def write_page(path: Path, page: Page) -> None:
     )
     text = environment.get_template("page.html.j2").render(
         page=page,
+        origin=list(origin_terms(path.parent)),
         contents=len(page.sections) >= LEAST_SECTIONS_WITH_CONTENTS,
         chart_id=lambda part: f"chart-{names[id(part)]}",
         slug=slug,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from sil.report.origin import sha256_sums
 from sil.workload.accounting import read_accounting
 from sil.workload.batsim_json import read_batsim_json, write_batsim_json
 from sil.workload.job_log import BadLog, JobLog
@@ -14,12 +17,23 @@ from site_db.jobs.logs.log_file import open_log
 from site_db.site_file.cluster import Cluster
 
 
-def read_log(path: Path, rules: Rules, processors: int | None, cluster: Cluster | None = None) -> JobLog:
+def read_log(
+    path: Path,
+    rules: Rules,
+    processors: int | None,
+    cluster: Cluster | None = None,
+    nodes: Sequence[Path] = (),
+) -> JobLog:
     """A log of the Standard Workload Format, or a workload of Batsim's where the name says JSON.
 
     With the nodes of a cluster, also Slurm's accounting and Alibaba's pods (CSV); then the jobs of a log are
-    tasks of one core. Raises BadLog.
+    tasks of one core. `nodes` are the files from which the cluster was read. Raises BadLog.
     """
+    log = _read(path, rules, processors, cluster)
+    return replace(log, sources=sha256_sums(path, *nodes))
+
+
+def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | None) -> JobLog:
     if cluster is not None:
         return _on_nodes(path, rules, cluster)
     if _is_json(path):

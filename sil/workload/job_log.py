@@ -86,6 +86,8 @@ class JobLog:
     """The job class of each of `requests`, if the log has classes."""
     users: Mapping[int, str] = field(default_factory=dict)
     """The names of users, if the log has names."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """The SHA-256 sums of the files that it was read from, by name."""
     pages: Pages = field(default_factory=Pages)
     """What of a long log is in memory."""
 

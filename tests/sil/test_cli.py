@@ -184,7 +184,15 @@ def test_run_prints_the_comparison_and_writes_all_its_files(here: Path) -> None:
         assert metric in result.stdout
     for metric in ("Mean bounded slowdown", "Jobs run in parallel", "Decision time"):
         assert metric in result.stdout
-    files = {"trace.parquet", "timings.parquet", "jobs.csv", "summary.json", "report.html", "results.db"}
+    files = {
+        "trace.parquet",
+        "timings.parquet",
+        "jobs.csv",
+        "summary.json",
+        "report.html",
+        "results.db",
+        "origin.json",
+    }
     assert {path.name for path in (here / "out").iterdir()} == files
 
 

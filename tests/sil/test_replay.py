@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import json
+import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from html import unescape
 from itertools import product
 from pathlib import Path
 from statistics import mean
@@ -794,6 +797,7 @@ def test_by_default_three_schedulers_are_compared_in_a_table(here: Path) -> None
         "conservative",
         "report.html",
         "summary.json",
+        "origin.json",
     }
     files = {path.name for path in (here / "sil-log" / "easy").iterdir()}
     assert files == {TRACE, TIMINGS, "jobs.csv", "schedule.csv"}
@@ -832,6 +836,28 @@ def test_results_of_an_earlier_replay_in_the_folder_are_reported(here: Path) -> 
     assert (
         "out also has results of an earlier replay: sjf" in replayed("log.swf", "--scheduler", "fcfs").stderr
     )
+
+
+def test_a_report_shows_its_command_versions_input_and_contents(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["sil", "replay", "log.swf", "--scheduler", "rigid(backfilling=easy)", "--out", "out"]
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/sil", *command[1:]])
+    assert sil(*command[1:]).exit_code == 0
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/sil", "report", "out"])
+    assert sil("report", "out").exit_code == 0
+    page = unescape((here / "out" / REPORT).read_text())
+    digest = hashlib.sha256((here / "log.swf").read_bytes()).hexdigest()
+    for shown in (
+        "sil replay log.swf --scheduler 'rigid(backfilling=easy)' --out out",
+        f"Python {platform.python_version()}",
+        f"numpy {np.__version__}",
+        f"log.swf, SHA-256 {digest}",
+        platform.node(),
+        '<a href="#comparison">',
+        '<a href="#origin">',
+    ):
+        assert shown in page, shown
 
 
 def test_the_report_is_rebuilt_from_replay_results_with_its_charts_as_files(here: Path) -> None:

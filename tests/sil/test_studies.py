@@ -189,7 +189,7 @@ def test_the_command_writes_page_ledger_tables_and_figures(small_study: str, tmp
     assert "1. PJS is in all cases at least equal to SJS: holds" in result.output
     written = {path.name for path in (tmp_path / "cs2").iterdir()}
     figures = {f"figure-5{x}.{kind}" for x in "ab" for kind in ("png", "svg", "pdf")}
-    assert written == {"page.html", "ledger.csv", "saving-against-sjs.csv", *figures}
+    assert written == {"page.html", "origin.json", "ledger.csv", "saving-against-sjs.csv", *figures}
     ledger = pl.read_csv(tmp_path / "cs2" / "ledger.csv")
     assert ledger.columns == ["claim", "paper", "ours", "verdict", "rule"]
     assert len(ledger) == 5

@@ -1,0 +1,79 @@
+"""Where a report comes from: the command, the versions, the input and the host.
+
+They are recorded beside the results when these are made, so that a report that is rebuilt later still shows
+them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from scheduler import counted
+
+ORIGIN = "origin.json"
+LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow")
+PACKAGE = "sil-testbed"
+COMMAND = "sil"
+
+
+def record_origin(folder: Path, inputs: Mapping[str, str]) -> None:
+    """Write the origin of the results in a folder. `inputs` are the SHA-256 sums of what they were made
+    from, by name."""
+    found = {
+        "command": _command(),
+        "versions": {"sil": _version(PACKAGE), "Python": platform.python_version(), **_libraries()},
+        "inputs": dict(inputs),
+        "host": f"{platform.node()}, {platform.system()} {platform.release()} on {platform.machine()}, "
+        f"{counted(os.cpu_count() or 1, 'CPU')}",
+    }
+    text = json.dumps(found, indent=2, ensure_ascii=False)
+    (folder / ORIGIN).write_text(text + "\n", encoding="utf-8")
+
+
+def origin_terms(folder: Path) -> Iterator[tuple[str, str]]:
+    """The origin of the results in a folder: pairs of a term and its description; none if it is unknown."""
+    try:
+        found = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
+        yield "Command", found["command"]
+        yield "Versions", ", ".join(f"{name} {number}" for name, number in found["versions"].items())
+        for name, digest in found["inputs"].items():
+            yield "Input", f"{name}, SHA-256 {digest}"
+        yield "Host", found["host"]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return
+
+
+def sha256_sums(*files: Path) -> dict[str, str]:
+    """Of the contents of files, by their names. Raises OSError."""
+    sums = {}
+    for path in files:
+        with path.open("rb") as content:
+            sums[path.name] = hashlib.file_digest(content, "sha256").hexdigest()
+    return sums
+
+
+def _command() -> str:
+    """As it can be repeated in a shell; of a script or a notebook, the program that runs it."""
+    program, *arguments = sys.argv
+    path = Path(program)
+    is_ours = path.name == COMMAND or (path.name == "__main__.py" and path.parent.name == COMMAND)
+    return shlex.join([COMMAND if is_ours else program, *arguments])
+
+
+def _libraries() -> dict[str, str]:
+    return {name: _version(name) for name in LIBRARIES}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
