@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 
+import numpy as np
 import pytest
 from selenium import webdriver
+from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from sil.experiment.replays import replay_all
 from sil.experiment.run import REPORT, Definition, SiteChoice, run_experiment
+from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
+from sil.report.schedule import chart
+from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
 from sil.settings import experiment_file
 from sil.workers.executor import Inline, Listener
+from sil.workload.lublin import Lublin
 from tests import browser
 from tests.builders import tiny_experiment
 from tests.sil import test_shared_experiment as shared
@@ -113,3 +125,72 @@ def test_the_report_makes_no_network_request(tmp_path: Path) -> None:
     text = report(tmp_path).read_text()
     for loading in ('src="http', "src='http", "<link", "@import"):
         assert loading not in text
+
+
+def replayed(folder: Path, jobs: int, reasons: bool) -> Path:
+    log = Lublin().jobs(jobs, 32, np.random.default_rng(1)).at_load(0.9)
+    schedulers = [resolve("fcfs"), resolve("easy")]
+    replay_all(Replay(log, reasons=reasons), schedulers, folder, Inline(), True, Listener())
+    return folder / REPORT
+
+
+def drawn(driver: webdriver.Chrome) -> str:
+    """What the chart of schedules shows after the last change of its window: cells, or a number of runs."""
+    sleep(0.01)  # a change is seen later than the pointer's move
+    chart = driver.find_element("id", "schedule-chart")
+    WebDriverWait(driver, 30).until(lambda _: chart.get_dom_attribute("data-drawn"))
+    return str(chart.get_dom_attribute("data-drawn"))
+
+
+def schedule_canvas(driver: webdriver.Chrome) -> WebElement:
+    canvas = driver.find_element("css selector", "#schedule-chart canvas")
+    driver.execute_script("arguments[0].scrollIntoView()", canvas)
+    return canvas
+
+
+def test_a_schedule_has_a_rectangle_for_each_run_and_its_facts(
+    driver: webdriver.Chrome, tmp_path: Path
+) -> None:
+    browser.show(driver, replayed(tmp_path, 200, reasons=True))
+    assert browser.console_errors(driver) == []
+    rectangles = [
+        sum(len(held.split()) for held in read_whole_jobs_csv(tmp_path / name / JOBS)["allocated_resources"])
+        for name in ("fcfs", "easy")
+    ]
+    assert drawn(driver) == ", ".join(f"{n} runs" for n in rectangles)
+    canvas, found = schedule_canvas(driver), []
+    for across in range(-300, 300, 25):
+        ActionChains(driver, duration=10).move_to_element_with_offset(canvas, across, -150).perform()
+        sleep(0.03)
+        found.append(driver.find_element("id", "schedule-facts").text)
+    assert any("Job: " in text and "Estimate: " in text for text in found), found
+    assert any("Why it waited: " in text for text in found), found
+    assert browser.console_errors(driver) == []
+
+
+def test_the_schedules_of_a_long_log_are_cells_until_the_reader_zooms_in(
+    driver: webdriver.Chrome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chart, "MOST_RECTANGLES", 60)
+    browser.show(driver, replayed(tmp_path, 1_000, reasons=False))
+    assert drawn(driver) == "cells, cells"
+    canvas = schedule_canvas(driver)
+    pointer, whole = ScrollOrigin.from_element(canvas, 0, -150), canvas.screenshot_as_png
+    for _ in range(20):
+        zoom = ActionChains(driver).key_down(Keys.CONTROL).scroll_from_origin(pointer, 0, -300)
+        zoom.key_up(Keys.CONTROL).perform()
+        if drawn(driver).count("runs") == 2:
+            break
+    else:
+        pytest.fail(drawn(driver))
+    in_time = drawn(driver)
+    zoom = ActionChains(driver).key_down(Keys.SHIFT).scroll_from_origin(pointer, 0, -300)
+    zoom.key_up(Keys.SHIFT).perform()
+    assert drawn(driver) != in_time, "some runs are on other processors"
+    ActionChains(driver).move_to_element_with_offset(canvas, 0, -150).double_click().perform()
+    assert drawn(driver) == "cells, cells"
+    assert canvas.screenshot_as_png == whole
+    Select(driver.find_element("css selector", "#schedule-colour select")).select_by_visible_text("size")
+    assert drawn(driver) == "cells, cells"
+    assert canvas.screenshot_as_png != whole
+    assert browser.console_errors(driver) == []

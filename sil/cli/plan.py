@@ -70,7 +70,6 @@ def plan(
         chosen = changed(read_plan(path), schedulers=schedulers, budget=budget, seed=seed, guard=guard)
         folder = out_folder or Path(f"sil-plan-{chosen.name}")
         make_usable(folder)
-        record_origin(folder, sha256_sums(path))
         prepared = Prepared(chosen, path, parse_address(site) if site else None)
         try:
             with (
@@ -81,6 +80,7 @@ def plan(
                 answers = answer_questions(prepared, Runner(executor, store, bar.progressed), bar.look)
         except SchedulerFault as fault:
             console.exit_with_fault(f"a scheduler broke the rule {fault}")
+        record_origin(folder, sha256_sums(path))
         write_page(folder, answers)
     if as_json:
         console.print_json(as_dict(answers))

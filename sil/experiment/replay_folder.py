@@ -9,7 +9,7 @@ import polars as pl
 
 from scheduler import UserError
 from sil.experiment.output_folder import as_file_name
-from sil.outcome.batsim_tables import JOBS, Replayed, read_jobs_csv
+from sil.outcome.batsim_tables import JOBS, Replayed, read_jobs_csv, with_users_and_reasons
 from sil.report import FigureKind
 from sil.trace.facts import TRACE
 
@@ -62,9 +62,12 @@ def draw(out: Path, kind: FigureKind) -> list[Path]:
     """Write the charts of the report as files into the folder `figures` of `out`. Raises
     NoReplay."""
     from sil.report.page import write_figures
-    from sil.report.replay import replay_page
+    from sil.report.replay import replay_page, schedule_sections
 
-    return write_figures(out / FIGURES, kind, replay_page(read(out)))
+    replayed = read(out)
+    page = replay_page(replayed)
+    page.sections += schedule_sections(replayed)
+    return write_figures(out / FIGURES, kind, page)
 
 
 def read(out: Path) -> Replayed:
@@ -77,6 +80,8 @@ def read(out: Path) -> Replayed:
             path = out / as_file_name(name) / JOBS
             if path.exists() or "makespan" in statistics:
                 jobs[name] = read_jobs_csv(path)
+                if (trace := path.parent / TRACE).is_file():
+                    jobs[name] = with_users_and_reasons(jobs[name], trace)
         return Replayed(described, {name: table for name, table in jobs.items() if len(table)})
     except (OSError, ValueError, LookupError, TypeError, pl.exceptions.PolarsError) as error:
         raise NoReplay(

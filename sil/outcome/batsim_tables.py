@@ -65,6 +65,7 @@ def read_jobs_csv(path: Path) -> pl.DataFrame:
         "job_id": pl.Int64,
         "submission_time": pl.Float64,
         "requested_number_of_resources": pl.Int64,
+        "requested_time": pl.Float64,
         "starting_time": pl.Float64,
         "finish_time": pl.Float64,
         "waiting_time": pl.Float64,
@@ -74,6 +75,19 @@ def read_jobs_csv(path: Path) -> pl.DataFrame:
     if "requested_gpus" in pl.read_csv(path, n_rows=0).columns:
         kinds["requested_gpus"] = pl.Float64
     return pl.read_csv(path, columns=list(kinds), schema_overrides=kinds)
+
+
+def with_users_and_reasons(jobs: pl.DataFrame, trace: Path) -> pl.DataFrame:
+    """Jobs with what only their trace has: `user`, if users are known, and `reason`, why a job waited at last
+    and how often it was passed over, if the trace has that."""
+    facts = pl.scan_parquet(trace)
+    users = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select("user", job_id="job").collect()
+    if users["user"].n_unique() > 1:
+        jobs = jobs.join(users.unique("job_id", keep="last"), on="job_id", how="left", maintain_order="left")
+    passed_over = facts.filter(pl.col("event") == Fact.PASSED_OVER).select("detail", job_id="job")
+    reason = pl.concat_str(pl.last("detail"), pl.lit(" (passed over "), pl.len(), pl.lit(" times)"))
+    reasons = passed_over.group_by("job_id").agg(reason=reason).collect()
+    return jobs.join(reasons, on="job_id", how="left", maintain_order="left") if len(reasons) else jobs
 
 
 def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:

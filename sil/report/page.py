@@ -14,12 +14,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
 
 from sil.report import FigureKind
 from sil.report.origin import origin_terms
 from sil.report.vega_lite import Figure, save, specification
+
+if TYPE_CHECKING:
+    from sil.report.schedule.chart import Schedules
 
 LEAST_SECTIONS_WITH_CONTENTS = 2
 
@@ -44,12 +49,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Part:
-    """A chart, a table or a list of sentences; it can be folded. `name` is the file name of the chart."""
+    """A chart, a table, schedules or a list of sentences; it can be folded.
+
+    `name` is the file name of the chart."""
 
     title: str = ""
     chart: Figure | None = None
     table: Table | None = None
     items: Sequence[str] = ()
+    schedules: Schedules | None = None
     name: str = ""
     folded: bool = False
     open: bool = False
@@ -104,13 +112,16 @@ def write_page(path: Path, page: Page) -> None:
     environment = Environment(
         loader=PackageLoader("sil.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["script_json"] = lambda value: Markup(_script_safe(json.dumps(value)))
+    drawn = (part.schedules for section in page.sections for part in section.parts)
     text = environment.get_template("page.html.j2").render(
         page=page,
         origin=list(origin_terms(path.parent)),
         contents=len(page.sections) >= LEAST_SECTIONS_WITH_CONTENTS,
         chart_id=lambda part: f"chart-{names[id(part)]}",
         slug=slug,
-        charts=_script_safe(json.dumps(specifications)),
+        charts=specifications,
+        schedules=next(filter(None, drawn), None),
         vega=_vega(),
     )
     path.write_text(text, encoding="utf-8")

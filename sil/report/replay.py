@@ -24,6 +24,7 @@ from sil.report.figures import (
     tooltips,
 )
 from sil.report.page import Notice, Page, Part, Section, Table, slug
+from sil.report.schedule.chart import MOST_RECTANGLES, schedules
 from sil.report.tables import replay_rows
 from sil.report.vega_lite import Figure, column, layer
 from sil.workload.job_log import span_text
@@ -35,6 +36,12 @@ BINS = 400
 DAY_S = 86_400.0
 GANTT_RUNS = 600
 GANTT_RECTANGLES = 6_000
+SCHEDULES = (
+    "Drag to move, turn the wheel with Ctrl to zoom in time and with Shift to zoom in processors, and "
+    "double-click to see all. The window is the same for all schedulers. With more than about "
+    f"{MOST_RECTANGLES:,} rectangles in it, cells show means over processors and time, and are pale where "
+    "processors are idle; with fewer, point at a run for its facts."
+)
 SINCE = "Days since the first submission"
 
 Numbers = NDArray[np.float64]
@@ -94,13 +101,7 @@ def _sections(replayed: Replayed, names: list[str]) -> Iterator[Section]:
         "Bounded slowdown, threshold 10 s. Dot: mean. Line: median to 95th percentile. A dot above its line: "
         "few jobs have a very large slowdown."
     )
-    around = (
-        "All runs while some hundred jobs start, around the job that waited longest. Colours only "
-        "distinguish jobs."
-    )
-    gpus, shared = int(replayed.described["gpus"]), bool(replayed.described["nodes"])
-    # Jobs overlap on nodes that they share.
-    schedules = {} if shared else jobs
+    gpus = int(replayed.described["gpus"])
     in_use = [("Processors", "requested_number_of_resources", processors)]
     in_use += [("GPUs", "requested_gpus", gpus)] if gpus else []
     for title, text, chart in (
@@ -108,9 +109,26 @@ def _sections(replayed: Replayed, names: list[str]) -> Iterator[Section]:
         *((f"{what} in use", bins, utilisation(jobs, what, of, n, names)) for what, of, n in in_use),
         ("Waiting time", "The share of jobs that wait at most so long.", waiting_distribution(jobs, names)),
         ("Slowdown by size of job", dots, slowdown_by_size(jobs, names)),
-        *((f"Schedule of {name}", around, gantt(table, processors)) for name, table in schedules.items()),
     ):
         yield Section(title, text, [Part(chart=chart, name=slug(title))])
+    if has_schedules(replayed):
+        yield Section("Schedules", SCHEDULES, [Part(schedules=schedules(jobs, processors))])
+
+
+def has_schedules(replayed: Replayed) -> bool:
+    """Jobs overlap on nodes that they share."""
+    return not replayed.described["nodes"]
+
+
+def schedule_sections(replayed: Replayed) -> list[Section]:
+    """Part of each schedule as a chart that can be a file."""
+    around = "All runs while some hundred jobs start, around the job that waited longest. Colours only "
+    note, processors = f"{around}distinguish jobs.", int(replayed.described["processors"])
+    return [
+        Section(title, note, [Part(chart=gantt(table, processors), name=slug(title))])
+        for title, table in ((f"Schedule of {name}", table) for name, table in replayed.jobs.items())
+        if has_schedules(replayed)
+    ]
 
 
 def queue_length(jobs: Jobs, names: Sequence[str]) -> Figure:

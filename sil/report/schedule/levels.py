@@ -1,0 +1,119 @@
+"""Aggregated levels of a schedule: what some processors hold during some time, on average.
+
+Each level has four times as many intervals of time as the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+
+import numpy as np
+
+from sil.report.schedule.runs import Floats, Numbers, Runs
+
+BANDS = 64
+"""At most so many cells lie above each other."""
+LEAST_BINS, MOST_BINS = 1_024, 16_384
+FINER = 4
+"""A level has so many times the bins of the one before it."""
+FULL = 255
+"""The shade of a cell all of whose processors are busy."""
+STEPS = 8
+"""A mean m is stored as the logarithm of 1 + m to the base 2, in so many steps for each power of two."""
+
+
+def bins_needed(rectangles: int, of_a_window: int, in_a_window: int) -> int:
+    """Bins of the finest level, so that a window with more than `of_a_window` of the rectangles has at least
+    `in_a_window` bins; 0 if no window has more."""
+    if rectangles <= of_a_window:
+        return 0
+    bins = LEAST_BINS
+    while bins < min(MOST_BINS, in_a_window * ceil(rectangles / of_a_window)):
+        bins *= FINER
+    return bins
+
+
+def levels(
+    runs: Runs, span_s: float, processors: int, bins: int, most_users: int
+) -> Iterator[tuple[int, Mapping[str, Numbers]]]:
+    """From the finest, with so many bins, to the coarsest: the number of bins, and for all cells, by band of
+    processors, then by time: `busy` (see FULL), the means `wait` and `size` of what is in a cell (see STEPS),
+    and the `user` who has most of it; `most_users` is "any other"."""
+    cells = _Cells(runs, span_s, processors, bins)
+    busy, wait, size = (cells.summed(values) for values in (np.ones(len(runs.job)), runs.wait_s, runs.size))
+    rank = np.minimum(runs.user, most_users)
+    several = range(int(rank.max(initial=0)) + 1)
+    by_user = [busy] if len(several) == 1 else [cells.summed((rank == user) * 1.0) for user in several]
+    while True:
+        whole = span_s / bins * processors / len(busy)
+        held = np.maximum(busy, whole * 1e-9)
+        yield (
+            bins,
+            {
+                "busy": np.clip(np.rint(FULL * busy / whole), 0, FULL).astype(np.int64).ravel(),
+                "wait": _logarithm(wait / held),
+                "size": _logarithm(size / held),
+                "user": np.argmax(by_user, axis=0).ravel(),
+            },
+        )
+        bins //= FINER
+        if bins < LEAST_BINS:
+            return
+        busy, wait, size, *by_user = (
+            sums.reshape(len(sums), bins, FINER).sum(axis=2) for sums in (busy, wait, size, *by_user)
+        )
+
+
+def _logarithm(means: Floats) -> Numbers:
+    steps = np.rint(STEPS * np.log2(1.0 + np.maximum(means, 0.0)))
+    return np.asarray(np.minimum(steps, FULL), np.int64).ravel()
+
+
+class _Cells:
+    """Sums over cells, exact but for rounding.
+
+    A rectangle adds to the cells at its four corners: as if it went on without end from the first
+    one, less the same from the others. What lies between and beyond follows from sums along both axes.
+    """
+
+    def __init__(self, runs: Runs, span_s: float, processors: int, bins: int) -> None:
+        bands = min(BANDS, processors)
+        self._run = runs.rectangles.run
+        self._shape = bands + 1, bins + 1
+        self._processor_s = span_s / bins * processors / bands
+        ends = [time_s[self._run] * (bins / span_s) for time_s in (runs.start_s, runs.end_s)]
+        rows = runs.rectangles.low, runs.rectangles.high
+        edges = [row.astype(np.float64) * (bands / processors) for row in rows]
+        self._corners = [
+            (sign_of_row * sign, *_place(edge, bands), *_place(end, bins))
+            for sign_of_row, edge in zip((1, -1), edges, strict=True)
+            for sign, end in zip((1, -1), ends, strict=True)
+        ]
+
+    def summed(self, values: Floats) -> Floats:
+        """For each cell, the values of runs times their processor-seconds in it."""
+        n_rows, n_columns = self._shape
+        here, right, above, beyond = (np.zeros(n_rows * n_columns) for _ in range(4))
+        of_each = values[self._run]
+        for sign, row, of_row, column, of_column in self._corners:
+            cell, value = row * n_columns + column, sign * of_each
+            for sums, share in (
+                (here, of_row * of_column),
+                (right, of_row),
+                (above, of_column),
+                (beyond, 1.0),
+            ):
+                sums += np.bincount(cell, value * share, len(sums))
+        total, *others = (sums.reshape(self._shape) for sums in (here, right, above, beyond))
+        in_row, in_column, everywhere = others
+        total[:, 1:] += np.cumsum(in_row, axis=1)[:, :-1]
+        total[1:] += np.cumsum(in_column, axis=0)[:-1]
+        total[1:, 1:] += np.cumsum(np.cumsum(everywhere, axis=0), axis=1)[:-1, :-1]
+        return np.asarray(total[:-1, :-1] * self._processor_s)
+
+
+def _place(position: Floats, n: int) -> tuple[Numbers, Floats]:
+    """The cell of a position, and the share of the cell that lies beyond it."""
+    cell = np.clip(position.astype(np.int64), 0, n)
+    return cell, cell + 1 - position

@@ -1,0 +1,235 @@
+"""The chart of schedules, in the terms of Vega (https://vega.github.io/vega/docs): panels below each other
+with the same window of time and processors. Vega-Lite has no images of computed cells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import ceil, log2
+
+from sil.report.figures import PALETTE
+from sil.report.schedule.levels import FULL, STEPS
+from sil.report.vega_lite import CONFIGURATION, Spec
+
+SCHEMA = "https://vega.github.io/schema/vega/v6.json"
+WIDTH, HEIGHT, GAP = 860, 220, 50
+MOST_TICKS = 10
+ROUND_DAYS = (1 / 1440, 5 / 1440, 15 / 1440, 1 / 24, 3 / 24, 6 / 24, 12 / 24)
+"""Distances of ticks of less than a day."""
+
+SHADE = "#4a6f8f"
+"""Of cells, where colours only distinguish jobs."""
+OTHERS = "#9a9a9a"
+SCALE = ("#fde725", "#a0da39", "#4ac16d", "#1fa187", "#277f8e", "#365c8d", "#46327e", "#440154")
+"""Viridis, from low values to high ones, which are dark."""
+WAITS = {
+    "1 s": 1,
+    "1 min": 60,
+    "10 min": 600,
+    "1 h": 3_600,
+    "6 h": 21_600,
+    "1 day": 86_400,
+    "7 days": 604_800,
+}
+
+
+def specification(names: Sequence[str], processors: int, span_d: float, users: Sequence[str]) -> Spec:
+    """`users` are those with a colour of their own."""
+    return {
+        "$schema": SCHEMA,
+        "config": CONFIGURATION,
+        "width": WIDTH,
+        "height": len(names) * (HEIGHT + GAP) - GAP,
+        "padding": 5,
+        "signals": [*_window(processors, span_d), *_ticks(), *_legend(processors, users)],
+        "scales": _scales(processors, users),
+        "legends": [{"fill": "legend", "title": {"signal": "title"}, "symbolType": "square"}],
+        "data": [table for k in range(len(names)) for table in _data(k)],
+        "marks": [_panel(k, name, k == len(names) - 1) for k, name in enumerate(names)],
+    }
+
+
+def _window(processors: int, span_d: float) -> list[Spec]:
+    """Dragging moves the window; the wheel with Ctrl, which is also what a pinch sends, zooms in time, with
+    Shift in processors; a double click shows all."""
+    wheel = {"type": "wheel", "consume": True}
+    by_wheel = "pow(1.0015, (event.deltaY || event.deltaX) * pow(16, event.deltaMode))"
+    row = f"(1 - (y() % {HEIGHT + GAP}) / {HEIGHT})"
+    down, up = {"type": "pointerdown"}, {"type": "pointerup", "source": "window"}
+    drag = {"type": "pointermove", "source": "window", "between": [down, up]}
+
+    def signal(name: str, whole: list[float], at: str, key: str, moved: str) -> Spec:
+        ends = [f"{name}[{k}]" for k in (0, 1)]
+        before = [f"down.{name}[{k}]" for k in (0, 1)]
+        zoomed = [f"{end} + ({name}[0] + span({name}) * {at} - {end}) * (1 - {by_wheel})" for end in ends]
+        dragged = [f"{end} + span(down.{name}) * {moved}" for end in before]
+        return {
+            "name": name,
+            "value": whole,
+            "on": [
+                {"events": {**wheel, "filter": key}, "update": _within(zoomed, whole)},
+                {"events": drag, "update": _within(dragged, whole)},
+                {"events": "dblclick", "update": str(whole)},
+            ],
+        }
+
+    return [
+        {
+            "name": "down",
+            "value": None,
+            "on": [{"events": down, "update": "{x: x(), y: y(), days: days, rows: rows}"}],
+        },
+        signal("days", [0, span_d], "x() / width", "event.ctrlKey", "(down.x - x()) / width"),
+        signal("rows", [0, processors], row, "event.shiftKey", f"(y() - down.y) / {HEIGHT}"),
+    ]
+
+
+def _within(ends: Sequence[str], whole: Sequence[float]) -> str:
+    return f"clampRange([{', '.join(ends)}], {whole[0]}, {whole[1]})"
+
+
+def _ticks() -> list[Spec]:
+    steps = "".join(f"span(days) / {MOST_TICKS} < {step} ? {step} : " for step in ROUND_DAYS)
+    of_step = "sequence(ceil(days[0] / step_d) * step_d, days[1], step_d)"
+    return [
+        {"name": "step_d", "update": f"{steps}0"},
+        {"name": "ticks", "update": f"step_d ? {of_step} : null"},
+    ]
+
+
+def _legend(processors: int, users: Sequence[str]) -> list[Spec]:
+    """What colours mean, by the signal `colour`."""
+    ways = {"wait": "waiting time", "size": "size", "user": "user", "job": "job"}
+    if not users:
+        del ways["user"]
+    sizes = _sizes(processors)
+    ranges = {
+        "wait": _classes(list(WAITS)),
+        "size": _classes([f"{size:,}" for size in sizes]),
+        "user": [*users, "others"],
+        "job": [],
+    }
+    colours = {"wait": _shades(len(WAITS)), "size": _shades(len(sizes)), "user": _of_users(users), "job": []}
+    titles = {
+        "wait": "Waiting time",
+        "size": "Processors",
+        "user": "User",
+        "job": "Colours only distinguish jobs",
+    }
+    bind = {
+        "input": "select",
+        "element": "#schedule-colour",
+        "name": "Colour: ",
+        "options": list(ways),
+        "labels": list(ways.values()),
+    }
+    return [
+        {"name": "colour", "value": "wait", "bind": bind},
+        {"name": "texts", "update": f"({json.dumps(ranges)})[colour]"},
+        {"name": "shades", "update": f"({json.dumps(colours)})[colour]"},
+        {"name": "title", "update": f"({json.dumps(titles)})[colour]"},
+    ]
+
+
+def _sizes(processors: int) -> list[int]:
+    """Powers of two, at which classes of sizes begin."""
+    power = max(1, ceil(log2(max(processors, 2)) / (len(SCALE) - 1)))
+    return [2**k for k in range(power, ceil(log2(max(processors, 2))) + 1, power)][: len(SCALE) - 1]
+
+
+def _classes(begins: Sequence[str]) -> list[str]:
+    return [f"less than {begins[0]}", *(f"from {begin}" for begin in begins)]
+
+
+def _shades(n: int) -> list[str]:
+    return [SCALE[round(k * (len(SCALE) - 1) / n)] for k in range(n + 1)]
+
+
+def _of_users(users: Sequence[str]) -> list[str]:
+    return [*PALETTE[: len(users)], OTHERS]
+
+
+def _scales(processors: int, users: Sequence[str]) -> list[Spec]:
+    sizes = _sizes(processors)
+    shown = {"zero": False, "nice": False}
+    return [
+        {"name": "x", "domain": {"signal": "days"}, "range": "width", **shown},
+        {"name": "y", "domain": {"signal": "rows"}, "range": [HEIGHT, 0], **shown},
+        {"name": "wait", "type": "threshold", "domain": list(WAITS.values()), "range": _shades(len(WAITS))},
+        {"name": "size", "type": "threshold", "domain": sizes, "range": _shades(len(sizes))},
+        {"name": "user", "type": "ordinal", "domain": list(range(len(users) + 1)), "range": _of_users(users)},
+        {"name": "job", "type": "ordinal", "domain": list(range(len(PALETTE))), "range": list(PALETTE)},
+        {"name": "legend", "type": "ordinal", "domain": {"signal": "texts"}, "range": {"signal": "shades"}},
+    ]
+
+
+def _data(k: int) -> list[Spec]:
+    """The cells and the runs in a window. The value of a cell is its code, times 256, and its shade."""
+    code = "floor(datum.$value / 256)"
+    mean = f"(pow(2, {code} / {STEPS}) - 1)"
+    colour = _coloured({"wait": mean, "size": mean, "user": code}, f"'{SHADE}'")
+    opacity = f"datum.$value % 256 / {FULL}"
+    image = {"type": "heatmap", "color": {"expr": colour}, "opacity": {"expr": opacity}}
+    return [{"name": f"cells-{k}", "transform": [image]}, {"name": f"runs-{k}"}]
+
+
+def _panel(k: int, name: str, is_last: bool) -> Spec:
+    """The schedule of one scheduler."""
+    size = {"width": {"signal": "width"}, "height": {"value": HEIGHT}}
+    days = {"title": "Days since the first submission"} if is_last else {}
+    return {
+        "type": "group",
+        "encode": {"update": {"y": {"value": k * (HEIGHT + GAP)}, "stroke": {"value": "#bbb"}, **size}},
+        "title": {"text": name, "anchor": "start", "frame": "group"},
+        "axes": [
+            _days() | days,
+            {"scale": "y", "orient": "left", "title": "Processor", "tickCount": 5, "tickMinStep": 1},
+        ],
+        "marks": [_cells(k), _runs(k)],
+    }
+
+
+def _days() -> Spec:
+    with_time = "floor(datum.value) + ' d ' + utcFormat(datum.value * 864e5, '%H:%M')"
+    text = f"step_d ? {with_time} : format(datum.value, ',')"
+    return {
+        "scale": "x",
+        "orient": "bottom",
+        "values": {"signal": "ticks"},
+        "tickCount": MOST_TICKS,
+        "labelOverlap": True,
+        "encode": {"labels": {"update": {"text": {"signal": text}}}},
+    }
+
+
+_PLACE = {
+    "x": {"scale": "x", "field": "from"},
+    "x2": {"scale": "x", "field": "until"},
+    "y": {"scale": "y", "field": "high"},
+    "y2": {"scale": "y", "field": "low"},
+}
+
+
+def _cells(k: int) -> Spec:
+    """One image, stretched over the processors and the time of the cells."""
+    as_it_is = {"image": {"field": "image"}, "aspect": {"value": False}, "smooth": {"value": False}}
+    mark = {"type": "image", "clip": True, "interactive": False, "from": {"data": f"cells-{k}"}}
+    return {**mark, "encode": {"update": _PLACE | as_it_is}}
+
+
+def _runs(k: int) -> Spec:
+    """A rectangle for each interval of processors. Its tooltip gets all that is known of it."""
+    values = {"wait": "datum.wait", "size": "datum.size", "user": "datum.user"}
+    look = {
+        "fill": {"signal": _coloured(values, f"scale('job', datum.job % {len(PALETTE)})")},
+        "stroke": {"value": "white"},
+        "strokeWidth": {"value": 0.3},
+        "tooltip": {"signal": "datum"},
+    }
+    mark = {"type": "rect", "clip": True, "from": {"data": f"runs-{k}"}}
+    return {**mark, "encode": {"update": _PLACE | look}}
+
+
+def _coloured(values: dict[str, str], otherwise: str) -> str:
+    chosen = [f"colour === '{way}' ? scale('{way}', {value}) : " for way, value in values.items()]
+    return f"{''.join(chosen)}{otherwise}"
