@@ -44,7 +44,7 @@ def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     if request.node.get_closest_marker("reads_report") is None:
         for module in ("sil.experiment.run", "sil.planning.report.page", "sil.studies.page"):
             import_module(module)  # now, so that none of them keeps what is replaced
-        monkeypatch.setattr("sil.report.replay.replay_page", lambda replayed: None)
+        monkeypatch.setattr("sil.report.replay.page.replay_page", lambda replayed, analysis: None)
         monkeypatch.setattr("sil.report.page.write_page", lambda path, page: None)
         monkeypatch.setattr("sil.experiment.run.experiment_page", lambda tables, jobs, comparison: None)
         monkeypatch.setattr("sil.experiment.run.write_page", lambda path, page: None)

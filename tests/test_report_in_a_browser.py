@@ -17,6 +17,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from sil.experiment.replays import replay_all
 from sil.experiment.run import REPORT, Definition, SiteChoice, run_experiment
 from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
+from sil.report.analysis import ALL_JOBS
 from sil.report.schedule import chart
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
@@ -130,7 +131,7 @@ def test_the_report_makes_no_network_request(tmp_path: Path) -> None:
 def replayed(folder: Path, jobs: int, reasons: bool) -> Path:
     log = Lublin().jobs(jobs, 32, np.random.default_rng(1)).at_load(0.9)
     schedulers = [resolve("fcfs"), resolve("easy")]
-    replay_all(Replay(log, reasons=reasons), schedulers, folder, Inline(), True, Listener())
+    replay_all(Replay(log, reasons=reasons), schedulers, folder, Inline(), ALL_JOBS, Listener())
     return folder / REPORT
 
 
@@ -193,4 +194,18 @@ def test_the_schedules_of_a_long_log_are_cells_until_the_reader_zooms_in(
     Select(driver.find_element("css selector", "#schedule-colour select")).select_by_visible_text("size")
     assert drawn(driver) == "cells, cells"
     assert canvas.screenshot_as_png != whole
+    assert browser.console_errors(driver) == []
+
+
+def test_a_window_drawn_over_time_is_that_of_the_schedules(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    browser.show(driver, replayed(tmp_path, 300, reasons=False))
+    assert all(charts(driver)), charts(driver)
+    whole = drawn(driver)
+    chart = driver.find_element("css selector", "#chart-over-time svg")
+    driver.execute_script("arguments[0].scrollIntoView()", chart)
+    lowest = ActionChains(driver).move_to_element_with_offset(chart, -150, chart.rect["height"] // 2 - 70)
+    lowest.click_and_hold().move_by_offset(60, 0).release().perform()
+    WebDriverWait(driver, 30).until(lambda _: drawn(driver) != whole)
+    shown = [int(text.partition(" ")[0]) for text in drawn(driver).split(", ")]
+    assert all(0 < n < int(text.partition(" ")[0]) for n, text in zip(shown, whole.split(", "), strict=True))
     assert browser.console_errors(driver) == []

@@ -11,7 +11,10 @@ import polars as pl
 from scheduler import UserError
 from sil.api.settings import Duration, seconds
 from sil.outcome.batsim_tables import Replayed
-from sil.report import replay as charts
+from sil.report.replay.by_size import slowdown_by_size
+from sil.report.replay.gantt import gantt
+from sil.report.replay.over_time import queue_length, utilisation
+from sil.report.replay.waiting import waiting_distribution
 from sil.report.vega_lite import Figure, save, specification
 
 VEGA_LITE = "application/vnd.vegalite.v6+json"
@@ -53,22 +56,22 @@ class Plots:
 
     def waiting_time(self) -> Chart:
         """The share of jobs that wait for at most a time."""
-        return Chart(charts.waiting_distribution(*self._jobs()))
+        return Chart(waiting_distribution(*self._jobs()))
 
     def queue_length(self) -> Chart:
         """The mean number of waiting jobs over time."""
-        return Chart(charts.queue_length(*self._jobs()))
+        return Chart(queue_length(*self._jobs()))
 
     def utilisation(self) -> Chart:
         """The share of processors in use over time."""
         jobs, names = self._jobs()
         return Chart(
-            charts.utilisation(jobs, "Processors", "requested_number_of_resources", self._processors, names)
+            utilisation(jobs, "Processors", "requested_number_of_resources", self._processors, names)
         )
 
     def slowdown_by_size(self) -> Chart:
         """Bounded slowdown by requested processors: mean, median and 95th percentile."""
-        return Chart(charts.slowdown_by_size(*self._jobs()))
+        return Chart(slowdown_by_size(*self._jobs()))
 
     def gantt(self, scheduler: str | None = None, window: tuple[Duration, Duration] | None = None) -> Chart:
         """Processors by time under a scheduler (by default the first one), in a window of time from the first
@@ -85,7 +88,7 @@ class Plots:
         between_s = None if window is None else (seconds(window[0]), seconds(window[1]))
         if between_s is not None and not between_s[0] < between_s[1]:
             raise UserError(f"window is {window!r}; expected an end after the beginning")
-        return Chart(charts.gantt(jobs[name], self._processors, between_s))
+        return Chart(gantt(jobs[name], self._processors, between_s))
 
     @property
     def _processors(self) -> int:

@@ -105,7 +105,7 @@ def replay(
         raised_if(on_fault),
     ):
         try:
-            replay_all(of_log, list(under_test.values()), found.folder, executor, False, listener)
+            replay_all(of_log, list(under_test.values()), found.folder, executor, None, listener)
         except Interrupted as interrupted:
             if not found.schedulers:
                 raise KeyboardInterrupt from None
@@ -232,7 +232,7 @@ class Replays:
             )
             with shown(scheduler, "jobs", is_shown=True) as listener:
                 try:
-                    replay_all(again, [under_test], Path(folder.name), Inline(), False, listener)
+                    replay_all(again, [under_test], Path(folder.name), Inline(), None, listener)
                 except Interrupted:
                     raise KeyboardInterrupt from None
             self._with_reasons[scheduler] = Replays(Path(folder.name), again, None, folder)

@@ -75,6 +75,15 @@ SchedulersOfLogs = Annotated[
 ]
 SeedOfSchedulers = Annotated[int, Option("--seed", min=0, help="Seed of random schedulers.")]
 
+# Of the report of a replay
+WarmUp = Annotated[
+    float, Option(min=0.0, help="Leave jobs submitted in the first days out of the report's statistics.")
+]
+CoolDown = Annotated[float, Option(min=0.0, help="The same for jobs submitted in the last days.")]
+BlockDays = Annotated[
+    float, Option(min=0.01, help="Length of the blocks for intervals of differences between schedulers.")
+]
+
 # Of a trace
 Replication = Annotated[int, Option(min=0, help="Number of the replication.")]
 Point = Annotated[int, Option(min=0, help="Number of the point of a grid.")]

@@ -56,6 +56,9 @@ def replay(
     seed: options.SeedOfSchedulers = 1,
     no_determinism_check: options.NoDeterminismCheck = False,
     no_report: Annotated[bool, Option("--no-report", help="Do not write report.html.")] = False,
+    warm_up_days: options.WarmUp = 0.0,
+    cool_down_days: options.CoolDown = 0.0,
+    block_days: options.BlockDays = 7.0,
     as_json: options.Json = False,
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.
@@ -70,6 +73,7 @@ def replay(
     from sil.api.logs import read_nodes
     from sil.api.settings import one_of
     from sil.experiment.replays import replay_all
+    from sil.report.analysis import Analysis
     from sil.runs.log_schedulers import COMPARED, schedulers_for_logs
     from sil.runs.on_log import Replay
     from sil.settings.decision_costs import check_decision_cost
@@ -91,12 +95,13 @@ def replay(
         for note in cluster.notes if cluster is not None else ():
             console.print_note(note)
         print_notes(chosen, [estimates])
-        check = not no_determinism_check
+        check, analysis = not no_determinism_check, Analysis(warm_up_days, cool_down_days, block_days)
+        analysis.check(chosen.span_s / 86_400)
         run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check, engine)
         run.check_engine(schedulers)
         with progress("jobs") as bars, selected_executor(workers, dask) as executor:
             bar = ProgressBar(bars, chosen.name)
-            outcomes = replay_all(run, schedulers, folder, executor, not no_report, bar)
+            outcomes = replay_all(run, schedulers, folder, executor, None if no_report else analysis, bar)
     if not as_json:
         console.print_line(chosen.summary)
         for line in [] if chosen.cluster is None else chosen.cluster.model:

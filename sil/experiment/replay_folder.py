@@ -11,6 +11,7 @@ from scheduler import UserError
 from sil.experiment.output_folder import as_file_name
 from sil.outcome.batsim_tables import JOBS, Replayed, read_jobs_csv, with_users_and_reasons
 from sil.report import FigureKind
+from sil.report.analysis import ALL_JOBS, Analysis
 from sil.trace.facts import TRACE
 
 SUMMARY = "summary.json"
@@ -47,25 +48,26 @@ def are_replays(out: Path) -> bool:
     return (out / SUMMARY).is_file() and not (out / TRACE).is_file()
 
 
-def render(out: Path) -> Replayed:
-    """Write report.html from summary.json and the jobs.csv of each scheduler in `out`. Raises NoReplay."""
+def render(out: Path, analysis: Analysis = ALL_JOBS) -> Replayed:
+    """Write report.html from summary.json and the jobs.csv of each scheduler in `out`. Raises NoReplay, and
+    UserError if the analysis measures no job."""
     # Loading these takes longer than a short log.
     from sil.report.page import write_page
-    from sil.report.replay import replay_page
+    from sil.report.replay.page import replay_page
 
     replayed = read(out)
-    write_page(out / REPORT, replay_page(replayed))
+    write_page(out / REPORT, replay_page(replayed, analysis))
     return replayed
 
 
-def draw(out: Path, kind: FigureKind) -> list[Path]:
+def draw(out: Path, kind: FigureKind, analysis: Analysis = ALL_JOBS) -> list[Path]:
     """Write the charts of the report as files into the folder `figures` of `out`. Raises
     NoReplay."""
     from sil.report.page import write_figures
-    from sil.report.replay import replay_page, schedule_sections
+    from sil.report.replay.page import replay_page, schedule_sections
 
     replayed = read(out)
-    page = replay_page(replayed)
+    page = replay_page(replayed, analysis)
     page.sections += schedule_sections(replayed)
     return write_figures(out / FIGURES, kind, page)
 

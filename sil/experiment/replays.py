@@ -15,6 +15,7 @@ from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, REPORT, SUMMARY, render
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.replayed_log import Results
+from sil.report.analysis import Analysis
 from sil.report.origin import record_origin
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
@@ -60,11 +61,11 @@ def replay_all(
     schedulers: Sequence[UnderTest],
     out: Path,
     executor: Executor,
-    report: bool,
+    report: Analysis | None,
     listener: Listener,
 ) -> list[Outcome]:
     """Replay a log under each scheduler, and write the results into `out`, after Ctrl-C those of the
-    schedulers that are done.
+    schedulers that are done; with an analysis, also its report.
 
     Built-in schedulers run in this process if that is faster. Raises UnusableFolder and what `Runner.run`
     raises; if costs of an earlier run are charged again, also NoTrace, and BadDecisionCost if the results
@@ -97,8 +98,8 @@ def replay_all(
             raise
         outcomes = _outcomes(folders, results)
         _write_summary(out / SUMMARY, replay, outcomes)
-        if report:
-            render(out)
+        if report is not None:
+            render(out, report)
         store.remove()
     return outcomes
 

@@ -19,6 +19,10 @@ WORKLOAD = "w0"
 """Batsim's name for the first workload of a run."""
 
 
+SENTENCES = ("fault", "refused")
+"""What summary.json has of a scheduler besides statistics."""
+
+
 @dataclass(frozen=True)
 class Replayed:
     """A log under several schedulers: `described` as in summary.json, and the jobs of those that have any."""
@@ -29,10 +33,9 @@ class Replayed:
     @property
     def statistics(self) -> Mapping[str, Mapping[str, float]]:
         """Metrics by scheduler; none for those that broke a rule."""
-        found = self.described["schedulers"]
-        sentences = ("fault", "refused")
         return {
-            name: {key: v for key, v in row.items() if key not in sentences} for name, row in found.items()
+            name: {key: value for key, value in row.items() if key not in SENTENCES}
+            for name, row in self.described["schedulers"].items()
         }
 
     @property
@@ -68,6 +71,10 @@ def read_jobs_csv(path: Path) -> pl.DataFrame:
         "requested_time": pl.Float64,
         "starting_time": pl.Float64,
         "finish_time": pl.Float64,
+        "success": pl.Int64,
+        "execution_time": pl.Float64,
+        "turnaround_time": pl.Float64,
+        "stretch": pl.Float64,
         "waiting_time": pl.Float64,
         "allocated_resources": pl.String,
         "bounded_slowdown": pl.Float64,

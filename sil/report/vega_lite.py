@@ -97,6 +97,7 @@ CONFIGURATION = {
     "axis": {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "gridColor": "#e4e4e4"},
     "legend": {"labelFontSize": 12, "titleFontSize": 12},
     "title": {"fontSize": 14, "anchor": "start"},
+    "header": {"labelFontSize": 13, "labelFontWeight": "bold", "labelAnchor": "start"},
     "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": "#bbb"},
 }
 """The project's fonts and colours."""

@@ -10,6 +10,7 @@ import polars as pl
 from sil.experiment import replays
 from sil.experiment.replays import Outcome
 from sil.outcome.batsim_tables import JOBS
+from sil.report.analysis import ALL_JOBS
 from sil.runs.log_schedulers import schedulers_for_logs
 from sil.runs.on_log import Replay
 from sil.workers.executor import Executor, Listener
@@ -18,7 +19,8 @@ from sil.workers.executor import Executor, Listener
 def replay_all(
     replay: Replay, names: Iterable[str], out: Path, executor: Executor, report: bool, listener: Listener
 ) -> list[Outcome]:
-    return replays.replay_all(replay, schedulers_for_logs(names), out, executor, report, listener)
+    analysis = ALL_JOBS if report else None
+    return replays.replay_all(replay, schedulers_for_logs(names), out, executor, analysis, listener)
 
 
 def jobs_under(outcome: Outcome) -> pl.DataFrame:

@@ -46,8 +46,9 @@ from sil.outcome.invariants import (
 )
 from sil.outcome.replay_statistics import ReplayStatistics
 from sil.outcome.replayed_log import ReplayedLog, Results
-from sil.report import replay as replay_report
-from sil.report.replay import BINS, DAY_S, GANTT_RECTANGLES, gantt, queue_length, utilisation
+from sil.report.replay import gantt as gantt_module
+from sil.report.replay.gantt import GANTT_RECTANGLES, gantt
+from sil.report.replay.over_time import BINS, DAY_S, queue_length, utilisation
 from sil.report.vega_lite import specification
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, resolve
@@ -421,7 +422,7 @@ def test_the_schedule_figure_shows_runs_that_started_before_its_interval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Until job 3 starts, two jobs do, one of them the one that waited longest; job 1 goes on after that."""
-    monkeypatch.setattr(replay_report, "GANTT_RUNS", 2)
+    monkeypatch.setattr(gantt_module, "GANTT_RUNS", 2)
     jobs = pl.DataFrame(
         {
             "job_id": [1, 2, 3, 4],
@@ -432,7 +433,7 @@ def test_the_schedule_figure_shows_runs_that_started_before_its_interval(
             "allocated_resources": ["0", "1-2", "1", "3"],
         }
     )
-    frame = shown_by(replay_report.gantt(jobs, 4)).with_columns(pl.col("from", "until") * DAY_S)
+    frame = shown_by(gantt(jobs, 4)).with_columns(pl.col("from", "until") * DAY_S)
     assert frame.select("job", "from", "until", "low", "high").rows() == [
         (1, 0.0, 200.0, 0, 1),
         (2, 100.0, 150.0, 1, 3),
@@ -442,11 +443,11 @@ def test_the_schedule_figure_shows_runs_that_started_before_its_interval(
 def test_the_schedule_figure_is_not_empty_if_all_jobs_start_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(replay_report, "GANTT_RUNS", 1)
+    monkeypatch.setattr(gantt_module, "GANTT_RUNS", 1)
     at_once = TWO_JOBS.with_columns(
         starting_time=pl.lit(151.0), waiting_time=pl.lit(0.0), allocated_resources=pl.Series(["0", "1-2"])
     )
-    frame = shown_by(replay_report.gantt(at_once.with_columns(job_id=pl.Series([1, 2])), 4))
+    frame = shown_by(gantt(at_once.with_columns(job_id=pl.Series([1, 2])), 4))
     assert frame["job"].to_list() == [1, 2]
 
 
@@ -870,9 +871,13 @@ def test_the_report_is_rebuilt_from_replay_results_with_its_charts_as_files(here
     assert (here / "out" / REPORT).read_text() == page
     assert "Mean waiting time (s)" in result.stdout
     assert {path.name for path in (here / "out" / "figures").iterdir()} == {
-        "jobs-that-wait.svg",
-        "processors-in-use.svg",
+        "over-time.svg",
+        "differences-over-time.svg",
         "waiting-time.svg",
+        "waiting-time-by-week-and-size.svg",
+        "run-time-by-size.svg",
+        "slowdown-by-size-and-run-time.svg",
+        "fairness.svg",
         "slowdown-by-size-of-job.svg",
         "schedule-of-fcfs.svg",
         "schedule-of-easy.svg",

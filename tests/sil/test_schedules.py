@@ -125,7 +125,7 @@ def test_packed_numbers_can_be_unpacked(numbers: list[int], rise: bool) -> None:
 
 def test_a_schedule_takes_less_than_thirteen_bytes_per_job(tmp_path: Path) -> None:
     log = Lublin().jobs(20_000, 128, np.random.default_rng(1)).at_load(0.9)
-    replay_all(Replay(log), [resolve("easy")], tmp_path, Inline(), False, Listener())
+    replay_all(Replay(log), [resolve("easy")], tmp_path, Inline(), None, Listener())
     found = schedules(read(tmp_path).jobs, 128)
     of_jobs = len(found.texts["schedule-jobs-0"])
     assert of_jobs < 11 * 20_000

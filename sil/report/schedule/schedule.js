@@ -155,7 +155,8 @@ function tooltip(panels) {
 
 let colour;
 
-async function drawSchedules(place) {
+// The window is also that which a reader draws in the charts over time.
+async function drawSchedules(place, overTime) {
   const panels = schedules.panels.map((described, k) => new Panel(described, k));
   const { view } = await vegaEmbed(place, schedules.spec,
     { mode: "vega", renderer: "canvas", actions: false, tooltip: tooltip(panels) });
@@ -176,5 +177,8 @@ async function drawSchedules(place) {
       pause = setTimeout(update, PAUSE_MS);
     });
   await update();
-  return view;
+  (await overTime)?.view.addSignalListener("window", (_name, { day }) => {
+    const all = span_s / DAY_S, [from, until] = day ?? [0, all];
+    view.signal("days", [Math.max(from, 0), Math.min(until, all)]).runAsync();
+  });
 }

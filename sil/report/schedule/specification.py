@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from math import ceil, log2
 
+from sil.report.classes import WAITS, Classes, sizes
 from sil.report.figures import PALETTE
 from sil.report.schedule.levels import FULL, STEPS
 from sil.report.vega_lite import CONFIGURATION, Spec
@@ -20,17 +20,6 @@ ROUND_DAYS = (1 / 1440, 5 / 1440, 15 / 1440, 1 / 24, 3 / 24, 6 / 24, 12 / 24)
 SHADE = "#4a6f8f"
 """Of cells, where colours only distinguish jobs."""
 OTHERS = "#9a9a9a"
-SCALE = ("#fde725", "#a0da39", "#4ac16d", "#1fa187", "#277f8e", "#365c8d", "#46327e", "#440154")
-"""Viridis, from low values to high ones, which are dark."""
-WAITS = {
-    "1 s": 1,
-    "1 min": 60,
-    "10 min": 600,
-    "1 h": 3_600,
-    "6 h": 21_600,
-    "1 day": 86_400,
-    "7 days": 604_800,
-}
 
 
 def specification(names: Sequence[str], processors: int, span_d: float, users: Sequence[str]) -> Spec:
@@ -102,14 +91,14 @@ def _legend(processors: int, users: Sequence[str]) -> list[Spec]:
     ways = {"wait": "waiting time", "size": "size", "user": "user", "job": "job"}
     if not users:
         del ways["user"]
-    sizes = _sizes(processors)
+    of_sizes = sizes(processors)
     ranges = {
-        "wait": _classes(list(WAITS)),
-        "size": _classes([f"{size:,}" for size in sizes]),
+        "wait": WAITS.labels,
+        "size": of_sizes.labels,
         "user": [*users, "others"],
         "job": [],
     }
-    colours = {"wait": _shades(len(WAITS)), "size": _shades(len(sizes)), "user": _of_users(users), "job": []}
+    colours = {"wait": WAITS.shades, "size": of_sizes.shades, "user": _of_users(users), "job": []}
     titles = {
         "wait": "Waiting time",
         "size": "Processors",
@@ -131,36 +120,25 @@ def _legend(processors: int, users: Sequence[str]) -> list[Spec]:
     ]
 
 
-def _sizes(processors: int) -> list[int]:
-    """Powers of two, at which classes of sizes begin."""
-    power = max(1, ceil(log2(max(processors, 2)) / (len(SCALE) - 1)))
-    return [2**k for k in range(power, ceil(log2(max(processors, 2))) + 1, power)][: len(SCALE) - 1]
-
-
-def _classes(begins: Sequence[str]) -> list[str]:
-    return [f"less than {begins[0]}", *(f"from {begin}" for begin in begins)]
-
-
-def _shades(n: int) -> list[str]:
-    return [SCALE[round(k * (len(SCALE) - 1) / n)] for k in range(n + 1)]
-
-
 def _of_users(users: Sequence[str]) -> list[str]:
     return [*PALETTE[: len(users)], OTHERS]
 
 
 def _scales(processors: int, users: Sequence[str]) -> list[Spec]:
-    sizes = _sizes(processors)
     shown = {"zero": False, "nice": False}
     return [
         {"name": "x", "domain": {"signal": "days"}, "range": "width", **shown},
         {"name": "y", "domain": {"signal": "rows"}, "range": [HEIGHT, 0], **shown},
-        {"name": "wait", "type": "threshold", "domain": list(WAITS.values()), "range": _shades(len(WAITS))},
-        {"name": "size", "type": "threshold", "domain": sizes, "range": _shades(len(sizes))},
+        _threshold("wait", WAITS),
+        _threshold("size", sizes(processors)),
         {"name": "user", "type": "ordinal", "domain": list(range(len(users) + 1)), "range": _of_users(users)},
         {"name": "job", "type": "ordinal", "domain": list(range(len(PALETTE))), "range": list(PALETTE)},
         {"name": "legend", "type": "ordinal", "domain": {"signal": "texts"}, "range": {"signal": "shades"}},
     ]
+
+
+def _threshold(name: str, classes: Classes) -> Spec:
+    return {"name": name, "type": "threshold", "domain": list(classes.begins), "range": classes.shades}
 
 
 def _data(k: int) -> list[Spec]:

@@ -1,0 +1,43 @@
+"""Which jobs the statistics of a replay's report are over, and in which blocks schedulers are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from scheduler import UserError
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Jobs submitted in the first `warm_up_days` and the last `cool_down_days` are replayed, not measured:
+    the machine is empty when a log begins, and nothing arrives when it ends."""
+
+    warm_up_days: float = 0.0
+    cool_down_days: float = 0.0
+    block_days: float = 7.0
+    """Of the blocks of paired differences."""
+
+    @property
+    def is_trimmed(self) -> bool:
+        return self.warm_up_days > 0 or self.cool_down_days > 0
+
+    def check(self, span_days: float) -> None:
+        """Raises UserError if nothing is left of a log with these days from first to last submission."""
+        if self.is_trimmed and self.warm_up_days + self.cool_down_days >= span_days:
+            raise UserError(
+                f"{self.warm_up_days:g} days of warm-up and {self.cool_down_days:g} of cool-down leave "
+                f"nothing of a log of {span_days:,.1f} days; give fewer"
+            )
+
+    def terms(self, n_measured: int) -> Iterator[tuple[str, str]]:
+        """For the head of a page, if not all jobs count."""
+        if self.is_trimmed:
+            yield (
+                "Measured",
+                f"{n_measured:,} jobs, without those submitted in the first {self.warm_up_days:g} and the "
+                f"last {self.cool_down_days:g} days",
+            )
+
+
+ALL_JOBS = Analysis()

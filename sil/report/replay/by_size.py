@@ -1,0 +1,129 @@
+"""What becomes of jobs of different sizes and run times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+import numpy as np
+import polars as pl
+
+from sil.report.classes import RUN_TIMES, SLOWDOWNS, WAITS
+from sil.report.figures import WIDTH, scheduler_colour, tooltips
+from sil.report.replay import Jobs
+from sil.report.vega_lite import Figure, Spec, column, faceted, layer
+
+WEEK_S = 7 * 86_400.0
+MOST_WEEKS = 104
+"""Of more, several make one column."""
+
+
+def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
+    """Bounded slowdown by requested processors: mean, and median to 95th percentile."""
+    rows = []
+    for scheduler, table in jobs.items():
+        sizes = table["requested_number_of_resources"].to_numpy()
+        powers = np.ceil(np.log2(sizes)).astype(int)
+        for power in np.unique(powers):
+            values = table["bounded_slowdown"].to_numpy()[powers == power]
+            low, high = np.quantile(values, [0.5, 0.95], method="inverted_cdf")
+            rows.append((scheduler, _size_class(power), power, float(values.mean()), low, high, len(values)))
+    columns = ["scheduler", "processors", "power", "mean", "median", "95th percentile", "jobs"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    order = [_size_class(power) for power in sorted(frame["power"].unique())]
+    x = column(
+        "processors:N",
+        sort=order,
+        title="Requested processors (dot: mean; line: median to 95th percentile)",
+        axis={"labelAngle": 0},
+    )
+    scale = {"type": "log", "nice": False}
+    offset = column("scheduler:N", sort=list(names))
+    base = Figure(frame).encode(x=x, xOffset=offset, color=scheduler_colour(names))
+    return layer(
+        base.mark("rule", strokeWidth=2, opacity=0.5).encode(
+            y=column("median:Q", scale=scale, title="Bounded slowdown (log scale)"),
+            y2=column("95th percentile"),
+        ),
+        base.mark("point", filled=True, size=55, opacity=1).encode(
+            y=column("mean:Q", scale=scale), tooltip=tooltips(*columns)
+        ),
+    ).properties(width=WIDTH, height=280)
+
+
+def jobs_by_size_and_run_time(table: pl.DataFrame) -> Figure:
+    """The number of jobs of each size and run time."""
+    held = (pl.col("finish_time") - pl.col("starting_time")) * pl.col("requested_number_of_resources")
+    cells = _cells({"": table}, _RUN_TIME, (held.sum() / 3_600).alias("processor-hours"))
+    colour = column("jobs:Q", scale={"type": "log", "scheme": "blues", "nice": False}, title="Jobs")
+    return _heat_map(cells, colour).encode(y=_of_run_times()).properties(width=WIDTH, height=200)
+
+
+def slowdown_by_size_and_run_time(jobs: Jobs, names: Sequence[str]) -> Figure:
+    """The mean bounded slowdown of jobs of each size and run time: a panel for each scheduler."""
+    cells = _cells(jobs, _RUN_TIME, pl.col("bounded_slowdown").mean().alias("mean"))
+    cells = cells.with_columns(shade=SLOWDOWNS.label(pl.col("mean")))
+    columns = 2 if len(names) in (1, 2, 4) else 3
+    map_ = _heat_map(cells, SLOWDOWNS.colour("shade", "Mean bounded slowdown")).encode(y=_of_run_times())
+    return _panels(map_.properties(width=WIDTH // columns - 30, height=150), names, columns)
+
+
+def waiting_by_week_and_size(jobs: Jobs, names: Sequence[str]) -> Figure:
+    """The mean waiting time of jobs of each size by the week of their submission, or by several weeks: a
+    panel for each scheduler."""
+    first_s = min(float(table["submission_time"].to_numpy().min()) for table in jobs.values())
+    last_s = max(float(table["submission_time"].to_numpy().max()) for table in jobs.values())
+    weeks = ceil((last_s - first_s + 1) / WEEK_S / MOST_WEEKS)
+    week = ((pl.col("submission_time") - first_s) // (weeks * WEEK_S)).cast(pl.Int64) * weeks
+    cells = _cells(jobs, week.alias("week"), pl.col("waiting_time").mean().alias("mean (s)"))
+    cells = cells.with_columns(shade=WAITS.label(pl.col("mean (s)")), end=pl.col("week") + weeks)
+    along = column("week:Q", title="Weeks since the first submission", axis={"tickMinStep": 1, "grid": False})
+    map_ = _heat_map(cells, WAITS.colour("shade", "Mean waiting time"))
+    by_week = map_.encode(x=along, x2=column("end"), y=_of_sizes(cells))
+    return _panels(by_week.properties(width=WIDTH, height=150), names, columns=1)
+
+
+_RUN_TIME = RUN_TIMES.label(pl.col("finish_time") - pl.col("starting_time")).alias("run time")
+
+
+def _of_run_times() -> Spec:
+    return column("run time:O", sort=RUN_TIMES.labels[::-1], title="Run time")
+
+
+def _of_sizes(cells: pl.DataFrame) -> Spec:
+    return column("processors:O", sort=_in_order(cells)[::-1], title="Requested processors")
+
+
+def _in_order(cells: pl.DataFrame) -> list[str]:
+    return [_size_class(power) for power in sorted(cells["power"].unique())]
+
+
+def _cells(jobs: Jobs, by: pl.Expr, value: pl.Expr) -> pl.DataFrame:
+    """Groups of jobs by scheduler, by size, and by something else: their number, and a value of theirs."""
+    tables = []
+    for name, table in jobs.items():
+        sizes = table["requested_number_of_resources"].to_numpy()
+        powers = pl.Series("power", np.ceil(np.log2(sizes)).astype(np.int64))
+        groups = table.with_columns(powers, by).group_by("power", by.meta.output_name())
+        tables.append(groups.agg(pl.len().alias("jobs"), value).with_columns(scheduler=pl.lit(name)))
+    cells = pl.concat(tables).sort("scheduler", "power", by.meta.output_name())
+    texts = {power: _size_class(power) for power in cells["power"].unique()}
+    return cells.with_columns(processors=pl.col("power").replace_strict(texts, return_dtype=pl.String))
+
+
+def _heat_map(cells: pl.DataFrame, colour: Spec) -> Figure:
+    shown = tooltips(*(name for name in cells.columns if name not in ("power", "shade", "end")))
+    across = column(
+        "processors:O", sort=_in_order(cells), title="Requested processors", axis={"labelAngle": 0}
+    )
+    return Figure(cells).mark("rect").encode(x=across, color=colour, tooltip=shown)
+
+
+def _panels(figure: Figure, names: Sequence[str], columns: int) -> Figure:
+    return faceted(figure, column("scheduler:N", sort=list(names), title=None), columns)
+
+
+def _size_class(power: int) -> str:
+    high = 2**power
+    low = high // 2 + 1
+    return f"{high:,}" if low >= high else f"{low:,}-{high:,}"

@@ -1,0 +1,102 @@
+"""What a replayed log does over time, as means over intervals of equal length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sil.report.figures import scheduler_lines
+from sil.report.replay import Jobs
+from sil.report.vega_lite import Figure, below_each_other, column
+
+BINS = 400
+MOST_BINS = 1_000
+JOBS_OF_A_BIN = 20
+DAY_S = 86_400.0
+SINCE = "Days since the first submission"
+
+Numbers = NDArray[np.float64]
+
+
+def queue_length(jobs: Jobs, names: Sequence[str], bins: int = BINS) -> Figure:
+    """The mean number of jobs that wait in each interval of time."""
+    return _over_time(jobs, names, "Jobs that wait", WAITING, pl.lit(1.0), bins)
+
+
+def backlog(jobs: Jobs, names: Sequence[str], processors: int, bins: int = BINS) -> Figure:
+    """What waiting jobs request in each interval of time, on average, as a share of the machine."""
+    share = 100.0 * pl.col("requested_number_of_resources") / processors
+    return _over_time(jobs, names, "Requested by these (%)", WAITING, share, bins)
+
+
+def utilisation(
+    jobs: Jobs, what: str, requested: str, capacity: int, names: Sequence[str], bins: int = BINS
+) -> Figure:
+    """The mean share of processors, or of GPUs, in use in each interval of time."""
+    share = 100.0 * pl.col(requested) / capacity
+    return _over_time(jobs, names, f"{what} in use (%)", RUNNING, share, bins)
+
+
+def small_multiples(jobs: Jobs, names: Sequence[str], processors: int, gpus: int) -> Figure:
+    """The figures above in a window of time, which a reader draws in the lowest one, of the whole log."""
+    n_jobs = max(map(len, jobs.values()))
+    bins = min(MOST_BINS, max(BINS, n_jobs // JOBS_OF_A_BIN))
+    requested = "requested_number_of_resources"
+    figures = [
+        queue_length(jobs, names, bins),
+        backlog(jobs, names, processors, bins),
+        utilisation(jobs, "Processors", requested, processors, names, bins),
+        *([utilisation(jobs, "GPUs", "requested_gpus", gpus, names, bins)] if gpus else []),
+    ]
+    window = column("day:Q", title=None, scale={"domain": {"param": WINDOW}})
+    whole = column("day:Q", title=f"{SINCE}; draw a window here, and click to see all")
+    brush = {"name": WINDOW, "select": {"type": "interval", "encodings": ["x"]}}
+    values = column("value:Q", title=None, axis={"labels": False, "ticks": False, "grid": False})
+    return below_each_other(
+        *(each.encode(x=window).properties(height=130) for each in figures),
+        figures[0].encode(x=whole, y=values).properties(height=50, params=[brush]),
+    ).properties(resolve={"scale": {"color": "shared"}})
+
+
+WAITING = ("submission_time", "starting_time")
+RUNNING = ("starting_time", "finish_time")
+WINDOW = "window"
+
+
+def _over_time(
+    jobs: Jobs, names: Sequence[str], title: str, between: tuple[str, str], weight: pl.Expr, bins: int
+) -> Figure:
+    """The mean over each bin of the summed weight of the jobs that are between two times."""
+    first_s = min(float(table["submission_time"].to_numpy().min()) for table in jobs.values())
+    last_s = max(float(table["finish_time"].to_numpy().max()) for table in jobs.values())
+    edges_s = np.linspace(first_s, last_s, bins + 1)
+    days = ((edges_s[:-1] + edges_s[1:]) / 2 - first_s) / DAY_S
+    frames = [
+        pl.DataFrame(
+            {"scheduler": [scheduler] * bins, "day": days, "value": held(table, between, weight, edges_s)}
+        )
+        for scheduler, table in jobs.items()
+    ]
+    x, y = column("day:Q", title=SINCE), column("value:Q", title=title)
+    chart = scheduler_lines(pl.concat(frames), x, y, names, height=240)
+    return chart.mark("line", interpolate="step", strokeWidth=1.3, clip=True)
+
+
+def held(table: pl.DataFrame, between: tuple[str, str], weight: pl.Expr, edges_s: Numbers) -> Numbers:
+    """The mean, over each interval of time, of the summed weight of the jobs that are between two times."""
+    weights, first_s = table.with_columns(weight=weight)["weight"].to_numpy(), edges_s[0]
+    begun, over = (_since(table[key].to_numpy() - first_s, weights, edges_s - first_s) for key in between)
+    return np.asarray(np.diff(begun - over) / np.diff(edges_s), dtype=np.float64)
+
+
+def _since(times_s: Numbers, weights: Numbers, edges_s: Numbers) -> Numbers:
+    """For each edge, the sum of weight * (edge - time) over the times before it."""
+    order = np.argsort(times_s)
+    times_s, weights = times_s[order], weights[order]
+    before = np.searchsorted(times_s, edges_s)
+    summed = np.concatenate([[0.0], np.cumsum(weights)])[before]
+    moments = np.concatenate([[0.0], np.cumsum(weights * times_s)])[before]
+    return np.asarray(edges_s * summed - moments, dtype=np.float64)

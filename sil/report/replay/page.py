@@ -1,0 +1,161 @@
+"""The page of a replayed log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sil.outcome.batsim_tables import Replayed
+from sil.report.analysis import Analysis
+from sil.report.page import Notice, Page, Part, Section, Table, slug
+from sil.report.replay import Jobs
+from sil.report.replay.by_size import (
+    jobs_by_size_and_run_time,
+    slowdown_by_size,
+    slowdown_by_size_and_run_time,
+    waiting_by_week_and_size,
+)
+from sil.report.replay.by_user import by_user, fairness_table, slowdown_by_user
+from sil.report.replay.differences import difference_sections
+from sil.report.replay.gantt import gantt
+from sil.report.replay.measured import measured
+from sil.report.replay.over_time import small_multiples
+from sil.report.replay.waiting import waiting_distribution
+from sil.report.schedule.chart import MOST_RECTANGLES, schedules
+from sil.report.tables import replay_rows
+from sil.report.vega_lite import Figure
+from sil.workload.job_log import span_text
+
+OVER_TIME = (
+    "Means over intervals of equal length, of all jobs. A window that you draw in the lowest chart is also "
+    "that of the schedules."
+)
+SCHEDULES = (
+    "Drag to move, turn the wheel with Ctrl to zoom in time and with Shift to zoom in processors, and "
+    "double-click to see all. The window is the same for all schedulers. With more than about "
+    f"{MOST_RECTANGLES:,} rectangles in it, cells show means over processors and time, and are pale where "
+    "processors are idle; with fewer, point at a run for its facts."
+)
+ESTIMATES = {
+    "user": "the users' estimates",
+    "actual": "the actual run times",
+    "history": "the mean of the user's last two run times",
+}
+
+
+def replay_page(replayed: Replayed, analysis: Analysis) -> Page:
+    """Raises UserError if the analysis measures no job."""
+    d = replayed.described
+    names = list(d["schedulers"])
+    repairs = [Notice("refusal", f"{text}.", "Repaired") for text in d["repairs"]]
+    refused = [Notice("refusal", f"{text}.", "Refused") for text in replayed.refusals]
+    faults = [Notice("fault", f"{text}.", "Fault") for text in replayed.faults]
+    of_measured = measured(replayed, analysis)
+    n_measured = max(map(len, of_measured.jobs.values()), default=0)
+    return Page(
+        d["log"],
+        f"{d['jobs']:,} jobs on {d['processors']:,} processors, replayed under {', '.join(names)}",
+        f"{d['log']}: {', '.join(names)}",
+        [*_terms(d), *analysis.terms(n_measured)],
+        [*repairs, *refused, *faults],
+        [
+            _comparison(of_measured, names, analysis),
+            *difference_sections(_of_whole_runs(of_measured), names, analysis),
+            *_sections(replayed, of_measured.jobs, names),
+        ],
+    )
+
+
+def _of_whole_runs(replayed: Replayed) -> Jobs:
+    """The jobs that ended before a fault would be a selection."""
+    return {name: table for name, table in replayed.jobs.items() if replayed.statistics[name]}
+
+
+def _terms(d: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    load = f"; load {100 * d['load']:.1f} %" if d["load"] else ""
+    yield "Log", f"{span_text(86_400 * d['days'])} from the first submission to the last{load}"
+    for line in d["nodes"]:
+        title, _, text = line.partition(": ")
+        yield (title, text) if title == "Nodes" else ("Sharing", line)
+    yield "Estimates", ESTIMATES[d["estimates"]]
+    if d["part"]:
+        yield "Part", ", ".join(d["part"])
+    yield "Order", f"{d['order']} (of simultaneous events)"
+    if d["decision_cost"] != "none":
+        yield "Decision cost", d["decision_cost"]
+    yield "Version", f"{d['version']}, scheduler source {d['scheduler_source']}"
+    if d["acknowledge"]:
+        yield "Acknowledgement", d["acknowledge"]
+
+
+def _comparison(measured: Replayed, names: list[str], analysis: Analysis) -> Section:
+    over = "the measured jobs" if analysis.is_trimmed else "all jobs"
+    end = (
+        "Utilisation is that between the first and the last submission of these."
+        if analysis.is_trimmed
+        else "The makespan is from the first submission to the last end."
+    )
+    note = (
+        f"Over {over}. Bounded slowdown has a threshold of 10 s. {end} Quantiles are observed values: the "
+        "smallest that so many of the jobs do not exceed."
+    )
+    rows = [[label, *texts] for label, texts in replay_rows(measured.statistics)]
+    return Section("Comparison", note, [Part(table=Table(["", *names], rows))])
+
+
+def _sections(replayed: Replayed, jobs: Jobs, names: list[str]) -> Iterator[Section]:
+    """Of the measured `jobs`; what is over time is of all."""
+    if not jobs:
+        return
+    processors, gpus = int(replayed.described["processors"]), int(replayed.described["gpus"])
+    over_time = small_multiples(replayed.jobs, names, processors, gpus)
+    yield _drawn("Over time", OVER_TIME, over_time)
+    if has_schedules(replayed):
+        yield Section("Schedules", SCHEDULES, [Part(schedules=schedules(replayed.jobs, processors))])
+    limit = "The share of jobs that wait at most so long."
+    yield _drawn("Waiting time", limit, waiting_distribution(jobs, names))
+    weeks = "Mean waiting time by size of job and by week of submission; longer waits are darker."
+    yield _drawn("Waiting time by week and size", weeks, waiting_by_week_and_size(jobs, names))
+    dots = (
+        "Bounded slowdown, threshold 10 s. Dot: mean. Line: median to 95th percentile. A dot above its line: "
+        "few jobs have a very large slowdown."
+    )
+    yield _drawn("Slowdown by size of job", dots, slowdown_by_size(jobs, names))
+    numbers = "The number of jobs of each size and run time, and their mean bounded slowdown."
+    parts = [
+        Part(chart=jobs_by_size_and_run_time(next(iter(jobs.values()))), name="run-time-by-size"),
+        Part(chart=slowdown_by_size_and_run_time(jobs, names), name="slowdown-by-size-and-run-time"),
+    ]
+    yield Section("Run time by size", numbers, parts)
+    users = by_user(jobs)
+    if len(users):
+        alike = (
+            "The mean bounded slowdown of each user: those with the most processor-hours, and how unequal "
+            "all users are. Jain's index is the squared sum over users, divided by their number and by the "
+            "sum of squares."
+        )
+        parts = [
+            Part(chart=slowdown_by_user(users, jobs, names), name="fairness"),
+            Part(table=fairness_table(users, names)),
+        ]
+        yield Section("Fairness", alike, parts)
+
+
+def _drawn(title: str, note: str, chart: Figure) -> Section:
+    return Section(title, note, [Part(chart=chart, name=slug(title))])
+
+
+def has_schedules(replayed: Replayed) -> bool:
+    """Jobs overlap on nodes that they share."""
+    return not replayed.described["nodes"]
+
+
+def schedule_sections(replayed: Replayed) -> list[Section]:
+    """Part of each schedule as a chart that can be a file."""
+    around = "All runs while some hundred jobs start, around the job that waited longest. Colours only "
+    note, processors = f"{around}distinguish jobs.", int(replayed.described["processors"])
+    return [
+        Section(title, note, [Part(chart=gantt(table, processors), name=slug(title))])
+        for title, table in ((f"Schedule of {name}", table) for name, table in replayed.jobs.items())
+        if has_schedules(replayed)
+    ]

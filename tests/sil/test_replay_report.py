@@ -1,0 +1,225 @@
+"""The statistics that the report of a replay has besides those of the summary, worked by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import bootstrap
+
+from scheduler import UserError
+from sil.outcome.batsim_tables import Replayed
+from sil.outcome.paired_jobs import DAY_S, FEWEST_BLOCKS, paired_differences
+from sil.report.analysis import Analysis
+from sil.report.classes import SHADES, SLOWDOWNS, WAITS, sizes
+from sil.report.replay.by_size import jobs_by_size_and_run_time, waiting_by_week_and_size
+from sil.report.replay.by_user import by_user, fairness_table
+from sil.report.replay.measured import measured
+from sil.workload.lublin import Lublin
+from sil.workload.swf import write_swf
+from tests.examples import up_to
+from tests.sil.test_cli import sil
+
+
+def jobs(*columns: Sequence[Any], **more: Sequence[Any]) -> pl.DataFrame:
+    """Jobs of two processors, from columns of submissions, starts and ends in days."""
+    submitted, started, ended = (np.array(column, dtype=float) * DAY_S for column in columns)
+    table = pl.DataFrame(
+        {
+            "job_id": range(len(submitted)),
+            "submission_time": submitted,
+            "starting_time": started,
+            "finish_time": ended,
+            "requested_number_of_resources": [2] * len(submitted),
+        }
+    )
+    return table.with_columns(
+        success=pl.lit(1),
+        waiting_time=pl.col("starting_time") - pl.col("submission_time"),
+        turnaround_time=pl.col("finish_time") - pl.col("submission_time"),
+        execution_time=pl.col("finish_time") - pl.col("starting_time"),
+        stretch=pl.lit(1.0),
+        bounded_slowdown=(pl.col("finish_time") - pl.col("submission_time"))
+        / (pl.col("finish_time") - pl.col("starting_time")),
+        **{name: pl.Series(values) for name, values in more.items()},
+    )
+
+
+# -- paired differences ----------------------------------------------------------------------------------
+
+
+def test_differences_are_job_by_job_and_their_means_by_block() -> None:
+    """Job 2 is only in the baseline; blocks of two days begin at the first submission of both."""
+    baseline = jobs([0, 1, 2, 3, 7], [2, 2, 2, 5, 7], [3, 3, 3, 6, 8])
+    other = jobs([0, 1, 2, 3, 7], [1, 3, 9, 3, 7], [3, 4, 10, 6, 8]).filter(pl.col("job_id") != 2)
+    found = paired_differences(other, baseline, "waiting_time", 2.0)
+    assert found is not None
+    assert found.mean == DAY_S * (-1 + 1 - 2 + 0) / 4
+    assert (found.less, found.more, found.jobs) == (0.5, 0.25, 4)
+    assert found.by_block.rows() == [(0.0, 0.0), (2.0, -2.0 * DAY_S), (6.0, 0.0)]
+    assert found.interval is None, "there are too few blocks"
+    assert paired_differences(other.clear(), baseline, "waiting_time", 2.0) is None
+
+
+def test_the_interval_is_that_of_a_bootstrap_of_blocks() -> None:
+    """Against SciPy, with the means of equally large blocks; whole blocks differ, jobs in one do not."""
+    rng, n_blocks, in_block = np.random.default_rng(7), 40, 25
+    submitted = np.repeat(np.arange(n_blocks), in_block) + np.tile(np.arange(in_block) / 100, n_blocks)
+    effects = rng.normal(0.3, 1.0, n_blocks).repeat(in_block)
+    baseline = jobs(submitted, submitted + 5, submitted + 6)
+    other = jobs(submitted, submitted + 5 + effects, submitted + 6 + effects)
+    found = paired_differences(other, baseline, "waiting_time", 1.0)
+    assert found is not None
+    assert found.interval is not None
+    means = found.by_block["difference"].to_numpy()
+    assert len(means) == n_blocks
+    expected = bootstrap((means,), np.mean, n_resamples=20_000, method="percentile", rng=1)
+    width = expected.confidence_interval.high - expected.confidence_interval.low
+    assert found.interval == pytest.approx(tuple(expected.confidence_interval), abs=0.06 * width)
+    by_job = paired_differences(other, baseline, "waiting_time", 0.01)
+    assert by_job is not None
+    assert by_job.interval is not None
+    assert by_job.interval[1] - by_job.interval[0] < width / 3, "as if jobs were independent"
+
+
+def test_an_interval_needs_eight_blocks() -> None:
+    for n, is_given in ((FEWEST_BLOCKS - 1, False), (FEWEST_BLOCKS, True)):
+        days = np.arange(n)
+        found = paired_differences(
+            jobs(days, days + 1, days + 2), jobs(days, days, days + 1), "waiting_time", 1
+        )
+        assert found is not None
+        assert (found.interval is not None) == is_given
+        assert found.interval in (None, (DAY_S, DAY_S))
+        assert found.excludes_zero == is_given
+
+
+# -- warm-up and cool-down -------------------------------------------------------------------------------
+
+
+def replayed(table: pl.DataFrame, days: float) -> Replayed:
+    rows = {"easy": {"waiting_time_mean": 1.0, "makespan": 1.0, "fault": None, "refused": "a sentence"}}
+    described = {"schedulers": rows, "processors": 4, "gpus": 0, "days": days}
+    return Replayed(described, {"easy": table})
+
+
+def test_trimmed_jobs_do_not_count_but_use_the_machine() -> None:
+    """From day 2 to day 8 the first job uses two of four processors for a day, the second and third for two
+    each, and the last for one."""
+    table = jobs([0, 3, 5, 10], [0, 3, 6, 7], [3, 5, 8, 12])
+    found = measured(replayed(table, 10.0), Analysis(2, 2))
+    assert found.jobs["easy"]["job_id"].to_list() == [1, 2]
+    statistics = found.statistics["easy"]
+    assert statistics["waiting_time_mean"] == DAY_S / 2
+    assert statistics["utilisation"] == pytest.approx(100 * (1 + 2 + 2 + 1) / (6 * 2))
+    assert "makespan" not in statistics
+    assert list(found.refusals) == ["a sentence"]
+
+
+def test_nothing_is_trimmed_without_a_warm_up_or_a_cool_down() -> None:
+    all_jobs = replayed(jobs([0, 1], [0, 1], [1, 2]), 1.0)
+    assert measured(all_jobs, Analysis(block_days=1)) is all_jobs
+
+
+def test_a_warm_up_that_leaves_no_job_is_an_error() -> None:
+    with pytest.raises(UserError, match=r"leave nothing of a log of 10\.0 days"):
+        measured(replayed(jobs([0, 10], [0, 10], [1, 11]), 10.0), Analysis(6, 4))
+    with pytest.raises(UserError, match="no job was submitted between"):
+        measured(replayed(jobs([0, 10], [0, 10], [1, 11]), 10.0), Analysis(4, 4))
+
+
+def test_the_commands_trim_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_swf(tmp_path / "log.swf", Lublin().jobs(300, 32, np.random.default_rng(1)).at_load(0.8))
+    trimmed = ("--warm-up-days", "1", "--cool-down-days", "0.5", "--block-days", "0.5")
+    assert (
+        sil(
+            "replay", "log.swf", "--scheduler", "fcfs", "--scheduler", "easy", "--out", "out", *trimmed
+        ).exit_code
+        == 0
+    )
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "without those submitted in the first 1 and the last 0.5 days" in page
+    assert "blocks of 0.5 days" in page
+    assert sil("report", "out").exit_code == 0
+    assert "without those submitted" not in (tmp_path / "out" / "report.html").read_text()
+    assert sil("report", "out", *trimmed).exit_code == 0
+    assert (tmp_path / "out" / "report.html").read_text() == page
+    for command in (("replay", "log.swf", "--out", "no"), ("report", "out")):
+        result = sil(*command, "--warm-up-days", "1000")
+        assert result.exit_code == 2
+        assert "1000 days of warm-up and 0 of cool-down leave nothing of a log of" in result.stderr
+    assert not (tmp_path / "no").exists()
+
+
+# -- by user, by size, by week ---------------------------------------------------------------------------
+
+
+def test_users_have_the_means_of_their_jobs_and_an_index_of_fairness() -> None:
+    """Ann waits for as long as she runs, Ben three times as long: (2 + 4)^2 / (2 * (4 + 16)) = 0.9."""
+    table = jobs([0, 0, 0], [1, 2, 3], [2, 4, 4], user=["ann", "ann", "ben"])
+    users = by_user({"easy": table})
+    assert users.select("user", "jobs", "processor-hours", "mean bounded slowdown").rows() == [
+        ("ann", 2, 144.0, 2.0),
+        ("ben", 1, 48.0, 4.0),
+    ]
+    assert [row[1:] for row in fairness_table(users, ["easy", "faulty"]).rows] == [
+        ["0.900", "-"],
+        ["3.00", "-"],
+        ["3.90", "-"],
+        ["4.00", "-"],
+    ]
+    assert by_user({"easy": jobs([0], [0], [1])}).is_empty()
+
+
+@given(st.lists(st.floats(0, 1e9), max_size=50))
+@settings(max_examples=up_to(50))
+def test_classes_are_bounded_below(numbers: list[float]) -> None:
+    for classes in (WAITS, SLOWDOWNS, sizes(80_640)):
+        begins = [0.0, *classes.begins]
+        expected = [classes.labels[sum(number >= begin for begin in begins) - 1] for number in numbers]
+        found = pl.DataFrame({"x": numbers}, schema={"x": pl.Float64}).select(classes.label(pl.col("x")))
+        assert found["x"].to_list() == expected
+        assert len(classes.labels) == len(classes.shades) == len(set(classes.shades)) <= len(SHADES)
+
+
+def test_classes_of_sizes_fit_the_machine() -> None:
+    assert list(sizes(1).begins) == [2]
+    assert list(sizes(100).begins) == [2, 4, 8, 16, 32, 64, 128]
+    assert list(sizes(80_640).begins) == [8, 64, 512, 4_096, 32_768]
+
+
+def test_jobs_are_counted_by_size_and_run_time() -> None:
+    table = jobs([0, 0, 0], [0, 0, 0], [1, 1.5, 1 / 24]).with_columns(
+        requested_number_of_resources=pl.Series([8, 5, 8])
+    )
+    cells = jobs_by_size_and_run_time(table).data
+    assert cells is not None
+    assert cells.select("processors", "run time", "jobs", "processor-hours").rows() == [
+        ("5-8", "from 1 day", 2, 8 * 24 + 5 * 36),
+        ("5-8", "from 1 h", 1, 8),
+    ]
+
+
+def test_waiting_is_by_week_of_submission_and_by_several_in_long_logs() -> None:
+    submitted = np.array([0, 6.9, 7, 20])
+    chart = waiting_by_week_and_size(
+        {"easy": jobs(submitted, submitted + np.array([1, 3, 0, 8]), submitted + 10)}, ["easy"]
+    )
+    assert chart.data is not None
+    assert chart.data.select("week", "end", "jobs", "mean (s)", "shade").rows() == [
+        (0, 1, 2, pytest.approx(2 * DAY_S), "from 1 day"),
+        (1, 2, 1, 0.0, "less than 1 s"),
+        (2, 3, 1, pytest.approx(8 * DAY_S), "from 7 days"),
+    ]
+    years = np.arange(0, 20 * 365, 5)
+    chart = waiting_by_week_and_size({"easy": jobs(years, years, years + 1)}, ["easy"])
+    assert chart.data is not None
+    assert chart.data["week"].n_unique() <= 104
+    assert (chart.data["end"] - chart.data["week"]).unique().to_list() == [11]
