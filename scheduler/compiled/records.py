@@ -58,20 +58,34 @@ class _Fields(AttributeTemplate):
 
 
 def _read(context: Any, builder: Any, record: Record, pointer: Any, name: str) -> Any:
-    at = cgutils.gep_inbounds(builder, pointer, 0, [*record.fields].index(name))
-    return context.data_model_manager[record.fields[name]].from_data(builder, _constant(builder, at))
+    place, kind = [*record.fields].index(name), record.fields[name]
+    if isinstance(kind, types.Array):
+        return _array(context, builder, kind, pointer, place)
+    return context.data_model_manager[kind].from_data(builder, _constant(builder, pointer, place))
 
 
-def _constant(builder: Any, at: Any) -> Any:
+def _array(context: Any, builder: Any, kind: types.Array, pointer: Any, place: int) -> Any:
+    """Its shape and where its data are; all else follows, since it is contiguous and owned elsewhere."""
+    model = context.data_model_manager[kind]
+    at = model.get_field_position
+    n_bytes = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    shape = [_constant(builder, pointer, place, at("shape"), x) for x in range(kind.ndim)]
+    n_items, strides = shape[-1], [context.get_constant(types.intp, n_bytes)]
+    for length in reversed(shape[:-1]):
+        strides.insert(0, builder.mul(n_items, strides[-1]))
+        n_items = builder.mul(n_items, length)
+    array = ir.Constant(model.get_value_type(), None)
+    for x in range(kind.ndim):
+        array = builder.insert_value(array, shape[x], (at("shape"), x))
+        array = builder.insert_value(array, strides[x], (at("strides"), x))
+    array = builder.insert_value(array, n_items, at("nitems"))
+    array = builder.insert_value(array, context.get_constant(types.intp, n_bytes), at("itemsize"))
+    return builder.insert_value(array, _constant(builder, pointer, place, at("data")), at("data"))
+
+
+def _constant(builder: Any, pointer: Any, *place: int) -> Any:
     """What is there, which does not change while the function runs, whatever is written to arrays."""
-    kind = at.type.pointee
-    if isinstance(kind, ir.Aggregate):
-        parts = [_constant(builder, cgutils.gep_inbounds(builder, at, 0, x)) for x in range(len(kind))]
-        whole = ir.Constant(kind, ir.Undefined)
-        for x, part in enumerate(parts):
-            whole = builder.insert_value(whole, part, x)
-        return whole
-    value = builder.load(at)
+    value = builder.load(cgutils.gep_inbounds(builder, pointer, 0, *place))
     value.set_metadata("invariant.load", builder.module.add_metadata([]))
     return value
 

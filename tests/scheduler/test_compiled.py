@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from scheduler.compiled import Floats, Ints, compiled, config, direct, inlined, part
+from scheduler.compiled import Floats, Floats2, Ints, compiled, config, direct, inlined, part
 
 LOADS = "from scheduler.free_nodes.kernels.releases import Releases; Releases()"
 
@@ -69,6 +69,31 @@ def record(counts: Ints) -> Outer:
     return Outer(counts, Inner(counts, np.zeros(1)))
 
 
+class Cells(NamedTuple):
+    each: Floats2
+
+
+def weighted_sum(cells: Cells) -> float:
+    total = 0.0
+    for x in range(cells.each.shape[0]):
+        row = cells.each[x]
+        for y in range(len(row)):
+            total += (x + 1) * row[y]
+    return total / cells.each.size
+
+
+@part
+def plus(a: int, b: int) -> int:
+    return a + b
+
+
+def twelve(n: int) -> int:
+    total = 0
+    for _ in range(n):
+        total = plus(plus(total, 1), 2)
+    return plus(total, 3)
+
+
 @pytest.fixture
 def is_kept_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
@@ -89,3 +114,16 @@ def test_a_record_with_a_field_of_another_type_is_rejected() -> None:
         call(record(np.zeros(4)))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="Outer"):
         direct(call)(record(None))  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("is_kept_elsewhere")
+def test_rows_and_sizes_of_a_field_with_two_dimensions_are_those_of_the_array() -> None:
+    each = np.arange(12.0).reshape(3, 4)
+    assert compiled(weighted_sum)(Cells(each)) == (6 + 2 * 22 + 3 * 38) / 12
+
+
+@pytest.mark.usefixtures("is_kept_elsewhere")
+def test_a_part_is_compiled_once_for_known_and_unknown_numbers() -> None:
+    assert compiled(twelve)(3) == 12
+    made: Any = plus
+    assert len(made.signatures) == 1
