@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, WaitingRequests
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-from scheduler.managers.displacement import Displacement
 from scheduler.managers.estimated_allocation import EstimatedAllocation
 from scheduler.managers.queues import QueuePolicy, Starvation, in_order_of_service
 from scheduler.managers.request_admission import RequestAdmission
@@ -16,6 +16,9 @@ from scheduler.node_resources.shares import rows_of, shares_of
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running
 from scheduler.resource_manager import OnFreeNodes
+
+if TYPE_CHECKING:
+    from scheduler.managers.displacement import Displacement
 
 
 class ConsumableAllocation(EstimatedAllocation):
@@ -36,6 +39,9 @@ class ConsumableAllocation(EstimatedAllocation):
         self._starvation = Starvation(list(self._rank), raised_after)
         self._displacement: Displacement | None = None
         if any(queue.displaces for queue in queues):
+            # Compiled code that other queues do without.
+            from scheduler.managers.displacement import Displacement
+
             self._displacement = Displacement(self._state, queues)
         super().__init__(ports.run_times, self._state.releases)
 

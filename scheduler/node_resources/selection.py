@@ -1,19 +1,18 @@
-"""Node selections: which of the nodes on which a job fits it gets. One class for each."""
+"""Node selections: which of the nodes on which a job fits it gets. One class for each.
+
+Fragmentation gradient descent is in `fragmentation_descent`, with compiled code that others do without.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import numpy as np
 
-from scheduler.compiled import Floats, Floats2, Ints, Ints2, allocate
-from scheduler.node_request import thousandths
+from scheduler.compiled import Floats, Floats2, Ints, Ints2
 from scheduler.node_resources.kernels import scores as codes
 from scheduler.node_resources.kernels.allocation import choose_nodes
-from scheduler.node_resources.kernels.fragmentation import Typical, descents, gpu_of_best_descent
 from scheduler.node_resources.kernels.scores import write_scores
 from scheduler.node_resources.kernels.tables import NONE
 from scheduler.node_resources.kernels.workspace import Ranking
@@ -114,75 +113,6 @@ class GpuClustering(_Compiled):
     """Nodes on which jobs of the same number of GPUs run, preferably no others (Xiao et al. 2018)."""
 
     code = codes.GPU_CLUSTERING
-
-
-class Chunk(NamedTuple):
-    """What a job requests of a node, as far as fragmentation is concerned; `gpu_types` like `A100|H100`."""
-
-    cores: int  # thousandths
-    gpu_share: int  # thousandths
-    gpus: int
-    gpu_types: str
-
-
-TYPICAL_SHARE = 0.95
-"""Typical chunks are the most frequent ones which are together at least this share of all."""
-
-
-def typical_chunks(counts: Mapping[Chunk, int], nodes: NodeResources) -> Typical:
-    """The most frequent chunks in this order, and their shares of these. Ties: the larger first."""
-    by_count = sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)
-    so_far = np.cumsum([count for _, count in by_count])
-    n = int(np.searchsorted(so_far, TYPICAL_SHARE * so_far[-1])) + 1 if len(so_far) else 0
-    typical = allocate(Typical, *(n,) * 5)
-    for x, (chunk, count) in enumerate(by_count[:n]):
-        typical.cores[x], typical.gpus[x], typical.gpu_share[x] = chunk.cores, chunk.gpus, chunk.gpu_share
-        typical.gpu_types[x] = nodes.gpu_type_bits(filter(None, chunk.gpu_types.split("|")))
-        typical.weight[x] = count / so_far[n - 1]
-    return typical
-
-
-class FragmentationDescent(NodeSelection):
-    """Fragmentation gradient descent: the node, and the GPU, whose expected fragmentation grows least.
-
-    Source: Weng et al., "Beware of Fragmentation", USENIX ATC 2023.
-    """
-
-    def __init__(self, typical: Typical | None = None, in_steps: bool = False) -> None:
-        """`typical`: the typical chunks; by default those of the jobs that arrived, determined again whenever
-        their number has doubled. `in_steps`: scores are whole numbers, as in the authors' scheduler."""
-        self._typical, self._in_steps = typical, in_steps
-        self._is_given = typical is not None
-        self._epoch = -1
-
-    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        descents(nodes.table, nodes.requests, self._typical_on(nodes), self._in_steps, kind, which, scores)
-
-    def gpu(self, nodes: NodeResources, kind: int, n: int) -> int:
-        typical = self._typical_on(nodes)
-        return gpu_of_best_descent(nodes.table, nodes.requests, typical, self._in_steps, kind, n)
-
-    def epoch(self, nodes: NodeResources) -> int:
-        return 0 if self._is_given else int(nodes.total_requested).bit_length()
-
-    def _typical_on(self, nodes: NodeResources) -> Typical:
-        epoch = self.epoch(nodes)
-        if self._typical is None or (epoch != self._epoch and not self._is_given):
-            self._typical, self._epoch = typical_chunks(chunks_requested(nodes), nodes), epoch
-        return self._typical
-
-
-def chunks_requested(nodes: NodeResources) -> Counter[Chunk]:
-    """How often each chunk was requested so far."""
-    counts = Counter[Chunk]()
-    for request, n_requested in nodes.requested.values():
-        gpus, cores = request.gpus, thousandths(request.cores)
-        if gpus is None:
-            chunk = Chunk(cores, 0, 0, "")
-        else:
-            chunk = Chunk(cores, thousandths(gpus.share), gpus.count, "|".join(sorted(gpus.types)))
-        counts[chunk] += n_requested
-    return counts
 
 
 def new_ranking(nodes: NodeResources, selection: NodeSelection) -> Ranking:

@@ -20,7 +20,7 @@ SELECTIONS = {
     "dot_product": f"{_MODULE}:DotProduct",
     "gpu_packing": f"{_MODULE}:GpuPacking",
     "gpu_clustering": f"{_MODULE}:GpuClustering",
-    "fgd": f"{_MODULE}:FragmentationDescent",
+    "fgd": "scheduler.node_resources.fragmentation_descent:FragmentationDescent",
 }
 
 

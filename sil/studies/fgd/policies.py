@@ -9,17 +9,15 @@ from typing import Protocol
 import numpy as np
 
 from scheduler.compiled import Floats2, Ints, Ints2
+from scheduler.node_resources.fragmentation_descent import Chunk, FragmentationDescent, typical_chunks
 from scheduler.node_resources.kernels.fragmentation import Typical
 from scheduler.node_resources.selection import (
     BestFit,
-    Chunk,
     DotProduct,
-    FragmentationDescent,
     GpuClustering,
     GpuPacking,
     NodeSelection,
     Placement,
-    typical_chunks,
 )
 from scheduler.node_resources.state import NodeResources
 from sil.workload.openb import MILLI, Pod
