@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo demo-plan test test-all check format bench clean
+.PHONY: demo demo-plan test test-all check format bench docs clean
 
 demo: $(VENV)/.installed  ## Compare OLB, SJS and PJS on a site of 142 machines, and reproduce a study; see build/demo
 	$(BIN)/sil run light-to-heavy --out build/demo
@@ -43,6 +43,9 @@ bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/r
 	$(BIN)/python -m benchmarks.bench_batsim
 	$(BIN)/python -m benchmarks.bench_planning
 
+docs: $(VENV)/.installed-dev  ## Build the site of documents, with executed notebooks, into build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -57,7 +60,7 @@ $(VENV)/.installed: requirements.txt pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m tests.warm
 	@touch $@
 
-$(VENV)/.installed-dev: requirements-dev.txt requirements-batsim.txt $(VENV)/.installed
-	$(PIP) -r requirements-dev.txt
+$(VENV)/.installed-dev: requirements-docs.txt requirements-dev.txt requirements-batsim.txt $(VENV)/.installed
+	$(PIP) -r requirements-docs.txt
 	$(PIP) --no-deps -r requirements-batsim.txt
 	@touch $@

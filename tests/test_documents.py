@@ -14,12 +14,22 @@ from pathlib import Path
 import pytest
 
 import sil
+from sil.trace.facts import SCHEMA, TIMINGS_SCHEMA, Fact
 from site_db.site_file.exchange import read_site_file
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-GUIDES = ("guide", "your-scheduler", "database", "shared-nodes", "replay", "nodes", "planning")
-API_PAGE = ROOT / "docs" / "python.md"
+DOCS = ROOT / "docs"
+PYTHON_PAGE = DOCS / "how-to" / "python.md"
+API_PAGE = DOCS / "reference" / "api.md"
+FILES_PAGE = DOCS / "reference" / "files.md"
+GUIDES = [
+    path
+    for path in sorted(DOCS.rglob("*.md"))
+    if path != PYTHON_PAGE and "```console" in path.read_text(encoding="utf-8")
+]
+NOTEBOOKS = sorted(DOCS.glob("tutorials/*.ipynb"))
+LONG_NOTEBOOKS = ("what-should-we-buy",)
 SETUP_COMMANDS = ("make ", "git ", "pip ")
 """Set-up, which CI does."""
 
@@ -44,7 +54,7 @@ def run_commands(text: str, folder: Path) -> int:
 
 @pytest.mark.parametrize(
     "document",
-    [README, *(pytest.param(ROOT / "docs" / f"{name}.md", marks=pytest.mark.long) for name in GUIDES)],
+    [README, *(pytest.param(path, marks=pytest.mark.long) for path in GUIDES)],
     ids=lambda path: path.name,
 )
 def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path) -> None:
@@ -66,21 +76,63 @@ def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path
         assert result.returncode == 0, result.stdout
 
 
-def test_the_python_of_the_page_on_the_api_runs_as_a_script(tmp_path: Path) -> None:
-    assert sum(run_commands(text, tmp_path) for language, text in blocks(API_PAGE) if language == "console")
+@pytest.mark.parametrize("page", [README, DOCS / "index.md", PYTHON_PAGE], ids=lambda path: path.name)
+def test_the_python_of_a_page_runs_as_a_script(page: Path, tmp_path: Path) -> None:
+    if page == PYTHON_PAGE:
+        assert sum(run_commands(text, tmp_path) for language, text in blocks(page) if language == "console")
     script = tmp_path / "page.py"
-    script.write_text("\n".join(text for language, text in blocks(API_PAGE) if language == "python"))
+    python = [text for language, text in blocks(page) if language == "python" and not text.startswith("# ")]
+    script.write_text("\n".join(python))
     result = subprocess.run(
         [sys.executable, script.name], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
-    assert {"gantt.png", "results"} <= {path.name for path in tmp_path.iterdir()}
+    expected = {
+        "README.md": {"waiting-times.png"},
+        "index.md": {"results"},
+        "python.md": {"gantt.png", "results"},
+    }
+    assert expected[page.name] <= {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.long] * (path.stem in LONG_NOTEBOOKS)) for path in NOTEBOOKS],
+    ids=lambda path: path.stem,
+)
+def test_a_tutorial_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    notebook = nbformat.read(path, as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "outputs are made when the site is built"
+    folder = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources=folder).execute()
+    errors = [
+        output
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+        if output.get("name") == "stderr"
+    ]
+    assert all("what-if changes of the site" in error["text"] for error in errors), errors
+
+
+def test_the_site_of_documents_is_built_without_warnings(tmp_path: Path) -> None:
+    """Which are errors: broken links, pages that are not in the navigation, names that do not exist."""
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", tmp_path]
+    environment = {**os.environ, "EXECUTE_NOTEBOOKS": "false", "NO_MKDOCS_2_WARNING": "1"}
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout + result.stderr == ""
+    assert "sil replay [OPTIONS]" in (tmp_path / "reference" / "commands.html").read_text()
 
 
 def test_the_page_on_the_api_names_everything_public() -> None:
     text = API_PAGE.read_text()
     missing = [name for name in sil.__all__ if f"sil.{name}" not in text]
     assert not missing
+    described = set(re.findall(r"^::: sil\.(\w+)$", text, re.MULTILINE))
+    assert described == {*sil.__all__} - {"__version__"}
     classes = (
         sil.Experiment,
         sil.ExperimentResults,
@@ -96,8 +148,16 @@ def test_the_page_on_the_api_names_everything_public() -> None:
         assert not [name for name in members if f"`{name}`" not in text]
 
 
+def test_the_reference_of_results_names_every_column_and_every_event() -> None:
+    text = (DOCS / "reference" / "results.md").read_text()
+    named = {*SCHEMA, *TIMINGS_SCHEMA, *(fact.value for fact in Fact)}
+    replays = sil.replay(sil.lublin_feitelson(3, 8), "fcfs", progress=False)
+    named |= set(replays.jobs("fcfs").columns)
+    assert not [name for name in named if f"`{name}`" not in text]
+
+
 def test_the_site_file_in_the_reference_is_valid(tmp_path: Path) -> None:
-    (site,) = [text for language, text in blocks(ROOT / "docs" / "files.md") if language == "toml"]
+    (site,) = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
     path = tmp_path / "site.toml"
     path.write_text(site)
     assert read_site_file(path).name == "two-rooms"
@@ -106,7 +166,7 @@ def test_the_site_file_in_the_reference_is_valid(tmp_path: Path) -> None:
 def test_the_reference_names_every_setting_of_an_experiment() -> None:
     from sil.settings.experiment_file import Experiment
 
-    text = (ROOT / "docs" / "files.md").read_text()
+    text = (FILES_PAGE).read_text()
     for name in Experiment.model_fields:
         assert re.search(rf"`\[*{name}[.`\]]", text), name
 
@@ -114,7 +174,7 @@ def test_the_reference_names_every_setting_of_an_experiment() -> None:
 def test_the_reference_names_every_setting_of_shared_nodes() -> None:
     from sil.settings import time_shared_table as tables
 
-    text = (ROOT / "docs" / "files.md").read_text()
+    text = (FILES_PAGE).read_text()
     kinds = (tables.LocalUsersTable, tables.CoschedulingTable, tables.NodeMonitorsTable, tables.LimitsTable)
     for name in tables.SharedNodesTable.model_fields:
         assert f"`shared_nodes.{name}" in text, name
@@ -129,9 +189,11 @@ def anchors(document: Path) -> set[str]:
 
 
 def test_links_between_documents_resolve() -> None:
-    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("fixtures/*.md")]:
+    for document in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("fixtures/*.md")]:
         for path, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", document.read_text()):
             target = document.parent / path if path else document
+            if target == DOCS / "reference" / "commands.md":
+                continue  # made when the site is built
             assert target.exists(), f"{document.name}: {path}"
             assert not anchor or anchor in anchors(target), f"{document.name}: {path}#{anchor}"
 

@@ -49,7 +49,7 @@ class Chart:
 
 
 class Plots:
-    """The charts of the report of a replay (`docs/replay.md`)."""
+    """The charts of the report of a replay (`docs/how-to/replay.md`)."""
 
     def __init__(self, replayed: Callable[[], Replayed]) -> None:
         self._replayed = replayed

@@ -54,12 +54,13 @@ class ExperimentResults:
 
     @property
     def jobs(self) -> pl.DataFrame:
-        """A row for each job of each run, with the columns of jobs.csv (`docs/files.md`)."""
+        """A row for each job of each run, with the columns of jobs.csv (`docs/reference/results.md`)."""
         return self._evaluated[1]
 
     @property
     def trace(self) -> pl.DataFrame:
-        """A row for each fact of each run, with the columns of trace.parquet (`docs/files.md`)."""
+        """A row for each fact of each run, with the columns of trace.parquet
+        (`docs/reference/results.md`)."""
         return self._evaluated[0].facts
 
     @property

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment: a site, jobs, schedulers and replications, as in a file (`docs/files.md`).
+    """An experiment: a site, jobs, schedulers and replications, as in a file (`docs/reference/files.md`).
 
     It does not change; `with_` returns another one. `settings` are those of the file; relative paths in them
     start at the folder of `source`.

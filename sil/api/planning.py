@@ -79,7 +79,7 @@ class PlanAnswers:
     @property
     def answers(self) -> pl.DataFrame:
         """A row for each scheduler, question and option, with the columns of options.csv
-        (`docs/planning.md`): cost, gain over today and its simultaneous half-width, ranks."""
+        (`docs/how-to/planning.md`): cost, gain over today and its simultaneous half-width, ranks."""
         return options_frame(self._found)
 
     @property

@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from rich.console import Console
 from rich.progress import (
@@ -58,7 +59,8 @@ def bars(unit: str, console: Console) -> Progress:
 def shown(name: str, unit: str, is_shown: bool) -> Iterator[Listener]:
     """The listener of some work; notes become warnings."""
     console = Console(stderr=True)
-    if not (is_shown and (console.is_terminal or console.is_jupyter)):
+    in_notebook = console.is_jupyter and find_spec("ipywidgets") is not None
+    if not (is_shown and (console.is_terminal or in_notebook)):
         yield Warner()
         return
     with bars(unit, console) as progress:

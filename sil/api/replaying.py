@@ -143,8 +143,8 @@ class Replays:
 
     @property
     def metrics(self) -> pl.DataFrame:
-        """A row for each scheduler: its name, the metrics of `docs/replay.md` (null after a fault), and a
-        sentence on its fault and on refused jobs, if any."""
+        """A row for each scheduler: its name, the metrics of `docs/how-to/replay.md` (null after a fault),
+        and a sentence on its fault and on refused jobs, if any."""
         rows = [{"scheduler": name, **row} for name, row in self._replayed.described["schedulers"].items()]
         known = [name for name in REPLAY_METRICS if any(name in row for row in rows)]
         texts = dict.fromkeys(("fault", "refused"), pl.String)
@@ -158,11 +158,12 @@ class Replays:
         return {name: row["fault"] for name, row in found.items() if row["fault"]}
 
     def jobs(self, scheduler: str) -> pl.DataFrame:
-        """A row for each finished job, with the columns of jobs.csv (`docs/files.md`)."""
+        """A row for each finished job, with the columns of jobs.csv (`docs/reference/results.md`)."""
         return read_whole_jobs_csv(self._folder_of(scheduler) / JOBS)
 
     def trace(self, scheduler: str) -> pl.DataFrame:
-        """A row for each fact of the replay, with the columns of trace.parquet (`docs/files.md`)."""
+        """A row for each fact of the replay, with the columns of trace.parquet
+        (`docs/reference/results.md`)."""
         return read_facts(self._folder_of(scheduler) / TRACE)
 
     def decisions(self, scheduler: str) -> pl.DataFrame:

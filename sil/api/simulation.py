@@ -110,7 +110,7 @@ class Simulation:
 
     @property
     def facts(self) -> pl.DataFrame:
-        """A row for each fact so far, with the columns of trace.parquet (`docs/files.md`)."""
+        """A row for each fact so far, with the columns of trace.parquet (`docs/reference/results.md`)."""
         return pl.concat([pl.DataFrame(schema=FACT_SCHEMA), *self._facts])
 
     @property

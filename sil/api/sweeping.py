@@ -92,7 +92,7 @@ def _sliced(log: JobLog, slices: int, slice_jobs: int | None) -> SlicedLog:
 @dataclass(frozen=True)
 class Sweep:
     """The results of a sweep: `table` has a row for each replay, with the columns of sweep.csv
-    (`docs/files.md`)."""
+    (`docs/reference/results.md`)."""
 
     table: pl.DataFrame
 

@@ -50,7 +50,7 @@ ByOption = Annotated[
 
 def predict(
     queue: Annotated[
-        Path, Argument(help="A queue file: the running and waiting jobs (see docs/shared-nodes.md).")
+        Path, Argument(help="A queue file: the running and waiting jobs (see docs/how-to/shared-nodes.md).")
     ],
     site: SiteOption,
     cluster: Annotated[
