@@ -38,6 +38,7 @@ bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/r
 	$(BIN)/python -m benchmarks.bench_prediction
 	$(BIN)/python -m benchmarks.bench_time_shared
 	$(BIN)/python -m benchmarks.bench_replay
+	$(BIN)/python -m benchmarks.bench_report
 	$(BIN)/python -m benchmarks.bench_sweep
 	$(BIN)/python -m benchmarks.bench_nodes
 	$(BIN)/python -m benchmarks.bench_batsim

@@ -81,7 +81,7 @@ def measure(case: Case, path: Path) -> dict[str, object]:
         folder = Path(name)
         log = read_swf(path)
         took_s: dict[str, list[float]] = {"compiled": [], "trace": [], "loop": [], "harness": [], "bare": []}
-        peak_mb = 0.0
+        largest_mb = 0.0
         for engine in (Engine.COMPILED, Engine.HARNESS):
             _replay(log.slice(0, 500), case.scheduler, engine, folder)  # loads what is compiled
         for k in range(case.runs):
@@ -89,7 +89,7 @@ def measure(case: Case, path: Path) -> dict[str, object]:
                 _cpu_s(lambda: _replay(read_swf(path), case.scheduler, Engine.COMPILED, folder))
             )
             if k == 0:
-                peak_mb = _peak_mb()
+                largest_mb = peak_mb()
             took_s["trace"].append(_cpu_s(lambda: _only_trace(read_swf(path), case.scheduler, folder)))
             took_s["loop"].append(_cpu_s(lambda: _loop(log, case.scheduler)))
             took_s["harness"].append(
@@ -109,11 +109,11 @@ def measure(case: Case, path: Path) -> dict[str, object]:
         "compiled_s": round(best_s["compiled"], 2),
         **rates,
         **dict(sorted(of_compiled.items())),
-        "peak_mb": round(peak_mb),
+        "peak_mb": round(largest_mb),
     }
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """Of this process; what getrusage has is that of the process which started it, too."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return float(status["VmHWM"].removesuffix("kB")) / 1024

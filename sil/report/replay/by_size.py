@@ -14,6 +14,7 @@ from sil.report.replay import Jobs
 from sil.report.vega_lite import Figure, Spec, column, faceted, layer
 
 WEEK_S = 7 * 86_400.0
+WHOLE_WEEKS = {"tickMinStep": 1, "grid": False}
 MOST_WEEKS = 104
 """Of more, several make one column."""
 
@@ -77,7 +78,9 @@ def waiting_by_week_and_size(jobs: Jobs, names: Sequence[str]) -> Figure:
     week = ((pl.col("submission_time") - first_s) // (weeks * WEEK_S)).cast(pl.Int64) * weeks
     cells = _cells(jobs, week.alias("week"), pl.col("waiting_time").mean().alias("mean (s)"))
     cells = cells.with_columns(shade=WAITS.label(pl.col("mean (s)")), end=pl.col("week") + weeks)
-    along = column("week:Q", title="Weeks since the first submission", axis={"tickMinStep": 1, "grid": False})
+    along = column(
+        "week:Q", title="Weeks since the first submission", scale={"nice": False}, axis=WHOLE_WEEKS
+    )
     map_ = _heat_map(cells, WAITS.colour("shade", "Mean waiting time"))
     by_week = map_.encode(x=along, x2=column("end"), y=_of_sizes(cells))
     return _panels(by_week.properties(width=WIDTH, height=150), names, columns=1)

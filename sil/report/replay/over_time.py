@@ -51,8 +51,8 @@ def small_multiples(jobs: Jobs, names: Sequence[str], processors: int, gpus: int
         utilisation(jobs, "Processors", requested, processors, names, bins),
         *([utilisation(jobs, "GPUs", "requested_gpus", gpus, names, bins)] if gpus else []),
     ]
-    window = column("day:Q", title=None, scale={"domain": {"param": WINDOW}})
-    whole = column("day:Q", title=f"{SINCE}; draw a window here, and click to see all")
+    window = column("day:Q", title=None, scale={"domain": {"param": WINDOW}, "nice": False})
+    whole = column("day:Q", scale={"nice": False}, title=f"{SINCE}; draw a window here, and click to see all")
     brush = {"name": WINDOW, "select": {"type": "interval", "encodings": ["x"]}}
     values = column("value:Q", title=None, axis={"labels": False, "ticks": False, "grid": False})
     return below_each_other(
@@ -89,7 +89,8 @@ def held(table: pl.DataFrame, between: tuple[str, str], weight: pl.Expr, edges_s
     """The mean, over each interval of time, of the summed weight of the jobs that are between two times."""
     weights, first_s = table.with_columns(weight=weight)["weight"].to_numpy(), edges_s[0]
     begun, over = (_since(table[key].to_numpy() - first_s, weights, edges_s - first_s) for key in between)
-    return np.asarray(np.diff(begun - over) / np.diff(edges_s), dtype=np.float64)
+    # Differences of large sums: where there is no such job, rounding leaves a little, of any sign.
+    return np.maximum(np.diff(begun - over) / np.diff(edges_s), 0.0)
 
 
 def _since(times_s: Numbers, weights: Numbers, edges_s: Numbers) -> Numbers:

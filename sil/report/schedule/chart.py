@@ -77,13 +77,19 @@ def _columns(runs: Runs, tick_s: float) -> Mapping[str, Numbers]:
         return np.asarray(np.rint(times_s / tick_s), np.int64)
 
     submit, start, end = map(ticks, (runs.submit_s, runs.start_s, runs.end_s))
+    estimate = ticks(np.nan_to_num(runs.estimate_s, nan=-1.0))
+    if (estimate == end - start).mean() > 0.5:
+        estimated = {"spare": estimate - (end - start)}
+    else:  # users give few different ones
+        values, places = np.unique(estimate, return_inverse=True)
+        estimated = {"estimates": values, "estimate": places}
     r = runs.rectangles
     return {
         "job": runs.job,
         "submit": submit,
         "wait": start - submit,
         "run": end - start,
-        "spare": ticks(np.nan_to_num(runs.estimate_s, nan=-1.0)) - (end - start),
+        **estimated,
         "user": runs.user,
         "rectangles": np.bincount(r.run, minlength=len(runs.job)),
         "low": r.low,

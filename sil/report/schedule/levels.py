@@ -10,6 +10,7 @@ from math import ceil
 
 import numpy as np
 
+from sil.report.classes import WAITS, Classes, sizes
 from sil.report.schedule.runs import Floats, Numbers, Runs
 
 BANDS = 64
@@ -17,10 +18,8 @@ BANDS = 64
 LEAST_BINS, MOST_BINS = 1_024, 16_384
 FINER = 4
 """A level has so many times the bins of the one before it."""
-FULL = 255
+FULL = 15
 """The shade of a cell all of whose processors are busy."""
-STEPS = 8
-"""A mean m is stored as the logarithm of 1 + m to the base 2, in so many steps for each power of two."""
 
 
 def bins_needed(rectangles: int, of_a_window: int, in_a_window: int) -> int:
@@ -38,22 +37,22 @@ def levels(
     runs: Runs, span_s: float, processors: int, bins: int, most_users: int
 ) -> Iterator[tuple[int, Mapping[str, Numbers]]]:
     """From the finest, with so many bins, to the coarsest: the number of bins, and for all cells, by band of
-    processors, then by time: `busy` (see FULL), the means `wait` and `size` of what is in a cell (see STEPS),
-    and the `user` who has most of it; `most_users` is "any other"."""
+    processors, then by time: `busy` (see FULL), the classes of the mean `wait` and `size` of what is in a
+    cell, and the `user` who has most of it; `most_users` is "any other"."""
     cells = _Cells(runs, span_s, processors, bins)
     busy, wait, size = (cells.summed(values) for values in (np.ones(len(runs.job)), runs.wait_s, runs.size))
     rank = np.minimum(runs.user, most_users)
     several = range(int(rank.max(initial=0)) + 1)
     by_user = [busy] if len(several) == 1 else [cells.summed((rank == user) * 1.0) for user in several]
     while True:
-        whole = span_s / bins * processors / len(busy)
-        held = np.maximum(busy, whole * 1e-9)
+        share = busy / (span_s / bins * processors / len(busy))
+        held = np.where(share > _ROUNDING, busy, np.inf)
         yield (
             bins,
             {
-                "busy": np.clip(np.rint(FULL * busy / whole), 0, FULL).astype(np.int64).ravel(),
-                "wait": _logarithm(wait / held),
-                "size": _logarithm(size / held),
+                "busy": np.clip(np.ceil(FULL * share - _ROUNDING), 0, FULL).astype(np.int64).ravel(),
+                "wait": _class_of(wait / held, WAITS),
+                "size": _class_of(size / held, sizes(processors)),
                 "user": np.argmax(by_user, axis=0).ravel(),
             },
         )
@@ -65,9 +64,13 @@ def levels(
         )
 
 
-def _logarithm(means: Floats) -> Numbers:
-    steps = np.rint(STEPS * np.log2(1.0 + np.maximum(means, 0.0)))
-    return np.asarray(np.minimum(steps, FULL), np.int64).ravel()
+_ROUNDING = 1e-6
+"""More than that of a sum over cells, in relation to a whole cell."""
+
+
+def _class_of(means: Floats, classes: Classes) -> Numbers:
+    begins = np.array(list(classes.begins), dtype=np.float64) * (1.0 - _ROUNDING)
+    return np.searchsorted(begins, means.ravel(), side="right").astype(np.int64)
 
 
 class _Cells:

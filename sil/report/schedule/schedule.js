@@ -48,7 +48,9 @@ class Panel {
     return this.once("jobs", async () => {
       const jobs = await unpacked(`schedule-jobs-${this.k}`, this.columns), first = summed(jobs.rectangles);
       const held = summed(jobs.length), size = jobs.job.map((_, i) => held[first[i + 1]] - held[first[i]]);
-      return { ...jobs, first, size, start: jobs.submit.map((submit, i) => submit + jobs.wait[i]) };
+      const estimate = jobs.estimate?.map(place => jobs.estimates[place])
+        ?? jobs.spare.map((spare, i) => spare + jobs.run[i]);
+      return { ...jobs, first, size, estimate, start: jobs.submit.map((submit, i) => submit + jobs.wait[i]) };
     });
   }
   reasons() {
@@ -113,7 +115,7 @@ class Panel {
       Ended: moment(of("start") + of("run")),
       Waited: seconds("wait"),
       Ran: seconds("run"),
-      Estimate: duration((of("run") + of("spare")) * tick_s),
+      Estimate: seconds("estimate"),
       "Why it waited": (await this.reasons())[place],
     };
   }

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sil.report.classes import WAITS, Classes, sizes
 from sil.report.figures import PALETTE
-from sil.report.schedule.levels import FULL, STEPS
+from sil.report.schedule.levels import FULL
 from sil.report.vega_lite import CONFIGURATION, Spec
 
 SCHEMA = "https://vega.github.io/schema/vega/v6.json"
@@ -142,10 +142,8 @@ def _threshold(name: str, classes: Classes) -> Spec:
 
 
 def _data(k: int) -> list[Spec]:
-    """The cells and the runs in a window. The value of a cell is its code, times 256, and its shade."""
-    code = "floor(datum.$value / 256)"
-    mean = f"(pow(2, {code} / {STEPS}) - 1)"
-    colour = _coloured({"wait": mean, "size": mean, "user": code}, f"'{SHADE}'")
+    """The cells and the runs in a window. The value of a cell is its class, times 256, and how busy it is."""
+    colour = f"colour === 'job' ? '{SHADE}' : shades[floor(datum.$value / 256)]"
     opacity = f"datum.$value % 256 / {FULL}"
     image = {"type": "heatmap", "color": {"expr": colour}, "opacity": {"expr": opacity}}
     return [{"name": f"cells-{k}", "transform": [image]}, {"name": f"runs-{k}"}]
@@ -197,17 +195,14 @@ def _cells(k: int) -> Spec:
 
 def _runs(k: int) -> Spec:
     """A rectangle for each interval of processors. Its tooltip gets all that is known of it."""
-    values = {"wait": "datum.wait", "size": "datum.size", "user": "datum.user"}
+    chosen = "".join(
+        f"colour === '{way}' ? scale('{way}', datum.{way}) : " for way in ("wait", "size", "user")
+    )
     look = {
-        "fill": {"signal": _coloured(values, f"scale('job', datum.job % {len(PALETTE)})")},
+        "fill": {"signal": f"{chosen}scale('job', datum.job % {len(PALETTE)})"},
         "stroke": {"value": "white"},
         "strokeWidth": {"value": 0.3},
         "tooltip": {"signal": "datum"},
     }
     mark = {"type": "rect", "clip": True, "from": {"data": f"runs-{k}"}}
     return {**mark, "encode": {"update": _PLACE | look}}
-
-
-def _coloured(values: dict[str, str], otherwise: str) -> str:
-    chosen = [f"colour === '{way}' ? scale('{way}', {value}) : " for way, value in values.items()]
-    return f"{''.join(chosen)}{otherwise}"
