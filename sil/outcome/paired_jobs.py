@@ -9,9 +9,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.outcome.statistics import CONFIDENCE
+from sil.workload.weeks import DAY_S, ENOUGH_WEEKS
 
-DAY_S = 86_400.0
-FEWEST_BLOCKS = 8
+FEWEST_BLOCKS = ENOUGH_WEEKS
 """With fewer, a bootstrap's intervals are much too narrow."""
 RESAMPLES = 2_000
 SEED = 1

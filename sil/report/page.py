@@ -112,7 +112,7 @@ def write_page(path: Path, page: Page) -> None:
     environment = Environment(
         loader=PackageLoader("sil.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["script_json"] = lambda value: Markup(_script_safe(json.dumps(value)))
+    environment.filters["script_json"] = _script_json
     drawn = (part.schedules for section in page.sections for part in section.parts)
     text = environment.get_template("page.html.j2").render(
         page=page,
@@ -157,6 +157,11 @@ def _vega() -> str:
         unfinished.write_text(script, encoding="utf-8")
         unfinished.replace(cached)
     return script
+
+
+def _script_json(value: object) -> Markup:
+    """JSON in which nothing can begin or end an element."""
+    return Markup(json.dumps(value).replace("<", "\\u003c"))
 
 
 def _script_safe(text: str) -> str:

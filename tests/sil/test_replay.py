@@ -48,7 +48,7 @@ from sil.outcome.replay_statistics import ReplayStatistics
 from sil.outcome.replayed_log import ReplayedLog, Results
 from sil.report.replay import gantt as gantt_module
 from sil.report.replay.gantt import GANTT_RECTANGLES, gantt
-from sil.report.replay.over_time import BINS, DAY_S, queue_length, utilisation
+from sil.report.replay.over_time import BINS, queue_length, utilisation
 from sil.report.vega_lite import specification
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, resolve
@@ -61,6 +61,7 @@ from sil.workers.processes import Processes
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf, write_swf
+from sil.workload.weeks import DAY_S
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.builders import trace

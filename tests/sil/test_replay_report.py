@@ -15,7 +15,7 @@ from scipy.stats import bootstrap
 
 from scheduler import UserError
 from sil.outcome.batsim_tables import Replayed
-from sil.outcome.paired_jobs import DAY_S, FEWEST_BLOCKS, paired_differences
+from sil.outcome.paired_jobs import FEWEST_BLOCKS, paired_differences
 from sil.report.analysis import Analysis
 from sil.report.classes import SHADES, SLOWDOWNS, WAITS, sizes
 from sil.report.replay.by_size import jobs_by_size_and_run_time, waiting_by_week_and_size
@@ -23,6 +23,7 @@ from sil.report.replay.by_user import by_user, fairness_table
 from sil.report.replay.measured import measured
 from sil.workload.lublin import Lublin
 from sil.workload.swf import write_swf
+from sil.workload.weeks import DAY_S
 from tests.examples import up_to
 from tests.sil.test_cli import sil
 

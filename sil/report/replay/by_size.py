@@ -12,8 +12,8 @@ from sil.report.classes import RUN_TIMES, SLOWDOWNS, WAITS
 from sil.report.figures import WIDTH, scheduler_colour, tooltips
 from sil.report.replay import Jobs
 from sil.report.vega_lite import Figure, Spec, column, faceted, layer
+from sil.workload.weeks import WEEK_S
 
-WEEK_S = 7 * 86_400.0
 WHOLE_WEEKS = {"tickMinStep": 1, "grid": False}
 MOST_WEEKS = 104
 """Of more, several make one column."""

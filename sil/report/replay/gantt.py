@@ -7,8 +7,9 @@ import polars as pl
 
 from scheduler.node_set import NodeSet
 from sil.report.figures import PALETTE, WIDTH, colour_scale, tooltips
-from sil.report.replay.over_time import DAY_S, SINCE
+from sil.report.replay.over_time import SINCE
 from sil.report.vega_lite import Figure, column
+from sil.workload.weeks import DAY_S
 
 GANTT_RUNS = 600
 GANTT_RECTANGLES = 6_000

@@ -12,7 +12,8 @@ from sil.outcome.batsim_tables import SENTENCES, Replayed
 from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, UTILISATION
 from sil.outcome.replay_statistics import ReplayStatistics
 from sil.report.analysis import Analysis
-from sil.report.replay.over_time import DAY_S, RUNNING, held
+from sil.report.replay.over_time import RUNNING, held
+from sil.workload.weeks import DAY_S
 
 
 def measured(replayed: Replayed, analysis: Analysis) -> Replayed:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sil.report.figures import scheduler_lines
 from sil.report.replay import Jobs
 from sil.report.vega_lite import Figure, below_each_other, column
+from sil.workload.weeks import DAY_S
 
 BINS = 400
 MOST_BINS = 1_000
 JOBS_OF_A_BIN = 20
-DAY_S = 86_400.0
 SINCE = "Days since the first submission"
 
 Numbers = NDArray[np.float64]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from sil.report.schedule.levels import bins_needed, levels
 from sil.report.schedule.packing import Packed, compressed, packed
 from sil.report.schedule.runs import Numbers, Runs, users_by_work
 from sil.report.schedule.specification import specification
+from sil.workload.weeks import DAY_S
 
 MOST_RECTANGLES = 8_000
 """Up to this number in a window, runs are drawn one by one."""
@@ -22,7 +24,6 @@ BINS_OF_A_WINDOW = 128
 MOST_USERS = len(PALETTE) - 1
 """So many have a colour of their own."""
 MILLISECOND = 1e-3
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,8 @@ def schedules(jobs: Mapping[str, pl.DataFrame], processors: int) -> Schedules:
         texts[f"schedule-jobs-{k}"] = of_jobs.text
         texts.update({f"schedule-level-{k}-{n}": level.text for n, (_, level) in enumerate(of_levels)})
         if has_reasons := "reason" in jobs[name].columns:
-            texts[f"schedule-reasons-{k}"] = compressed(
-                "\n".join(jobs[name]["reason"].fill_null("")).encode()
-            )
+            reasons = json.dumps(jobs[name]["reason"].to_list(), ensure_ascii=False)
+            texts[f"schedule-reasons-{k}"] = compressed(reasons.encode())
         return {
             "columns": of_jobs.columns,
             "levels": [{"bins": bins, "columns": level.columns} for bins, level in of_levels],

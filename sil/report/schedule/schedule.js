@@ -55,7 +55,7 @@ class Panel {
   }
   reasons() {
     return this.once("reasons", async () => this.has_reasons
-      ? (await (await decompressed(`schedule-reasons-${this.k}`)).text()).split("\n") : []);
+      ? (await decompressed(`schedule-reasons-${this.k}`)).json() : []);
   }
 
   // What Vega draws in a window of days and processors: runs, or else cells.

@@ -32,7 +32,7 @@ def specification(names: Sequence[str], processors: int, span_d: float, users: S
         "padding": 5,
         "signals": [*_window(processors, span_d), *_ticks(), *_legend(processors, users)],
         "scales": _scales(processors, users),
-        "legends": [{"fill": "legend", "title": {"signal": "title"}, "symbolType": "square"}],
+        "legends": [{"fill": "legend", "title": {"signal": "legend.title"}, "symbolType": "square"}],
         "data": [table for k in range(len(names)) for table in _data(k)],
         "marks": [_panel(k, name, k == len(names) - 1) for k, name in enumerate(names)],
     }
@@ -87,36 +87,28 @@ def _ticks() -> list[Spec]:
 
 
 def _legend(processors: int, users: Sequence[str]) -> list[Spec]:
-    """What colours mean, by the signal `colour`."""
-    ways = {"wait": "waiting time", "size": "size", "user": "user", "job": "job"}
-    if not users:
-        del ways["user"]
+    """What may be coloured, by the signal `colour`, and what the colours mean."""
+
+    def way(name: str, title: str, texts: Sequence[str], shades: Sequence[str]) -> Spec:
+        return {"name": name, "title": title, "texts": texts, "shades": shades}
+
     of_sizes = sizes(processors)
-    ranges = {
-        "wait": WAITS.labels,
-        "size": of_sizes.labels,
-        "user": [*users, "others"],
-        "job": [],
-    }
-    colours = {"wait": WAITS.shades, "size": of_sizes.shades, "user": _of_users(users), "job": []}
-    titles = {
-        "wait": "Waiting time",
-        "size": "Processors",
-        "user": "User",
-        "job": "Colours only distinguish jobs",
+    ways = {
+        "wait": way("waiting time", "Waiting time", WAITS.labels, WAITS.shades),
+        "size": way("size", "Processors", of_sizes.labels, of_sizes.shades),
+        **({"user": way("user", "User", [*users, "others"], _of_users(users))} if users else {}),
+        "job": way("job", "Colours only distinguish jobs", [], []),
     }
     bind = {
         "input": "select",
         "element": "#schedule-colour",
         "name": "Colour: ",
         "options": list(ways),
-        "labels": list(ways.values()),
+        "labels": [each["name"] for each in ways.values()],
     }
     return [
         {"name": "colour", "value": "wait", "bind": bind},
-        {"name": "texts", "update": f"({json.dumps(ranges)})[colour]"},
-        {"name": "shades", "update": f"({json.dumps(colours)})[colour]"},
-        {"name": "title", "update": f"({json.dumps(titles)})[colour]"},
+        {"name": "legend", "update": f"({json.dumps(ways)})[colour]"},
     ]
 
 
@@ -133,7 +125,12 @@ def _scales(processors: int, users: Sequence[str]) -> list[Spec]:
         _threshold("size", sizes(processors)),
         {"name": "user", "type": "ordinal", "domain": list(range(len(users) + 1)), "range": _of_users(users)},
         {"name": "job", "type": "ordinal", "domain": list(range(len(PALETTE))), "range": list(PALETTE)},
-        {"name": "legend", "type": "ordinal", "domain": {"signal": "texts"}, "range": {"signal": "shades"}},
+        {
+            "name": "legend",
+            "type": "ordinal",
+            "domain": {"signal": "legend.texts"},
+            "range": {"signal": "legend.shades"},
+        },
     ]
 
 
@@ -143,7 +140,7 @@ def _threshold(name: str, classes: Classes) -> Spec:
 
 def _data(k: int) -> list[Spec]:
     """The cells and the runs in a window. The value of a cell is its class, times 256, and how busy it is."""
-    colour = f"colour === 'job' ? '{SHADE}' : shades[floor(datum.$value / 256)]"
+    colour = f"colour === 'job' ? '{SHADE}' : legend.shades[floor(datum.$value / 256)]"
     opacity = f"datum.$value % 256 / {FULL}"
     image = {"type": "heatmap", "color": {"expr": colour}, "opacity": {"expr": opacity}}
     return [{"name": f"cells-{k}", "transform": [image]}, {"name": f"runs-{k}"}]
