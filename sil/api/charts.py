@@ -11,9 +11,15 @@ import polars as pl
 from scheduler import UserError
 from sil.api.settings import Duration, seconds
 from sil.outcome.batsim_tables import Replayed
-from sil.report.replay.by_size import slowdown_by_size
+from sil.report.replay.by_size import (
+    jobs_by_size_and_run_time,
+    slowdown_by_size,
+    slowdown_by_size_and_run_time,
+    waiting_by_week_and_size,
+)
+from sil.report.replay.by_user import by_user, slowdown_by_user
 from sil.report.replay.gantt import gantt
-from sil.report.replay.over_time import queue_length, utilisation
+from sil.report.replay.over_time import queue_length, small_multiples, utilisation
 from sil.report.replay.waiting import waiting_distribution
 from sil.report.vega_lite import Figure, save, specification
 
@@ -68,6 +74,33 @@ class Plots:
         return Chart(
             utilisation(jobs, "Processors", "requested_number_of_resources", self._processors, names)
         )
+
+    def over_time(self) -> Chart:
+        """The queue and the processors in use over time, in a window that is drawn in the lowest chart."""
+        jobs, names = self._jobs()
+        return Chart(small_multiples(jobs, names, self._processors, int(self._replayed().described["gpus"])))
+
+    def waiting_by_week_and_size(self) -> Chart:
+        """The mean waiting time of jobs of each size by the week of their submission."""
+        return Chart(waiting_by_week_and_size(*self._jobs()))
+
+    def jobs_by_size_and_run_time(self) -> Chart:
+        """The number of jobs of each size and run time."""
+        jobs, _ = self._jobs()
+        return Chart(jobs_by_size_and_run_time(next(iter(jobs.values()))))
+
+    def slowdown_by_size_and_run_time(self) -> Chart:
+        """The mean bounded slowdown of jobs of each size and run time."""
+        return Chart(slowdown_by_size_and_run_time(*self._jobs()))
+
+    def slowdown_by_user(self) -> Chart:
+        """The mean bounded slowdown of the users with the most processor-hours. Raises UserError if they are
+        unknown."""
+        jobs, names = self._jobs()
+        users = by_user(jobs)
+        if users.is_empty():
+            raise UserError("the users of this log are unknown; there is no chart of them")
+        return Chart(slowdown_by_user(users, jobs, names))
 
     def slowdown_by_size(self) -> Chart:
         """Bounded slowdown by requested processors: mean, median and 95th percentile."""

@@ -171,6 +171,30 @@ class Replays:
         took."""
         return pl.read_parquet(self._folder_of(scheduler) / TIMINGS)
 
+    def differences(self, block_days: float = 7.0) -> pl.DataFrame:
+        """How jobs differ from what they are under the first scheduler: a row for each other scheduler and
+        quantity. `low` and `high` bound the mean at 95 % confidence, by a bootstrap of blocks of `block_days`
+        (null with few blocks); `less` and `more` are shares of jobs. Raises UserError for blocks without
+        length."""
+        from sil.outcome.paired_jobs import paired_differences
+        from sil.report.replay.differences import COMPARED
+
+        if not block_days > 0:
+            raise UserError(f"block_days is {block_days!r}; expected a positive number")
+        jobs = {name: table for name, table in self._replayed.jobs.items() if name not in self.faults}
+        baseline = self.schedulers[0]
+        rows = []
+        for name in [name for name in jobs if name != baseline and baseline in jobs]:
+            for quantity in COMPARED:
+                found = paired_differences(jobs[name], jobs[baseline], quantity, block_days)
+                if found is not None:
+                    low, high = found.interval or (None, None)
+                    shares = found.less, found.more
+                    rows.append((name, quantity, found.mean, low, high, *shares, found.jobs))
+        numbers = dict.fromkeys(("mean", "low", "high", "less", "more"), pl.Float64)
+        kinds: dict[str, Any] = {"scheduler": pl.String, "quantity": pl.String, **numbers, "jobs": pl.Int64}
+        return pl.DataFrame(rows, schema=kinds, orient="row")
+
     @property
     def plot(self) -> Plots:
         """Charts."""

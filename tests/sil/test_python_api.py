@@ -186,6 +186,10 @@ def test_charts_are_shown_and_saved(replays: sil.Replays, tmp_path: Path) -> Non
         replays.plot.queue_length(),
         replays.plot.utilisation(),
         replays.plot.slowdown_by_size(),
+        replays.plot.over_time(),
+        replays.plot.waiting_by_week_and_size(),
+        replays.plot.jobs_by_size_and_run_time(),
+        replays.plot.slowdown_by_size_and_run_time(),
     ]
     for chart in charts:
         assert "vega-lite" in chart.spec["$schema"]
@@ -196,6 +200,23 @@ def test_charts_are_shown_and_saved(replays: sil.Replays, tmp_path: Path) -> Non
         charts[0].save(tmp_path / "gantt.txt")
     with pytest.raises(sil.UserError, match="no duration"):
         replays.plot.gantt(window=("now", "1d"))
+    with pytest.raises(sil.UserError, match="users of this log are unknown"):
+        replays.plot.slowdown_by_user()
+
+
+def test_differences_are_those_of_each_job(replays: sil.Replays) -> None:
+    baseline, *others = replays.schedulers
+    before = replays.jobs(baseline)["waiting_time"]
+    found = replays.differences(block_days=0.1)
+    assert found["scheduler"].unique(maintain_order=True).to_list() == others
+    for row in found.filter(quantity="waiting_time").iter_rows(named=True):
+        change = replays.jobs(row["scheduler"])["waiting_time"] - before
+        assert row["mean"] == pytest.approx(change.mean())
+        assert row["low"] <= row["mean"] <= row["high"]
+        assert (row["less"], row["jobs"]) == ((change < 0).mean(), len(change))
+    assert replays.differences(block_days=1e6)["low"].null_count() == len(found)
+    with pytest.raises(sil.UserError, match="expected a positive number"):
+        replays.differences(block_days=0)
 
 
 def test_a_sweep_compares_on_the_same_slices(log: sil.JobLog) -> None:
