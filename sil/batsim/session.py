@@ -1,15 +1,15 @@
-"""The state of a session with a Batsim scheduler: its unfinished jobs, their runs, and the free nodes."""
+"""The state of a session with a Batsim scheduler: its unfinished jobs, their runs, and the nodes held."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduler.free_nodes.kernels.free_set import FreeSet
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_set import NodeSet
 from scheduler.ports import Clock
 from scheduler.rules import EACH_JOB_ONCE, KNOWN_JOB, KNOWN_NODES, NODES_FREE, ONE_TASK_ON_EACH_NODE
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault
+from sil.world.machines.held_nodes import HeldNodes
 
 NOWHERE = NodeSet((), 0)
 
@@ -36,7 +36,7 @@ class Session:
         self._clock = clock
         self._jobs: dict[str, SessionJob] = {}
         self._id_of_run: dict[RunId, str] = {}
-        self._free = FreeSet(n_nodes)
+        self._held = HeldNodes(n_nodes)
         self._runs = -1
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ class Session:
         if entry.run is not None:
             raise self.fault(EACH_JOB_ONCE, f"job {job_id} was started, but is running already", entry)
         nodes = self._nodes(job_id, alloc, entry)
-        self._free.take(nodes)
+        self._held.hold(nodes)
         self._runs += 1
         entry.run, entry.nodes, entry.started_s = RunId(self._runs), nodes, self._clock.now_s
         self._id_of_run[entry.run] = job_id
@@ -84,7 +84,7 @@ class Session:
         if job_id is None:
             return None
         entry = self._jobs.pop(job_id)
-        self._free.give_back(entry.nodes)
+        self._held.give_back(entry.nodes)
         return job_id, entry
 
     def fault(self, rule: str, message: str, entry: SessionJob) -> SchedulerFault:
@@ -103,7 +103,7 @@ class Session:
             asked = f"job {job_id} asks for {entry.job.n_tasks} nodes"
             message = f"{asked}, but was started on {nodes.n}: {nodes}"
             raise self.fault(ONE_TASK_ON_EACH_NODE, message, entry)
-        if not self._free.has(nodes):
+        if self._held.first_of(nodes) is not None:
             jobs = self._jobs.items()
             there = next(name for name, job in jobs if any(node in job.nodes for node in nodes))
             message = f"job {job_id} was started on {nodes}, where job {there} is running"

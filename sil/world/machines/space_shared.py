@@ -10,21 +10,18 @@ from scheduler.rules import KNOWN_NODES, NODES_FREE
 from sil.world.events import EventQueue, RunEnded, RunReleased
 from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.execution import ExecutionModel
+from sil.world.machines.held_nodes import HeldNodes
 
 
 class SpaceSharedMachines(ExecutionModel):
-    """The actual state of `n_nodes` identical nodes; `run_s` is the actual run time of a job.
-
-    One byte per node says whether it is busy, so that an order for many nodes is checked by one search in
-    memory.
-    """
+    """The actual state of `n_nodes` identical nodes; `run_s` is the actual run time of a job."""
 
     def __init__(self, n_nodes: int, run_s: Callable[[Job], float], events: EventQueue) -> None:
         super().__init__()
         self._run_s = run_s
         self._events = events
         self._n_nodes = n_nodes
-        self._held = bytearray(n_nodes)
+        self._held = HeldNodes(n_nodes)
         self._active: dict[RunId, DispatchOrder] = {}
         self._holding: dict[RunId, NodeSet] = {}
 
@@ -32,8 +29,7 @@ class SpaceSharedMachines(ExecutionModel):
         nodes = self._holding.pop(run, None)
         if nodes is None:
             return False
-        for first, last in nodes.intervals:
-            self._held[first : last + 1] = bytes(last - first + 1)
+        self._held.give_back(nodes)
         return True
 
     def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
@@ -50,21 +46,18 @@ class SpaceSharedMachines(ExecutionModel):
                 f"{self._n_nodes} nodes"
             )
             raise SchedulerFault(KNOWN_NODES, message, now_s, job.id)
-        find_busy = self._held.find
-        for first, last in nodes.intervals:
-            busy = find_busy(1, first, last + 1)
-            if busy >= 0:
-                other = next(run for run, held in self._holding.items() if busy in held)
-                there = self._active[other].job.id
-                message = f"job {job.id} was dispatched to node {busy} while job {there} runs there"
-                raise SchedulerFault(NODES_FREE, message, now_s, job.id)
+        busy = self._held.first_of(nodes)
+        if busy is not None:
+            other = next(run for run, held in self._holding.items() if busy in held)
+            there = self._active[other].job.id
+            message = f"job {job.id} was dispatched to node {busy} while job {there} runs there"
+            raise SchedulerFault(NODES_FREE, message, now_s, job.id)
 
     def start(self, order: DispatchOrder, now_s: float) -> None:
         run, job, _, nodes, _, _ = order
         if not isinstance(nodes, NodeSet):
             nodes = NodeSet.of(nodes)
-        for first, last in nodes.intervals:
-            self._held[first : last + 1] = b"\1" * (last - first + 1)
+        self._held.hold(nodes)
         self._active[run] = order
         self._holding[run] = nodes
         end_s = now_s + self._run_s(job)
