@@ -22,7 +22,7 @@ from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
 from scheduler.compiled.parts import CompilerOfParts, typed_once
-from scheduler.compiled.records import record_type
+from scheduler.compiled.records import Record, RecordByHandle, handle_of, record_type
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -142,7 +142,18 @@ def implements(of: Callable[..., Any]) -> Callable[[F], F]:
     return add
 
 
-def compiled(function: F, where: Mapping[TypeVar, type] = MappingProxyType({}), **options: Any) -> F:
+def handle(record: R) -> R:
+    """What functions made by `called_by_handle` take for a named tuple of arrays: their description, made
+    once. Making it in each call, as for the named tuple itself, takes longer than many of the calls."""
+    return record if config.DISABLE_JIT else cast(R, handle_of(record))
+
+
+def compiled(
+    function: F,
+    where: Mapping[TypeVar, type] = MappingProxyType({}),
+    argument_type: Callable[[Any], Any] = _compiled_type,
+    **options: Any,
+) -> F:
     """Compile a function for its annotations as its module is imported, or load it from the cache. `where`
     gives types for annotations that are type variables.
 
@@ -154,7 +165,7 @@ def compiled(function: F, where: Mapping[TypeVar, type] = MappingProxyType({}), 
     hints = get_type_hints(function, include_extras=True)
     hints = {name: where.get(hint, hint) for name, hint in hints.items()}
     returned = _compiled_type(hints.pop("return"))
-    signature = returned(*map(_compiled_type, hints.values()))
+    signature = returned(*map(argument_type, hints.values()))
     with (
         _cached_for(Path(function.__code__.co_filename).parent),
         event.install_listener("numba:compile", _Announcement()),
@@ -216,9 +227,19 @@ def direct(function: F) -> F:
     return cast(F, only.entry_point)
 
 
-def called_from_python(function: F) -> F:
-    """A `part` or `inlined` function, also compiled for `direct` calls."""
-    return direct(compiled(getattr(function, "py_func", function)))
+def called_from_python(function: F, where: Mapping[TypeVar, type] = MappingProxyType({})) -> F:
+    """A `part` or `inlined` function, also compiled for `direct` calls; for `where` see `compiled`."""
+    return direct(compiled(getattr(function, "py_func", function), where))
+
+
+def called_by_handle(function: F, where: Mapping[TypeVar, type] = MappingProxyType({})) -> F:
+    """As `called_from_python`; the caller gives the `handle` of a record."""
+    return direct(compiled(getattr(function, "py_func", function), where, _type_by_handle))
+
+
+def _type_by_handle(annotation: Any) -> Any:
+    found = _compiled_type(annotation)
+    return RecordByHandle(found) if isinstance(found, Record) else found
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, get_type_hints
 
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import core, extending
 from numba.core import types
@@ -28,6 +29,36 @@ class Record(types.Type):
         super().__init__(name=f"{of.__module__}.{of.__qualname__}")
 
 
+class RecordByHandle(Record):
+    """The same in calls from Python that give handles."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record.instance_class, tuple(record.fields.values()))
+        self.name += " by its handle"
+
+
+class Handle(int):
+    """The address of the description of a named tuple of arrays, made by `handle_of`, and what it needs."""
+
+    kept: tuple[Any, ...]
+
+
+def handle_of(record: tuple[Any, ...]) -> Handle:
+    words, kept = list[int](), list[Any]()
+    for each in record:
+        if isinstance(each, np.ndarray):
+            # The members of the compiler's arrays: no owner, twice, and what follows.
+            words += [0, 0, each.size, each.itemsize, each.ctypes.data, *each.shape, *each.strides]
+            kept.append(each)
+        else:
+            words.append(handle_of(each))
+            kept.append(words[-1])
+    description = np.array(words, dtype=np.int64)
+    handle = Handle(description.ctypes.data)
+    handle.kept = description, *kept
+    return handle
+
+
 def record_type(of: type, fields: tuple[Any, ...]) -> Record:
     """Also that of a named tuple in a call from Python, if its fields have these types."""
     record, as_tuple = Record(of, fields), numba.typeof_impl.dispatch(tuple)
@@ -41,6 +72,7 @@ def record_type(of: type, fields: tuple[Any, ...]) -> Record:
 
 
 @numba.register_model(Record)
+@numba.register_model(RecordByHandle)
 class _Pointer(PrimitiveModel):
     """To what describes the fields."""
 
@@ -55,6 +87,11 @@ class _Fields(AttributeTemplate):
 
     def generic_resolve(self, record: Record, name: str) -> Any:  # type: ignore[override]
         return record.fields.get(name)
+
+
+@numba.infer_getattr
+class _FieldsByHandle(_Fields):
+    key = RecordByHandle  # type: ignore[assignment]
 
 
 def _read(context: Any, builder: Any, record: Record, pointer: Any, name: str) -> Any:
@@ -115,5 +152,11 @@ def _from_python(record: Record, value: Any, c: Any) -> Any:
     )
 
 
-numba.lower_getattr_generic(Record)(_read)
-numba.unbox(Record)(_from_python)
+def _from_handle(record: RecordByHandle, value: Any, c: Any) -> Any:
+    address = c.pyapi.long_as_voidptr(value)
+    return numba.NativeValue(c.builder.bitcast(address, c.context.get_value_type(record)))
+
+
+for _kind, _unbox in ((Record, _from_python), (RecordByHandle, _from_handle)):
+    numba.lower_getattr_generic(_kind)(_read)
+    numba.unbox(_kind)(_unbox)
