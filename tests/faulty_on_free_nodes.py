@@ -114,19 +114,23 @@ class MapsToMachines(_Wrong):
 
 class TakesTheNodesItself(_Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        problem.free_nodes.free.take(NodeSet.of(good.starts[0].nodes))
+        for node in good.starts[0].nodes:
+            problem.free_nodes.set_available(node, False)
         return good
 
 
-class RemovesAJobFromTheQueue(_Wrong):
+class StartsAJobItself(_Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        problem.free_nodes.waiting.remove(problem.jobs[0].id)
+        i, nodes, completion_s, _ = good.starts[0]
+        job = problem.jobs[i].id
+        problem.free_nodes.start(RunId(1_000_000), job, NodeSet.of(nodes), problem.now_s, completion_s)
         return good
 
 
-class AddsAFalseRelease(_Wrong):
+class RemovesAJobFromTheQueue(StartsAJobItself):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        problem.free_nodes.releases.add(problem.now_s + 1.0, 1, RunId(1_000_000))
+        super().spoil(problem, good)
+        problem.free_nodes.end(RunId(1_000_000))
         return good
 
 
@@ -172,7 +176,7 @@ BROKEN_RULE = {
     NeverReturns: rules.RETURNS_IN_TIME,
     TakesTheNodesItself: rules.PROBLEM_UNTOUCHED,
     RemovesAJobFromTheQueue: rules.PROBLEM_UNTOUCHED,
-    AddsAFalseRelease: rules.PROBLEM_UNTOUCHED,
+    StartsAJobItself: rules.PROBLEM_UNTOUCHED,
     StartsNoJob: rules.MAKES_PROGRESS,
     DecidesByChance: rules.DETERMINISTIC,
 }

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, SIZE
-from scheduler.free_nodes.kernels.reservations import N_RESERVED, reserve_for_each
+from scheduler.free_nodes.kernels.backfilling import FCFS
+from scheduler.free_nodes.kernels.queues import CONSERVATIVE
+from scheduler.free_nodes.kernels.reservations import N_RESERVED
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.queues.reservations import FEWEST, new_reservations, with_room
-from scheduler.free_nodes.room import FreeRoom
 from scheduler.model import JobId, NodeSchedule
 from scheduler.node_resources.selections import checked_name
 from scheduler.wait_reasons import AllOthers
@@ -41,32 +40,20 @@ class Conservative:
         """`selection` chooses among nodes that differ; identical ones are taken from the lowest number on."""
         self.selection = checked_name(selection)
         self._of_nodes: Reservations | None = None
-        self._most_releases = FEWEST
         self._reserved = new_reservations(FEWEST, FEWEST)
 
     def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
         if not isinstance(problem, FreeNodesProblem):
             return self._on_consumable(problem)
-        nodes, now_s = problem.free_nodes, problem.now_s
-        waiting, releases, n = nodes.waiting, nodes.releases, nodes.waiting.n
-        if n > len(self._reserved.jobs) or releases.n > self._most_releases:
-            self._most_releases = 2 * releases.capacity
-            self._reserved = with_room(
-                self._reserved, max(2 * n, len(self._reserved.jobs)), self._most_releases
-            )
+        nodes, n = problem.free_nodes, problem.n_jobs
+        if nodes.most_jobs > len(self._reserved.jobs):
+            self._reserved = with_room(self._reserved, nodes.most_jobs, nodes.most_jobs)
         r = self._reserved
-        n_started = reserve_for_each(
-            r, waiting.tree, waiting.n_places, releases.table, releases.n, nodes.free.n, now_s
-        )
-        room = FreeRoom(problem)
-        starts = [
-            room.take(i, int(r.waiting[i, SIZE]), now_s + float(r.waiting[i, ESTIMATE_S]))
-            for i in r.started[:n_started].tolist()
-        ]
+        starts = nodes.decide(FCFS, CONSERVATIVE, problem.now_s, r)
         starts_s = r.new_start_s[:n].copy()
-        first_s = float(r.start_s[: r.n[N_RESERVED]].min(initial=np.inf))
+        first_s = float(r.start_s[: r.n[N_RESERVED]].min(initial=inf))
         reasons = AllOthers(n, starts, WAITS, lambda i: f"reserved for {starts_s[i]:,.10g} s")
-        return NodeSchedule(tuple(starts), reasons, first_s if first_s < np.inf else None)
+        return NodeSchedule(starts, reasons, first_s if first_s < inf else None)
 
     @property
     def reserved_s(self) -> dict[JobId, float]:

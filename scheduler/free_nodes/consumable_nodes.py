@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from scheduler.compiled import Floats, Ints, Ints2
-from scheduler.free_nodes.kernels.releases import Releases
+from scheduler.free_nodes.queues.consumable_releases import Releases
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_request import Node, Request
 from scheduler.node_resources.arrays import new_held, with_spare_rows

@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from scheduler.contract_examination import Contract, Outline, Outlines
-from scheduler.free_nodes.problem import FreeNodes, FreeNodesProblem
+from scheduler.free_nodes.identical_nodes import FreeNodes
+from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.kinds import Kind
 from scheduler.model import ON_NODES, Job, JobId, RunId
 from scheduler.problem import Running
@@ -46,11 +47,12 @@ class FreeNodesOutline:
         running: dict[RunId, Running] = {}
         for k, (size, ends_in_s) in enumerate(self.running):
             job, held = self._job(first_id + n_waiting + k, k / n, size, self.now_s), nodes.free.lowest(size)
-            nodes.free.take(held)
-            nodes.releases.add(self.now_s + ends_in_s, size, RunId(k))
-            running[RunId(k)] = Running(job, ON_NODES, held, self.now_s + ends_in_s)
-        if self.n_down:
-            nodes.free.take(nodes.free.lowest(self.n_down))
+            end_s = self.now_s + ends_in_s
+            nodes.waiting.add(job, self.now_s)
+            nodes.start(RunId(k), job.id, held, self.now_s, end_s)
+            running[RunId(k)] = Running(job, ON_NODES, held, end_s)
+        for node in nodes.free.lowest(self.n_down):
+            nodes.set_available(node, False)
         for i, (size, estimate_s) in enumerate(self.waiting):
             nodes.waiting.add(self._job(first_id + i, (n_running + i) / n, size, estimate_s), estimate_s)
         return FreeNodesProblem(self.now_s, nodes, running)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from scheduler.free_nodes.kernels.free_set import FreeSet
-from scheduler.free_nodes.kernels.releases import Releases
-from scheduler.free_nodes.waiting import WaitingJobs
 from scheduler.kinds import Kind
 from scheduler.model import Job, JobId, RunId, Start
 from scheduler.node_rules import first_violation, too_few_or_many
@@ -15,22 +13,9 @@ from scheduler.node_set import NodeSet
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.rules import NODES_FREE, Violation
 
-
-class FreeNodes:
-    """State of a machine of `n_nodes` identical nodes, each for one job. Read-only; it changes over time.
-
-    * `free`: the free nodes, `free.n` of them.
-    * `waiting`: the jobs of the problem, with `sizes` and `estimates_s` as arrays in queue order.
-    * `releases`: when running jobs are expected to release their nodes.
-    """
-
-    __slots__ = ("free", "n_nodes", "releases", "waiting")
-
-    def __init__(self, n_nodes: int) -> None:
-        self.n_nodes = n_nodes
-        self.free = FreeSet(n_nodes)
-        self.waiting = WaitingJobs()
-        self.releases = Releases()
+if TYPE_CHECKING:  # compiled code, which those who make problems import
+    from scheduler.free_nodes.identical_nodes import FreeNodes
+    from scheduler.free_nodes.queues.free_set import FreeSet
 
 
 class FreeNodesProblem(SchedulingProblem):

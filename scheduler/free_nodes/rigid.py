@@ -11,7 +11,6 @@ import numpy as np
 
 from scheduler import counted
 from scheduler.compiled import Floats
-from scheduler.free_nodes.kernels.backfilling import start_jobs
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice
@@ -67,37 +66,11 @@ class Rigid:
         self._consumable: ConsumableScheduling | None = None
         self._ordering_code = self.ordering.code
         self._backfilling_code = self.backfilling.code
-        self._room = 64
-        self._started = np.empty((self._room, 4))
 
     def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
         if not isinstance(problem, FreeNodesProblem):
             return self._on_consumable(problem)
-        nodes, now_s = problem.free_nodes, problem.now_s
-        waiting, releases, free = nodes.waiting, nodes.releases, nodes.free
-        at_most = waiting.n if waiting.n < free.n else free.n
-        if at_most > self._room:
-            self._room = 2 * at_most
-            self._started = np.empty((self._room, 4))
-        if releases.n + at_most > releases.capacity:
-            releases.make_room(at_most)
-        n_started = start_jobs(
-            waiting.tree,
-            releases.table,
-            releases.n,
-            free.n,
-            now_s,
-            self._ordering_code,
-            self._backfilling_code,
-            self._started,
-        )
-        in_order = free.in_order()
-        starts = tuple(
-            [
-                Start(int(rank), in_order.next(int(size)), now_s + takes_s)
-                for _, size, takes_s, rank in self._started[:n_started].tolist()
-            ]
-        )
+        starts = problem.free_nodes.decide(self._ordering_code, self._backfilling_code, problem.now_s)
         in_detail = _WaitReasons(problem, starts, self.ordering, self.backfilling)
         left = AllOthers(problem.n_jobs, starts, WAITS, in_detail)
         return NodeSchedule(starts, left)

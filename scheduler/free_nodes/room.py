@@ -36,8 +36,6 @@ class FreeRoom(Room):
         job = self._problem.jobs[i]
         if job.n_tasks > self.n_free:
             raise ValueError(f"job {job.id} needs {job.n_tasks} nodes, and {self.n_free} are free")
-        return self.take(i, job.n_tasks, self._problem.now_s + self._nodes.waiting.estimate_s(job.id))
-
-    def take(self, i: int, n_nodes: int, completion_s: float) -> Start:
-        self.n_free -= n_nodes
-        return Start(i, self._in_order.next(n_nodes), completion_s)
+        self.n_free -= job.n_tasks
+        completion_s = self._problem.now_s + self._nodes.waiting.estimate_s(job.id)
+        return Start(i, self._in_order.next(job.n_tasks), completion_s)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, WaitingRequests
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-from scheduler.managers.estimated_allocation import EstimatedAllocation
+from scheduler.free_nodes.kernels.estimates import SHORTEST_S
 from scheduler.managers.queues import QueuePolicy, Starvation, in_order_of_service
 from scheduler.managers.request_admission import RequestAdmission
+from scheduler.managers.starting_manager import NodeAllocation
 from scheduler.model import Completion, Job, RunId, Share, Start
 from scheduler.node_request import Request
 from scheduler.node_resources.shares import rows_of, shares_of
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from scheduler.managers.displacement import Displacement
 
 
-class ConsumableAllocation(EstimatedAllocation):
+class ConsumableAllocation(NodeAllocation):
     """Nodes of which jobs use parts.
 
-    See `RequestAdmission` for the jobs that are refused when they arrive. Without `queues` there is one.
+    See `RequestAdmission` for the jobs that are refused when they arrive; others are estimated then, and
+    again when a run exceeds its estimate. Without `queues` there is one.
     """
 
     def __init__(
@@ -43,7 +45,15 @@ class ConsumableAllocation(EstimatedAllocation):
             from scheduler.managers.displacement import Displacement
 
             self._displacement = Displacement(self._state, queues)
-        super().__init__(ports.run_times, self._state.releases)
+        self._run_times = ports.run_times
+        self._began: dict[RunId, tuple[Job, float]] = {}
+        """The running jobs and their start times."""
+        self._end_s: dict[RunId, float] = {}
+        """The expected ends of runs that hold nodes."""
+
+    @property
+    def outlived_at_s(self) -> float | None:
+        return self._state.releases.first_s()
 
     def submit(self, job: Job) -> str | None:
         request = self._admission.admitted(_request_of(job), job.estimate_s)
@@ -66,10 +76,47 @@ class ConsumableAllocation(EstimatedAllocation):
         if self._displacement is not None:
             self._displacement.set_up(node, is_available)
 
+    def start(self, run: RunId, job: Job, start: Start, now_s: float) -> tuple[Share, ...]:
+        self._began[run], self._end_s[run] = (job, now_s), start.completion_s
+        waiting, i = self.waiting, self.waiting.position(job.id)
+        kind, chunks = int(waiting.kinds[i]), int(waiting.chunks[i])
+        if start.shares:
+            used = rows_of(start.shares)
+        else:
+            divided = self._state.nodes.divided(kind, chunks, NodeSet.of(start.nodes))
+            assert divided is not None, "the rules of a schedule have been checked"
+            used = divided
+        waiting.remove(job.id)
+        self._state.nodes.take(kind, used)
+        self._state.begin(run, start.completion_s, kind, used)
+        if self._displacement is not None:
+            self._displacement.begin(run, (self._rank_of(job), job.arrival_s, job.id))
+        return start.shares or shares_of(used)
+
     def end(self, run: RunId, completion: Completion) -> None:
-        job, _ = self._began[run]
-        super().end(run, completion)
+        self._give_back(run)
+        job, began_s = self._began.pop(run)
+        self._run_times.learn(job, completion.ended_s - began_s)
         self._starvation.forget(job)
+
+    def release(self, run: RunId, now_s: float) -> None:
+        if self._end_s.get(run) == now_s:
+            self._give_back(run)
+
+    def requeue(self, run: RunId) -> None:
+        self._give_back(run)
+        job, _ = self._began.pop(run)
+        self._wait(job)
+
+    def reestimate(self, now_s: float) -> None:
+        releases = self._state.releases
+        while (end_s := releases.first_s()) is not None and end_s <= now_s:
+            run = releases.first_run
+            job, began_s = self._began[run]
+            # After now, or time would not advance.
+            later_s = max(began_s + self._run_times.outlived_s(job, now_s - began_s), now_s + 1.0)
+            self._state.expect(run, end_s, later_s)
+            self._end_s[run] = later_s
 
     def to_stop(self) -> Sequence[RunId]:
         return () if self._displacement is None else self._displacement.to_stop()
@@ -86,28 +133,17 @@ class ConsumableAllocation(EstimatedAllocation):
         return self._rank[self._starvation.queue_of(job)] if self._rank else 0
 
     def _wait(self, job: Job) -> None:
-        self._state.wait(job, _request_of(job), self._estimate_s(job), self._rank_of(job))
+        estimate_s = max(self._run_times.estimate_s(job), SHORTEST_S)
+        self._state.wait(job, _request_of(job), estimate_s, self._rank_of(job))
 
-    def _take(self, run: RunId, job: Job, nodes: NodeSet, start: Start) -> tuple[Share, ...]:
-        waiting, i = self.waiting, self.waiting.position(job.id)
-        kind, chunks = int(waiting.kinds[i]), int(waiting.chunks[i])
-        used = rows_of(start.shares) if start.shares else self._state.nodes.divided(kind, chunks, nodes)
-        assert used is not None, "the rules of a schedule have been checked"
-        waiting.remove(job.id)
-        self._state.nodes.take(kind, used)
-        self._state.begin(run, start.completion_s, kind, used)
-        if self._displacement is not None:
-            self._displacement.begin(run, (self._rank_of(job), job.arrival_s, job.id))
-        return start.shares or shares_of(used)
-
-    def _let_go(self, run: RunId, nodes: NodeSet, end_s: float) -> None:
+    def _give_back(self, run: RunId) -> None:
+        end_s = self._end_s.pop(run, None)
+        if end_s is None:
+            return  # it gave back its nodes earlier
         kind, used = self._state.end(run, end_s)
         self._state.nodes.give_back(kind, used)
         if self._displacement is not None:
             self._displacement.end(run, kind, used)
-
-    def _expect(self, run: RunId, nodes: NodeSet, before_s: float, end_s: float) -> None:
-        self._state.expect(run, before_s, end_s)
 
 
 def _request_of(job: Job) -> Request:

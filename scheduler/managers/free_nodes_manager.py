@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scheduler.managers.free_node_allocation import free_node_allocation
+from scheduler import UserError
 from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy
-from scheduler.managers.starting_manager import StartingManager
+from scheduler.managers.starting_manager import NodeAllocation, StartingManager
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnFreeNodes
+
+
+class NotOnTheseNodes(UserError):
+    """Policies that a manager of these nodes cannot follow. The message is one sentence for the user."""
 
 
 def free_nodes_manager(
@@ -30,5 +34,29 @@ def free_nodes_manager(
     """
     if admission is None and queues:
         admission = Admission(queues)
-    allocation = free_node_allocation(ports, queues, preemption)
+    allocation = _allocation(ports, queues, preemption or PreemptionPolicy())
     return StartingManager(ports, allocation, scheduler, memoryless, admission)
+
+
+def _allocation(
+    ports: OnFreeNodes, queues: Sequence[QueuePolicy], preemption: PreemptionPolicy
+) -> NodeAllocation:
+    """The state of the nodes that these ports describe."""
+    # Each loads compiled code that the other does without.
+    if not ports.nodes:
+        if queues:
+            raise NotOnTheseNodes(
+                f"there are {len(queues)} queues for identical nodes, which have one without a policy; "
+                f"state what each node has, or leave the queues out"
+            )
+        from scheduler.managers.free_node_allocation import FreeNodeAllocation
+
+        return FreeNodeAllocation(ports.n_nodes, ports.run_times)
+    if preemption.least_gain_s:
+        raise NotOnTheseNodes(
+            f"preemption.least_gain_s is {preemption.least_gain_s:g} s, but on nodes no run is planned, so "
+            f"that no gain is known; expected 0: leave it out"
+        )
+    from scheduler.managers.consumable_allocation import ConsumableAllocation
+
+    return ConsumableAllocation(ports, queues, preemption.raised_after)

@@ -176,3 +176,8 @@ class Admission:
         if user.most_jobs is not None and unfinished >= user.most_jobs:
             return f"user '{user.name}' has {unfinished} unfinished jobs, which is the limit"
         return None
+
+
+def never_fits(job: JobId, size: int, n_nodes: int) -> str | None:
+    """Why a job is refused that requests more nodes than there are, or none; else None."""
+    return None if 1 <= size <= n_nodes else f"job {job} asks for {size} nodes; the machine has {n_nodes}"

@@ -43,8 +43,10 @@ class NodeAllocation(ABC):
     waiting: Sequence[Job]
     """In order of service: by queue if there are several, then arrival, then id."""
 
-    outlived_at_s: float | None = None
-    """When the next run will exceed its estimate; None if that does not matter."""
+    @property
+    def outlived_at_s(self) -> float | None:
+        """When the next run will exceed its estimate; None if that does not matter."""
+        return None
 
     @abstractmethod
     def submit(self, job: Job) -> str | None:

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from scheduler.free_nodes.queues.arrays import QueuePolicy
-from scheduler.managers.free_node_allocation import never_fits
+from scheduler.managers.queues import never_fits
 from sil.runs.compiled_log import CompiledLog, names_of
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog
 from sil.world.compiled_replay.engine import Jobs

@@ -13,7 +13,7 @@ import pytest
 
 from scheduler.compiled import Floats, Floats2, Ints, compiled, config, direct, inlined, part
 
-LOADS = "from scheduler.free_nodes.kernels.releases import Releases; Releases()"
+LOADS = "from scheduler.free_nodes.queues.consumable_releases import Releases; Releases()"
 
 
 def load(cache: Path) -> None:

@@ -14,8 +14,7 @@ from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.displacement import Displacement
-from scheduler.managers.free_node_allocation import NotOnTheseNodes
-from scheduler.managers.free_nodes_manager import free_nodes_manager
+from scheduler.managers.free_nodes_manager import NotOnTheseNodes, free_nodes_manager
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy
 from scheduler.model import Completion, Job, JobId, Loss, MachineReading, NodeSchedule, RunId
 from scheduler.node_request import Gpus, Node, Request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Floats2, called_from_python, inlined, part
+from scheduler.compiled import Floats2, inlined, part
 from scheduler.free_nodes.kernels.queue_tree import (
     ESTIMATE_S,
     N_JOBS,
@@ -23,9 +23,9 @@ FCFS, SJF = range(2)
 NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST = range(3)
 """The codes of `Ordering` and `Backfilling`."""
 
-PLACE, NODES, TAKES_S, RANK = 0, 1, 2, 3
+PLACE, NODES, TAKES_S, RANK, INTERVALS = range(5)
 """Columns of the table of jobs that start: place in the queue's tree, number of nodes, estimated run time,
-number of jobs before it."""
+number of jobs before it; and the number of intervals that the nodes are, once they are chosen."""
 
 
 @inlined
@@ -123,6 +123,3 @@ def one_pass(
             n_started += 1
     put_back(tree, started, n_started)
     return n_started
-
-
-start_jobs = called_from_python(one_pass)

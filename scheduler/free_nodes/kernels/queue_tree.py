@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Floats2, Ints, called_from_python, compiled, direct, inlined, part
+from scheduler.compiled import Floats2, Ints, inlined, part
 
 N_JOBS, SIZE, ESTIMATE_S, JOB = 0, 1, 2, 3
-"""Columns of a tree; only leaves have the id of the job."""
+"""Columns of a tree; only leaves have the number of the job."""
 
 NONE = -1
 
@@ -44,9 +44,9 @@ def set_leaf(tree: Tree, place: int, n_jobs: float, size: float, estimate_s: flo
 
 
 @part
-def close_ranks(tree: Tree, place: Ints) -> int:
-    """Move all jobs to the front, in their order; `place` is that of each job by its number. Returns how many
-    they are."""
+def close_ranks(tree: Tree, slot: Ints, place: Ints) -> int:
+    """Move all jobs to the front, in their order, with what is in `slot` by place, whose inverse is `place`.
+    Returns how many they are."""
     capacity, n = len(tree) // 2, 0
     for old in range(capacity):
         k = capacity + old
@@ -55,28 +55,12 @@ def close_ranks(tree: Tree, place: Ints) -> int:
                 for column in range(4):
                     tree[capacity + n, column] = tree[k, column]
                 tree[k, N_JOBS], tree[k, SIZE], tree[k, ESTIMATE_S] = 0.0, np.inf, np.inf
-            place[int(tree[capacity + n, JOB])] = n
+                slot[n] = slot[old]
+            place[slot[n]] = n
             n += 1
     for k in range(capacity - 1, 0, -1):
         summarise(tree, k)
     return n
-
-
-@direct
-@compiled
-def put_job(tree: Tree, place: int, job: int, size: float, estimate_s: float) -> float:
-    """Add a job. Returns the least size of all waiting jobs."""
-    tree[len(tree) // 2 + place, JOB] = job
-    set_leaf(tree, place, 1.0, size, estimate_s)
-    return float(tree[1, SIZE])
-
-
-@direct
-@compiled
-def take_job(tree: Tree, place: int) -> float:
-    """Remove the job in a place. Returns the least size of all waiting jobs."""
-    set_leaf(tree, place, 0.0, np.inf, np.inf)
-    return float(tree[1, SIZE])
 
 
 @part
@@ -89,9 +73,6 @@ def place_of(tree: Tree, rank: int) -> int:
             rank -= int(tree[k, N_JOBS])
             k += 1
     return k - capacity
-
-
-look_up_place = called_from_python(place_of)
 
 
 @inlined

@@ -2,7 +2,8 @@
 
 There are three: of identical nodes, each for one job; of nodes of which jobs use parts; and of such nodes if
 each job has a reservation. All have the same columns of jobs and runs, for which `transitions` are written
-once; named tuples cannot inherit them. A job that waits or runs has a slot; jobs arrive in order of service.
+once; named tuples cannot inherit them. A job that waits or runs has a slot; jobs arrive in order of service,
+unless their owner sorts them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CONSERVATIVE = 3
 N_WAITING, N_RELEASES, N_RUNS, N_FREE_SLOTS, WANTS_ROUND = range(5)
 """Places in `counts` of all. N_RUNS is also the number of the next run."""
 
-N_FREE, N_BOUNDS, N_PLACES, N_INTERVALS = range(5, 9)
+N_FREE, N_BOUNDS, N_PLACES, N_INTERVALS, N_DOWN = range(5, 10)
 """Further places, for identical nodes."""
 
 ROWS_WAITING = 5
@@ -38,6 +39,10 @@ ASKS_AGAIN_S = 0
 
 ENOUGH, MORE_PLACES, MORE_INTERVALS, MORE_SLOTS, MORE_ROWS = range(5)
 """What must grow before the next notice."""
+
+DOWN, IS_TAKEN = range(2)
+"""Columns of `down`: the number of a node, and whether it was free and is taken for that; otherwise a
+run holds it."""
 
 
 class RigidQueue(NamedTuple):
@@ -57,9 +62,11 @@ class RigidQueue(NamedTuple):
     holds: Flags
     free_slots: Ints
 
-    tree: Tree  # JOB is the slot
-    bounds: Ints  # twice as many as `intervals`, and 4: each interval held splits one that is free
+    tree: Tree
+    slot: Ints  # of the job in each place of the tree
+    bounds: Ints  # twice as many as `intervals`, and 4: each interval held, and node down, splits one
     cursor: Ints
+    down: Ints2
     reservations: Reservations
     # by slot
     size: Ints

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Floats, Floats2, Ints, called_from_python, inlined, part
+from scheduler.compiled import Floats, Floats2, Ints, inlined, part
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, N_JOBS, SIZE, Tree
 from scheduler.free_nodes.kernels.releases import END_S, RELEASED, ReleaseTable
 
@@ -303,9 +303,6 @@ def reserve(
     for x in range(n_rows):
         r.last_profile[x, TIME_S], r.last_profile[x, FREE] = profile[x, TIME_S], profile[x, FREE]
     return n_started
-
-
-reserve_for_each = called_from_python(reserve)
 
 
 @inlined

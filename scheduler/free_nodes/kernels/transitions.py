@@ -1,6 +1,6 @@
 """How notices and decisions change a queue, given the estimates.
 
-These are the rules of the manager in Python (`scheduler.managers`), for callers with many notices at a time.
+A compiled caller gives many notices at a time; `one_at_a_time` has the transitions for a manager in Python.
 What depends on the nodes is `generic`: the module of each queue implements it. Estimates are given; those in
 `estimated` make them.
 """

@@ -35,7 +35,7 @@ def columns_of_all(policy: QueuePolicy, n_users: int) -> dict[str, Any]:
         "counts": counts,
         "times_s": np.full(1, np.inf),
         "releases": np.zeros((n, N_COLUMNS)),
-        "started": np.empty((n, 4)),
+        "started": np.zeros((n, 5)),
         "estimates": allocate(EstimateTable, n, n, n, (n_users, 2), n_users),
         "job": np.zeros(n, dtype=np.int64),
         "run": np.zeros(n, dtype=np.int64),

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.free_nodes.kernels.free_set import AT, END, FreeSet, add_lowest
+from scheduler.free_nodes.identical_nodes import FreeNodes
+from scheduler.free_nodes.kernels.free_set import AT, END
+from scheduler.free_nodes.kernels.one_at_a_time import lowest
+from scheduler.free_nodes.queues.free_set import FreeSet
+from scheduler.model import Job, JobId, RunId
 from scheduler.node_set import NodeSet
 
 MOST = 30
@@ -70,32 +74,44 @@ def test_a_node_set_fits_within_a_machine_that_has_all_its_nodes(numbers: set[in
     assert NodeSet.of(numbers).within(n_nodes) == (numbers <= set(range(n_nodes)))
 
 
-@given(st.data(), st.integers(0, MOST), st.integers(1, 25))
-def test_a_free_set_behaves_like_a_set_under_take_and_give_back(
+def occupy(nodes: FreeNodes, number: int, taken: set[int]) -> None:
+    """A run of a job of this number holds these nodes."""
+    nodes.waiting.add(Job(JobId(number), "rigid", 0.0, n_tasks=len(taken)), 1.0)
+    nodes.start(RunId(number), JobId(number), NodeSet.of(taken), 0.0, 1.0)
+
+
+@given(st.data(), st.integers(1, MOST), st.integers(1, 25))
+def test_free_nodes_behave_like_a_set_while_runs_come_and_go_and_nodes_fail(
     data: st.DataObject, n_nodes: int, steps: int
 ) -> None:
-    real, free = FreeSet(n_nodes), set(range(n_nodes))
-    held: list[set[int]] = []
-    for _ in range(steps):
-        gives_back: bool = data.draw(st.booleans(), "give back")
-        if held and gives_back:
-            back = held.pop(data.draw(st.integers(0, len(held) - 1), "which"))
-            real.give_back(NodeSet.of(back))
-            free |= back
-        else:
-            taken = {n for n in sorted(free) if data.draw(st.booleans(), f"take {n}")}
-            real.take(NodeSet.of(taken))
-            free -= taken
-            held.append(taken)
+    nodes, down = FreeNodes(n_nodes), set[int]()
+    real, held = nodes.free, dict[int, set[int]]()
+    for number in range(steps):
+        free = set(range(n_nodes)) - down - set().union(*held.values())
+        what = data.draw(st.sampled_from(["start", "start", "end", "up or down"]))
+        if what == "end" and held:
+            run = data.draw(st.sampled_from(sorted(held)), "which")
+            nodes.end(RunId(run))
+            free |= held.pop(run) - down
+        elif what == "start" and free:
+            held[number] = data.draw(st.sets(st.sampled_from(sorted(free)), min_size=1), "taken")
+            occupy(nodes, number, held[number])
+            free -= held[number]
+        elif what == "up or down":
+            node, is_up = data.draw(st.integers(0, n_nodes - 1)), data.draw(st.booleans())
+            nodes.set_available(node, is_up)
+            (down.discard if is_up else down.add)(node)
+            free = set(range(n_nodes)) - down - set().union(*held.values())
         assert {n for first, last in real.intervals for n in range(first, last + 1)} == free
         assert real.n == len(free)
         assert is_canonical(real.intervals)
 
 
 def freed(n_nodes: int, taken: set[int]) -> FreeSet:
-    free = FreeSet(n_nodes)
-    free.take(NodeSet.of(taken))
-    return free
+    nodes = FreeNodes(n_nodes)
+    if taken:
+        occupy(nodes, 0, taken)
+    return nodes.free
 
 
 @given(nodes, nodes)
@@ -132,5 +148,5 @@ def test_each_allocation_goes_on_where_the_last_one_ended() -> None:
     bounds = np.array([*range(2_000), END])  # 1,000 single nodes
     cursor, intervals = np.array([0, 0]), np.empty((2, 2), dtype=np.int64)
     for k in range(500):
-        add_lowest(bounds, cursor, 2, intervals, 0)
+        lowest(bounds, cursor, 2, intervals, 0)
         assert cursor[AT] == 4 * k + 2

@@ -12,6 +12,8 @@ from scheduler import registry
 from scheduler.free_nodes.contract import FreeNodesOutline, free_nodes_outlines, larger_outlines
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Backfilling, Ordering, Rigid
+from scheduler.model import RunId
+from scheduler.node_set import NodeSet
 from tests.examples import up_to
 from tests.scheduler.free_nodes.reference import ReferencePass
 
@@ -66,10 +68,8 @@ def test_a_second_pass_at_the_same_time_starts_nothing(
     first, scheduler = outline.build(1), Rigid(*policy)
     view, jobs = first.free_nodes, list(first.jobs)
     for run, placement in enumerate(scheduler.schedule(first).starts, start=100):
-        job = jobs[placement.job]
-        view.free.take(placement.nodes)  # type: ignore[arg-type]
-        view.releases.add(placement.completion_s, job.n_tasks, run)  # type: ignore[arg-type]
-        view.waiting.remove(job.id)
+        nodes, end_s = NodeSet.of(placement.nodes), placement.completion_s
+        view.start(RunId(run), jobs[placement.job].id, nodes, first.now_s, end_s)
     again = FreeNodesProblem(first.now_s, view)
     assert scheduler.schedule(again).starts == ()
 
@@ -158,6 +158,5 @@ def test_sjf_without_backfilling_stops_at_the_first_job_that_does_not_fit() -> N
 
 def test_the_lowest_free_nodes_are_allocated_even_if_not_contiguous() -> None:
     asked = problem(8, [(1, 10.0), (2, 10.0), (2, 10.0)], [(3, 5.0), (2, 5.0)])
-    view = asked.free_nodes
-    view.free.give_back(next(run.machines for run in asked.running.values() if len(run.machines) == 1))  # type: ignore[arg-type]
+    asked.free_nodes.end(next(run for run, running in asked.running.items() if len(running.machines) == 1))
     assert started("fcfs", asked) == {0: "0 5-6"}

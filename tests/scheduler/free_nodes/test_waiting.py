@@ -8,13 +8,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.free_nodes.waiting import FEWEST_PLACES, WaitingJobs
-from scheduler.model import Job, JobId
+from scheduler.free_nodes.identical_nodes import FreeNodes
+from scheduler.free_nodes.queues.arrays import FEWEST
+from scheduler.free_nodes.queues.waiting import WaitingJobs
+from scheduler.model import Job, JobId, RunId
 from tests.examples import up_to
 
 
 def job(number: int, arrival_s: float = 0.0, n_tasks: int = 1) -> Job:
     return Job(JobId(number), "rigid", arrival_s, n_tasks=n_tasks)
+
+
+class Queue:
+    """Nodes for all jobs, which start at once."""
+
+    def __init__(self) -> None:
+        self.nodes = FreeNodes(10_000)
+        self.waiting = self.nodes.waiting
+
+    def come(self, new: Job, estimate_s: float = 1.0) -> None:
+        self.waiting.add(new, estimate_s)
+
+    def go(self, job: Job) -> None:
+        self.nodes.start(RunId(job.id), job.id, self.nodes.free.lowest(job.n_tasks), 0.0, 1.0)
+        self.nodes.end(RunId(job.id))
 
 
 def in_order(jobs: dict[Job, float]) -> list[Job]:
@@ -24,7 +41,7 @@ def in_order(jobs: dict[Job, float]) -> list[Job]:
 def is_the_list(waiting: WaitingJobs, jobs: dict[Job, float]) -> None:
     expected = in_order(jobs)
     assert list(waiting) == expected
-    assert len(waiting) == waiting.n == len(expected)
+    assert len(waiting) == len(expected)
     assert waiting.sizes.tolist() == [job.n_tasks for job in expected]
     assert waiting.estimates_s.tolist() == [jobs[job] for job in expected]
     assert waiting.least_size == min((job.n_tasks for job in expected), default=inf)
@@ -33,7 +50,7 @@ def is_the_list(waiting: WaitingJobs, jobs: dict[Job, float]) -> None:
 @given(st.data())
 @settings(max_examples=up_to(40))
 def test_waiting_jobs_stay_in_order_of_arrival_then_id(data: st.DataObject) -> None:
-    waiting, jobs, gone = WaitingJobs(), {}, []
+    queue, jobs, gone = Queue(), dict[Job, float](), []
     number = 0
     for _ in range(data.draw(st.integers(1, 12), "steps")):
         match data.draw(st.sampled_from(["come", "come", "go", "come again"])):
@@ -43,46 +60,48 @@ def test_waiting_jobs_stay_in_order_of_arrival_then_id(data: st.DataObject) -> N
                     late_s = data.draw(st.sampled_from([0.0, 0.0, 0.0, 3.0, 50.0]), "out of order by")
                     new = job(number, max(number // 2 - late_s, 0.0), 1 + number * 7 % 11)
                     jobs[new] = float(1 + number * 5 % 13)
-                    waiting.add(new, jobs[new])
+                    queue.come(new, jobs[new])
             case "go" if jobs:
                 for _ in range(data.draw(st.integers(1, len(jobs)), "so many")):
                     left = data.draw(st.sampled_from(in_order(jobs)), "who")
-                    waiting.remove(left.id)
+                    queue.go(left)
                     gone.append((left, jobs.pop(left)))
             case "come again" if gone:
                 lost, estimate_s = gone.pop(data.draw(st.integers(0, len(gone) - 1), "again"))
                 jobs[lost] = estimate_s
-                waiting.add(lost, estimate_s)
+                queue.come(lost, estimate_s)
             case _:
                 continue
-        is_the_list(waiting, jobs)
+        is_the_list(queue.waiting, jobs)
 
 
 def test_a_queue_grows_beyond_its_initial_capacity_without_losing_jobs() -> None:
-    waiting, jobs = WaitingJobs(), {}
-    for number in range(4 * FEWEST_PLACES + 3):
+    queue, jobs = Queue(), {}
+    for number in range(4 * FEWEST + 3):
         new = job(number, float(number), 1 + number % 5)
         jobs[new] = 10.0 + number
-        waiting.add(new, jobs[new])
-    is_the_list(waiting, jobs)
+        queue.come(new, jobs[new])
+    is_the_list(queue.waiting, jobs)
 
 
 def test_a_short_queue_reuses_its_places_indefinitely() -> None:
     """Places of those who have gone are used again."""
-    waiting = WaitingJobs()
-    for number in range(3 * FEWEST_PLACES):
-        waiting.add(job(number, float(number)), 1.0)
+    queue = Queue()
+    for number in range(3 * FEWEST):
+        queue.come(job(number, float(number)))
         if number >= 2:
-            waiting.remove(JobId(number - 2))
-    assert [waits.id for waits in waiting] == [3 * FEWEST_PLACES - 2, 3 * FEWEST_PLACES - 1]
-    assert len(waiting.tree) == 2 * FEWEST_PLACES
+            queue.go(job(number - 2))
+    assert [waits.id for waits in queue.waiting] == [3 * FEWEST - 2, 3 * FEWEST - 1]
+    assert queue.nodes.most_jobs == FEWEST
+    assert len(queue.nodes.queue.arrays.tree) == 2 * FEWEST
 
 
 def test_jobs_are_indexed_by_position_as_in_a_list() -> None:
-    waiting, jobs = WaitingJobs(), [job(number, float(number)) for number in range(5)]
+    queue, jobs = Queue(), [job(number, float(number)) for number in range(5)]
     for each in reversed(jobs):
-        waiting.add(each, 7.0)
-    waiting.remove(JobId(2))
+        queue.come(each, 7.0)
+    queue.go(jobs[2])
+    waiting = queue.waiting
     assert [waiting[0], waiting[2], waiting[-1]] == [jobs[0], jobs[3], jobs[4]]
     assert list(waiting[1:3]) == [jobs[1], jobs[3]]
     assert waiting.estimate_s(JobId(3)) == 7.0
@@ -91,8 +110,8 @@ def test_jobs_are_indexed_by_position_as_in_a_list() -> None:
 
 
 def test_an_empty_queue_has_no_job_and_an_infinite_least_size() -> None:
-    waiting = WaitingJobs()
-    waiting.add(job(0), 1.0)
-    waiting.remove(JobId(0))
-    assert (len(waiting), waiting.least_size) == (0, inf)
-    assert not list(waiting)
+    queue = Queue()
+    queue.come(job(0))
+    queue.go(job(0))
+    assert (len(queue.waiting), queue.waiting.least_size) == (0, inf)
+    assert not list(queue.waiting)
