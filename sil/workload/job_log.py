@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
@@ -122,7 +123,7 @@ class JobLog:
         work = sum(float((part["processors"] * part["run_s"]).sum()) for part in self.parts())
         return work / (self.processors * self.span_s) if self.span_s else None
 
-    @property
+    @cached_property
     def requested(self) -> pl.DataFrame:
         """The columns job and requested_time; of jobs with requests also partition (those that they name,
         joined by commas), and requested_gpus: all of them, null with whole nodes, whose GPUs count."""
@@ -137,7 +138,7 @@ class JobLog:
             requested_gpus=pl.Series(gpus, dtype=pl.Float64, strict=False).gather(request),
         )
 
-    @property
+    @cached_property
     def numbers_rise(self) -> bool:
         """Whether jobs arrive in order of number."""
         last = -1
