@@ -36,7 +36,7 @@ def test_the_import_names_undeclared_licences_and_time_limits_that_are_missing_o
 
 
 def test_the_recommended_columns_are_the_same_everywhere() -> None:
-    document = Path(__file__).parents[2] / "docs" / "nodes.md"
+    document = Path(__file__).parents[2] / "docs" / "how-to" / "nodes.md"
     for text in (document.read_text(), EXPECTED, sil("db", "import-sacct", "--help").stdout):
         assert COLUMNS in "".join(text.split())
     assert COLUMNS.replace(",", "|") in document.read_text()
