@@ -873,7 +873,6 @@ def test_the_report_is_rebuilt_from_replay_results_with_its_charts_as_files(here
     assert "Mean waiting time (s)" in result.stdout
     assert {path.name for path in (here / "out" / "figures").iterdir()} == {
         "over-time.svg",
-        "differences-over-time.svg",
         "waiting-time.svg",
         "waiting-time-by-week-and-size.svg",
         "run-time-by-size.svg",

@@ -65,7 +65,8 @@ def slowdown_by_size_and_run_time(jobs: Jobs, names: Sequence[str]) -> Figure:
     cells = _cells(jobs, _RUN_TIME, pl.col("bounded_slowdown").mean().alias("mean"))
     cells = cells.with_columns(shade=SLOWDOWNS.label(pl.col("mean")))
     columns = 2 if len(names) in (1, 2, 4) else 3
-    map_ = _heat_map(cells, SLOWDOWNS.colour("shade", "Mean bounded slowdown")).encode(y=_of_run_times())
+    map_ = _heat_map(cells, SLOWDOWNS.colour("shade", "Mean bounded slowdown"), label_angle=-40)
+    map_ = map_.encode(y=_of_run_times())
     return _panels(map_.properties(width=WIDTH // columns - 30, height=150), names, columns)
 
 
@@ -114,10 +115,10 @@ def _cells(jobs: Jobs, by: pl.Expr, value: pl.Expr) -> pl.DataFrame:
     return cells.with_columns(processors=pl.col("power").replace_strict(texts, return_dtype=pl.String))
 
 
-def _heat_map(cells: pl.DataFrame, colour: Spec) -> Figure:
+def _heat_map(cells: pl.DataFrame, colour: Spec, label_angle: int = 0) -> Figure:
     shown = tooltips(*(name for name in cells.columns if name not in ("power", "shade", "end")))
     across = column(
-        "processors:O", sort=_in_order(cells), title="Requested processors", axis={"labelAngle": 0}
+        "processors:O", sort=_in_order(cells), title="Requested processors", axis={"labelAngle": label_angle}
     )
     return Figure(cells).mark("rect").encode(x=across, color=colour, tooltip=shown)
 

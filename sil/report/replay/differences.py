@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from scheduler import counted
 from sil.outcome.paired_jobs import FEWEST_BLOCKS, PairedDifferences, paired_differences
 from sil.report.analysis import Analysis
 from sil.report.figures import WIDTH, colour_scale, tooltips, zero_rule
@@ -23,15 +24,15 @@ def difference_sections(jobs: Jobs, names: Sequence[str], analysis: Analysis) ->
     baseline, *others = names
     if baseline not in jobs:
         return []
-    found = {
-        key: {
-            name: paired_differences(jobs[name], jobs[baseline], key, analysis.block_days)
+    compared = {
+        quantity: {
+            name: found
             for name in others
             if name in jobs
+            and (found := paired_differences(jobs[name], jobs[baseline], quantity, analysis.block_days))
         }
-        for key in COMPARED
+        for quantity in COMPARED
     }
-    compared = {key: {name: d for name, d in row.items() if d is not None} for key, row in found.items()}
     waits = compared["waiting_time"]
     if not waits:
         return []
@@ -41,10 +42,12 @@ def difference_sections(jobs: Jobs, names: Sequence[str], analysis: Analysis) ->
     note = (
         f"Of each job, less that under {baseline}: mean, 95 % interval, and shares of jobs with less and "
         "more. * The interval excludes 0. Jobs that are submitted at about the same time depend on each "
-        f"other, so intervals are bootstrapped over {n:,} blocks of {blocks}, by submission{few}"
+        f"other, so intervals are bootstrapped over {counted(n, 'block')} of {blocks}, by submission{few}"
     )
-    chart = Part(chart=difference_over_time(waits, names), name=slug("Differences over time"))
-    return [Section(f"Differences to {baseline}", note, [Part(table=_table(compared, list(waits))), chart])]
+    parts = [Part(table=_table(compared, list(waits)))]
+    if n > 1:
+        parts.append(Part(chart=difference_over_time(waits, names), name=slug("Differences over time")))
+    return [Section(f"Differences to {baseline}", note, parts)]
 
 
 def _table(compared: Mapping[str, Mapping[str, PairedDifferences]], names: Sequence[str]) -> Table:

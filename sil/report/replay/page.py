@@ -26,13 +26,11 @@ from sil.report.tables import replay_rows
 from sil.report.vega_lite import Figure
 from sil.workload.job_log import span_text
 
-OVER_TIME = (
-    "Means over intervals of equal length, of all jobs. A window that you draw in the lowest chart is also "
-    "that of the schedules."
-)
+OVER_TIME = "Means over intervals of equal length, of all jobs."
 SCHEDULES = (
     "Drag to move, turn the wheel with Ctrl to zoom in time and with Shift to zoom in processors, and "
-    "double-click to see all. The window is the same for all schedulers. With more than about "
+    "double-click to see all. The window is the same for all schedulers, and follows the one that is drawn "
+    "in the charts over time. With more than about "
     f"{MOST_RECTANGLES:,} rectangles in it, cells show means over processors and time, and are pale where "
     "processors are idle; with fewer, point at a run for its facts."
 )
