@@ -11,7 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from scheduler.compiled import Floats, Floats2, Ints, compiled, config, direct, inlined, part
+from scheduler.compiled import (
+    Flags2,
+    Floats,
+    Floats2,
+    Ints,
+    called_by_handle,
+    compiled,
+    config,
+    direct,
+    handle,
+    inlined,
+    part,
+)
 
 LOADS = "from scheduler.free_nodes.queues.consumable_releases import Releases; Releases()"
 
@@ -127,3 +139,31 @@ def test_a_part_is_compiled_once_for_known_and_unknown_numbers() -> None:
     assert compiled(twelve)(3) == 12
     made: Any = plus
     assert len(made.signatures) == 1
+
+
+@pytest.mark.usefixtures("is_kept_elsewhere")
+def test_a_handle_stands_for_the_same_arrays_in_each_call() -> None:
+    counts = np.arange(4)
+    call, outer = called_by_handle(doubled_sum), handle(record(counts))
+    assert [call(outer), call(outer)] == [12, 24]
+    assert counts.tolist() == [0, 4, 8, 12]
+
+
+class Table(NamedTuple):
+    marks: Flags2
+    counts: Ints
+
+
+def size_and_last(table: Table) -> int:
+    rows, columns = table.marks.shape
+    return 100 * rows + 10 * columns + int(table.marks[rows - 1, columns - 1]) + table.counts[0]
+
+
+@pytest.mark.usefixtures("is_kept_elsewhere")
+def test_a_handle_keeps_arrays_of_any_shape_that_nothing_else_refers_to() -> None:
+    marks = np.zeros((3, 2), dtype=np.bool_)
+    marks[2, 1] = True
+    tables = [handle(Table(marks.copy(), np.full(1_000, k))) for k in range(100)]
+    np.full(1_000_000, -1)  # memory that is free would be used again
+    call = called_by_handle(size_and_last)
+    assert [call(table) for table in tables] == [321 + k for k in range(100)]
