@@ -45,7 +45,16 @@ from site_db.slurm_conf import read_cluster
 from site_db.store import parse_address
 
 SEED = 1
-FIDELITY_JOBS, SPEED_JOBS = 20_000, 100_000
+FIDELITY_JOBS = 20_000
+CASES = (
+    ("easy", 1, 0.5, 100_000),
+    ("easy", 1, 0.85, 100_000),
+    ("easy", 30, 0.5, 100_000),
+    ("conservative", 1, 0.5, 20_000),
+    ("conservative", 1, 0.85, 20_000),
+    ("conservative", 1, 3.0, 3_000),
+)
+"""Scheduler, 340 nodes times this, load, number of jobs."""
 POLICIES = ("easy", "easy_sjbf", "rigid(backfilling=easy, selection=best_fit)")
 
 
@@ -89,29 +98,25 @@ def fidelity(console: Console, folder: Path) -> list[dict[str, Any]]:
 
 
 def speed(console: Console, folder: Path) -> list[dict[str, Any]]:
-    table = Table(
-        "nodes",
-        "load",
-        "median queue",
-        "compiled, jobs/s",
-        "harness",
-        "plain EASY",
-        title=f"EASY, {SPEED_JOBS:,} jobs",
-    )
+    columns = "scheduler", "nodes", "load", "jobs", "median queue of EASY", "compiled, jobs/s", "harness"
+    table = Table(*columns, "plain EASY")
     found = []
-    for scale, load in ((1, 0.5), (1, 0.85), (30, 0.5)):
-        log, plain_s, made = accounting(SlurmSite(scale), SPEED_JOBS, load, folder)
-        compiled_s, _ = replay(log, "easy", folder)
-        harness_s, _ = replay(log, "easy", folder, Engine.HARNESS)
+    for scheduler, scale, load, n_jobs in CASES:
+        log, plain_s, made = accounting(SlurmSite(scale), n_jobs, load, folder)
+        compiled_s, _ = replay(log, scheduler, folder)
+        harness_s, _ = replay(log, scheduler, folder, Engine.HARNESS)
         rates = {
-            "compiled_jobs_per_s": SPEED_JOBS / compiled_s,
-            "harness_jobs_per_s": SPEED_JOBS / harness_s,
-            "plain_jobs_per_s": SPEED_JOBS / plain_s,
+            "compiled_jobs_per_s": n_jobs / compiled_s,
+            "harness_jobs_per_s": n_jobs / harness_s,
+            "plain_jobs_per_s": n_jobs / plain_s,
         }
-        found.append({"nodes": 340 * scale, "load": load, **rates, **made})
+        case = {"scheduler": scheduler, "nodes": 340 * scale, "load": load, "jobs": n_jobs}
+        found.append({**case, **rates, **made})
         table.add_row(
+            scheduler,
             f"{340 * scale:,}",
             f"{load:g}",
+            f"{n_jobs:,}",
             f"{made['median_queue']:.0f}",
             *(f"{rate:,.0f}" for rate in rates.values()),
         )
@@ -157,8 +162,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         log, *_ = accounting(SlurmSite(), 3_000, 0.5, folder)
-        for engine in (Engine.COMPILED, Engine.HARNESS):  # what is compiled is loaded
-            replay(log, "easy", folder, engine)
+        for scheduler in ("easy", "conservative"):  # what is compiled is loaded
+            for engine in (Engine.COMPILED, Engine.HARNESS):
+                replay(log, scheduler, folder, engine)
         results = {
             "fidelity": fidelity(console, folder),
             "importing": importing(console, folder),

@@ -12,6 +12,8 @@ from scheduler.node_resources.kernels.timeline.reserved import ROWS_NEEDED, Free
 from scheduler.node_resources.kernels.timeline.segments import Segments, Timeline, clear
 from scheduler.node_resources.kernels.timeline.window import Search
 
+MOST_KNOWN, MOST_OF_NODES = 251, 2**20
+"""Rows of what a search knows of nodes (a prime: run times have common factors), and about their size."""
 MOST_ALIKE = 64
 """So many different jobs are remembered, in one pass, to have reserved for the first time."""
 
@@ -19,11 +21,13 @@ MOST_ALIKE = 64
 def new_reservations(nodes: NodeTable, n_jobs: int, n_uses: int, n_held: int) -> Reservations:
     """Nothing is reserved. With room for so many jobs, rows of what they and runs use, and rows held."""
     n = len(nodes.n_chunks)
+    n_known = min(MOST_KNOWN, MOST_OF_NODES // (n + 1) + 1)
+    known = (1, n_known, n_known, (n_known, n), (n_known, n))
     r = Reservations(
         counts=np.zeros(11, dtype=np.int64),
         times_s=np.full(2, np.inf),
         timeline=_new_timeline(nodes, n_uses),
-        search=allocate(Search, 2, n, n, n, n, n, n + 1, n),
+        search=allocate(Search, 2, n, n, n, n, n, n + 1, n, *known),
         freed=_nothing_freed(n + 1),
         moved=_nothing_freed(n + 1),
         **{name: _new(name, n_jobs) for name in _OF_JOBS},
@@ -31,6 +35,7 @@ def new_reservations(nodes: NodeTable, n_jobs: int, n_uses: int, n_held: int) ->
         **{name: _new(name, n_held) for name in _OF_HELD},
     )
     clear(r.timeline, nodes)
+    r.search.kind[:] = NONE
     return r
 
 
@@ -95,6 +100,8 @@ def _new_timeline(nodes: NodeTable, n_uses: int) -> Timeline:
         next_of_job=np.zeros(n_uses, dtype=np.int64),
         next_on_node=np.zeros(n_uses, dtype=np.int64),
         first_on_node=np.zeros(n, dtype=np.int64),
+        version=np.zeros(n, dtype=np.int64),
+        clock=np.zeros(1, dtype=np.int64),
         spare=np.zeros(n_uses, dtype=np.int64),
         n_spare=np.zeros(1, dtype=np.int64),
     )

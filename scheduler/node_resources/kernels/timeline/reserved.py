@@ -14,10 +14,11 @@ from scheduler.node_resources.kernels.timeline.window import (
     MOST,
     N_HEAP,
     Search,
-    begin_at,
+    begin_search,
+    first_look_at,
     look_again_at,
-    look_at,
     next_node,
+    offers_none,
 )
 
 RUN = 2
@@ -105,7 +106,7 @@ def most_on(nodes: NodeTable, requests: RequestTable, k: int, n: int, most: int)
 
 
 @part
-def more_from_s(
+def gains_s(
     timeline: Timeline,
     nodes: NodeTable,
     requests: RequestTable,
@@ -116,33 +117,37 @@ def more_from_s(
     now_s: float,
     takes_s: float,
     before_s: float,
-) -> float:
-    """From which time on so many more chunks may fit as were `lacking`, since something was given back;
-    infinite if not before another.
+) -> tuple[float, float]:
+    """From which time on, and until when, so many more chunks may fit as were `lacking`, since something was
+    given back; infinite if not before another time.
 
     MOST is how many more may fit at an earlier time. O(segments of the nodes on which something was).
     """
-    counts, gained = search.counts, 0
+    counts, gained, latest_s = search.counts, 0, -np.inf
     counts[N_HEAP] = 0
+    begin_search(search, k, takes_s)
     for x in range(freed.n[0]):
         n = freed.which[x]
         if n < len(nodes.n_chunks) and requests.eligible[k, n]:
             # A run that is over before something was given back gains nothing; a second is for rounding.
             from_s = max(now_s, freed.from_s[n] - takes_s - 1.0)
             until_s = min(before_s, freed.until_s[n])
-            begin_at(timeline, search, n, from_s, now_s)
-            look_at(timeline, nodes, requests, search, k, n, from_s, takes_s, until_s)
+            if from_s < until_s and not offers_none(timeline, search, n, until_s):
+                first_look_at(timeline, nodes, requests, search, k, n, from_s, takes_s, until_s, now_s)
+            else:
+                search.offer[n] = 0
             if search.offer[n] > 0:
                 look_again_at(search, n, search.offers_s[n])
+                latest_s = max(latest_s, until_s)
     while counts[N_HEAP] > 0:
         n = next_node(search)
         more = most_on(nodes, requests, k, n, lacking)
         if gained + more >= lacking:
             counts[MOST] = gained
-            return float(search.at_s[n])
+            return float(search.at_s[n]), float(latest_s)
         gained += more
     counts[MOST] = gained
-    return np.inf
+    return np.inf, np.inf
 
 
 @part

@@ -14,6 +14,7 @@ from scheduler.compiled import Floats2, Ints, part
 from scheduler.node_resources.kernels.allocation import choose, take_row, takes_parts_of_gpus
 from scheduler.node_resources.kernels.scores import IN_PYTHON, are_current
 from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE, NONE, Held, NodeTable, RequestTable
+from scheduler.node_resources.kernels.timeline.heap import pop, push
 from scheduler.node_resources.kernels.timeline.reserved import (
     ALL_STAY,
     AT,
@@ -29,22 +30,28 @@ from scheduler.node_resources.kernels.timeline.reserved import (
     PHASE,
     QUEUE,
     Reservations,
+    gains_s,
     give_up,
     has_room,
     is_where_freed,
     leave,
-    more_from_s,
     not_before_others_s,
     note_alike,
 )
 from scheduler.node_resources.kernels.timeline.runs import begin, lacks_rows, rows_of
-from scheduler.node_resources.kernels.timeline.segments import drop, new_use, put_in, take_out, use_of_site
+from scheduler.node_resources.kernels.timeline.segments import (
+    drop,
+    lift,
+    new_use,
+    put_in,
+    stay_out,
+    take_out,
+    use_of_site,
+)
 from scheduler.node_resources.kernels.timeline.window import (
     MOST,
     earliest_s,
-    pop,
     prepare_scores,
-    push,
     requests_of_site,
 )
 from scheduler.node_resources.kernels.workspace import (
@@ -144,24 +151,25 @@ def moves_up(
         return bool(start_s < np.inf)
     if before_s == now_s or r.freed.n[0] == 0:
         return False
-    is_out, from_s, more = False, now_s, 0
+    is_out, from_s, until_s, more = False, now_s, before_s, 0
     if is_where_freed(r, first):  # elsewhere it delays no other job
-        take_out(t, nodes, requests, first)
+        lift(t, nodes, requests, first)
         is_out = True
     if not requests_of_site(nodes, requests, k):
         lacking = chunks - r.most[slot]
-        from_s = more_from_s(t, nodes, requests, r.search, r.freed, k, lacking, now_s, takes_s, before_s)
+        from_s, until_s = gains_s(t, nodes, requests, r.search, r.freed, k, lacking, now_s, takes_s, before_s)
         more = r.search.counts[MOST]
         r.most[slot] += more
     start_s = np.inf
     if from_s < before_s:
         if not is_out:
-            take_out(t, nodes, requests, first)
+            lift(t, nodes, requests, first)
             is_out = True
-        start_s = earliest_s(t, nodes, requests, r.search, k, chunks, from_s, takes_s, before_s, now_s)
+        start_s = earliest_s(t, nodes, requests, r.search, k, chunks, from_s, takes_s, until_s, now_s)
         r.most[slot] = max(r.most[slot], min(r.search.counts[MOST], chunks - 1))
     if start_s < before_s:
         leave(r, first, now_s)
+        stay_out(t, first)
         drop(t, first)
         r.times_s[FOUND_S] = start_s
         return True

@@ -48,6 +48,8 @@ class Timeline(NamedTuple):
     next_of_job: Ints  # (A,)
     next_on_node: Ints  # (A,)
     first_on_node: Ints  # (N + 1,)
+    version: Ints  # (N + 1,): when the node last gained something; negative while a use is lifted
+    clock: Ints  # (1,): how often a node gained something
     spare: Ints  # (A,): rows that are not in use
     n_spare: Ints  # (1,)
 
@@ -195,6 +197,13 @@ def use_of_site(timeline: Timeline, nodes: NodeTable, requests: RequestTable, ki
     return NONE
 
 
+@inlined
+def has_gained(timeline: Timeline, n: int) -> None:
+    """More may fit on node n."""
+    timeline.clock[0] += 1
+    timeline.version[n] = timeline.clock[0]
+
+
 @part
 def put_in(
     timeline: Timeline, nodes: NodeTable, requests: RequestTable, first: int, start_s: float, end_s: float
@@ -205,18 +214,20 @@ def put_in(
         timeline.start_s[use], timeline.end_s[use] = start_s, end_s
         shift(timeline, nodes, requests, use, start_s, end_s, 1)
         n = timeline.row[use, NODE]
+        timeline.version[n] = abs(timeline.version[n])
         timeline.next_on_node[use] = timeline.first_on_node[n]
         timeline.first_on_node[n] = use
         use = timeline.next_of_job[use]
 
 
 @part
-def take_out(timeline: Timeline, nodes: NodeTable, requests: RequestTable, first: int) -> None:
-    """The opposite of `put_in`."""
+def lift(timeline: Timeline, nodes: NodeTable, requests: RequestTable, first: int) -> None:
+    """The opposite of `put_in`, for a trial: it or `stay_out` follows before another job is lifted."""
     use = first
     while use != NONE:
         shift(timeline, nodes, requests, use, timeline.start_s[use], timeline.end_s[use], -1)
         n = timeline.row[use, NODE]
+        timeline.version[n] = -abs(timeline.version[n])
         if timeline.first_on_node[n] == use:
             timeline.first_on_node[n] = timeline.next_on_node[use]
         else:
@@ -225,6 +236,22 @@ def take_out(timeline: Timeline, nodes: NodeTable, requests: RequestTable, first
                 x = timeline.next_on_node[x]
             timeline.next_on_node[x] = timeline.next_on_node[use]
         use = timeline.next_of_job[use]
+
+
+@part
+def stay_out(timeline: Timeline, first: int) -> None:
+    """The uses of a job that was lifted do not return."""
+    use = first
+    while use != NONE:
+        has_gained(timeline, timeline.row[use, NODE])
+        use = timeline.next_of_job[use]
+
+
+@part
+def take_out(timeline: Timeline, nodes: NodeTable, requests: RequestTable, first: int) -> None:
+    """The opposite of `put_in`."""
+    lift(timeline, nodes, requests, first)
+    stay_out(timeline, first)
 
 
 @part
@@ -249,6 +276,7 @@ def end_at(timeline: Timeline, nodes: NodeTable, requests: RequestTable, first: 
             has_room = has_room and leaves_room(timeline, nodes, requests, use, before_s, end_s)
         else:
             shift(timeline, nodes, requests, use, end_s, before_s, -1)
+            has_gained(timeline, timeline.row[use, NODE])
         use = timeline.next_of_job[use]
     return has_room
 
@@ -283,3 +311,4 @@ def clear(timeline: Timeline, nodes: NodeTable) -> None:
         n_spare[0] = len(spare) - first
         spare[: len(spare) - first] = np.arange(len(spare) - 1, first - 1, -1)
     timeline.first_on_node[:] = NONE
+    timeline.version[:] = timeline.clock[:] = 1

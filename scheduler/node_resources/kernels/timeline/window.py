@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints, inlined, part
+from scheduler.compiled import Floats, Floats2, Ints, Ints2, inlined, part
 from scheduler.node_resources.kernels.fitting import chunks_that_fit
 from scheduler.node_resources.kernels.scores import FIRST_FIT, GPU_CLUSTERING, IN_PYTHON
 from scheduler.node_resources.kernels.tables import (
@@ -20,6 +20,7 @@ from scheduler.node_resources.kernels.tables import (
     has_changed,
     site_need,
 )
+from scheduler.node_resources.kernels.timeline.heap import pop, push
 from scheduler.node_resources.kernels.timeline.segments import (
     Segments,
     Timeline,
@@ -43,42 +44,12 @@ class Search(NamedTuple):
     beyond_s: Floats  # (N,): if a run goes on beyond this time, the offer may be less
     at: Ints  # (N + 1,): the segment of the last look
     offering: Ints  # (N,): the nodes that offer something now
-
-
-@inlined
-def comes_first(keys: Floats, a: int, b: int) -> bool:
-    return bool(keys[a] < keys[b] or (keys[a] == keys[b] and a < b))
-
-
-@part
-def push(heap: Ints, n: int, keys: Floats, item: int) -> None:
-    """Add to a heap of n numbers."""
-    x = n
-    while x > 0:
-        up = (x - 1) >> 1
-        if not comes_first(keys, item, heap[up]):
-            break
-        heap[x] = heap[up]
-        x = up
-    heap[x] = item
-
-
-@part
-def pop(heap: Ints, n: int, keys: Floats) -> int:
-    """Take the first out of a heap of n numbers."""
-    first, item, x = heap[0], heap[n - 1], 0
-    while True:
-        down = 2 * x + 1
-        if down >= n - 1:
-            break
-        if down + 1 < n - 1 and comes_first(keys, heap[down + 1], heap[down]):
-            down += 1
-        if comes_first(keys, item, heap[down]):
-            break
-        heap[x] = heap[down]
-        x = down
-    heap[x] = item
-    return int(first)
+    # what is known, by row: for a kind and a run time, until when each node of a version offers nothing
+    row: Ints  # (1,): that of this search
+    kind: Ints
+    takes_s: Floats
+    version: Ints2
+    busy_until_s: Floats2
 
 
 @inlined
@@ -129,8 +100,9 @@ def look_at(
     from_s: float,
     takes_s: float,
     before_s: float,
-) -> None:
+) -> float:
     """Find the earliest time from `from_s` on at which node n offers a chunk; infinite if not before another.
+    Returns until when none fits.
 
     What is free then throughout the run time is in `nodes`. It goes on from the segment of the last look.
     O(segments that pass) in all looks of a search, and O(segments of a run time) in each.
@@ -157,11 +129,10 @@ def look_at(
                 break
             x = first  # no GPU is free all the time
         x, begins = segments.next[x], True
-        if x == NONE:
-            break
-        start_s = segments.start_s[x]
+        start_s = segments.start_s[x] if x != NONE else np.inf
     search.at[n], search.offer[n] = first, offer
     search.offers_s[n] = start_s if offer > 0 else np.inf
+    return float(start_s)
 
 
 @inlined
@@ -190,10 +161,52 @@ def requests_of_site(nodes: NodeTable, requests: RequestTable, k: int) -> bool:
     return found
 
 
+@part
+def begin_search(search: Search, k: int, takes_s: float) -> None:
+    """Choose the row of what is known; if it was another kind's, or for another run time, nothing is."""
+    row = (k + 7 * int(takes_s)) % len(search.kind)
+    search.row[0] = row
+    if search.kind[row] != k or search.takes_s[row] != takes_s:
+        search.kind[row], search.takes_s[row] = k, takes_s
+        for n in range(search.version.shape[1]):
+            search.version[row, n] = 0
+
+
 @inlined
-def begin_at(timeline: Timeline, search: Search, n: int, from_s: float, now_s: float) -> None:
+def offers_none(timeline: Timeline, search: Search, n: int, before_s: float) -> bool:
+    """Whether node n is known to offer no chunk before a time, since it has gained nothing."""
+    row = search.row[0]
+    return bool(search.busy_until_s[row, n] >= before_s and search.version[row, n] == timeline.version[n])
+
+
+@part
+def first_look_at(
+    timeline: Timeline,
+    nodes: NodeTable,
+    requests: RequestTable,
+    search: Search,
+    k: int,
+    n: int,
+    from_s: float,
+    takes_s: float,
+    before_s: float,
+    now_s: float,
+) -> None:
+    """As `look_at`, in a new search: begins where the node may offer something, and keeps where that is."""
+    row, version, until_s = search.row[0], timeline.version[n], now_s
+    is_known = search.version[row, n] == version
+    if is_known:
+        until_s = search.busy_until_s[row, n]
     forget_past(timeline.segments, n, now_s)
     search.at[n] = timeline.segments.first[n]
+    if until_s >= from_s or not is_known:
+        until_s = look_at(timeline, nodes, requests, search, k, n, until_s, takes_s, np.inf)
+        if version > 0:  # else it will have less, when what is lifted returns
+            search.version[row, n], search.busy_until_s[row, n] = version, until_s
+    if until_s < from_s:
+        look_at(timeline, nodes, requests, search, k, n, from_s, takes_s, before_s)
+    elif until_s >= before_s:
+        search.offer[n] = 0
 
 
 @inlined
@@ -235,11 +248,11 @@ def earliest_s(
     of_site = requests_of_site(nodes, requests, k)
     n_nodes, total, n_offering = len(nodes.n_chunks), 0, 0
     counts[MOST] = counts[N_HEAP] = 0
+    begin_search(search, k, takes_s)
     for n in range(n_nodes):
         fit[k, n] = 0
-        if requests.eligible[k, n]:
-            begin_at(timeline, search, n, from_s, now_s)
-            look_at(timeline, nodes, requests, search, k, n, from_s, takes_s, before_s)
+        if requests.eligible[k, n] and not offers_none(timeline, search, n, before_s):
+            first_look_at(timeline, nodes, requests, search, k, n, from_s, takes_s, before_s, now_s)
             if search.offer[n] > 0:
                 look_again_at(search, n, search.offers_s[n])
     start_s = from_s
@@ -279,7 +292,6 @@ def earliest_s(
                 look_again_at(search, n, search.offers_s[n])
         counts[MOST] = max(counts[MOST], total)
         if total >= chunks:
-            requests.total[k] = total
             return float(start_s)
     return np.inf
 
