@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,10 @@ class Conservative:
         r = self._reserved
         n = int(r.n[N_RESERVED])
         return dict(zip(map(JobId, r.jobs[:n].tolist()), r.start_s[:n].tolist(), strict=True))
+
+    @staticmethod
+    def load_for_requests() -> None:
+        import_module("scheduler.free_nodes.consumable_conservative")
 
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
         # Compiled code that identical nodes do without.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,6 +75,10 @@ class Rigid:
         in_detail = _WaitReasons(problem, starts, self.ordering, self.backfilling)
         left = AllOthers(problem.n_jobs, starts, WAITS, in_detail)
         return NodeSchedule(starts, left)
+
+    @staticmethod
+    def load_for_requests() -> None:
+        import_module("scheduler.free_nodes.consumable_scheduling")
 
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
         # Compiled code that identical nodes do without.

@@ -35,6 +35,8 @@ def free_nodes_manager(
     if admission is None and queues:
         admission = Admission(queues)
     allocation = _allocation(ports, queues, preemption or PreemptionPolicy())
+    if ports.nodes and (load := getattr(scheduler, "load_for_requests", None)) is not None:
+        load()
     return StartingManager(ports, allocation, scheduler, memoryless, admission)
 
 

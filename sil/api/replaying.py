@@ -82,21 +82,18 @@ def replay(
     Ctrl-C returns the results of the schedulers that are done, with a warning. Raises UserError for invalid
     settings, and for schedulers that cannot replay this log.
     """
-    check_decision_cost(decision_cost)
-    of_log = Replay(
+    of_log, under_test = checked(
         log,
-        choice(Estimates, estimates, "estimates"),
-        one_of(list(ORDERS), order, "order"),
+        schedulers,
+        estimates,
+        order,
         decision_cost,
         reasons,
         decision_limit_s,
         seed,
         determinism_check,
-        choice(Engine, engine, "engine"),
+        engine,
     )
-    under_test = named(schedulers)
-    check_for_logs(under_test.values(), log.cluster is not None)
-    of_log.check_engine(under_test.values())
     folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
     found = Replays(Path(folder.name), of_log, under_test, folder)
     with (
@@ -113,6 +110,37 @@ def replay(
     if on_fault == "raise":
         _raise_fault(found)
     return found
+
+
+def checked(
+    log: JobLog,
+    schedulers: object,
+    estimates: str,
+    order: str,
+    decision_cost: str,
+    reasons: bool,
+    decision_limit_s: float,
+    seed: int,
+    determinism_check: bool,
+    engine: str,
+) -> tuple[Replay, dict[str, UnderTest]]:
+    """The replay with these settings (see `replay`), and the schedulers by name. Raises UserError."""
+    check_decision_cost(decision_cost)
+    of_log = Replay(
+        log,
+        choice(Estimates, estimates, "estimates"),
+        one_of(list(ORDERS), order, "order"),
+        decision_cost,
+        reasons,
+        decision_limit_s,
+        seed,
+        determinism_check,
+        choice(Engine, engine, "engine"),
+    )
+    under_test = named(schedulers)
+    check_for_logs(under_test.values(), log.cluster is not None)
+    of_log.check_engine(under_test.values())
+    return of_log, under_test
 
 
 class Replays:

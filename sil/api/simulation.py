@@ -12,16 +12,13 @@ import polars as pl
 
 from scheduler import UserError
 from sil.api.faults import raised_if
-from sil.api.settings import Duration, choice, one_of, seconds
-from sil.runs.log_schedulers import check_for_logs
-from sil.runs.on_log import DECISION_LIMIT_S, Replay
-from sil.runs.own_schedulers import named
-from sil.settings.decision_costs import NONE, check_decision_cost
+from sil.api.replaying import checked
+from sil.api.settings import Duration, seconds
+from sil.runs.on_log import DECISION_LIMIT_S
+from sil.settings.decision_costs import NONE
 from sil.settings.engines import Engine
-from sil.settings.estimates import Estimates
 from sil.trace.facts import FACT_SCHEMA, Fact
 from sil.workload.job_log import JobLog
-from sil.world.events import ORDERS
 
 _ARRIVED: dict[str, Any] = {name: FACT_SCHEMA[name] for name in ("job", "time_s", "user", "queue", "tasks")}
 _STARTED: dict[str, Any] = {
@@ -77,15 +74,11 @@ class Simulation:
         determinism_check: bool = False,
     ) -> None:
         """Raises UserError for invalid settings, and for a scheduler that cannot replay this log."""
-        check_decision_cost(decision_cost)
-        under_test = named(scheduler)
-        if len(under_test) != 1:
-            raise UserError(f"{len(under_test)} schedulers are given; a simulation has one")
-        check_for_logs(under_test.values(), log.cluster is not None)
-        replay = Replay(
+        replay, under_test = checked(
             log,
-            choice(Estimates, estimates, "estimates"),
-            one_of(list(ORDERS), order, "order"),
+            scheduler,
+            estimates,
+            order,
             decision_cost,
             reasons,
             decision_limit_s,
@@ -93,6 +86,8 @@ class Simulation:
             determinism_check,
             Engine.HARNESS,
         )
+        if len(under_test) != 1:
+            raise UserError(f"{len(under_test)} schedulers are given; a simulation has one")
         (only,) = under_test.values()
         self._printed = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
         self._facts: list[pl.DataFrame] = []

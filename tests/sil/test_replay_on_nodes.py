@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -12,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import sil as api
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from scheduler.free_nodes import consumable_conservative
+from scheduler.free_nodes.rigid import Rigid
 from scheduler.model import Share
 from sil.outcome.invariants import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
 from sil.runs.on_log import Replay
@@ -432,3 +436,43 @@ def test_an_invariant_finds_a_share_that_is_not_free(fault: str, two_on_gpus: Pa
     assert breach is not None
     assert breach.rule == NO_RESOURCE_ABOVE_CAPACITY
     assert sentence in breach.message
+
+
+DECIDES = """
+import sys
+from scheduler.free_nodes.{module} import {name}
+import sil
+
+class Watched({name}):
+    before = None
+
+    def schedule(self, problem):
+        Watched.before = Watched.before or set(sys.modules)
+        return super().schedule(problem)
+
+log = sil.read_log("sacct.txt", nodes="slurm.conf")
+sil.replay(log, Watched, engine="harness", determinism_check=False, progress=False)
+late = sorted(name for name in sys.modules.keys() - Watched.before if name.startswith("scheduler."))
+print(late)
+"""
+
+
+@pytest.mark.parametrize(("module", "name"), [("rigid", "Rigid"), ("conservative", "Conservative")])
+def test_nothing_is_compiled_within_a_decision(module: str, name: str, tmp_path: Path) -> None:
+    accounting(tmp_path, *[("cpu", "cpu=8,mem=4000M,node=1", "n01")] * 3)
+    code = DECIDES.format(module=module, name=name)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+class FailsToLoad(Rigid):
+    @staticmethod
+    def load_for_requests() -> None:
+        raise ImportError("no such module")
+
+
+def test_a_scheduler_that_fails_to_load_is_a_fault(tmp_path: Path) -> None:
+    path = accounting(tmp_path, ("cpu", "cpu=8,mem=4000M,node=1", "n01"))
+    log = api.read_log(path, nodes=tmp_path / "slurm.conf")
+    with pytest.raises(api.SchedulerFault, match="load_for_requests raised ImportError: no such module"):
+        api.replay(log, FailsToLoad, progress=False)

@@ -118,6 +118,18 @@ class GuardedScheduler:
             self._charge(n_jobs, problem.n_places, wall_s - gc_s)
         return schedule
 
+    def load_for_requests(self) -> None:
+        """See `scheduler.ports.Scheduler`. Raises SchedulerFault."""
+        for scheduler in (self._scheduler, self._witness):
+            load = getattr(scheduler, "load_for_requests", None)
+            if load is None:
+                continue
+            try:
+                load()
+            except BaseException as error:
+                name, now_s = f"{type(scheduler).__name__}.load_for_requests", self._clock.now_s
+                raise fault_of(error, name, type(scheduler).__module__, now_s) from error
+
     def _ask(self, scheduler: Scheduler, problem: SchedulingProblem, began_s: float) -> Answer:
         try:
             self._limit.begin(began_s)

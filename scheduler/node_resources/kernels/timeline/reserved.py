@@ -158,13 +158,18 @@ def give_up(r: Reservations, nodes: NodeTable, requests: RequestTable, first: in
 
 
 @part
-def note_freed(r: Reservations, first: int, now_s: float) -> None:
-    """What the uses of a job had is free."""
+def add_uses(freed: Freed, timeline: Timeline, first: int, now_s: float) -> None:
+    """What the uses of a job have is free from now on."""
     use = first
     while use != NONE:
-        n = r.timeline.row[use, NODE]
-        add_freed(r.freed, n, max(now_s, r.timeline.start_s[use]), r.timeline.end_s[use])
-        use = r.timeline.next_of_job[use]
+        add_freed(freed, timeline.row[use, NODE], max(now_s, timeline.start_s[use]), timeline.end_s[use])
+        use = timeline.next_of_job[use]
+
+
+@inlined
+def note_freed(r: Reservations, first: int, now_s: float) -> None:
+    """What the uses of a job had is free."""
+    add_uses(r.freed, r.timeline, first, now_s)
 
 
 @part
@@ -180,11 +185,7 @@ def leave(r: Reservations, first: int, now_s: float) -> None:
     """Others may move up to the place of a reservation, in this pass or the next."""
     note_freed(r, first, now_s)
     r.counts[N_ALIKE] = 0
-    use = first
-    while use != NONE:
-        n = r.timeline.row[use, NODE]
-        add_freed(r.moved, n, max(now_s, r.timeline.start_s[use]), r.timeline.end_s[use])
-        use = r.timeline.next_of_job[use]
+    add_uses(r.moved, r.timeline, first, now_s)
 
 
 @inlined
