@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import cached_property
 from math import nan
 from pathlib import Path
@@ -13,7 +12,7 @@ import polars as pl
 from scheduler.model import JobId
 from sil.api.cells import COLUMNS, numbers
 from sil.api.charts import Chart
-from sil.experiment.output_folder import make_usable
+from sil.experiment.output_folder import copy_results
 from sil.experiment.run import evaluated
 from sil.outcome.comparison import Comparison
 from sil.report.experiment import experiment_page
@@ -92,9 +91,7 @@ class ExperimentResults:
     def save(self, folder: str | Path) -> Path:
         """Write the results into a folder, as `sil run` does. Raises UserError if it cannot be written."""
         folder = Path(folder)
-        make_usable(folder)
-        if folder.resolve() != self.folder.resolve():
-            shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        copy_results(self.folder, folder)
         return folder
 
     def __repr__(self) -> str:

@@ -156,7 +156,8 @@ def _or_what_is_done(
     the folder remains, so that it can be resumed."""
     from sil.api.experiment_results import ExperimentResults
     from sil.api.progress import warn
-    from sil.experiment.run import DATABASE, UNFINISHED, run_experiment
+    from sil.experiment.output_folder import UNFINISHED
+    from sil.experiment.run import DATABASE, run_experiment
     from sil.workers.executor import Interrupted
 
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -19,8 +18,8 @@ from sil.api.faults import OnFault, raised_if
 from sil.api.progress import shown, warn
 from sil.api.settings import choice, one_of
 from sil.experiment import replay_folder
-from sil.experiment.output_folder import as_file_name, make_usable
-from sil.experiment.replays import UNFINISHED, replay_all
+from sil.experiment.output_folder import as_file_name, copy_results
+from sil.experiment.replays import replay_all
 from sil.outcome.batsim_tables import JOBS, Replayed, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.runs.log_schedulers import COMPARED, check_for_logs
@@ -252,10 +251,7 @@ class Replays:
         """Write the results into a folder, with summary.json and report.html, as `sil replay` does. Raises
         UserError if it cannot be written."""
         folder = Path(folder)
-        make_usable(folder)
-        if folder.resolve() != self.folder.resolve():
-            unfinished = shutil.ignore_patterns(f"{UNFINISHED}*")
-            shutil.copytree(self.folder, folder, ignore=unfinished, dirs_exist_ok=True)
+        copy_results(self.folder, folder)
         replay_folder.render(folder)
         return folder
 

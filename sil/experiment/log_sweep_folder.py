@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sil.experiment.log_sweep import LogSweep, run_sweep
-from sil.experiment.output_folder import make_usable
+from sil.experiment.output_folder import UNFINISHED, make_usable
 from sil.outcome.sweep_comparison import SweepComparison
 from sil.settings.code_version import package_version, scheduler_source
 from sil.workers.executor import Executor, Listener
@@ -18,8 +18,6 @@ TABLE = "sweep.csv"
 PARQUET = "sweep.parquet"
 SUMMARY = "summary.json"
 PRINTED = "printed"
-UNFINISHED = "unfinished.db"
-"""The rows of finished replays, until all are finished."""
 
 
 def sweep_into(out: Path, sweep: LogSweep, executor: Executor, listener: Listener) -> SweepComparison:

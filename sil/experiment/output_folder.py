@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 
 from scheduler import UserError
+
+UNFINISHED = "unfinished.db"
+"""The results of what is finished, until all is."""
 
 
 class UnusableFolder(UserError):
@@ -25,6 +29,14 @@ def make_usable(out: Path) -> None:
         raise UnusableFolder(
             f"the folder {out} cannot be written: {error.strerror}; name another with --out"
         ) from None
+
+
+def copy_results(results: Path, folder: Path) -> None:
+    """Copy results into another folder, without those of an interrupted run. Raises UnusableFolder."""
+    make_usable(folder)
+    if folder.resolve() != results.resolve():
+        unfinished = shutil.ignore_patterns(f"{UNFINISHED}*")
+        shutil.copytree(results, folder, ignore=unfinished, dirs_exist_ok=True)
 
 
 def no_room(error: Exception) -> int | None:

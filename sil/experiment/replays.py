@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import cast
 
-from sil.experiment.output_folder import UnusableFolder, as_file_name, make_usable
+from sil.experiment.output_folder import UNFINISHED, UnusableFolder, as_file_name, make_usable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, REPORT, SUMMARY, render
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
@@ -31,8 +31,6 @@ from sil.world.guard.faults import PROCESS_SURVIVES
 FEW_JOBS = 10_000
 """Up to this number, over all schedulers, a replay takes less time than starting worker processes."""
 _TABLES = (TRACE, TIMINGS, JOBS, SCHEDULE)
-UNFINISHED = "unfinished.db"
-"""The schedulers that are done, until all are."""
 
 
 @dataclass(frozen=True)

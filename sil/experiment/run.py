@@ -10,7 +10,7 @@ from shutil import rmtree
 import polars as pl
 
 from scheduler import UserError
-from sil.experiment.output_folder import UnusableFolder, make_usable
+from sil.experiment.output_folder import UNFINISHED, UnusableFolder, make_usable
 from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import Teacher, write_results
 from sil.experiment.sweep import Sweep
@@ -47,8 +47,6 @@ DATABASE = "results.db"
 UNRECORDED = "unrecorded.csv"
 FIGURES = "figures"
 PRINTED = "printed"
-UNFINISHED = "unfinished.db"
-"""The results of finished runs, until all are finished."""
 MAX_NAMES = 10
 """Number of names in a message."""
 

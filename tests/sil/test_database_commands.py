@@ -1,4 +1,4 @@
-"""Tests for the output, exit codes and error messages of `sil db`."""
+"""The `sil db` commands: output, exit codes and error messages."""
 
 from __future__ import annotations
 

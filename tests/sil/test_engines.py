@@ -1,4 +1,4 @@
-"""Both replay engines write equal traces, and the invariants detect faults in the kernels."""
+"""The two replay engines produce identical traces, and the invariants catch faulty kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for whole experiments on four machines: traces, determinism, faults and resumption."""
+"""End-to-end experiments on four machines: traces, determinism, faults and resuming."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for what experiments on a site in a database read from its history and add to it."""
+"""Experiments read a site's history from a database and record completed runs in it."""
 
 from __future__ import annotations
 

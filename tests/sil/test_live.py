@@ -1,4 +1,4 @@
-"""Tests for live runs, in which jobs are processes on this computer."""
+"""Live runs: jobs run as real processes on this computer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for the simulated monitors of time-shared nodes, whose samples are smoothed, delayed or lost."""
+"""Simulated monitors of time-shared nodes: smoothing, delay and loss of samples."""
 
 from __future__ import annotations
 

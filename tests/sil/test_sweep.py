@@ -21,7 +21,8 @@ from typer.testing import Result
 from scheduler.rules import RAISES_NOTHING
 from sil.experiment import log_sweep
 from sil.experiment.log_sweep import SCHEMA, LogSweep, Settings, run_sweep
-from sil.experiment.log_sweep_folder import UNFINISHED, sweep_into
+from sil.experiment.log_sweep_folder import sweep_into
+from sil.experiment.output_folder import UNFINISHED
 from sil.outcome.clean_trace import CleanTrace
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results

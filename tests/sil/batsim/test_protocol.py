@@ -1,4 +1,4 @@
-"""Schedulers over Batsim's protocol: the events that they get, when, and the effects of their decisions."""
+"""Schedulers that speak Batsim's protocol: the events they receive, and what their decisions do."""
 
 from __future__ import annotations
 

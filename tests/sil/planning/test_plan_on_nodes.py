@@ -1,4 +1,4 @@
-"""Tests for `sil plan` on sites with nodes: plans with known answers, forecasts from logs, error messages."""
+"""`sil plan` for sites with nodes: plans with known answers, forecasts from logs, error messages."""
 
 from __future__ import annotations
 
