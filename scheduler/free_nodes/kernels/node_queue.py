@@ -6,6 +6,7 @@ from __future__ import annotations
 from scheduler.compiled import Ints, implements, part
 from scheduler.free_nodes.kernels import transitions
 from scheduler.free_nodes.kernels.backfilling import NO_BACKFILLING, SHORTEST_FIRST, SJF
+from scheduler.free_nodes.kernels.node_queues import N, NodeQueue
 from scheduler.free_nodes.kernels.queues import (
     BACKFILLING,
     ENOUGH,
@@ -14,8 +15,6 @@ from scheduler.free_nodes.kernels.queues import (
     N_WAITING,
     ORDERING,
     ROWS_WAITING,
-    N,
-    NodeQueue,
 )
 from scheduler.free_nodes.kernels.transitions import STARTED, begin
 from scheduler.node_resources.kernels.allocation import give_back_row, most_rows

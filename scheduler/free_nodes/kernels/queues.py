@@ -1,23 +1,20 @@
 """A queue, what runs, and what is free: the state that notices and decisions change.
 
-There are three: of identical nodes, each for one job; of nodes of which jobs use parts; and of such nodes if
-each job has a reservation. All have the same columns of jobs and runs, for which `transitions` are written
-once; named tuples cannot inherit them. A job that waits or runs has a slot; jobs arrive in order of service,
-unless their owner sorts them.
+There are three: of identical nodes, each for one job; and in `node_queues`, which others need not load, of
+nodes of which jobs use parts, and of such nodes if each job has a reservation. All have the columns of
+`Queue`, for which `transitions` are written once. A job that waits or runs has a slot; jobs arrive in order
+of service, unless their owner sorts them.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from scheduler.compiled import Flags, Floats, Floats2, Ints, Ints2
 from scheduler.free_nodes.kernels.estimates import EstimateTable
 from scheduler.free_nodes.kernels.queue_tree import Tree
 from scheduler.free_nodes.kernels.releases import ReleaseTable
 from scheduler.free_nodes.kernels.reservations import Reservations
-from scheduler.node_resources.kernels.tables import Held, NodeTable, RequestTable
-from scheduler.node_resources.kernels.timeline.reserved import Reservations as NodeReservations
-from scheduler.node_resources.kernels.workspace import Jobs, Pass, Ranking, Shadow
 
 ORDERING, BACKFILLING, ESTIMATES_BY, ALWAYS_CALLED = range(4)
 """Places in `policy`."""
@@ -43,6 +40,50 @@ ENOUGH, MORE_PLACES, MORE_INTERVALS, MORE_SLOTS, MORE_ROWS = range(5)
 DOWN, IS_TAKEN = range(2)
 """Columns of `down`: the number of a node, and whether it was free and is taken for that; otherwise a
 run holds it."""
+
+
+class Queue(Protocol):
+    """What all queues have; named tuples cannot inherit it."""
+
+    @property
+    def policy(self) -> Ints: ...
+    @property
+    def counts(self) -> Ints: ...
+    @property
+    def times_s(self) -> Floats: ...
+    @property
+    def releases(self) -> ReleaseTable:
+        """SLOT is that of the job."""
+        ...
+
+    @property
+    def started(self) -> Floats2:
+        """Of a pass."""
+        ...
+
+    @property
+    def estimates(self) -> EstimateTable: ...
+    @property
+    def job(self) -> Ints:
+        """By slot: the number of its owner."""
+        ...
+
+    @property
+    def run(self) -> Ints:
+        """By slot, as those that follow."""
+        ...
+
+    @property
+    def began_s(self) -> Floats: ...
+    @property
+    def end_s(self) -> Floats:
+        """As expected."""
+        ...
+
+    @property
+    def holds(self) -> Flags: ...
+    @property
+    def free_slots(self) -> Ints: ...
 
 
 class RigidQueue(NamedTuple):
@@ -77,65 +118,4 @@ class RigidQueue(NamedTuple):
     intervals: Ints2
 
 
-class NodeQueue(NamedTuple):
-    """For nodes of which jobs use parts; all kinds of requests are known. Its owner replaces arrays that are
-    too small."""
-
-    policy: Ints
-    counts: Ints
-    times_s: Floats
-    releases: ReleaseTable  # RELEASED is the first row in `held`
-    started: Floats2  # of a pass
-    estimates: EstimateTable
-    # by slot
-    job: Ints  # the number of its owner
-    run: Ints
-    began_s: Floats
-    end_s: Floats  # as expected
-    holds: Flags
-    free_slots: Ints
-
-    nodes: NodeTable
-    requests: RequestTable
-    ranking: Ranking
-    shadow: Shadow
-    held: Held
-    decided: Pass
-    jobs: Jobs  # by slot
-    first_row: Ints  # by slot, in `held`
-    # the slots of waiting jobs
-    in_order: Ints
-    by_estimate: Ints
-
-
-class ReservingQueue(NamedTuple):
-    """As `NodeQueue`, with conservative backfilling."""
-
-    policy: Ints
-    counts: Ints
-    times_s: Floats
-    releases: ReleaseTable  # RELEASED is the first row in `held`
-    started: Floats2  # of a pass
-    estimates: EstimateTable
-    # by slot
-    job: Ints  # the number of its owner
-    run: Ints
-    began_s: Floats
-    end_s: Floats  # as expected
-    holds: Flags
-    free_slots: Ints
-
-    nodes: NodeTable  # work space of a search, as are `fit`, `total` and `seen` of `requests`
-    requests: RequestTable
-    ranking: Ranking
-    reservations: NodeReservations
-    held: Held
-    decided: Pass
-    jobs: Jobs  # by slot
-    first_row: Ints  # by slot, in `held`
-    in_order: Ints  # the slots of waiting jobs
-    end_of_queue: Ints  # (1,): work space
-
-
-Q = TypeVar("Q", RigidQueue, NodeQueue, ReservingQueue)
-N = TypeVar("N", NodeQueue, ReservingQueue)
+Q = TypeVar("Q", bound=Queue)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from scheduler.compiled import implements
 from scheduler.free_nodes.kernels import transitions
 from scheduler.free_nodes.kernels.node_queue import begin_all, close_ranks
+from scheduler.free_nodes.kernels.node_queues import ReservingQueue
 from scheduler.free_nodes.kernels.queues import (
     ASKS_AGAIN_S,
     ENOUGH,
@@ -12,7 +13,6 @@ from scheduler.free_nodes.kernels.queues import (
     N_RELEASES,
     N_WAITING,
     ROWS_WAITING,
-    ReservingQueue,
 )
 from scheduler.node_resources.kernels.allocation import most_rows
 from scheduler.node_resources.kernels.holding import let_go

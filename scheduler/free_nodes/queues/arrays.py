@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from scheduler.compiled import allocate
 from scheduler.free_nodes.kernels.estimates import EstimateTable
-from scheduler.free_nodes.kernels.queues import N_FREE_SLOTS, Q
+from scheduler.free_nodes.kernels.queues import N_FREE_SLOTS, Queue
 from scheduler.free_nodes.kernels.releases import N_COLUMNS
 
 FEWEST = 256
@@ -50,19 +50,20 @@ def doubled(array: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([array, np.zeros_like(array)])
 
 
-def all_doubled(record: Q, names: Iterable[str]) -> dict[str, Any]:
+def all_doubled(record: object, names: Iterable[str]) -> dict[str, Any]:
     return {name: doubled(getattr(record, name)) for name in names}
 
 
-def with_more_slots(q: Q, own: Iterable[str]) -> Q:
-    """Twice as many slots, of which the first half is in use; `own` names further columns by slot."""
+def more_slots(q: Queue, own: Iterable[str]) -> dict[str, Any]:
+    """The columns by slot with twice as many, of which the first half is in use; `own` names those that other
+    queues do not have."""
     n, e = len(q.run), q.estimates
     free_slots = np.zeros(2 * n, dtype=np.int64)
     free_slots[:n] = np.arange(2 * n - 1, n - 1, -1)
     q.counts[N_FREE_SLOTS] = n
     of_estimates = ("limit_s", "user", "n_corrections")
-    return q._replace(
-        free_slots=free_slots,
-        estimates=e._replace(**{name: doubled(getattr(e, name)) for name in of_estimates}),
+    return {
+        "free_slots": free_slots,
+        "estimates": e._replace(**{name: doubled(getattr(e, name)) for name in of_estimates}),
         **all_doubled(q, ("releases", "started", "job", "run", "began_s", "end_s", "holds", *own)),
-    )
+    }

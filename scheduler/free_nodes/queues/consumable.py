@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 
 from scheduler.compiled import allocate
-from scheduler.free_nodes.kernels.queues import (
-    MORE_ROWS,
-    MORE_SLOTS,
-    ROWS_WAITING,
-    N,
-    NodeQueue,
-)
-from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_all, doubled, with_more_slots
+from scheduler.free_nodes.kernels.node_queues import N, NodeQueue
+from scheduler.free_nodes.kernels.queues import MORE_ROWS, MORE_SLOTS, ROWS_WAITING
+from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_all, doubled, more_slots
 from scheduler.node_resources.arrays import empty_shadow, new_held, new_pass, with_rows, with_spare_rows
 from scheduler.node_resources.kernels.workspace import Jobs
 from scheduler.node_resources.selection import NodeSelection, new_ranking
@@ -58,8 +53,8 @@ def larger_node_queue(q: NodeQueue, lack: int) -> NodeQueue:
 
 
 def with_more_slots_on_nodes(q: N, own: Iterable[str] = ()) -> N:
-    """See `with_more_slots`."""
-    q = with_more_slots(q, ("first_row", "in_order", *own))
+    """See `more_slots`."""
+    q = q._replace(**more_slots(q, ("first_row", "in_order", *own)))
     return q._replace(jobs=Jobs(*map(doubled, q.jobs)), decided=new_pass(len(q.run), len(q.decided.rows)))
 
 

@@ -21,7 +21,7 @@ from scheduler.free_nodes.kernels.queues import (
     N_WAITING,
     RigidQueue,
 )
-from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_all, doubled, with_more_slots
+from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_all, doubled, more_slots
 from scheduler.free_nodes.queues.reservations import new_reservations, with_room
 
 MANY = 32_768
@@ -94,7 +94,7 @@ def sort_waiting(q: RigidQueue, slots: Sequence[int]) -> None:
 
 
 def _with_slots(q: RigidQueue) -> RigidQueue:
-    q = with_more_slots(q, ("size", "place", "first_interval", "n_intervals"))
+    q = q._replace(**more_slots(q, ("size", "place", "first_interval", "n_intervals")))
     return q._replace(reservations=with_room(q.reservations, len(q.size), len(q.releases)))
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from scheduler.free_nodes.kernels.queues import MORE_ROWS, MORE_SLOTS, ReservingQueue
+from scheduler.free_nodes.kernels.node_queues import ReservingQueue
+from scheduler.free_nodes.kernels.queues import MORE_ROWS, MORE_SLOTS
 from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy
 from scheduler.free_nodes.queues.consumable import columns_on_nodes, with_more_rows, with_more_slots_on_nodes
 from scheduler.node_resources.reservations import new_reservations, with_enough_uses, with_held, with_jobs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from scheduler.compiled import long_running
 from scheduler.free_nodes.kernels import node_queue as node_queue  # implements the transitions
-from scheduler.free_nodes.kernels.queues import NodeQueue, Q
+from scheduler.free_nodes.kernels.node_queues import NodeQueue
+from scheduler.free_nodes.kernels.queues import Q
 from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.free_nodes.queues.consumable import larger_node_queue, new_node_queue
 from scheduler.node_resources.selection import NodeSelection

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from scheduler.compiled import long_running
 from scheduler.free_nodes.kernels import reserving_queue as reserving_queue  # implements the transitions
-from scheduler.free_nodes.kernels.queues import Q, ReservingQueue
+from scheduler.free_nodes.kernels.node_queues import ReservingQueue
+from scheduler.free_nodes.kernels.queues import Q
 from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.free_nodes.queues.reserving import larger_reserving_queue, new_reserving_queue
 from scheduler.node_resources.selection import NodeSelection

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from scheduler.compiled import Bytes, Flags, implements, part
-from scheduler.free_nodes.kernels.queues import N_WAITING, ROWS_WAITING, N
+from scheduler.free_nodes.kernels.node_queues import N
+from scheduler.free_nodes.kernels.queues import N_WAITING, ROWS_WAITING
 from scheduler.node_resources.kernels.tables import CHUNKS, CORES, GPUS, NODE, WHOLE
 from scheduler.node_resources.kernels.workspace import AFTER, JOB
 from sil.world.compiled_replay import loop
