@@ -86,17 +86,17 @@ def measure(case: Case, path: Path) -> dict[str, object]:
             _replay(log.slice(0, 500), case.scheduler, engine, folder)  # loads what is compiled
         for k in range(case.runs):
             took_s["compiled"].append(
-                _cpu_s(lambda: _replay(read_swf(path), case.scheduler, Engine.COMPILED, folder))
+                cpu_s(lambda: _replay(read_swf(path), case.scheduler, Engine.COMPILED, folder))
             )
             if k == 0:
                 largest_mb = peak_mb()
-            took_s["trace"].append(_cpu_s(lambda: _only_trace(read_swf(path), case.scheduler, folder)))
-            took_s["loop"].append(_cpu_s(lambda: _loop(log, case.scheduler)))
+            took_s["trace"].append(cpu_s(lambda: only_trace(read_swf(path), case.scheduler, folder)))
+            took_s["loop"].append(cpu_s(lambda: _loop(log, case.scheduler)))
             took_s["harness"].append(
-                _cpu_s(lambda: _replay(read_swf(path), case.scheduler, Engine.HARNESS, folder))
+                cpu_s(lambda: _replay(read_swf(path), case.scheduler, Engine.HARNESS, folder))
             )
             if case.has_baseline:
-                took_s["bare"].append(_cpu_s(_bare(log)))
+                took_s["bare"].append(cpu_s(_bare(log)))
     n, best_s = len(log.jobs), {name: min(times_s) for name, times_s in took_s.items() if times_s}
     rates = {f"{name}_jobs_per_s": round(n / time_s) for name, time_s in best_s.items()}
     of_compiled = {
@@ -119,7 +119,7 @@ def peak_mb() -> float:
     return float(status["VmHWM"].removesuffix("kB")) / 1024
 
 
-def _cpu_s(function: Callable[[], object]) -> float:
+def cpu_s(function: Callable[[], object]) -> float:
     began_s = time.process_time()
     function()
     return time.process_time() - began_s
@@ -135,7 +135,7 @@ def _compiled(log: JobLog, scheduler: str) -> CompiledReplay:
     return replay
 
 
-def _only_trace(log: JobLog, scheduler: str, folder: Path) -> None:
+def only_trace(log: JobLog, scheduler: str, folder: Path) -> None:
     with trace_stream(folder / TRACE, Replay(log).description()) as trace:
         for chunk in _compiled(log, scheduler).chunks(log.jobs, RunKey(0, 0, scheduler)):
             trace.write(chunk.facts)
