@@ -55,13 +55,15 @@ def trace(*rows: tuple[float, Fact, Mapping[str, Any]]) -> pl.DataFrame:
     for time_s, fact, columns in rows:
         match fact:
             case Fact.JOB_ARRIVED:
-                job = Job(columns["job"], columns["job_class"], time_s, columns["user"])
+                about = columns["job"], columns["job_class"], time_s, columns["user"]
+                job = Job(*about, request=columns.get("request"))
                 jobs[job.id] = job
                 recorder.note_arrival(time_s, job)
             case Fact.RUN_STARTED:
                 job = jobs.get(columns["job"], Job(columns["job"], "unknown", time_s))
                 where = columns["resource"], columns["machines"]
-                recorder.note_start(time_s, DispatchOrder(columns["run"], job, *where, 1.0))
+                shares = columns.get("shares", ())
+                recorder.note_start(time_s, DispatchOrder(columns["run"], job, *where, 1.0, shares))
             case _:
                 recorder.note(time_s, fact, **columns)
     return recorder.frame(0, 0, "under-test")

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from scheduler.compiled import Ints, allocate
+from sil.outcome.held_machines import Held
 from sil.outcome.kernels.clean_facts import (
     ARRIVED,
     DOWN,
@@ -22,13 +23,12 @@ from sil.outcome.kernels.clean_facts import (
     UP,
     Chunk,
     Running,
-    are_clean,
     keep_texts,
 )
 from sil.trace.facts import EVENTS, Fact
 from sil.trace.stream import COMPATIBLE
 
-COLUMNS = ("time_s", "event", "job", "run", "resource", "machines")
+COLUMNS = ("time_s", "event", "job", "run", "resource")
 WIDEST = 50_000_000
 """The state has an entry for each number from the least to the largest of jobs that are not over."""
 
@@ -46,16 +46,14 @@ _KIND_OF = np.array([_KINDS.get(Fact(name), OTHER) for name in EVENTS.categories
 
 
 class CleanTrace:
-    """Follows the facts of one run of the harness on machines that hold one run each.
+    """Follows the facts of one run of the harness on machines of which each run holds what `held` finds.
 
     A trace that `is_clean` breaks no invariant. Of one that is not, `sil.outcome.invariants` knows which it
     breaks; it may be none, where runs are not numbered in order of start, or jobs have large numbers.
     """
 
-    def __init__(self, n_machines: int) -> None:
-        self._n_machines = n_machines
-        words = n_machines // 64 + 1
-        self._held, self._down = np.zeros(words, np.int64), np.zeros(words, np.int64)
+    def __init__(self, held: Held) -> None:
+        self._held = held
         self._running = allocate(Running, *[0] * len(Running._fields))
         self._texts = b""
         """What the runs hold."""
@@ -69,10 +67,10 @@ class CleanTrace:
         self._clean, self._faulted = True, False
 
     def add(self, facts: pl.DataFrame) -> None:
-        """The next facts; of these, COLUMNS are read."""
+        """The next facts; of these, COLUMNS and those of `held` are read."""
         if not self._clean or facts.is_empty():
             return
-        facts = facts.select(COLUMNS)
+        facts = facts.select(*COLUMNS, *self._held.columns)
         is_fault = facts["event"] == Fact.FAULT
         if is_fault.any():
             self._faulted, facts = True, facts.filter(~is_fault)
@@ -106,7 +104,7 @@ class CleanTrace:
         if not self._has_places(jobs[jobs >= 0]):
             return False
         jobs = np.where(jobs >= 0, jobs - self._least, jobs)
-        of_starts = facts["machines"].filter(pl.Series(kinds == STARTED)).to_arrow(compat_level=COMPATIBLE)
+        of_starts = self._held.texts(facts.filter(kinds == STARTED)).to_arrow(compat_level=COMPATIBLE)
         _, offsets, data = of_starts.buffers()
         n_rows = int(self._counts[N_RUNNING]) + len(of_starts)
         if n_rows > len(self._running.run):
@@ -114,12 +112,10 @@ class CleanTrace:
         text_at = np.frombuffer(offsets, np.int64)[: len(of_starts) + 1] + len(self._texts)
         all_texts = self._texts + (data.to_pybytes() if data is not None else b"")
         chunk = Chunk(
-            facts["time_s"].to_numpy(writable=True), kinds, jobs, runs, _numbers(facts["resource"]), text_at,
-            np.frombuffer(all_texts, np.uint8),
+            facts["time_s"].to_numpy(writable=True), kinds, jobs, runs, _numbers(facts["resource"]),
+            self._held.requests(facts.filter(kinds == ARRIVED)), text_at, np.frombuffer(all_texts, np.uint8),
         )  # fmt: skip
-        if not are_clean(
-            chunk, self._n_machines, self._held, self._down, self._running, self._place_of, self._counts
-        ):
+        if not self._held.are_clean(chunk, self._running, self._place_of, self._counts):
             return False
         kept = np.empty(len(all_texts), np.uint8)
         self._texts = kept[: keep_texts(self._running, self._counts, chunk.texts, kept)].tobytes()

@@ -86,10 +86,14 @@ class Invariants:
     def __init__(self, capacity: Capacity, is_long: bool) -> None:
         self._capacity = capacity
         self._clean: CleanTrace | None = None
-        if is_long and capacity.runs == 1 and not capacity.nodes:
+        if is_long and capacity.runs == 1:
             from sil.outcome.clean_trace import CleanTrace
+            from sil.outcome.held_machines import Held, HeldMachines, HeldShares
 
-            self._clean = CleanTrace(capacity.n_machines)
+            held: Held = HeldMachines(capacity.n_machines)
+            if capacity.nodes:
+                held = HeldShares(capacity.nodes, capacity.site_resources)
+            self._clean = CleanTrace(held)
 
     def add(self, facts: pl.DataFrame) -> None:
         """The next facts."""

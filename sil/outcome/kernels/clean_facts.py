@@ -1,32 +1,25 @@
-"""Whether facts break no invariant: machines are bits of words, what a run holds is read from its text."""
+"""Whether facts break no invariant. What a run holds is read from its text, again when it is over."""
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-from numba import types
-from numpy.typing import NDArray
-
-from scheduler.compiled import Floats, Ints, compiled, inlined, part
-
-FixedBytes = Annotated[NDArray[np.uint8], types.Array(types.uint8, 1, "C", readonly=True)]
-Bytes = Annotated[NDArray[np.uint8], types.Array(types.uint8, 1, "C")]
+from scheduler.compiled import Bytes, Floats, Ints, compiled, generic, inlined, part
+from sil.outcome.kernels.numbers_in_text import FixedBytes
 
 OTHER, ARRIVED, STARTED, ENDED, INTERRUPTED, REFUSED, DOWN, UP = range(8)
 """Kinds of facts. A job whose run was interrupted waits again."""
 
-UNKNOWN, WAITING, RUNNING = 0, 1, 2
-"""Places of a job that did not arrive or is over, or waits; RUNNING + row if it has that row of the runs."""
+UNKNOWN, RUNNING = 0, 1
+"""Places of a job that did not arrive or is over, and RUNNING + row if it has that row of the runs. That of a
+job that waits is negative: -1 - the number of its request."""
 
 N_WAITING, N_RUNNING, LAST_RUN = 0, 1, 2
 """Places in `counts`."""
 
-_SPACE, _MINUS, _ZERO, _NINE = 32, 45, 48, 57
-
 
 class Chunk(NamedTuple):
-    """Facts in order; of the k-th start, the machines are `texts[text_at[k]:text_at[k + 1]]`."""
+    """Facts in order; what the k-th run that starts holds is `texts[text_at[k]:text_at[k + 1]]`."""
 
     times_s: Floats
     kinds: Bytes
@@ -34,6 +27,8 @@ class Chunk(NamedTuple):
     runs: Ints
     machines: Ints
     """That of a fact on a machine."""
+    requests: Ints
+    """The number of the request of each job that arrives."""
     text_at: Ints
     texts: FixedBytes
 
@@ -43,66 +38,30 @@ class Running(NamedTuple):
 
     job: Ints
     run: Ints
+    request: Ints
     text_at: Ints
     text_end: Ints
 
 
-@inlined
-def _number(texts: FixedBytes, at: int, end: int, most: int) -> tuple[int, int]:
-    """The number that begins there, and where it ends; -1 if there is none from 0 to `most`."""
-    number, begins = 0, at
-    while at < end and _ZERO <= texts[at] <= _NINE and number <= most:
-        number = number * 10 + (int(texts[at]) - _ZERO)
-        at += 1
-    if at == begins or number > most:
-        number = -1
-    return number, at
+S = TypeVar("S", bound=tuple[Any, ...])
+"""What runs hold of the machines, and which machines are down."""
 
 
-@inlined
-def _interval(texts: FixedBytes, at: int, end: int, most: int) -> tuple[int, int, int]:
-    """The machines `first` to `last` of the interval that begins there, and where the next one begins;
-    `first` is -1 if it is none."""
-    first, at = _number(texts, at, end, most)
-    last = first
-    if first >= 0 and at < end and texts[at] == _MINUS:
-        last, at = _number(texts, at + 1, end, most)
-    if last < first or (at < end and texts[at] != _SPACE):
-        first = -1
-    return first, last, at + 1
+@generic
+def take(state: S, texts: FixedBytes, at: int, end: int, most: int, request: int) -> bool:
+    """Hold what a text says, of machines 0 to `most`; false if the run cannot hold it, after which the state
+    is of no more use."""
+    raise NotImplementedError  # never runs: each kind of state has its implementation
 
 
-@inlined
-def _bits(word: int, first: int, last: int) -> int:
-    """Of 64 machines, those from `first` to `last`."""
-    low = first - 64 * word if first > 64 * word else 0
-    high = last - 64 * word if last < 64 * word + 63 else 63
-    return (-1 << low) & ~(-2 << high)
+@generic
+def give_back(state: S, texts: FixedBytes, at: int, end: int, most: int, request: int) -> None:
+    raise NotImplementedError  # never runs: each kind of state has its implementation
 
 
-@part
-def _take(texts: FixedBytes, at: int, end: int, most: int, held: Ints, down: Ints) -> bool:
-    """Hold machines; false if one of them is held, is down, is named twice or does not exist."""
-    if at >= end:
-        return False
-    while at < end:
-        first, last, at = _interval(texts, at, end, most)
-        if first < 0:
-            return False
-        for word in range(first // 64, last // 64 + 1):
-            bits = _bits(word, first, last)
-            if (held[word] | down[word]) & bits:
-                return False
-            held[word] |= bits
-    return True
-
-
-@part
-def _give_back(texts: FixedBytes, at: int, end: int, most: int, held: Ints) -> None:
-    while at < end:
-        first, last, at = _interval(texts, at, end, most)
-        for word in range(first // 64, last // 64 + 1):
-            held[word] &= ~_bits(word, first, last)
+@generic
+def set_down(state: S, machine: int, is_down: bool) -> None:
+    raise NotImplementedError  # never runs: each kind of state has its implementation
 
 
 @inlined
@@ -116,23 +75,24 @@ def _row_of(job: int, run: int, place_of: Ints, running: Running) -> int:
 
 @part
 def _over(
-    row: int, kind: int, chunk: Chunk, most: int, held: Ints, running: Running, place_of: Ints, counts: Ints
+    state: S, row: int, kind: int, chunk: Chunk, most: int, running: Running, place_of: Ints, counts: Ints
 ) -> None:
-    _give_back(chunk.texts, running.text_at[row], running.text_end[row], most, held)
-    place_of[running.job[row]] = WAITING if kind == INTERRUPTED else UNKNOWN
+    request = running.request[row]
+    give_back(state, chunk.texts, running.text_at[row], running.text_end[row], most, request)
+    place_of[running.job[row]] = -1 - request if kind == INTERRUPTED else UNKNOWN
     if kind == INTERRUPTED:
         counts[N_WAITING] += 1
     counts[N_RUNNING] -= 1
     last = counts[N_RUNNING]
     if row != last:  # the last row takes its place
         running.job[row], running.run[row] = running.job[last], running.run[last]
+        running.request[row] = running.request[last]
         running.text_at[row], running.text_end[row] = running.text_at[last], running.text_end[last]
         place_of[running.job[row]] = RUNNING + row
 
 
-@compiled
 def are_clean(
-    chunk: Chunk, n_machines: int, held: Ints, down: Ints, running: Running, place_of: Ints, counts: Ints
+    state: S, chunk: Chunk, n_machines: int, running: Running, place_of: Ints, counts: Ints
 ) -> bool:
     """Follow facts of whole instants in order of time; false at the first that may break an invariant.
 
@@ -140,7 +100,7 @@ def are_clean(
     an instant may be used at that instant, whichever fact comes first. Facts are noted in `chunk` as done.
     """
     most, n = n_machines - 1, len(chunk.kinds)
-    begins, n_starts = 0, 0
+    begins, n_starts, n_arrivals = 0, 0, 0
     while begins < n:
         time_s, ends = chunk.times_s[begins], begins + 1
         while ends < n and chunk.times_s[ends] == time_s:
@@ -151,7 +111,7 @@ def are_clean(
                 if kind in (ENDED, INTERRUPTED) and chunk.jobs[k] >= 0:
                     row = _row_of(chunk.jobs[k], chunk.runs[k], place_of, running)
                     if row >= 0:  # it runs since before this instant
-                        _over(row, kind, chunk, most, held, running, place_of, counts)
+                        _over(state, row, kind, chunk, most, running, place_of, counts)
                         chunk.kinds[k] = OTHER
         for k in range(begins, ends):
             kind = chunk.kinds[k]
@@ -161,10 +121,7 @@ def are_clean(
                 machine = chunk.machines[k]
                 if machine < 0 or machine > most:
                     return False
-                if kind == DOWN:
-                    down[machine // 64] |= 1 << (machine % 64)
-                else:
-                    down[machine // 64] &= ~(1 << (machine % 64))
+                set_down(state, machine, kind == DOWN)
                 continue
             job = chunk.jobs[k]
             if job < 0:
@@ -174,11 +131,12 @@ def are_clean(
                 row, at, end = counts[N_RUNNING], chunk.text_at[n_starts], chunk.text_at[n_starts + 1]
                 n_starts += 1
                 # Runs that are not numbered in order of start might have a number twice.
-                if place != WAITING or chunk.runs[k] <= counts[LAST_RUN]:
+                if place >= 0 or chunk.runs[k] <= counts[LAST_RUN]:
                     return False
-                if not _take(chunk.texts, at, end, most, held, down):
+                request = -1 - place
+                if not take(state, chunk.texts, at, end, most, request):
                     return False
-                running.job[row], running.run[row] = job, chunk.runs[k]
+                running.job[row], running.run[row], running.request[row] = job, chunk.runs[k], request
                 running.text_at[row], running.text_end[row] = at, end
                 place_of[job] = RUNNING + row
                 counts[LAST_RUN] = chunk.runs[k]
@@ -187,13 +145,17 @@ def are_clean(
             elif kind in (ARRIVED, REFUSED):
                 if place >= RUNNING:
                     return False
-                counts[N_WAITING] += (kind == ARRIVED) - (place == WAITING)
-                place_of[job] = WAITING if kind == ARRIVED else UNKNOWN
+                counts[N_WAITING] += int(kind == ARRIVED) - int(place < 0)
+                if kind == ARRIVED:
+                    place_of[job] = -1 - chunk.requests[n_arrivals]
+                    n_arrivals += 1
+                else:
+                    place_of[job] = UNKNOWN
             else:
                 row = _row_of(job, chunk.runs[k], place_of, running)
                 if row < 0:
                     return False
-                _over(row, kind, chunk, most, held, running, place_of, counts)
+                _over(state, row, kind, chunk, most, running, place_of, counts)
         begins = ends
     return True
 
