@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sil.outcome.batsim_tables import batsim_jobs
 from sil.outcome.finished_jobs import FinishedJobs
-from sil.outcome.invariants import Capacity, Invariants
+from sil.outcome.invariants.checker import Capacity, Invariants
 from sil.outcome.metrics import refusal_sentence
 from sil.outcome.replay_statistics import ReplayStatistics
 from sil.trace.facts import CODES, Fact, as_frame

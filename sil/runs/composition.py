@@ -15,7 +15,7 @@ from scheduler.model import Job
 from scheduler.ports import Clock, Scheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
-from sil.outcome.invariants import Capacity, first_breach
+from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs.under_test import UnderTest
 from sil.trace.recorder import TraceRecorder
 from sil.world.dispatcher import SimDispatcher

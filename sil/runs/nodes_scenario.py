@@ -17,7 +17,7 @@ from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Job
 from scheduler.node_request import Request
 from scheduler.resource_manager import OnFreeNodes
-from sil.outcome.invariants import Capacity
+from sil.outcome.invariants.checker import Capacity
 from sil.runs.composition import Managed, RunKey, checked_run
 from sil.runs.scenario import Mistakes, Scenario
 from sil.settings.estimates import run_times_by

@@ -16,7 +16,7 @@ from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.resource_manager import OnFreeNodes, ResourceManager
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
-from sil.outcome.invariants import LONG
+from sil.outcome.invariants.checker import LONG
 from sil.outcome.replayed_log import ReplayedLog, Results
 from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, run_in, steps_in
 from sil.runs.under_test import UnderTest

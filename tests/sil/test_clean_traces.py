@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from scheduler.model import Share
 from scheduler.node_request import Gpus, Node, Request
-from sil.outcome import invariants
-from sil.outcome.clean_trace import CleanTrace
-from sil.outcome.held_machines import Held, HeldMachines, HeldShares
-from sil.outcome.invariants import Capacity, first_breach
+from sil.outcome.invariants import checker
+from sil.outcome.invariants.checker import Capacity, first_breach
+from sil.outcome.invariants.clean_trace import CleanTrace
+from sil.outcome.invariants.held_machines import Held, HeldMachines, HeldShares
 from sil.trace.facts import Fact
 from sil.world.node_usage import NodeUsage
 from tests.builders import trace
@@ -292,7 +292,7 @@ def test_a_long_trace_has_the_same_first_breach_as_a_short_one(made: tuple[Capac
     facts = trace(*rows)
     expected = first_breach(facts, capacity)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(invariants, "LONG", 1)
+        patch.setattr(checker, "LONG", 1)
         assert first_breach(facts, capacity) == expected
 
 

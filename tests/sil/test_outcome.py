@@ -12,8 +12,7 @@ import pytest
 from scipy import stats
 
 from scheduler.model import Site
-from sil.outcome import invariants
-from sil.outcome.invariants import Capacity, first_breach
+from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import METRICS, run_metrics
 from sil.outcome.statistics import interval, percent_changes, quantile

@@ -33,7 +33,7 @@ from scheduler.rules import (
 from sil.experiment.replay_folder import DESCRIBED, REPORT
 from sil.experiment.replays import FEW_JOBS
 from sil.outcome.batsim_tables import JOBS, replayed_jobs
-from sil.outcome.invariants import (
+from sil.outcome.invariants.checker import (
     NO_JOB_LOST,
     NO_JOB_RUN_TWICE,
     NO_MACHINE_DOUBLE_BOOKED,

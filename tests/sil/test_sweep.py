@@ -23,7 +23,7 @@ from sil.experiment import log_sweep
 from sil.experiment.log_sweep import SCHEMA, LogSweep, Settings, run_sweep
 from sil.experiment.log_sweep_folder import sweep_into
 from sil.experiment.output_folder import UNFINISHED
-from sil.outcome.clean_trace import CleanTrace
+from sil.outcome.invariants.clean_trace import CleanTrace
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
 from sil.outcome.sweep_comparison import SweepComparison

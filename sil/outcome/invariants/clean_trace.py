@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from scheduler.compiled import Ints, allocate
-from sil.outcome.held_machines import Held
-from sil.outcome.kernels.clean_facts import (
+from sil.outcome.invariants.held_machines import Held
+from sil.outcome.invariants.kernels.clean_facts import (
     ARRIVED,
     DOWN,
     ENDED,
@@ -48,7 +48,7 @@ _KIND_OF = np.array([_KINDS.get(Fact(name), OTHER) for name in EVENTS.categories
 class CleanTrace:
     """Follows the facts of one run of the harness on machines of which each run holds what `held` finds.
 
-    A trace that `is_clean` breaks no invariant. Of one that is not, `sil.outcome.invariants` knows which it
+    A trace that `is_clean` breaks no invariant. Of one that is not, `sil.outcome.invariants.checker` knows which it
     breaks; it may be none, where runs are not numbered in order of start, or jobs have large numbers.
     """
 

@@ -13,7 +13,7 @@ from scheduler.node_request import Gpus, Node, Request, thousandths
 from sil.trace.requests import request_of
 
 if TYPE_CHECKING:
-    from sil.outcome.kernels.clean_facts import Chunk, Running
+    from sil.outcome.invariants.kernels.clean_facts import Chunk, Running
 
 WHOLE_GPU = 1000
 LARGEST = 2**62
@@ -35,7 +35,7 @@ class Held(Protocol):
         ...
 
     def are_clean(self, chunk: Chunk, running: Running, place_of: Ints, counts: Ints) -> bool:
-        """See `sil.outcome.kernels.clean_facts`."""
+        """See `sil.outcome.invariants.kernels.clean_facts`."""
         ...
 
 
@@ -45,7 +45,7 @@ class HeldMachines:
     columns: Sequence[str] = ("machines",)
 
     def __init__(self, n_machines: int) -> None:
-        from sil.outcome.kernels.whole_machines import WholeMachines, are_clean
+        from sil.outcome.invariants.kernels.whole_machines import WholeMachines, are_clean
 
         self._n_machines, self._are_clean = n_machines, are_clean
         words = n_machines // 64 + 1
@@ -67,7 +67,7 @@ class HeldShares:
     columns: Sequence[str] = ("machines", "detail")
 
     def __init__(self, nodes: Sequence[Node], site_resources: Mapping[str, int]) -> None:
-        from sil.outcome.kernels.shared_nodes import N_OF_REQUEST, SharedNodes, are_clean
+        from sil.outcome.invariants.kernels.shared_nodes import N_OF_REQUEST, SharedNodes, are_clean
 
         self._are_clean = are_clean
         self._specifications = {node.specification: node for node in nodes}

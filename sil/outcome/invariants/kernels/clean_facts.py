@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeVar
 
 from scheduler.compiled import Bytes, Floats, Ints, compiled, generic, inlined, part
-from sil.outcome.kernels.numbers_in_text import FixedBytes
+from sil.outcome.invariants.kernels.numbers_in_text import FixedBytes
 
 OTHER, ARRIVED, STARTED, ENDED, INTERRUPTED, REFUSED, DOWN, UP = range(8)
 """Kinds of facts. A job whose run was interrupted waits again."""

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from scheduler.compiled import Flags, Ints, Ints2, compiled, implements, part
 from scheduler.node_request import MOST_GPUS
-from sil.outcome.kernels import clean_facts
-from sil.outcome.kernels.clean_facts import S
-from sil.outcome.kernels.numbers_in_text import (
+from sil.outcome.invariants.kernels import clean_facts
+from sil.outcome.invariants.kernels.clean_facts import S
+from sil.outcome.invariants.kernels.numbers_in_text import (
     AT_SIGN,
     COLON,
     COMMA,

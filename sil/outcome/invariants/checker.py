@@ -21,7 +21,7 @@ from sil.trace.requests import request_of, shares_of
 from sil.world.node_usage import NodeUsage
 
 if TYPE_CHECKING:
-    from sil.outcome.clean_trace import CleanTrace
+    from sil.outcome.invariants.clean_trace import CleanTrace
 
 NO_JOB_LOST = "no-job-lost"
 NO_JOB_RUN_TWICE = "no-job-run-twice"
@@ -87,8 +87,8 @@ class Invariants:
         self._capacity = capacity
         self._clean: CleanTrace | None = None
         if is_long and capacity.runs == 1:
-            from sil.outcome.clean_trace import CleanTrace
-            from sil.outcome.held_machines import Held, HeldMachines, HeldShares
+            from sil.outcome.invariants.clean_trace import CleanTrace
+            from sil.outcome.invariants.held_machines import Held, HeldMachines, HeldShares
 
             held: Held = HeldMachines(capacity.n_machines)
             if capacity.nodes:
