@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from scheduler.model import Site
+from sil.outcome.invariants import checker
 from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import METRICS, run_metrics
@@ -130,33 +131,33 @@ def test_a_valid_trace_breaks_no_invariant() -> None:
     ("rule", "job", "rows"),
     [
         (
-            invariants.NO_JOB_LOST,
+            checker.NO_JOB_LOST,
             0,
             [arrived(0, 0), arrived(0, 1), started(0, 1, 0, 0), over(5, Fact.RUN_ENDED, 1, 0, 0)],
         ),
-        (invariants.NO_JOB_RUN_TWICE, 0, [arrived(0, 0), started(0, 0, 0, 0), started(1, 0, 1, 1)]),
+        (checker.NO_JOB_RUN_TWICE, 0, [arrived(0, 0), started(0, 0, 0, 0), started(1, 0, 1, 1)]),
         (
-            invariants.NO_JOB_RUN_TWICE,
+            checker.NO_JOB_RUN_TWICE,
             0,
             [arrived(0, 0), started(0, 0, 0, 0), over(5, Fact.RUN_ENDED, 0, 0, 0), started(6, 0, 1, 1)],
         ),
         (
-            invariants.NO_MACHINE_DOUBLE_BOOKED,
+            checker.NO_MACHINE_DOUBLE_BOOKED,
             1,
             [arrived(0, 0), arrived(0, 1), started(0, 0, 0, 2), started(1, 1, 1, 2)],
         ),
         (
-            invariants.NO_CLUSTER_WHILE_MEMBER_BUSY,
+            checker.NO_CLUSTER_WHILE_MEMBER_BUSY,
             1,
             [arrived(0, 0), arrived(0, 1), started(0, 0, 0, 1), started(1, 1, 1, 3, 0, 1)],
         ),
         (
-            invariants.NOTHING_ON_A_MACHINE_THAT_IS_DOWN,
+            checker.NOTHING_ON_A_MACHINE_THAT_IS_DOWN,
             0,
             [arrived(0, 0), (1.0, Fact.MACHINE_DOWN, {"resource": 2}), started(2, 0, 0, 2)],
         ),
         (
-            invariants.WHAT_IS_OVER_IS_OVER,
+            checker.WHAT_IS_OVER_IS_OVER,
             0,
             [
                 arrived(0, 0),
@@ -165,7 +166,7 @@ def test_a_valid_trace_breaks_no_invariant() -> None:
                 over(9, Fact.RUN_ENDED, 0, 0, 0),
             ],
         ),
-        (invariants.TIME_NEVER_GOES_BACK, None, [arrived(5, 0), arrived(4, 1)]),
+        (checker.TIME_NEVER_GOES_BACK, None, [arrived(5, 0), arrived(4, 1)]),
     ],
 )
 def test_a_broken_invariant_is_reported_with_its_job(rule: str, job: int | None, rows: list[Row]) -> None:
@@ -203,7 +204,7 @@ def test_time_shared_nodes_hold_as_many_runs_as_their_limit() -> None:
     assert first_breach(trace(*rows[:-1], (5, Fact.FAULT, {})), Capacity(3, 2)) is None
     breach = first_breach(trace(*rows), Capacity(3, 2))
     assert breach is not None
-    assert (breach.rule, breach.job) == (invariants.MPL_WITHIN_LIMIT, 3)
+    assert (breach.rule, breach.job) == (checker.MPL_WITHIN_LIMIT, 3)
     assert breach.message == ("job 3 starts at 5 s on node 1, which then has 3 parallel tasks; 2 are allowed")
 
 

@@ -48,7 +48,7 @@ _KIND_OF = np.array([_KINDS.get(Fact(name), OTHER) for name in EVENTS.categories
 class CleanTrace:
     """Follows the facts of one run of the harness on machines of which each run holds what `held` finds.
 
-    A trace that `is_clean` breaks no invariant. Of one that is not, `sil.outcome.invariants.checker` knows which it
+    A trace that `is_clean` breaks no invariant. Of one that is not, the checker knows which it
     breaks; it may be none, where runs are not numbered in order of start, or jobs have large numbers.
     """
 
