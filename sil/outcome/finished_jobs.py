@@ -13,7 +13,7 @@ from sil.trace.facts import CODES, Fact
 
 WIDE = 2**16
 """Numbers in a range so wide, or eight times as wide as there are numbers, are sorted; others get a table."""
-_OF_A_START = ("job", "run", "time_s", "machines", "tasks", "detail")
+_OF_A_START = ["job", "run", "time_s", "machines", "tasks", "detail"]
 _OF_A_DESCRIPTION = {"job": pl.Int64, "metadata": pl.String}
 
 
@@ -41,14 +41,15 @@ class FinishedJobs:
         events = facts["event"].to_physical().to_numpy()
         self._arrive(facts, np.flatnonzero(events == CODES[Fact.JOB_ARRIVED]))
         self._are_described(facts, np.flatnonzero(events == CODES[Fact.JOB_DESCRIBED]))
-        starts = facts.select(_OF_A_START)[np.flatnonzero(events == CODES[Fact.RUN_STARTED])]
+        starts = facts[np.flatnonzero(events == CODES[Fact.RUN_STARTED]), _OF_A_START]
         arrived, started = pl.concat(self._arrived), pl.concat([*self._started, starts])
         is_over = (events == CODES[Fact.RUN_ENDED]) | (events == CODES[Fact.RUN_PREEMPTED])
-        over = facts.select("run", finish_time="time_s", ending="event")[np.flatnonzero(is_over)]
+        over = facts[np.flatnonzero(is_over), ["run", "time_s", "event"]]
+        over.columns = ["run", "finish_time", "ending"]
         end = _places_of(started["run"].to_numpy(), over["run"].to_numpy())
         arrival = _places_of(started["job"].to_numpy(), arrived["job"].to_numpy())
         rows = np.flatnonzero((end >= 0) & (arrival >= 0))
-        parts = started[rows], over[end[rows]].drop("run"), arrived[arrival[rows]].drop("job")
+        parts = started[rows], over[end[rows], 1:], arrived[arrival[rows], 1:]  # without run and job again
         self._finished.append(pl.concat(parts, how="horizontal"))
         self._started = [started[np.flatnonzero(end < 0)]]
         stays = np.ones(len(arrived), np.bool_)
@@ -58,7 +59,8 @@ class FinishedJobs:
         self._arrived = [arrived[np.flatnonzero(stays)]]
 
     def _arrive(self, facts: pl.DataFrame, places: NDArray[np.int64]) -> None:
-        arrived = facts.select("job", submission_time="time_s")[places]
+        arrived = facts[places, ["job", "time_s"]]
+        arrived.columns = ["job", "submission_time"]
         n = len(arrived)
         requested = self._to_arrive[:n]
         if not arrived["job"].equals(requested["job"]):  # some are not in the log
@@ -66,18 +68,22 @@ class FinishedJobs:
             n = int((place >= 0).sum())
             requested = requested.select(_gathered(column, place) for column in requested)
         self._to_arrive = self._to_arrive[n:]
-        self._arrived.append(pl.concat([arrived, requested.drop("job")], how="horizontal"))
+        columns = [name for name in requested.columns if name != "job"]
+        self._arrived.append(pl.concat([arrived, requested[:, columns]], how="horizontal"))
 
     def _are_described(self, facts: pl.DataFrame, places: NDArray[np.int64]) -> None:
         if len(places):
-            described = facts.select("job", metadata="detail")[places]
+            described = facts[places, ["job", "detail"]].rename({"detail": "metadata"})
             self._described = pl.concat([self._described, described]).unique("job", keep="last")
 
     def ready(self) -> pl.DataFrame:
         """Those before which none is missing, in order of number; each is returned once."""
         if self._may_be_late:
             return self._with_details(self._finished[0].clear())
-        least_open = self._arrived[0]["job"].to_numpy().min(initial=np.iinfo(np.int64).max)
+        if self._arrived[0].is_empty():
+            rest, self._finished = self.rest(), [self._finished[0].clear()]
+            return rest
+        least_open = self._arrived[0]["job"].to_numpy().min()
         ready, waiting = [self._finished[0].clear()], list[pl.DataFrame]()
         for part in self._finished:
             numbers = part["job"].to_numpy()
@@ -88,8 +94,7 @@ class FinishedJobs:
 
     def rest(self) -> pl.DataFrame:
         """The others, after the last facts."""
-        finished, self._finished = self._finished, []
-        return self._with_details(_in_order(finished))
+        return self._with_details(_in_order(self._finished))
 
     def _with_details(self, jobs: pl.DataFrame) -> pl.DataFrame:
         place = _places_of(jobs["job"].to_numpy(), self._described["job"].to_numpy())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -248,8 +249,12 @@ class Replay:
     @property
     def _longest_s(self) -> float:
         """All times of a replay, and what schedulers estimate then, are less."""
-        longest = (pl.max("submit_s"), pl.sum("run_s"), pl.max("estimate_s").fill_null(0.0))
-        return sum(sum(part.select(longest).row(0)) for part in self.log.parts()) + LONGEST_S
+
+        def longest_s(jobs: pl.DataFrame) -> float:
+            found = jobs["submit_s"].max(), jobs["run_s"].sum(), jobs["estimate_s"].max()
+            return fsum(float(seconds or 0.0) for seconds in found)  # type: ignore[arg-type]
+
+        return sum(map(longest_s, self.log.parts())) + LONGEST_S
 
     def _recorder(self, on_chunk: Callable[[pl.DataFrame], None]) -> TraceRecorder:
         cluster = self.log.cluster

@@ -165,6 +165,7 @@ def _end(workers: Sequence[_Worker]) -> None:
 def _work(connection: Connection, deadline_s: Any) -> None:
     """Run in the worker: items as they come, until STOP."""
     lead_own_group()
+    os.environ["POLARS_MAX_THREADS"] = "1"  # the workers themselves are the threads
 
     def announce(at_s: float) -> None:
         deadline_s.value = at_s

@@ -29,6 +29,7 @@ from sil.trace.facts import EVENTS, Fact
 from sil.trace.stream import COMPATIBLE
 
 COLUMNS = ("time_s", "event", "job", "run", "resource")
+_NUMBERS = pl.col("job", "run", "resource").cast(pl.Int64).fill_null(-1)
 WIDEST = 50_000_000
 """The state has an entry for each number from the least to the largest of jobs that are not over."""
 
@@ -100,7 +101,7 @@ class CleanTrace:
 
     def _follow(self, facts: pl.DataFrame) -> bool:
         kinds = _KIND_OF[facts["event"].to_physical().to_numpy()]
-        jobs, runs = (_numbers(facts[name]) for name in ("job", "run"))
+        jobs, runs, machines = facts.select(_NUMBERS).to_numpy(order="fortran", writable=True).T
         if not self._has_places(jobs[jobs >= 0]):
             return False
         jobs = np.where(jobs >= 0, jobs - self._least, jobs)
@@ -112,7 +113,7 @@ class CleanTrace:
         text_at = np.frombuffer(offsets, np.int64)[: len(of_starts) + 1] + len(self._texts)
         all_texts = self._texts + (data.to_pybytes() if data is not None else b"")
         chunk = Chunk(
-            facts["time_s"].to_numpy(writable=True), kinds, jobs, runs, _numbers(facts["resource"]),
+            facts["time_s"].to_numpy(writable=True), kinds, jobs, runs, machines,
             self._held.requests(facts.filter(kinds == ARRIVED)), text_at, np.frombuffer(all_texts, np.uint8),
         )  # fmt: skip
         if not self._held.are_clean(chunk, self._running, self._place_of, self._counts):
@@ -135,10 +136,6 @@ class CleanTrace:
         self._running.job[: self._counts[N_RUNNING]] += begin - least
         self._least, self._place_of = least, place_of
         return True
-
-
-def _numbers(column: pl.Series) -> Ints:
-    return column.cast(pl.Int64).fill_null(-1).to_numpy(writable=True)
 
 
 def _grown(array: NDArray[Any], length: int) -> NDArray[Any]:
