@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from sil.cli.start.ending import end_without_output
 from sil.cli.start.interrupts import remember_interrupts
 from sil.cli.start.lazy_group import LazyGroup, Listed, group
 from sil.cli.start.scheduler_notes import SchedulerNotes
@@ -131,6 +132,8 @@ def main() -> None:
     SchedulerNotes.show()
     try:
         app()
+    except OSError as error:
+        end_without_output(error)
     finally:
         if threading.active_count() > 1:
             from sil.workers.processes import end_without_threads

@@ -117,12 +117,24 @@ def test_the_help_loads_no_command_and_no_large_library() -> None:
     assert not large & modules_after("--help")
 
 
-def test_a_command_without_standard_output_succeeds(here: Path) -> None:
-    command = [sys.executable, "-c", "from sil.cli import main; main()", "--version"]
+def with_output(where: str, *arguments: str) -> tuple[int, str]:
+    """The exit code of a command and what it writes to standard error, with standard output redirected."""
+    command = [sys.executable, "-c", "from sil.cli import main; main()", *arguments]
     done = subprocess.run(
-        ["sh", "-c", f"{shlex.join(command)} >&-"], capture_output=True, text=True, check=False
+        ["sh", "-c", f"{shlex.join(command)} {where}"], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    return done.returncode, done.stderr
+
+
+def test_a_command_without_standard_output_succeeds(here: Path) -> None:
+    assert with_output(">&-", "--version") == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_output_for_which_there_is_no_room_ends_the_command_with_a_sentence(here: Path) -> None:
+    code, message = with_output("> /dev/full", "schedulers")
+    assert code == 2
+    assert message == "Error: standard output cannot be written: No space left on device; make room there\n"
 
 
 def modules_after(*arguments: str) -> set[str]:

@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 import threading
+from typing import NoReturn
 
 
 def end_now(done: SystemExit) -> None:
@@ -23,3 +24,16 @@ def end_now(done: SystemExit) -> None:
     except OSError:
         return
     os._exit(done.code or 0)
+
+
+def end_without_output(error: OSError) -> NoReturn:
+    """End a command that has no room to write to standard output, with exit code 2. Raises an error that is
+    another one."""
+    from sil.experiment.output_folder import no_room
+
+    if no_room(error) is None:
+        raise error
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())  # for what is still to be written
+    print(f"Error: standard output cannot be written: {error.strerror}; make room there", file=sys.stderr)
+    sys.exit(2)
