@@ -10,6 +10,8 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -114,6 +116,30 @@ def test_a_tutorial_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
         if output.get("name") == "stderr"
     ]
     assert all("what-if changes of the site" in error["text"] for error in errors), errors
+
+
+def test_a_notebook_shows_a_progress_bar_that_disappears_in_the_end() -> None:
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    shown: list[str] = []
+
+    class Client(nbclient.NotebookClient):
+        def process_message(self, message: Any, *place: Any) -> Any:
+            if "display_data" in message["msg_type"]:
+                shown.append(message["content"]["data"]["text/html"])
+            return super().process_message(message, *place)
+
+    source = """
+        import sil
+        from sil.api import progress
+        progress.SHOWN_EVERY_S = 0.0
+        log = sil.lublin_feitelson(1_000, processors=128, load=0.6, seed=1)
+        sil.replay(log, "easy", engine="harness")
+    """
+    cell = nbformat.v4.new_code_cell(dedent(source))
+    Client(nbformat.v4.new_notebook(cells=[cell]), kernel_name="python3").execute()
+    assert any('max="1000"' in html and "1,000 of 1,000 jobs" in html for html in shown)
+    assert shown[-1] == ""
 
 
 def test_the_site_of_documents_is_built_without_warnings(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec
+from contextlib import closing, contextmanager
+from html import escape
 
 from rich.console import Console
 from rich.progress import (
@@ -20,6 +21,9 @@ from rich.progress import (
 )
 
 from sil.workers.executor import Listener
+
+SHOWN_EVERY_S = 0.2
+"""In notebooks."""
 
 
 class ProgressBar(Listener):
@@ -59,12 +63,14 @@ def bars(unit: str, console: Console) -> Progress:
 def shown(name: str, unit: str, is_shown: bool) -> Iterator[Listener]:
     """The listener of some work; notes become warnings."""
     console = Console(stderr=True)
-    in_notebook = console.is_jupyter and find_spec("ipywidgets") is not None
-    if not (is_shown and (console.is_terminal or in_notebook)):
+    if is_shown and console.is_jupyter:
+        with closing(NotebookBar(name, unit)) as bar:
+            yield bar
+    elif is_shown and console.is_terminal:
+        with bars(unit, console) as progress:
+            yield ProgressBar(progress, name)
+    else:
         yield Warner()
-        return
-    with bars(unit, console) as progress:
-        yield ProgressBar(progress, name)
 
 
 class Warner(Listener):
@@ -72,6 +78,34 @@ class Warner(Listener):
 
     def notify(self, sentence: str) -> None:
         warn(sentence)
+
+
+class NotebookBar(Warner):
+    """A progress bar below a notebook's cell, which disappears in the end; Rich's needs ipywidgets there."""
+
+    def __init__(self, name: str, unit: str) -> None:
+        from IPython.display import display
+
+        self._name, self._unit = name, unit
+        self._began_s = self._shown_s = time.monotonic()
+        self._shown = display(_content(f"{name}: reading"), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+
+    def progressed(self, done: int, total: int | None) -> None:
+        now_s = time.monotonic()
+        if now_s - self._shown_s < SHOWN_EVERY_S:
+            return
+        self._shown_s = now_s
+        of_all, share = ("", "") if total is None else (f" of {total:,}", f' value="{done}" max="{total}"')
+        counted = f"{done:,}{of_all} {self._unit}, {now_s - self._began_s:.0f} s"
+        self._shown.update(_content(f"{self._name}: {counted}", f"<progress{share}></progress>"), raw=True)
+
+    def close(self) -> None:
+        self._shown.update(_content(""), raw=True)
+
+
+def _content(text: str, bar: str = "") -> dict[str, str]:
+    """Text, and in browsers a bar before it."""
+    return {"text/plain": text, "text/html": f"{bar} {escape(text)}".strip()}
 
 
 def warn(sentence: str) -> None:
