@@ -10,7 +10,7 @@ import polars as pl
 
 from scheduler import UserError
 from sil.api.settings import Duration, seconds
-from sil.outcome.batsim_tables import Replayed
+from sil.outcome.replayed_schedulers import Replayed
 from sil.report.replay.by_size import (
     jobs_by_size_and_run_time,
     slowdown_by_size,

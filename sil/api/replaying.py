@@ -20,8 +20,9 @@ from sil.api.settings import choice, one_of
 from sil.experiment import replay_folder
 from sil.experiment.output_folder import as_file_name, copy_results
 from sil.experiment.replays import replay_all
-from sil.outcome.batsim_tables import JOBS, Replayed, read_whole_jobs_csv
+from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
+from sil.outcome.replayed_schedulers import Replayed
 from sil.runs.log_schedulers import COMPARED, check_for_logs
 from sil.runs.on_log import DECISION_LIMIT_S, Replay
 from sil.runs.own_schedulers import named

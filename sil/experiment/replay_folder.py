@@ -9,7 +9,8 @@ import polars as pl
 
 from scheduler import UserError
 from sil.experiment.output_folder import as_file_name
-from sil.outcome.batsim_tables import JOBS, Replayed, read_jobs_csv, with_users_and_reasons
+from sil.outcome.batsim_tables import JOBS, read_jobs_csv, with_users_and_reasons
+from sil.outcome.replayed_schedulers import Replayed
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.trace.facts import TRACE

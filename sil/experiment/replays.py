@@ -28,7 +28,7 @@ from sil.workers.runner import Runner, digest
 from sil.workers.store import MISSING, Store
 from sil.world.guard.faults import PROCESS_SURVIVES
 
-FEW_JOBS = 10_000
+FEW_IN_ALL = 10_000
 """Up to this number, over all schedulers, a replay takes less time than starting worker processes."""
 _TABLES = (TRACE, TIMINGS, JOBS, SCHEDULE)
 
@@ -156,7 +156,7 @@ def left_from_before(out: Path, outcomes: Sequence[Outcome]) -> list[str]:
 def _chosen(executor: Executor, replay: Replay, schedulers: Sequence[UnderTest]) -> Executor:
     n_jobs = len(replay.log.jobs) * len(schedulers)
     # Reasons take long to write.
-    return fastest(executor, schedulers, len(schedulers), FEW_JOBS + 1 if replay.reasons else n_jobs)
+    return fastest(executor, schedulers, len(schedulers), FEW_IN_ALL + 1 if replay.reasons else n_jobs)
 
 
 def fastest(executor: Executor, schedulers: Sequence[UnderTest], n_items: int, n_jobs: int) -> Executor:
@@ -164,7 +164,7 @@ def fastest(executor: Executor, schedulers: Sequence[UnderTest], n_items: int, n
     items, with many jobs over all of them."""
     if not isinstance(executor, Processes) or not all(scheduler.is_built_in for scheduler in schedulers):
         return executor
-    here = min(executor.slots, n_items) == 1 or n_jobs <= FEW_JOBS
+    here = min(executor.slots, n_items) == 1 or n_jobs <= FEW_IN_ALL
     return Inline() if here else executor
 
 

@@ -31,7 +31,7 @@ from scheduler.rules import (
     RETURNS_IN_TIME,
 )
 from sil.experiment.replay_folder import DESCRIBED, REPORT
-from sil.experiment.replays import FEW_JOBS
+from sil.experiment.replays import FEW_IN_ALL
 from sil.outcome.batsim_tables import JOBS, replayed_jobs
 from sil.outcome.invariants.checker import (
     NO_JOB_LOST,
@@ -1055,7 +1055,7 @@ def test_an_interrupted_replay_resumes(tmp_path: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_a_full_disk_is_reported_and_no_scheduler_is_blamed(here: Path, schedulers: tuple[str, ...]) -> None:
-    more_than_few = FEW_JOBS // 2 + 1
+    more_than_few = FEW_IN_ALL // 2 + 1
     write_swf(here / "long.swf", Lublin().jobs(more_than_few, 64, np.random.default_rng(1)))
     command = [
         sys.executable,
@@ -1092,7 +1092,7 @@ def test_a_fault_exits_with_1_and_the_others_are_tabulated(
 def test_results_are_byte_identical_with_any_number_of_workers(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sil.experiment.replays.FEW_JOBS", 0)
+    monkeypatch.setattr("sil.experiment.replays.FEW_IN_ALL", 0)
     rng, n = np.random.default_rng(3), 400
     run_s = rng.integers(1, 5_000, n)
     table = {

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler import UserError
-from sil.outcome.batsim_tables import Replayed
 from sil.outcome.paired_jobs import FEWEST_BLOCKS, paired_differences
+from sil.outcome.replayed_schedulers import Replayed
 from sil.outcome.statistics import interval
 from sil.report.analysis import Analysis
 from sil.report.classes import SHADES, SLOWDOWNS, WAITS, sizes

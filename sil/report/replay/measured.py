@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from scheduler import UserError
-from sil.outcome.batsim_tables import SENTENCES, Replayed
 from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, UTILISATION
 from sil.outcome.replay_statistics import ReplayStatistics
+from sil.outcome.replayed_schedulers import SENTENCES, Replayed
 from sil.report.analysis import Analysis
 from sil.report.replay.over_time import RUNNING, held
 from sil.workload.weeks import DAY_S

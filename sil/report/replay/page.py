@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sil.outcome.batsim_tables import Replayed
+from sil.outcome.replayed_schedulers import Replayed
 from sil.report.analysis import Analysis
 from sil.report.page import Notice, Page, Part, Section, Table, slug
 from sil.report.replay import Jobs
