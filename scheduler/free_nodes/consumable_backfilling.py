@@ -25,7 +25,8 @@ from scheduler.node_resources.kernels.workspace import (
     Jobs,
     Pass,
 )
-from scheduler.node_resources.selection import NodeSelection, Placement
+from scheduler.node_resources.placement import Placement
+from scheduler.node_resources.selection import NodeSelection
 
 FEWEST_JOBS, FEWEST_ROWS = 64, 256
 

@@ -28,8 +28,9 @@ from scheduler.node_resources.kernels.workspace import (
     WHICH_SCORES,
     Jobs,
 )
+from scheduler.node_resources.placement import Placement
 from scheduler.node_resources.reservations import new_reservations, with_enough_uses, with_held, with_jobs
-from scheduler.node_resources.selection import NodeSelection, Placement
+from scheduler.node_resources.selection import NodeSelection
 from scheduler.node_resources.shares import shares_of
 from scheduler.node_resources.state import NodeResources
 from scheduler.node_set import NodeSet

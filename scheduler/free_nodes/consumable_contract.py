@@ -17,7 +17,8 @@ from scheduler.kinds import Kind
 from scheduler.model import ON_NODES, Job, JobId, RunId
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.kernels.tables import NODE
-from scheduler.node_resources.selection import FirstFit, Placement
+from scheduler.node_resources.placement import Placement
+from scheduler.node_resources.selection import FirstFit
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running
 

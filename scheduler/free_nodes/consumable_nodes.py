@@ -14,8 +14,7 @@ from scheduler.free_nodes.queues.consumable_releases import Releases
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_request import Node, Request
 from scheduler.node_resources.arrays import new_held, with_spare_rows
-from scheduler.node_resources.kernels.fitting import next_that_fits
-from scheduler.node_resources.kernels.holding import hold_rows, let_go_rows
+from scheduler.node_resources.kernels.one_at_a_time import hold_rows, let_go_rows, next_that_fits
 from scheduler.node_resources.kernels.tables import NONE, Held
 from scheduler.node_resources.state import NodeResources
 from scheduler.node_resources.trial import Trial

@@ -6,8 +6,8 @@ from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.free_nodes.room import Room
 from scheduler.model import Start
 from scheduler.node_resources.kernels.tables import NODE
+from scheduler.node_resources.placement import Placement
 from scheduler.node_resources.room import room_for
-from scheduler.node_resources.selection import Placement
 from scheduler.node_resources.selections import selection_by_name
 from scheduler.node_resources.shares import shares_of
 from scheduler.node_set import NodeSet

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from scheduler import counted
 from scheduler.node_request import Partition, Request
-from scheduler.node_resources.state import NodeResources
+from scheduler.node_resources.described import DescribedNodes
 
 
 class RequestAdmission:
@@ -18,7 +18,7 @@ class RequestAdmission:
     (ties: by name).
     """
 
-    def __init__(self, nodes: NodeResources, partitions: Mapping[str, Partition]) -> None:
+    def __init__(self, nodes: DescribedNodes, partitions: Mapping[str, Partition]) -> None:
         self._nodes = nodes
         self._partitions = partitions
         self._names = partitions.keys() | {name for node in nodes.all for name in node.partitions}

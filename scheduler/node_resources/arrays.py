@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.compiled import Flags, Ints2, allocate
+from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.kernels.tables import Held
 from scheduler.node_resources.kernels.workspace import Pass, Shadow
-from scheduler.node_resources.state import NodeResources
 
 MOST_DELAYING = 256
 """So many different requests are remembered, in one pass, to delay the first job."""
@@ -25,7 +25,7 @@ def with_rows(p: Pass, n_rows: int) -> Pass:
     return p._replace(rows=rows)
 
 
-def empty_shadow(nodes: NodeResources) -> Shadow:
+def empty_shadow(nodes: DescribedNodes) -> Shadow:
     """Room for the state at a reserved time."""
     table, n_nodes = nodes.table, len(nodes.all)
     then = table._replace(

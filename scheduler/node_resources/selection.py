@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler.compiled import Floats, Floats2, Ints, Ints2
+from scheduler.compiled import Floats, Floats2, Ints
+from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.kernels import scores as codes
-from scheduler.node_resources.kernels.allocation import choose_nodes
-from scheduler.node_resources.kernels.scores import write_scores
 from scheduler.node_resources.kernels.tables import NONE
 from scheduler.node_resources.kernels.workspace import Ranking
-from scheduler.node_resources.state import NodeResources
+
+if TYPE_CHECKING:  # which loads compiled functions
+    from scheduler.node_resources.state import NodeResources
 
 
 class NodeSelection(ABC):
@@ -52,11 +54,13 @@ class NodeSelection(ABC):
 class _Compiled(NodeSelection):
     """A selection with a `code`."""
 
-    def weights(self, nodes: NodeResources) -> Floats:
+    def weights(self, nodes: DescribedNodes) -> Floats:
         """Of cores, memory, the site's own resources and, last, GPUs."""
         return np.zeros(len(nodes.table.largest))
 
     def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
+        from scheduler.node_resources.kernels.one_at_a_time import write_scores  # compiled
+
         write_scores(nodes.table, nodes.requests, self.code, self.weights(nodes), kind, which, scores)
 
 
@@ -75,7 +79,7 @@ class _Weighted(_Compiled):
     def __init__(self, weights: Iterable[float] | None = None) -> None:
         self._weights = None if weights is None else np.fromiter(weights, float)
 
-    def weights(self, nodes: NodeResources) -> Floats:
+    def weights(self, nodes: DescribedNodes) -> Floats:
         if self._weights is None:
             present = nodes.table.largest > 0
             self._weights = present / max(present.sum(), 1)
@@ -115,7 +119,7 @@ class GpuClustering(_Compiled):
     code = codes.GPU_CLUSTERING
 
 
-def new_ranking(nodes: NodeResources, selection: NodeSelection) -> Ranking:
+def new_ranking(nodes: DescribedNodes, selection: NodeSelection) -> Ranking:
     """Without any scores."""
     weights = selection.weights(nodes) if isinstance(selection, _Compiled) else np.zeros(0)
     n_kinds, n_nodes = nodes.requests.fit.shape
@@ -126,53 +130,3 @@ def new_ranking(nodes: NodeResources, selection: NodeSelection) -> Ranking:
         np.zeros(n_kinds, dtype=np.int64),
         np.zeros(n_nodes, dtype=np.int64),
     )
-
-
-class Placement:
-    """Chooses nodes by a node selection, and keeps the scores."""
-
-    def __init__(self, nodes: NodeResources, selection: NodeSelection) -> None:
-        self._nodes, self._selection = nodes, selection
-        self._ranking = new_ranking(nodes, selection)
-        self._epoch = 0
-
-    @property
-    def ranking(self) -> Ranking:
-        """With room for all kinds of requests, and without scores of an earlier epoch."""
-        ranking, n_kinds = self._ranking, len(self._nodes.requests.gpus)
-        n_before = len(ranking.seen)
-        if n_kinds > n_before:
-            larger = new_ranking(self._nodes, self._selection)
-            larger.scores[:n_before], larger.seen[:n_before] = ranking.scores, ranking.seen
-            ranking = self._ranking = larger
-        epoch = self._selection.epoch(self._nodes)
-        if epoch != self._epoch:
-            ranking.seen[:] = 0
-            self._epoch = epoch
-        return ranking
-
-    def place(self, kind: int, chunks: int) -> Ints2 | None:
-        """Take the best nodes for a job: rows of NODE, CHUNKS, GPUS; None if it does not fit now."""
-        nodes = self._nodes
-        if not nodes.fits(kind, chunks):
-            return None
-        self.update(kind)
-        rows: Ints2 = np.zeros((nodes.most_rows(kind, chunks), 3), dtype=np.int64)
-        used = rows[: choose_nodes(nodes.requests, self._ranking, kind, chunks, rows, 0)]
-        if nodes.takes_parts_of_gpus(kind):
-            nodes.take(kind, used, lambda n: self.gpu(kind, n))
-        else:
-            nodes.take(kind, used)
-        return used
-
-    def update(self, kind: int) -> None:
-        """Bring the scores for a kind of request, whose `fit` is up to date, up to date."""
-        nodes, ranking = self._nodes, self.ranking
-        which = nodes.changed_since(int(ranking.seen[kind]))
-        if len(which):
-            self._selection.score(nodes, kind, which, ranking.scores)
-            ranking.seen[kind] = nodes.clock
-
-    def gpu(self, kind: int, n: int) -> int:
-        """Of which GPU of node n to take a part; NONE: of the one with the least left."""
-        return self._selection.gpu(self._nodes, kind, n)

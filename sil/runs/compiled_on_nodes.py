@@ -10,9 +10,9 @@ import polars as pl
 from scheduler.free_nodes.kernels.queues import CONSERVATIVE
 from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.managers.request_admission import RequestAdmission
+from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.selection import NodeSelection
 from scheduler.node_resources.selections import selection_by_name
-from scheduler.node_resources.state import NodeResources
 from sil.runs.compiled_log import CompiledLog, names_of
 from sil.trace.requests import request_text
 from sil.workload.job_log import JOB_CLASS, JobLog, queue_of
@@ -22,7 +22,7 @@ from sil.world.compiled_replay.engine import CompiledQueue, Jobs
 def on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selection: str) -> CompiledLog:
     """The log must have a cluster, and its jobs requests."""
     assert log.cluster is not None
-    nodes = NodeResources(tuple(log.cluster.nodes.values()), log.cluster.site_resources)
+    nodes = DescribedNodes(tuple(log.cluster.nodes.values()), log.cluster.site_resources)
     admission = RequestAdmission(nodes, log.cluster.partitions)
 
     @cache
@@ -54,7 +54,7 @@ def on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selection
 
 
 def _queue(
-    nodes: NodeResources, selection: NodeSelection, policy: QueuePolicy, n_users: int
+    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
 ) -> CompiledQueue[Any]:
     # Each loads compiled code that the other does without.
     if policy.backfilling == CONSERVATIVE:

@@ -469,6 +469,23 @@ def test_nothing_is_compiled_within_a_decision(module: str, name: str, tmp_path:
     assert done.stdout == "[]\n", done.stderr
 
 
+LOADED = """
+import sys
+import sil
+
+log = sil.read_log("sacct.txt", nodes="slurm.conf")
+for scheduler in ("easy", "conservative"):
+    sil.replay(log, scheduler, engine="compiled", progress=False)
+print([name for name in sys.modules if name.endswith(("one_at_a_time", "kernels.passes", "timeline.passes"))])
+"""
+
+
+def test_the_compiled_engine_loads_no_functions_for_callers_in_python(tmp_path: Path) -> None:
+    accounting(tmp_path, *[("cpu", "cpu=8,mem=4000M,node=1", "n01")] * 3)
+    done = subprocess.run([sys.executable, "-c", LOADED], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
 class FailsToLoad(Rigid):
     @staticmethod
     def load_for_requests() -> None:

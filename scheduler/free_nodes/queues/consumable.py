@@ -12,13 +12,13 @@ from scheduler.free_nodes.kernels.node_queues import N, NodeQueue
 from scheduler.free_nodes.kernels.queues import MORE_ROWS, MORE_SLOTS, ROWS_WAITING
 from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy, columns_of_all, doubled, more_slots
 from scheduler.node_resources.arrays import empty_shadow, new_held, new_pass, with_rows, with_spare_rows
+from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.kernels.workspace import Jobs
 from scheduler.node_resources.selection import NodeSelection, new_ranking
-from scheduler.node_resources.state import NodeResources
 
 
 def new_node_queue(
-    nodes: NodeResources, selection: NodeSelection, policy: QueuePolicy, n_users: int
+    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
 ) -> NodeQueue:
     """An empty queue of idle nodes, which know the kinds of all requests to come; users are known by number,
     below `n_users`. The selection must be a compiled one."""
@@ -30,7 +30,7 @@ def new_node_queue(
 
 
 def columns_on_nodes(
-    nodes: NodeResources, selection: NodeSelection, policy: QueuePolicy, n_users: int
+    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
 ) -> dict[str, Any]:
     """Of an empty queue of either kind."""
     n = FEWEST

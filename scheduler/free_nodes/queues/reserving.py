@@ -11,13 +11,13 @@ from scheduler.free_nodes.kernels.node_queues import ReservingQueue
 from scheduler.free_nodes.kernels.queues import MORE_ROWS, MORE_SLOTS
 from scheduler.free_nodes.queues.arrays import FEWEST, QueuePolicy
 from scheduler.free_nodes.queues.consumable import columns_on_nodes, with_more_rows, with_more_slots_on_nodes
+from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.reservations import new_reservations, with_enough_uses, with_held, with_jobs
 from scheduler.node_resources.selection import NodeSelection
-from scheduler.node_resources.state import NodeResources
 
 
 def new_reserving_queue(
-    nodes: NodeResources, selection: NodeSelection, policy: QueuePolicy, n_users: int
+    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
 ) -> ReservingQueue:
     """See `new_node_queue`."""
     return ReservingQueue(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.compiled import Floats2, Ints, Ints2, called_from_python, compiled, direct, inlined, part
+from scheduler.compiled import Floats2, Ints, Ints2, inlined, part
 from scheduler.node_resources.kernels.scores import FIRST_FIT
 from scheduler.node_resources.kernels.tables import (
     CHUNKS,
@@ -49,10 +49,6 @@ def takes_parts_of_gpus(requests: RequestTable, k: int) -> bool:
 def most_rows(requests: RequestTable, k: int, chunks: int) -> int:
     """Of what a job uses, at most: one for each node, or for each chunk with a part of a GPU."""
     return chunks if takes_parts_of_gpus(requests, k) else min(chunks, requests.fit.shape[1])
-
-
-uses_parts_of_gpus = called_from_python(takes_parts_of_gpus)
-rows_at_most = called_from_python(most_rows)
 
 
 @inlined
@@ -105,9 +101,6 @@ def choose(requests: RequestTable, ranking: Ranking, k: int, chunks: int, rows: 
     return row
 
 
-choose_nodes = called_from_python(choose)
-
-
 @inlined
 def choose_gpus(nodes: NodeTable, requests: RequestTable, k: int, n: int, wanted: int, gpu: int) -> int:
     """The bits of the first whole GPUs; or of the one of which to take a part: `gpu`, else the tightest."""
@@ -158,9 +151,6 @@ def take_row(nodes: NodeTable, requests: RequestTable, k: int, rows: Ints2, row:
     has_changed(nodes, n)
 
 
-take = called_from_python(take_row)
-
-
 @part
 def give_back_row(nodes: NodeTable, requests: RequestTable, k: int, rows: Ints2, row: int) -> None:
     """Give back what `take_row` took."""
@@ -178,11 +168,3 @@ def give_back_row(nodes: NodeTable, requests: RequestTable, k: int, rows: Ints2,
         nodes.gpu_chunks[n, gpu_kind(requests, k)] -= chunks
     nodes.n_chunks[n] -= chunks
     has_changed(nodes, n)
-
-
-@direct
-@compiled
-def give_back(nodes: NodeTable, requests: RequestTable, k: int, rows: Ints2) -> None:
-    """Give back what was taken for all rows."""
-    for row in range(len(rows)):
-        give_back_row(nodes, requests, k, rows, row)

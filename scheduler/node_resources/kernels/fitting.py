@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.compiled import Ints, compiled, direct, inlined, part
+from scheduler.compiled import inlined, part
 from scheduler.node_resources.kernels.tables import (
     CLOCK,
     NEWEST,
@@ -10,7 +10,6 @@ from scheduler.node_resources.kernels.tables import (
     OLDER,
     NodeTable,
     RequestTable,
-    has_changed,
     site_suffices,
 )
 
@@ -67,39 +66,3 @@ def fits_now(nodes: NodeTable, requests: RequestTable, k: int, chunks: int) -> b
     if requests.seen[k] != nodes.changes[CLOCK]:  # otherwise the call would take longer than all else
         refresh(nodes, requests, k)
     return bool(requests.total[k] >= chunks and site_suffices(nodes, requests, k))
-
-
-@direct
-@compiled
-def changed_since(nodes: NodeTable, since: int, changed: Ints) -> int:
-    """Write the nodes that changed after `since` to `changed`, the last one first; returns their number."""
-    n, count = nodes.changes[NEWEST], 0
-    while n != NONE and nodes.version[n] > since:
-        changed[count] = n
-        count += 1
-        n = nodes.beside[n, OLDER]
-    return count
-
-
-@direct
-@compiled
-def fits(nodes: NodeTable, requests: RequestTable, k: int, chunks: int) -> bool:
-    return fits_now(nodes, requests, k, chunks)
-
-
-@direct
-@compiled
-def touch(nodes: NodeTable, n: int) -> None:
-    """Node n has changed."""
-    has_changed(nodes, n)
-
-
-@direct
-@compiled
-def next_that_fits(
-    nodes: NodeTable, requests: RequestTable, kinds: Ints, chunks: Ints, i: int, end: int
-) -> int:
-    """The first position from i on of a job that fits now, or `end`."""
-    while i < end and not fits_now(nodes, requests, kinds[i], chunks[i]):
-        i += 1
-    return i

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.compiled import Ints2, called_from_python, part
+from scheduler.compiled import Ints2, part
 from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE, NONE, Held
 
 
@@ -28,7 +28,3 @@ def let_go(held: Held, first: int) -> None:
         held.spare[held.n_spare[0]] = row
         held.n_spare[0] += 1
         row = held.next[row]
-
-
-hold_rows = called_from_python(hold)
-let_go_rows = called_from_python(let_go)

@@ -5,7 +5,7 @@ Where no chunk fits, the score has no meaning.
 
 from __future__ import annotations
 
-from scheduler.compiled import Floats, Floats2, Ints, compiled, direct, inlined, part
+from scheduler.compiled import Floats, inlined, part
 from scheduler.node_resources.kernels.tables import (
     CLOCK,
     NEWEST,
@@ -106,22 +106,6 @@ def score(nodes: NodeTable, requests: RequestTable, selection: int, weights: Flo
     if selection == GPU_PACKING:
         return packing(nodes, requests, k, n)
     return clustering(nodes, requests, k, n)
-
-
-@direct
-@compiled
-def write_scores(
-    nodes: NodeTable,
-    requests: RequestTable,
-    selection: int,
-    weights: Floats,
-    k: int,
-    which: Ints,
-    scores: Floats2,
-) -> None:
-    """Write the scores of the nodes in `which` to row k of `scores`."""
-    for x in range(len(which)):
-        scores[k, which[x]] = score(nodes, requests, selection, weights, k, which[x])
 
 
 @inlined

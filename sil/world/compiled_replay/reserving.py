@@ -8,8 +8,8 @@ from scheduler.free_nodes.kernels.node_queues import ReservingQueue
 from scheduler.free_nodes.kernels.queues import Q
 from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.free_nodes.queues.reserving import larger_reserving_queue, new_reserving_queue
+from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.selection import NodeSelection
-from scheduler.node_resources.state import NodeResources
 from sil.world.compiled_replay import loop
 from sil.world.compiled_replay import uses as uses  # implements what the loop writes
 from sil.world.compiled_replay.engine import CompiledQueue
@@ -18,7 +18,7 @@ advance = long_running(loop.advance, {Q: ReservingQueue})
 
 
 def with_reservations(
-    nodes: NodeResources, selection: NodeSelection, policy: QueuePolicy, n_users: int
+    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
 ) -> CompiledQueue[ReservingQueue]:
     """See `new_reserving_queue`."""
     empty = new_reserving_queue(nodes, selection, policy, n_users)
