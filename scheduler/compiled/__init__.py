@@ -22,6 +22,7 @@ from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
+from scheduler.compiled.code import Compiler
 from scheduler.compiled.parts import CompilerOfParts, typed_once
 from scheduler.compiled.records import Record, RecordByHandle, handle_of, record_type
 
@@ -50,6 +51,7 @@ OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "_nrt": False,
     "no_cfunc_wrapper": True,
+    "pipeline_class": Compiler,
 }
 """The compiler may assume that there is no NaN and that zeros have no sign; it never reorders sums. Callers
 allocate all arrays, so passing them on costs no reference counting. No C code calls these functions."""

@@ -6,13 +6,13 @@ from typing import Any, cast
 
 from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core import types
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
 from numba.core.typed_passes import NativeLowering
 
+from scheduler.compiled.code import Code, Compiler
 
-class _CodeOfPart(JITCodeLibrary):
+
+class _CodeOfPart(Code):
     """Code that is neither optimised nor turned into machine code, since callers include it before they are.
 
     Numba does both for each function that it compiles, together with all that it calls: with ten levels of
@@ -52,15 +52,14 @@ class _OnlyForCallers(LoweringPass):
         return True
 
 
-class CompilerOfParts(CompilerBase):
-    """Numba's compiler without its last steps."""
+class CompilerOfParts(Compiler):
+    """The compiler without its last steps."""
+
+    code = _CodeOfPart
 
     def define_pipelines(self) -> list[Any]:
-        state: Any = self.state
-        state.flags.no_compile = True
-        new_library, builder = cast(Any, _CodeOfPart), cast(Any, DefaultPassBuilder)
-        state.library = new_library(state.targetctx.codegen(), state.func_id.func_qualname)
-        passes = builder.define_nopython_pipeline(state)
+        self.state.flags.no_compile = True
+        (passes,) = super().define_pipelines()
         passes.add_pass_after(_OnlyForCallers, NativeLowering)
         passes.finalize()
         return [passes]
