@@ -23,6 +23,7 @@ from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
 from scheduler.compiled.code import Compiler
+from scheduler.compiled.items import IS_CHECKED
 from scheduler.compiled.parts import CompilerOfParts, typed_once
 from scheduler.compiled.records import Record, RecordByHandle, handle_of, record_type
 
@@ -160,6 +161,8 @@ def compiled(
     """Compile a function for its annotations as its module is imported, or load it from the cache. `where`
     gives types for annotations that are type variables.
 
+    Indices of arrays must not be negative (see `items`).
+
     The cache is `__pycache__` beside the source, or the user's cache folder where that cannot be written. It
     is valid until a file of the source's folder changes.
     """
@@ -276,7 +279,7 @@ def _without_collections() -> Iterator[None]:
 
 @cache
 def _fingerprint(folder: Path) -> str:
-    sources = hashlib.sha256()
+    sources = hashlib.sha256(b"checked" if IS_CHECKED else b"")
     for source in sorted(_may_be_called_in(folder)):
         sources.update(source.name.encode() + source.read_bytes())
     return sources.hexdigest()[:16]

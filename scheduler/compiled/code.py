@@ -7,6 +7,9 @@ from typing import Any, cast
 from llvmlite import binding  # type: ignore[import-untyped]
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.typed_passes import NativeLowering
+
+from scheduler.compiled.items import LoweringOfItems
 
 MOST_INLINED = 25
 """Larger functions are called unless they are `inlined`, in LLVM's units of cost; its own limit is 225."""
@@ -47,4 +50,9 @@ class Compiler(CompilerBase):
         new_library, builder = cast(Any, self.code), cast(Any, DefaultPassBuilder)
         state.library = new_library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        return [builder.define_nopython_pipeline(state)]
+        passes = builder.define_nopython_pipeline(state)
+        for x, (each, what) in enumerate(passes.passes):
+            if each is NativeLowering:
+                passes.passes[x] = LoweringOfItems, what
+        passes.finalize()
+        return [passes]

@@ -7,9 +7,9 @@ from typing import Any, cast
 from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core import types
 from numba.core.compiler_machinery import LoweringPass, register_pass
-from numba.core.typed_passes import NativeLowering
 
 from scheduler.compiled.code import Code, Compiler
+from scheduler.compiled.items import LoweringOfItems
 
 
 class _CodeOfPart(Code):
@@ -60,7 +60,7 @@ class CompilerOfParts(Compiler):
     def define_pipelines(self) -> list[Any]:
         self.state.flags.no_compile = True
         (passes,) = super().define_pipelines()
-        passes.add_pass_after(_OnlyForCallers, NativeLowering)
+        passes.add_pass_after(_OnlyForCallers, LoweringOfItems)
         passes.finalize()
         return [passes]
 

@@ -15,6 +15,7 @@ from numba import core, extending
 from numba.core import types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.core.typing.templates import AttributeTemplate
+from numba.np.numpy_support import as_dtype
 
 cgutils: Any = core.cgutils
 numba: Any = extending
@@ -105,7 +106,7 @@ def _array(context: Any, builder: Any, kind: types.Array, pointer: Any, place: i
     """Its shape and where its data are; all else follows, since it is contiguous and owned elsewhere."""
     model = context.data_model_manager[kind]
     at = model.get_field_position
-    n_bytes = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    n_bytes = as_dtype(kind.dtype).itemsize
     shape = [_constant(builder, pointer, place, at("shape"), x) for x in range(kind.ndim)]
     n_items, strides = shape[-1], [context.get_constant(types.intp, n_bytes)]
     for length in reversed(shape[:-1]):

@@ -25,6 +25,17 @@ from scheduler.compiled import (
     part,
 )
 
+RUN_WITH_CHECKS = (
+    "tests/scheduler",
+    "tests/sil/test_clean_traces.py",
+    "tests/sil/test_engines.py",
+    "tests/sil/test_engines_on_nodes.py",
+    "tests/sil/test_fgd.py",
+    "tests/sil/test_replay.py",
+    "tests/sil/test_replay_on_nodes.py",
+    "tests/sil/test_shared_nodes.py",
+    "tests/sil/workload",
+)
 LOADS = "from scheduler.free_nodes.queues.consumable_releases import Releases; Releases()"
 
 
@@ -167,3 +178,41 @@ def test_a_handle_keeps_arrays_of_any_shape_that_nothing_else_refers_to() -> Non
     np.full(1_000_000, -1)  # memory that is free would be used again
     call = called_by_handle(size_and_last)
     assert [call(table) for table in tables] == [321 + k for k in range(100)]
+
+
+READS_AT = """
+import numpy as np
+from scheduler.compiled import Ints, Ints2, compiled
+
+def item(numbers: Ints, table: Ints2, x: int, y: int) -> int:
+    table[x, y] = numbers[x]
+    return table[x, y]
+
+print(compiled(item)(np.arange(3), np.zeros((3, 2), np.int64), {x}, {y}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "printed"), [(2, 1, "2"), (-1, 0, "IndexError"), (3, 0, "IndexError"), (0, -1, "IndexError")]
+)
+def test_checks_find_an_index_that_is_negative_or_too_large(
+    x: int, y: int, printed: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "reads.py"
+    script.write_text(READS_AT.format(x=x, y=y))
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_BOUNDSCHECK": "1"}
+    done = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert printed in done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_no_index_is_out_of_bounds_in_the_tests_of_what_is_compiled(tmp_path: Path) -> None:
+    """All that is compiled is compiled once more, with checks."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_BOUNDSCHECK": "1"}
+    for name in ("SIL_ALL_EXAMPLES", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
+        environment.pop(name, None)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *RUN_WITH_CHECKS]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
