@@ -7,12 +7,38 @@ from typing import Any, cast
 from llvmlite import binding  # type: ignore[import-untyped]
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import InlineOverloads, NativeLowering, NopythonRewrites
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    FindLiterallyCalls,
+    InlineClosureLikes,
+    LiteralPropagationSubPipelinePass,
+    LiteralUnroll,
+    MakeFunctionToJitFunction,
+    RewriteDynamicRaises,
+    WithLifting,
+)
 
 from scheduler.compiled.items import LoweringOfItems
 
 MOST_INLINED = 25
 """Larger functions are called unless they are `inlined`, in LLVM's units of cost; its own limit is 225."""
+
+_NOT_NEEDED = {
+    DeadBranchPrune,
+    FindLiterallyCalls,
+    InlineClosureLikes,
+    InlineOverloads,
+    LiteralPropagationSubPipelinePass,
+    LiteralUnroll,
+    MakeFunctionToJitFunction,
+    NopythonRewrites,
+    RewriteDynamicRaises,
+    WithLifting,
+}
+"""Of Numba's passes over the source: our functions have no closures, contexts, exceptions, or expressions of
+whole arrays."""
+_INSTEAD_OF: dict[Any, Any] = {NativeLowering: LoweringOfItems}
 
 
 class Code(JITCodeLibrary):
@@ -51,8 +77,7 @@ class Compiler(CompilerBase):
         state.library = new_library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         passes = builder.define_nopython_pipeline(state)
-        for x, (each, what) in enumerate(passes.passes):
-            if each is NativeLowering:
-                passes.passes[x] = LoweringOfItems, what
+        found = [each for each in passes.passes if each[0] not in _NOT_NEEDED]
+        passes.passes = [(_INSTEAD_OF.get(each, each), what) for each, what in found]
         passes.finalize()
         return [passes]

@@ -48,6 +48,10 @@ class _Lowering(Lower):
             return self._write(target_var, index_var, value_var)
         return super().lower_setitem(target_var, index_var, value_var, signature)  # type: ignore[no-untyped-call]
 
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        """Without a description for debuggers, for which LLVM would be asked for each size."""
+        return cgutils.alloca_once(self.builder, lltype, name=name, zfill=False)
+
     def _is_item(self, array: Any, index: Any) -> bool:
         of, at = self.typeof(array.name), index and self.typeof(index.name)
         indices = at.types if isinstance(at, types.BaseTuple) else (at,)
