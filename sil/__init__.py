@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sil.api.simulation import Simulation, State
     from sil.api.sites import Site
     from sil.api.sweeping import Sweep, sweep
+    from sil.policy import from_policy
     from sil.runs.own_schedulers import Factory, factory
     from sil.workload.job_log import JobLog
     from sil.world.guard.faults import SchedulerFault
@@ -39,6 +40,7 @@ __all__ = [
     "UserError",
     "__version__",
     "factory",
+    "from_policy",
     "lublin_feitelson",
     "plan",
     "read_log",
@@ -59,6 +61,7 @@ _DEFINED_IN = {
     "sil.api.simulation": ["Simulation", "State"],
     "sil.api.sites": ["Site"],
     "sil.api.sweeping": ["Sweep", "sweep"],
+    "sil.policy": ["from_policy"],
     "sil.runs.own_schedulers": ["Factory", "factory"],
     "sil.workload.job_log": ["JobLog"],
     "sil.world.guard.faults": ["SchedulerFault"],

@@ -151,7 +151,9 @@ STAGES = [
     "experiment",
     "planning",
     "studies",
+    "policy",
     "api",
+    "gym",
     "cli",
 ]
 """In import order: a stage imports only itself and earlier ones."""

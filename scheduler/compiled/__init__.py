@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scheduler.compiled.code import Compiler
 from scheduler.compiled.items import IS_CHECKED
 from scheduler.compiled.parts import CompilerOfParts, typed_once
-from scheduler.compiled.records import Record, RecordByHandle, handle_of, record_type
+from scheduler.compiled.records import Record, RecordByHandle, handle_of, record_at, record_type
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -37,12 +37,15 @@ Flags = Annotated[NDArray[np.bool_], types.Array(types.boolean, 1, "C")]
 Floats2 = Annotated[NDArray[np.float64], types.Array(types.float64, 2, "C")]
 Ints2 = Annotated[NDArray[np.int64], types.Array(types.int64, 2, "C")]
 Flags2 = Annotated[NDArray[np.bool_], types.Array(types.boolean, 2, "C")]
+Singles2 = Annotated[NDArray[np.float32], types.Array(types.float32, 2, "C")]
+Singles3 = Annotated[NDArray[np.float32], types.Array(types.float32, 3, "C")]
 FixedFloats = Annotated[NDArray[np.float64], types.Array(types.float64, 1, "C", readonly=True)]
 FixedInts = Annotated[NDArray[np.int64], types.Array(types.int64, 1, "C", readonly=True)]
 FixedFlags = Annotated[NDArray[np.bool_], types.Array(types.boolean, 1, "C", readonly=True)]
 FixedFloats2 = Annotated[NDArray[np.float64], types.Array(types.float64, 2, "C", readonly=True)]
 FixedBits2 = Annotated[NDArray[np.uint64], types.Array(types.uint64, 2, "C", readonly=True)]
-"""Arrays, as types of Python and of the compiler. A 2 means two dimensions, Fixed means read-only."""
+"""Arrays, as types of Python and of the compiler. A 2 means two dimensions, Fixed read-only, Singles
+are numbers of 32 bits."""
 
 config: Any = numba_config
 _log = logging.getLogger(__name__)
@@ -150,6 +153,11 @@ def handle(record: R) -> R:
     """What functions made by `called_by_handle` take for a named tuple of arrays: their description, made
     once. Making it in each call, as for the named tuple itself, takes longer than many of the calls."""
     return record if config.DISABLE_JIT else cast(R, handle_of(record))
+
+
+def record_of(kind: type[R]) -> Callable[[int], R]:
+    """For compiled functions that work on many records: the one with this `handle`."""
+    return cast("Callable[[int], R]", record_at(_record_type(kind)))
 
 
 def compiled(

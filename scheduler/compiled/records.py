@@ -72,6 +72,18 @@ def record_type(of: type, fields: tuple[Any, ...]) -> Record:
     return record
 
 
+def record_at(record: Record) -> Any:
+    """A compiled function: the record with this handle."""
+
+    def at(_: Any, handle: Any) -> Any:
+        def pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(record))
+
+        return record(types.int64), pointer
+
+    return numba.intrinsic(at)
+
+
 @numba.register_model(Record)
 @numba.register_model(RecordByHandle)
 class _Pointer(PrimitiveModel):

@@ -51,9 +51,18 @@ class FreeNodes:
         if reservations is not None and reservations is not queue.arrays.reservations:
             queue.replace(queue.arrays._replace(reservations=reservations))
         while (n := one_at_a_time.decide(queue.handle, ordering, backfilling, now_s)) < 0:
-            queue.replace(larger_rigid_queue(queue.arrays, -n))
+            self.enlarge(-n)
+        return self.starts(n, now_s)
+
+    def enlarge(self, lack: int) -> None:
+        """Make room in the arrays of what lacks (`kernels.transitions.lack`)."""
+        self.queue.replace(larger_rigid_queue(self.queue.arrays, lack))
+
+    def starts(self, n: int, now_s: float) -> tuple[Start, ...]:
+        """The n jobs of a compiled decision, on the nodes that `kernels.rigid_queue.choose_nodes` chose."""
         if not n:
             return ()
+        queue = self.queue
         intervals, row, starts = queue.arrays.intervals, queue.counts[N_INTERVALS], list[Start]()
         for _, size, takes_s, rank, n_intervals in queue.arrays.started[:n].tolist():
             after = row + int(n_intervals)

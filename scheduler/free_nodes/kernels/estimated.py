@@ -11,11 +11,13 @@ from scheduler.free_nodes.kernels.transitions import NONE, overdue, takes_longer
 
 
 @part
-def arrived(q: Q, job: int, size: int, kind: int, limit_s: float, known_s: float, user: int) -> int:
+def arrived(
+    q: Q, job: int, size: int, kind: int, limit_s: float, known_s: float, user: int, now_s: float
+) -> int:
     """See `transitions.arrived`. The estimate is made of the user's limit, or what a clairvoyant is told."""
     e = q.estimates
     estimate_s = first_estimate_s(e, q.policy[ESTIMATES_BY], limit_s, known_s, user)
-    slot = transitions.arrived(q, job, size, kind, estimate_s)
+    slot = transitions.arrived(q, job, size, kind, estimate_s, now_s)
     e.limit_s[slot], e.user[slot], e.n_corrections[slot] = limit_s, user, 0
     return int(slot)
 

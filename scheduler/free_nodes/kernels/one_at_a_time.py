@@ -11,10 +11,10 @@ _IDENTICAL = {Q: RigidQueue}
 
 
 @called_by_handle
-def arrived(q: RigidQueue, job: int, size: int, estimate_s: float) -> int:
+def arrived(q: RigidQueue, job: int, size: int, estimate_s: float, since_s: float) -> int:
     """See `transitions.arrived`. If an array is too small, nothing is done: returns -1 times what lacks."""
     lacking = transitions.lack(q)
-    return -lacking if lacking != ENOUGH else transitions.arrived(q, job, size, 0, estimate_s)
+    return -lacking if lacking != ENOUGH else transitions.arrived(q, job, size, 0, estimate_s, since_s)
 
 
 @called_by_handle

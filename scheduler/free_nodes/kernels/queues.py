@@ -74,7 +74,10 @@ class Queue(Protocol):
         ...
 
     @property
-    def began_s(self) -> Floats: ...
+    def began_s(self) -> Floats:
+        """Of the wait, or of the run once there is one."""
+        ...
+
     @property
     def end_s(self) -> Floats:
         """As expected."""

@@ -95,11 +95,12 @@ def wakes_at_s(q: Q) -> float:
 
 
 @part
-def arrived(q: Q, job: int, size: int, kind: int, estimate_s: float) -> int:
-    """A job arrives that requests so many nodes, or chunks of a kind of request. Returns its slot."""
+def arrived(q: Q, job: int, size: int, kind: int, estimate_s: float, since_s: float) -> int:
+    """A job arrives that requests so many nodes, or chunks of a kind of request, and waits since then.
+    Returns its slot."""
     q.counts[N_FREE_SLOTS] -= 1
     slot = q.free_slots[q.counts[N_FREE_SLOTS]]
-    q.job[slot] = job
+    q.job[slot], q.began_s[slot] = job, since_s
     wait(q, slot, size, kind, max(estimate_s, SHORTEST_S))
     q.counts[N_WAITING] += 1
     something_changed(q)

@@ -78,7 +78,7 @@ class WaitingJobs(LazyJobs):
     def add(self, job: Job, estimate_s: float) -> None:
         """Add a job that requests `job.n_tasks` nodes."""
         queue = self._queue
-        while (slot := arrived(queue.handle, job.id, job.n_tasks, estimate_s)) < 0:
+        while (slot := arrived(queue.handle, job.id, job.n_tasks, estimate_s, job.arrival_s)) < 0:
             queue.replace(larger_rigid_queue(queue.arrays, -slot))
         self._job_in[slot], self._slot_of[job.id], self._asked_i = job, slot, None
         key = _key(job)

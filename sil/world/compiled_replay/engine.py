@@ -91,13 +91,47 @@ class Stuck(RuntimeError):
 
 
 @dataclass(frozen=True)
-class CompiledQueue(Generic[Q]):
-    """An empty queue, what makes its arrays larger, and the loop for it (`loop.advance`)."""
+class EmptyQueue(Generic[Q]):
+    """And what makes its arrays larger."""
 
     empty: Q
     n_nodes: int
     larger: Callable[[Q, int], Q]
+
+
+@dataclass(frozen=True)
+class CompiledQueue(EmptyQueue[Q]):
+    """With the loop for it (`loop.advance`)."""
+
     advance: Callable[[Site, Q, Facts, int, int, float], int]
+
+
+class Running(Generic[Q]):
+    """A replay under way: the records that the loop changes, which are replaced by larger ones as needed."""
+
+    def __init__(self, jobs: Jobs, queue: EmptyQueue[Q], order: Order, n_facts: int) -> None:
+        """`n_facts` is the room for facts at first."""
+        self.queue, self._larger = queue.empty, queue.larger
+        self.site = _new_site(jobs, order, queue.n_nodes)
+        self.facts = _new_facts(n_facts)
+
+    def make_room(self, why: int) -> bool:
+        """If that is why the loop has returned; otherwise False."""
+        site, facts = self.site, self.facts
+        if why == QUEUE_LACKS:
+            self.queue = self._larger(self.queue, int(site.counts[LACK]))
+        elif why == FACTS_LACK:
+            self.facts = _more_facts(facts, int(site.counts[STARTING]), int(site.counts[TEXT]))
+        elif why == SITE_LACKS:
+            self.site = _more_room(site, self.queue)
+        else:
+            return False
+        return True
+
+    def hand_over(self) -> Facts:
+        """The facts so far; others take their place."""
+        facts, self.facts = self.facts, _new_facts(len(self.facts.time_s))
+        return facts
 
 
 def run_compiled(
@@ -106,25 +140,18 @@ def run_compiled(
     """Run jobs, each of which fits on the nodes or is refused, until all have ended. Yields facts, at least a
     `chunk` of them and up to an end of a run except for the last ones, and how many jobs have arrived. Raises
     Stuck."""
-    queue, site = compiled.empty, _new_site(jobs, order, compiled.n_nodes)
-    facts = _new_facts(min(chunk, 3 * len(jobs.submit_s)) + FEWEST)  # a job has three facts
+    room = min(chunk, 3 * len(jobs.submit_s)) + FEWEST  # a job has three facts
+    running = Running(jobs, compiled, order, room)
     while True:
-        why = compiled.advance(site, queue, facts, chunk, MOST_IDLE_ROUNDS, LEAST_STEP_S)
-        if why == QUEUE_LACKS:
-            queue = compiled.larger(queue, int(site.counts[LACK]))
-        elif why == FACTS_LACK:
-            facts = _more_facts(facts, int(site.counts[STARTING]), int(site.counts[TEXT]))
-        elif why == SITE_LACKS:
-            site = _more_room(site, queue)
-        elif why == PAUSE:
+        site = running.site
+        why = compiled.advance(site, running.queue, running.facts, chunk, MOST_IDLE_ROUNDS, LEAST_STEP_S)
+        if running.make_room(why) or why == PAUSE:
             continue
-        elif why == STUCK:
+        if why == STUCK:
             raise Stuck(f"jobs remain at {site.times_s[NOW_S]:.12g} s, and nothing can happen any more")
-        else:
-            yield facts, int(site.counts[NEXT])
-            if why == ALL_ENDED:
-                return
-            facts = _new_facts(len(facts.time_s))
+        yield running.hand_over(), int(site.counts[NEXT])
+        if why == ALL_ENDED:
+            return
 
 
 def _new_site(jobs: Jobs, order: Order, n_nodes: int) -> Site:

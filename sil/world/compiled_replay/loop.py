@@ -186,15 +186,11 @@ def lacking(site: Site, q: Q, f: Facts) -> int:
     return CHUNK
 
 
-@part
-def run_round(site: Site, q: Q, f: Facts, now_s: float) -> None:
-    q.counts[WANTS_ROUND] = 0
-    n_waiting = q.counts[N_WAITING]
-    if n_waiting == 0:
-        return
-    n_started = decide(q, now_s)
+@inlined
+def carry_out(site: Site, q: Q, f: Facts, now_s: float, n_started: int) -> None:
+    """The jobs of a decision start."""
     k = f.counts[N_DECISIONS]
-    f.asked_s[k], f.n_waiting[k], f.n_started[k] = now_s, n_waiting, n_started
+    f.asked_s[k], f.n_waiting[k], f.n_started[k] = now_s, q.counts[N_WAITING], n_started
     f.counts[N_DECISIONS] = k + 1
     start(q, n_started, now_s)
     for x in range(n_started):
@@ -203,6 +199,14 @@ def run_round(site: Site, q: Q, f: Facts, now_s: float) -> None:
         fact = note(f, now_s, STARTED, job, q.run[slot], q.end_s[slot] - now_s)
         write_use(q, x, f, fact, site.marks)
         push(site, now_s + site.run_s[job], q.run[slot], slot)
+
+
+@part
+def run_round(site: Site, q: Q, f: Facts, now_s: float) -> None:
+    q.counts[WANTS_ROUND] = 0
+    if q.counts[N_WAITING] == 0:
+        return
+    carry_out(site, q, f, now_s, decide(q, now_s))
 
 
 @part
@@ -215,7 +219,8 @@ def next_job_arrives(site: Site, q: Q, f: Facts, now_s: float) -> None:
         note(f, now_s, REFUSED, job, 0, 0.0)
         return
     site.counts[N_UNFINISHED] += 1
-    arrived(q, job, site.size[job], site.kind[job], site.limit_s[job], site.run_s[job], site.user[job])
+    size, kind, limit_s, run_s = site.size[job], site.kind[job], site.limit_s[job], site.run_s[job]
+    arrived(q, job, size, kind, limit_s, run_s, site.user[job], now_s)
 
 
 @inlined
@@ -235,13 +240,66 @@ def is_endless(site: Site, most_idle: int, least_step_s: float) -> bool:
     return True
 
 
+@inlined
+def have_all_ended(site: Site) -> bool:
+    counts = site.counts
+    return bool(
+        counts[NEXT] == len(site.submit_s) and counts[N_UNFINISHED] == 0 and counts[ROUND_IS_DUE] == 0
+    )
+
+
+@inlined
+def begin_round(site: Site) -> None:
+    site.times_s[ROUND_S] = np.inf
+    site.counts[ROUND_IS_DUE] = 0
+
+
+@inlined
+def happens(site: Site, q: Q, f: Facts, kind: int, now_s: float) -> None:
+    """An event that is no round."""
+    counts, times_s = site.counts, site.times_s
+    if kind == WAKE_UP:
+        times_s[WAKE_UP_S] = np.inf
+        time_passed(q, now_s)
+    elif kind == ARRIVAL:
+        next_job_arrives(site, q, f, now_s)
+    elif kind == RELEASE:
+        slot = pop(site)
+        site.released[(counts[FIRST_RELEASED] + counts[N_RELEASED]) % len(site.released)] = slot
+        counts[N_RELEASED] += 1
+        released(q, slot, now_s)
+    else:
+        if site.rank[RELEASES_FIRST]:
+            slot = int(site.released[counts[FIRST_RELEASED]])
+            counts[FIRST_RELEASED] = (counts[FIRST_RELEASED] + 1) % len(site.released)
+            counts[N_RELEASED] -= 1
+        else:
+            slot = pop(site)
+        note(f, now_s, ENDED, q.job[slot], q.run[slot], 0.0)
+        counts[N_UNFINISHED] -= 1
+        counts[N_IDLE] = 0
+        ended(q, slot, now_s)
+
+
+@inlined
+def note_what_is_due(site: Site, q: Q, now_s: float) -> None:
+    """After an event: whether a round is, and when the queue is to be woken up."""
+    counts, times_s = site.counts, site.times_s
+    if counts[ROUND_IS_DUE] == 0 and q.counts[WANTS_ROUND]:
+        counts[ROUND_IS_DUE] = 1
+        times_s[ROUND_S] = now_s
+    wakes_s = wakes_at_s(q)
+    if wakes_s != times_s[WAKES_S]:
+        times_s[WAKES_S] = wakes_s
+        times_s[WAKE_UP_S] = max(wakes_s, now_s)
+
+
 def advance(site: Site, q: Q, f: Facts, chunk: int, most_idle: int, least_step_s: float) -> int:
     """Go on until all jobs have ended, a run has ended and the facts are a `chunk`, or an array is too small.
     Returns why, which may also be a pause. Nothing is half done."""
-    counts, times_s, rank = site.counts, site.times_s, site.rank
     left = PAUSE_AFTER
     while True:
-        if counts[NEXT] == len(site.submit_s) and counts[N_UNFINISHED] == 0 and counts[ROUND_IS_DUE] == 0:
+        if have_all_ended(site):
             return ALL_ENDED
         short = lacking(site, q, f)
         if short != CHUNK:
@@ -249,47 +307,21 @@ def advance(site: Site, q: Q, f: Facts, chunk: int, most_idle: int, least_step_s
         if left < 0:
             return PAUSE
         left -= 10 + q.counts[N_WAITING]
-        kind = next_event(site, rank)
-        now_s = times_s[NOW_S]
+        kind = next_event(site, site.rank)
+        now_s = site.times_s[NOW_S]
         if now_s == np.inf:
             return STUCK
         is_full = False
         if kind == ROUND:
             if q.policy[BACKFILLING] == CONSERVATIVE:
                 left -= q.counts[N_WAITING] * (q.counts[N_WAITING] + q.counts[N_RELEASES])
-            times_s[ROUND_S] = np.inf
-            counts[ROUND_IS_DUE] = 0
+            begin_round(site)
             if is_endless(site, most_idle, least_step_s):
                 return STUCK
             run_round(site, q, f, now_s)
-        elif kind == WAKE_UP:
-            times_s[WAKE_UP_S] = np.inf
-            time_passed(q, now_s)
-        elif kind == ARRIVAL:
-            next_job_arrives(site, q, f, now_s)
-        elif kind == RELEASE:
-            slot = pop(site)
-            site.released[(counts[FIRST_RELEASED] + counts[N_RELEASED]) % len(site.released)] = slot
-            counts[N_RELEASED] += 1
-            released(q, slot, now_s)
         else:
-            if rank[RELEASES_FIRST]:
-                slot = int(site.released[counts[FIRST_RELEASED]])
-                counts[FIRST_RELEASED] = (counts[FIRST_RELEASED] + 1) % len(site.released)
-                counts[N_RELEASED] -= 1
-            else:
-                slot = pop(site)
-            fact = note(f, now_s, ENDED, q.job[slot], q.run[slot], 0.0)
-            is_full = fact + 1 >= chunk
-            counts[N_UNFINISHED] -= 1
-            counts[N_IDLE] = 0
-            ended(q, slot, now_s)
-        if counts[ROUND_IS_DUE] == 0 and q.counts[WANTS_ROUND]:
-            counts[ROUND_IS_DUE] = 1
-            times_s[ROUND_S] = now_s
-        wakes_s = wakes_at_s(q)
-        if wakes_s != times_s[WAKES_S]:
-            times_s[WAKES_S] = wakes_s
-            times_s[WAKE_UP_S] = max(wakes_s, now_s)
+            happens(site, q, f, kind, now_s)
+            is_full = kind == END and f.counts[N_FACTS] >= chunk
+        note_what_is_due(site, q, now_s)
         if is_full:
             return CHUNK

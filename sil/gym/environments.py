@@ -1,0 +1,139 @@
+"""Environments of Gymnasium, one or many, over a batch of episodes that go on together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from scheduler import UserError
+
+Observation = dict[str, NDArray[Any]]
+Options = Mapping[str, Any]
+
+
+class Batch(Protocol):
+    """Episodes that go on together. Arrays have a row for each."""
+
+    n: int
+    observation_space: spaces.Dict
+    """Of one episode, like the action space."""
+    action_space: spaces.Discrete
+
+    def begin(self, at: int, rng: np.random.Generator, options: Options) -> None:
+        """A new episode takes a place. Raises UserError for unknown options."""
+        ...
+
+    def act(self, actions: NDArray[np.int64], acting: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """The rewards of actions; of episodes that do not act, 0."""
+        ...
+
+    @property
+    def over(self) -> NDArray[np.bool_]:
+        """Which episodes have ended."""
+        ...
+
+    @property
+    def seen(self) -> Observation:
+        """What policies see now: arrays that change with the next action."""
+        ...
+
+    @property
+    def info(self) -> Observation:
+        """What they do not see: new arrays."""
+        ...
+
+
+class Single(gymnasium.Env[Observation, np.int64]):
+    """A batch of one episode."""
+
+    metadata = {"render_modes": []}  # noqa: RUF012 (a dictionary, as Gymnasium has it)
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self.observation_space, self.action_space = batch.observation_space, batch.action_space  # type: ignore[assignment]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._batch.begin(0, self.np_random, options or {})
+        return self._observation, self._info
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        if self._batch.over[0]:
+            raise UserError("the episode is over; call reset() before the next step")
+        rewards = self._batch.act(np.array([action], dtype=np.int64), np.ones(1, np.bool_))
+        over = bool(self._batch.over[0])
+        return self._observation, float(rewards[0]), over, False, self._info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The valid actions, as sb3-contrib asks for them."""
+        return self._batch.seen["action_mask"][0].astype(np.bool_)
+
+    @property
+    def _observation(self) -> Observation:
+        return {name: array[0].copy() for name, array in self._batch.seen.items()}
+
+    @property
+    def _info(self) -> dict[str, Any]:
+        return {name: array[0].item() for name, array in self._batch.info.items()}
+
+
+class Vector(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
+    """A batch of several episodes: after the end of one, the next step begins another in its place, whatever
+    its action."""
+
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch, self.num_envs = batch, batch.n
+        self.single_observation_space, self.single_action_space = batch.observation_space, batch.action_space
+        self.observation_space = batch_space(batch.observation_space, batch.n)
+        self.action_space = batch_space(batch.action_space, batch.n)
+        self._rngs: list[np.random.Generator] = []
+
+    def reset(  # type: ignore[override]
+        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Environment k is seeded with `seed` + k, or with its own of several seeds."""
+        n = self.num_envs
+        if seed is not None or not self._rngs:
+            seeds = (
+                [None] * n
+                if seed is None
+                else [seed + k for k in range(n)]
+                if isinstance(seed, int)
+                else seed
+            )
+            if len(seeds) != n:
+                raise UserError(f"there are {len(seeds)} seeds for {n} environments; give one for each")
+            self._rngs = [seeding.np_random(each)[0] for each in seeds]
+        for at, rng in enumerate(self._rngs):
+            self._batch.begin(at, rng, options or {})
+        return self._observation, self._info
+
+    def step(
+        self, actions: NDArray[np.int64]
+    ) -> tuple[Observation, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        ended = self._batch.over
+        for at in np.flatnonzero(ended):
+            self._batch.begin(int(at), self._rngs[at], {})
+        rewards = self._batch.act(np.asarray(actions, dtype=np.int64), ~ended)
+        return self._observation, rewards, self._batch.over, np.zeros(self.num_envs, np.bool_), self._info
+
+    @property
+    def _observation(self) -> Observation:
+        return {name: array.copy() for name, array in self._batch.seen.items()}
+
+    @property
+    def _info(self) -> dict[str, Any]:
+        info: dict[str, Any] = self._batch.info
+        return info | {f"_{name}": np.ones(self.num_envs, np.bool_) for name in info}
