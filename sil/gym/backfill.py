@@ -8,7 +8,6 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from scheduler import UserError
 from scheduler.compiled import handle
 from scheduler.free_nodes.kernels.backfilling import FCFS, NO_BACKFILLING
 from scheduler.free_nodes.kernels.observation import N_OF_JOB, N_OF_MACHINE
@@ -19,11 +18,11 @@ from scheduler.free_nodes.queues.views import new_views, observation_of
 from sil.api.settings import choice
 from sil.gym.environments import Observation, Options, Single, Vector
 from sil.gym.episodes import Episodes
-from sil.gym.rewards import Reward, Steps, reward_of
+from sil.gym.rewards import REWARDS, Reward, Steps
+from sil.gym.settings import positive, reward_of
 from sil.settings.estimates import Estimates
 from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.asking import (
-    ALL_ENDED,
     ASKS,
     GOES_ON,
     NO_ANSWER,
@@ -31,6 +30,7 @@ from sil.world.compiled_replay.asking import (
     answer_all,
 )
 from sil.world.compiled_replay.engine import EmptyQueue, Jobs, Running
+from sil.world.compiled_replay.loop import ALL_ENDED
 from sil.world.events import ORDERS
 
 _FACTS = 64
@@ -80,7 +80,7 @@ class BackfillBatch:
     ) -> None:
         self.n, self.window = positive(n, "num_envs"), positive(window, "window")
         self.episodes = Episodes.of(log, positive(jobs, "jobs"), held_out)
-        self._reward = reward_of(reward)
+        self._reward = reward_of(reward, REWARDS, "Steps")
         by = list(Estimates).index(choice(Estimates, estimates, "estimates"))
         self._policy = QueuePolicy(FCFS, NO_BACKFILLING, by, always_called=False)
         self.observation_space = spaces.Dict(
@@ -109,7 +109,7 @@ class BackfillBatch:
 
     @property
     def over(self) -> NDArray[np.bool_]:
-        return self._states == ALL_ENDED
+        return np.asarray(self._states == ALL_ENDED)
 
     @property
     def info(self) -> Observation:
@@ -123,7 +123,7 @@ class BackfillBatch:
 
     def begin(self, at: int, rng: np.random.Generator, options: Options) -> None:
         begin = self.episodes.drawn(rng, options)
-        jobs = Jobs(*(column[begin : begin + self.episodes.jobs] for column in self._jobs))
+        jobs = self._jobs.between(begin, begin + self.episodes.jobs)
         n_nodes = self.episodes.log.processors
         queue = new_rigid_queue(n_nodes, self._policy, self._jobs.n_users)
         empty = EmptyQueue(queue, n_nodes, larger_rigid_queue)
@@ -180,10 +180,3 @@ class BackfillBatch:
         assert running is not None
         self._kept[at] = [handle(running.site), handle(running.queue), handle(running.facts)]
         self._handles[at] = self._kept[at]
-
-
-def positive(value: object, name: str) -> int:
-    """Raises UserError unless it is a whole number from 1 on."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise UserError(f"{name} is {value!r}; expected a whole number from 1 on")
-    return int(value)

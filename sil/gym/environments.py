@@ -76,7 +76,7 @@ class Single(gymnasium.Env[Observation, np.int64]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The valid actions, as sb3-contrib asks for them."""
-        return self._batch.seen["action_mask"][0].astype(np.bool_)
+        return np.asarray(self._batch.seen["action_mask"][0], dtype=np.bool_)
 
     @property
     def _observation(self) -> Observation:
@@ -100,7 +100,7 @@ class Vector(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self.action_space = batch_space(batch.action_space, batch.n)
         self._rngs: list[np.random.Generator] = []
 
-    def reset(  # type: ignore[override]
+    def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Environment k is seeded with `seed` + k, or with its own of several seeds."""

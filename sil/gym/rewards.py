@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler import UserError
 from sil.outcome.jobs import BOUNDED_SLOWDOWN_THRESHOLD_S
 
 Numbers = NDArray[np.float64]
@@ -63,12 +62,3 @@ def utilisation(steps: Steps) -> Numbers:
 REWARDS: Mapping[str, Reward] = {
     reward.__name__: reward for reward in (bounded_slowdown, waiting_time, utilisation)
 }
-
-
-def reward_of(given: str | Reward) -> Reward:
-    """By its name, or the function itself. Raises UserError."""
-    if callable(given):
-        return given
-    if given not in REWARDS:
-        raise UserError(f"reward is {given!r}; expected one of {', '.join(REWARDS)}, or a function of steps")
-    return REWARDS[given]

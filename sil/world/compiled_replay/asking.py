@@ -27,15 +27,15 @@ from sil.world.compiled_replay.loop import (
     NOW_S,
     PAUSE,
     ROUND,
+    ROUND_IS_DUE,
+    ROUND_S,
     STUCK,
     Site,
-    begin_round,
     carry_out,
     happens,
-    have_all_ended,
-    lacking,
     next_event,
     note_what_is_due,
+    what_ends,
 )
 
 GOES_ON, ASKS = PAUSE, 7
@@ -55,18 +55,17 @@ def go_on(site: Site, q: RigidQueue, f: Facts, v: Views, at: int) -> int:
     """Until a job in the window fits when a round is due, all jobs have ended, or an array is too small.
     Returns the state."""
     while True:
-        if have_all_ended(site):
+        why = what_ends(site, q, f)
+        if why == ALL_ENDED:
             write_nothing(v, at)
-            return ALL_ENDED
-        short = lacking(site, q, f)
-        if short != CHUNK:
-            return short
+        if why != CHUNK:
+            return why
         kind = next_event(site, site.rank)
         now_s = site.times_s[NOW_S]
         if now_s == np.inf:
             return STUCK
         if kind == ROUND:
-            begin_round(site)
+            site.times_s[ROUND_S], site.counts[ROUND_IS_DUE] = np.inf, 0
             q.counts[WANTS_ROUND] = 0
             if q.counts[N_WAITING] > 0:
                 begin_pass(q, v, at)

@@ -73,6 +73,11 @@ class Jobs(NamedTuple):
         )
         return cls(*map(_fixed, columns))
 
+    def between(self, begin: int, end: int) -> Jobs:
+        """Those in places from `begin` on, before `end`: views of the same arrays."""
+        columns: Iterable[Any] = (column[begin:end] for column in self)
+        return Jobs(*columns)
+
     def refusing(self, places: Sequence[int]) -> Jobs:
         """The same jobs, those in some places refused, too."""
         refused = self.refused.copy()

@@ -170,8 +170,12 @@ def next_event(site: Site, rank: Ints) -> int:
 
 
 @inlined
-def lacking(site: Site, q: Q, f: Facts) -> int:
-    """Whose arrays may be too small for the next event."""
+def what_ends(site: Site, q: Q, f: Facts) -> int:
+    """Why the loop returns before the next event: all jobs have ended, or some arrays may be too small. CHUNK
+    if it goes on."""
+    counts = site.counts
+    if counts[NEXT] == len(site.submit_s) and counts[N_UNFINISHED] == 0 and counts[ROUND_IS_DUE] == 0:
+        return ALL_ENDED
     site.counts[LACK] = lack(q)
     if site.counts[LACK] != ENOUGH:
         return QUEUE_LACKS
@@ -241,20 +245,6 @@ def is_endless(site: Site, most_idle: int, least_step_s: float) -> bool:
 
 
 @inlined
-def have_all_ended(site: Site) -> bool:
-    counts = site.counts
-    return bool(
-        counts[NEXT] == len(site.submit_s) and counts[N_UNFINISHED] == 0 and counts[ROUND_IS_DUE] == 0
-    )
-
-
-@inlined
-def begin_round(site: Site) -> None:
-    site.times_s[ROUND_S] = np.inf
-    site.counts[ROUND_IS_DUE] = 0
-
-
-@inlined
 def happens(site: Site, q: Q, f: Facts, kind: int, now_s: float) -> None:
     """An event that is no round."""
     counts, times_s = site.counts, site.times_s
@@ -297,25 +287,24 @@ def note_what_is_due(site: Site, q: Q, now_s: float) -> None:
 def advance(site: Site, q: Q, f: Facts, chunk: int, most_idle: int, least_step_s: float) -> int:
     """Go on until all jobs have ended, a run has ended and the facts are a `chunk`, or an array is too small.
     Returns why, which may also be a pause. Nothing is half done."""
-    left = PAUSE_AFTER
+    counts, times_s, left = site.counts, site.times_s, PAUSE_AFTER
     while True:
-        if have_all_ended(site):
-            return ALL_ENDED
-        short = lacking(site, q, f)
-        if short != CHUNK:
-            return short
+        why = what_ends(site, q, f)
+        if why != CHUNK:
+            return why
         if left < 0:
             return PAUSE
         left -= 10 + q.counts[N_WAITING]
         kind = next_event(site, site.rank)
-        now_s = site.times_s[NOW_S]
+        now_s = times_s[NOW_S]
         if now_s == np.inf:
             return STUCK
         is_full = False
         if kind == ROUND:
             if q.policy[BACKFILLING] == CONSERVATIVE:
                 left -= q.counts[N_WAITING] * (q.counts[N_WAITING] + q.counts[N_RELEASES])
-            begin_round(site)
+            times_s[ROUND_S] = np.inf
+            counts[ROUND_IS_DUE] = 0
             if is_endless(site, most_idle, least_step_s):
                 return STUCK
             run_round(site, q, f, now_s)
