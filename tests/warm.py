@@ -12,7 +12,9 @@ from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
-COMPILES = re.compile(r"^@(compiled|long_running)$|^\w+ = (called_from_python|long_running)\(", re.MULTILINE)
+COMPILES = re.compile(
+    r"^@(compiled|long_running|called_by_handle)$|^\w+ = (called_from_python|long_running)\(", re.MULTILINE
+)
 ROOT = Path(__file__).parent.parent
 LONGEST = ("consumable", "reserving", "rigid", "asking", "min_min", "max_min", "turnaround")
 """Compiled first, so that no processor is left with one of them at the end."""

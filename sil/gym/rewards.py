@@ -15,7 +15,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Steps:
-    """A step of each environment, in columns; times are seconds of the log.
+    """A step of each environment, in columns, which the next step overwrites; times are seconds of the log.
 
     * `started`: whether its action started a job; if so, `wait_s`, `run_s` and `processors` are those of the
       job, otherwise 0.

@@ -5,9 +5,11 @@ Many replays on identical nodes go on together, each with its own clock and queu
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from scheduler.compiled import Floats, Ints, Ints2, long_running, part, record_of
+from scheduler.compiled import Flags, Floats, Ints, Ints2, called_by_handle, inlined, part, record_of
 from scheduler.free_nodes.kernels import rigid_queue as rigid_queue  # implements the transitions
 from scheduler.free_nodes.kernels.observation import (
     Views,
@@ -50,6 +52,21 @@ SITE, QUEUE, FACTS = range(3)
 site_at, queue_at, facts_at = record_of(Site), record_of(RigidQueue), record_of(Facts)
 
 
+class Answers(NamedTuple):
+    """By replay: what the policy is asked and answers, and what comes of it."""
+
+    handles: Ints2
+    state: Ints
+    action: Ints  # for observation.chosen_row; NO_ANSWER is no action
+    is_excluded: Flags  # by the mask, as what follows of the last action
+    asked_s: Floats
+    job: Ints  # that it started, or NO_JOB, as what follows
+    wait_s: Floats  # 0 without a job
+    run_s: Floats
+    size: Ints
+    now_s: Floats
+
+
 @part
 def go_on(site: Site, q: RigidQueue, f: Facts, v: Views, at: int) -> int:
     """Until a job in the window fits when a round is due, all jobs have ended, or an array is too small.
@@ -90,23 +107,38 @@ def answered(site: Site, q: RigidQueue, f: Facts, v: Views, at: int, row: int) -
     return go_on(site, q, f, v, at)
 
 
-@long_running
-def answer_all(handles: Ints2, v: Views, actions: Ints, states: Ints, jobs: Ints, now_s: Floats) -> None:
-    """Replays that ask go on with their actions (see `chosen_row`), as do those that were interrupted. Sets
-    the state of each; the job that its action started, or NO_JOB; its time; and no further action. The facts
-    are those since the last action."""
-    for at in range(len(states)):
-        action, state = actions[at], states[at]
-        actions[at] = NO_ANSWER
-        if state in (ALL_ENDED, STUCK) or (state == ASKS and action == NO_ANSWER):
+@inlined
+def note_answer(site: Site, q: RigidQueue, v: Views, a: Answers, at: int) -> int:
+    """Returns the row of the job that the action starts; see `chosen_row`."""
+    window, action = v.mask.shape[1] - 1, a.action[at]
+    a.is_excluded[at] = not (0 <= action <= window and v.mask[at, action])
+    a.asked_s[at] = site.times_s[NOW_S]
+    a.job[at], a.wait_s[at], a.run_s[at], a.size[at] = NO_JOB, 0.0, 0.0, 0
+    row = chosen_row(v, at, action)
+    if row < window:
+        slot = q.slot[v.places[at, row]]
+        job = q.job[slot]
+        a.job[at], a.wait_s[at] = job, a.asked_s[at] - q.began_s[slot]
+        a.run_s[at], a.size[at] = site.run_s[job], site.size[job]
+    return row
+
+
+@called_by_handle
+def answer_all(a: Answers, v: Views) -> bool:
+    """Replays that ask go on with their actions, as do those that were interrupted; the facts are those since
+    the last action. Returns whether some are interrupted again."""
+    are_interrupted = False
+    for at in range(len(a.state)):
+        state, has_answer = a.state[at], a.action[at] != NO_ANSWER
+        if state in (ALL_ENDED, STUCK) or (state == ASKS and not has_answer):
             continue
-        site, q, f = site_at(handles[at, SITE]), queue_at(handles[at, QUEUE]), facts_at(handles[at, FACTS])
+        site = site_at(a.handles[at, SITE])
+        q, f = queue_at(a.handles[at, QUEUE]), facts_at(a.handles[at, FACTS])
         if state == ASKS:
             f.counts[N_FACTS], f.counts[N_DECISIONS] = 0, 0
-            row = chosen_row(v, at, action)
-            is_job = row < v.mask.shape[1] - 1
-            jobs[at] = q.job[q.slot[v.places[at, row]]] if is_job else NO_JOB
-            states[at] = answered(site, q, f, v, at, row)
+            state = answered(site, q, f, v, at, note_answer(site, q, v, a, at))
         else:
-            states[at] = go_on(site, q, f, v, at)
-        now_s[at] = site.times_s[NOW_S]
+            state = go_on(site, q, f, v, at)
+        a.state[at], a.action[at], a.now_s[at] = state, NO_ANSWER, site.times_s[NOW_S]
+        are_interrupted |= state != ASKS and state != ALL_ENDED
+    return are_interrupted
