@@ -43,6 +43,7 @@ bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/r
 	$(BIN)/python -m benchmarks.bench_nodes
 	$(BIN)/python -m benchmarks.bench_batsim
 	$(BIN)/python -m benchmarks.bench_planning
+	$(BIN)/python -m benchmarks.bench_gym
 
 docs: $(VENV)/.installed-dev  ## Build the site of documents, with executed notebooks, into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

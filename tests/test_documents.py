@@ -23,12 +23,13 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 PYTHON_PAGE = DOCS / "how-to" / "python.md"
+LEARNING_PAGE = DOCS / "how-to" / "reinforcement-learning.md"
 API_PAGE = DOCS / "reference" / "api.md"
 FILES_PAGE = DOCS / "reference" / "files.md"
 GUIDES = [
     path
     for path in sorted(DOCS.rglob("*.md"))
-    if path != PYTHON_PAGE and "```console" in path.read_text(encoding="utf-8")
+    if path not in (PYTHON_PAGE, LEARNING_PAGE) and "```console" in path.read_text(encoding="utf-8")
 ]
 NOTEBOOKS = sorted(DOCS.glob("tutorials/*.ipynb"))
 LONG_NOTEBOOKS = ("what-should-we-buy",)
@@ -78,7 +79,9 @@ def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path
         assert result.returncode == 0, result.stdout
 
 
-@pytest.mark.parametrize("page", [README, DOCS / "index.md", PYTHON_PAGE], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "page", [README, DOCS / "index.md", PYTHON_PAGE, LEARNING_PAGE], ids=lambda path: path.name
+)
 def test_the_python_of_a_page_runs_as_a_script(page: Path, tmp_path: Path) -> None:
     if page == PYTHON_PAGE:
         assert sum(run_commands(text, tmp_path) for language, text in blocks(page) if language == "console")
@@ -93,6 +96,7 @@ def test_the_python_of_a_page_runs_as_a_script(page: Path, tmp_path: Path) -> No
         "README.md": {"waiting-times.png"},
         "index.md": {"results"},
         "python.md": {"gantt.png", "results"},
+        "reinforcement-learning.md": set(),
     }
     assert expected[page.name] <= {path.name for path in tmp_path.iterdir()}
 

@@ -21,6 +21,7 @@ from sil.gym.environments import Observation, Options, Single, Vector
 from sil.gym.episodes import Episodes
 from sil.gym.rewards import REWARDS, Reward, Steps
 from sil.gym.settings import positive, reward_of
+from sil.runs.compiled_replay import CODES
 from sil.settings.estimates import Estimates
 from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.asking import GOES_ON, NO_ANSWER, NO_JOB, Answers, answer_all
@@ -78,7 +79,7 @@ class BackfillBatch:
         self.n, self.window = positive(n, "num_envs"), window
         self.episodes = Episodes.of(log, positive(settings.jobs, "jobs"), settings.held_out)
         self._reward = reward_of(settings.reward, REWARDS, "Steps")
-        by = list(Estimates).index(choice(Estimates, settings.estimates, "estimates"))
+        by = CODES[choice(Estimates, settings.estimates, "estimates")]
         self._policy = QueuePolicy(FCFS, NO_BACKFILLING, by, always_called=False)
         self.observation_space = spaces.Dict(
             {

@@ -26,7 +26,7 @@ from sil.world.compiled_replay.engine import run_compiled
 from sil.world.compiled_replay.tables import decisions_table, facts_table
 from sil.world.events import Order
 
-_CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HISTORY}
+CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HISTORY}
 
 
 class NotCompiled(UserError):
@@ -59,7 +59,7 @@ class CompiledReplay:
         """The replay under a scheduler; or why it cannot be compiled."""
         if not scheduler.is_built_in or scheduler.has_own_queue:
             return "only built-in schedulers for free nodes are compiled"
-        made, code = scheduler.spec.make(), _CODES[estimates]
+        made, code = scheduler.spec.make(), CODES[estimates]
         if isinstance(made, Rigid):
             policy = QueuePolicy(made.ordering.code, made.backfilling.code, code, always_called=False)
         elif isinstance(made, Conservative):

@@ -1,4 +1,4 @@
-"""Replications of a log: weeks drawn from it with replacement (block bootstrap)."""
+"""The weeks of a log, and its replications: weeks drawn from it with replacement (block bootstrap)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ def n_weeks(log: JobLog) -> int:
     """The whole weeks of a log, from its first submission on. One is whole if jobs were submitted until its
     last day."""
     return int((log.span_s + DAY_S) // WEEK_S)
+
+
+def weeks_of(log: JobLog) -> list[JobLog]:
+    """The whole weeks of a log, each as a log of its own, except those without a job."""
+    week = ((log.jobs["submit_s"] - log.jobs["submit_s"][0]) // WEEK_S).cast(pl.Int64)
+    parts = ((k, log.jobs.filter(week == k)) for k in range(n_weeks(log)))
+    return [replace(log, name=f"{log.name}, week {k + 1}", jobs=jobs) for k, jobs in parts if len(jobs)]
 
 
 def check_weeks(log: JobLog) -> None:
