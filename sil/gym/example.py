@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 import sil
 import sil.gym as sil_gym
 from sil.workload.job_log import JobLog
-from sil.workload.weeks import weeks_of
+from sil.workload.weeks import check_weeks, weeks_of
 
 Numbers = NDArray[np.float64]
 Seen = Mapping[str, NDArray[Any]]
 
 assert sil_gym.__doc__  # importing it registers the environments
 
-WINDOW, HIDDEN = 32, 8
+WINDOW, JOBS, HELD_OUT = 32, 512, 0.3
+HIDDEN = 8
 INPUTS = 5 + 8
 """Of a job, and of the machine."""
 N_WEIGHTS = INPUTS * HIDDEN + HIDDEN + HIDDEN
@@ -57,12 +58,12 @@ def policy(weights: Numbers) -> Any:
     return lambda seen: actions(weights[None], {name: array[None] for name, array in seen.items()})[0]
 
 
-def train(log: JobLog, iterations: int, *, held_out: float = 0.3, seed: int = 1) -> Numbers:
+def train(log: JobLog, iterations: int, seed: int = 1) -> Numbers:
     """The weights (N_WEIGHTS,) after so many iterations of evolution strategies (Salimans et al. 2017): all
     candidates of an iteration schedule the same jobs; the weights move by their ranks."""
     n = 2 * PAIRS
     envs = gymnasium.make_vec(
-        "sil/Backfill-v0", num_envs=n, log=log, window=WINDOW, jobs=512, held_out=held_out
+        "sil/Backfill-v0", num_envs=n, log=log, window=WINDOW, jobs=JOBS, held_out=HELD_OUT
     )
     rng = np.random.default_rng(seed)
     weights = np.zeros(N_WEIGHTS)
@@ -82,9 +83,15 @@ def train(log: JobLog, iterations: int, *, held_out: float = 0.3, seed: int = 1)
     return weights
 
 
-def compared(log: JobLog, weights: Numbers, *, held_out: float = 0.3) -> sil.Sweep:
-    """The policy beside built-in schedulers, each on the whole weeks that are held out."""
-    weeks = weeks_of(log[round((1 - held_out) * len(log)) :])
+def held_out_weeks(log: JobLog) -> list[JobLog]:
+    """The whole weeks of the part of a log that is held out. Raises UserError for less than two."""
+    rest = log[len(log) - round(HELD_OUT * len(log)) :]
+    check_weeks(rest)
+    return weeks_of(rest)
+
+
+def compared(weeks: list[JobLog], weights: Numbers) -> sil.Sweep:
+    """The policy beside built-in schedulers, on each of the weeks."""
     learned = sil.from_policy(policy(weights), window=WINDOW)
     schedulers = {"easy": "easy", "fcfs": "fcfs", "sjf": "sjf", "policy": learned}
     return sil.sweep(weeks, schedulers, progress=False)
@@ -101,8 +108,8 @@ def main() -> None:
     given = parser.parse_args()
     try:
         log = sil.read_log(given.log) if given.log else GENERATED()
-        weights = train(log, given.iterations)
-        sweep = compared(log, weights)
+        weeks = held_out_weeks(log)
+        sweep = compared(weeks, train(log, given.iterations))
     except sil.UserError as error:
         parser.error(str(error))
     with pl.Config(tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, float_precision=1):

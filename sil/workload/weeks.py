@@ -36,7 +36,7 @@ def check_weeks(log: JobLog) -> None:
     if n_weeks(log) < FEWEST_WEEKS:
         raise BadLog(
             f"{log.name}: its submissions span {log.span_s / 86_400:,.1f} days; expected "
-            f"{FEWEST_WEEKS} whole weeks or more, from which weeks are drawn"
+            f"{FEWEST_WEEKS} whole weeks or more"
         )
 
 

@@ -12,7 +12,7 @@ import sil
 from sil.gym import example
 from sil.workload.weeks import WEEK_S, weeks_of
 
-LOG = sil.lublin_feitelson(2_500, processors=64, load=0.8, seed=2)
+LOG = sil.lublin_feitelson(2_500, processors=64, load=0.1, seed=2)
 
 
 def test_the_weeks_of_a_log_are_its_whole_weeks() -> None:
@@ -43,12 +43,25 @@ def test_weights_of_zero_start_the_first_job_that_fits() -> None:
         seen, *_ = env.step(action)
 
 
+def test_training_sees_no_job_of_the_held_out_weeks() -> None:
+    env = example.gymnasium.make("sil/Backfill-v0", log=LOG, jobs=512, held_out=example.HELD_OUT)
+    first = example.held_out_weeks(LOG)[0].jobs["job"][0]
+    ends = [env.reset(seed=seed)[1]["end"] for seed in range(200)]
+    assert max(ends) < first
+
+
+def test_a_log_without_two_weeks_to_hold_out_is_refused() -> None:
+    with pytest.raises(sil.UserError, match="expected 2 whole weeks or more"):
+        example.held_out_weeks(LOG[:100])
+
+
 @pytest.mark.processes
 def test_the_policy_is_compared_on_each_held_out_week() -> None:
-    sweep = example.compared(LOG, np.zeros(example.N_WEIGHTS))
+    weeks = example.held_out_weeks(LOG)
+    sweep = example.compared(weeks, np.zeros(example.N_WEIGHTS))
     assert not sweep.faults
-    n_weeks = len(weeks_of(LOG[1_750:]))
-    assert sweep.table.group_by("scheduler").len()["len"].to_list() == [n_weeks] * 4
+    assert sum(map(len, weeks)) > 600
+    assert sweep.table.group_by("scheduler").len()["len"].to_list() == [len(weeks)] * 4
     summary = sweep.summary()
     assert summary["scheduler"].to_list() == ["easy", "fcfs", "sjf", "policy"]
     assert summary["half_width"].null_count() == 0
