@@ -69,8 +69,8 @@ class Single(gymnasium.Env[Observation, np.int64]):
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         if self._batch.over[0]:
-            raise UserError("the episode is over; call reset() before the next step")
-        rewards = self._batch.act(np.array([action], dtype=np.int64), np.ones(1, np.bool_))
+            raise UserError("no episode is under way; call reset() before the next step")
+        rewards = self._batch.act(np.asarray(action, dtype=np.int64).reshape(1), np.ones(1, np.bool_))
         over = bool(self._batch.over[0])
         return self._observation, float(rewards[0]), over, False, self._info
 
@@ -123,10 +123,18 @@ class Vector(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     def step(
         self, actions: NDArray[np.int64]
     ) -> tuple[Observation, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        actions = np.asarray(actions, dtype=np.int64)
+        if not self._rngs:
+            raise UserError("no episode is under way; call reset() before the first step")
+        if actions.shape != (self.num_envs,):
+            raise UserError(
+                f"the actions have the shape {actions.shape}; expected one for each of {self.num_envs} "
+                "environments"
+            )
         ended = self._batch.over
         for at in np.flatnonzero(ended):
             self._batch.begin(int(at), self._rngs[at], {})
-        rewards = self._batch.act(np.asarray(actions, dtype=np.int64), ~ended)
+        rewards = self._batch.act(actions, ~ended)
         return self._observation, rewards, self._batch.over, np.zeros(self.num_envs, np.bool_), self._info
 
     @property

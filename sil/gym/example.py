@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import sil
 import sil.gym as sil_gym
+from scheduler.free_nodes.kernels.observation import N_OF_JOB, N_OF_MACHINE
 from sil.workload.job_log import JobLog
 from sil.workload.weeks import check_weeks, weeks_of
 
@@ -26,9 +27,7 @@ assert sil_gym.__doc__  # importing it registers the environments
 
 WINDOW, JOBS, HELD_OUT = 32, 512, 0.3
 HIDDEN = 8
-INPUTS = 5 + 8
-"""Of a job, and of the machine."""
-N_WEIGHTS = INPUTS * HIDDEN + HIDDEN + HIDDEN
+N_WEIGHTS = (N_OF_JOB + N_OF_MACHINE + 2) * HIDDEN
 GENERATED = partial(sil.lublin_feitelson, 50_000, processors=128, load=0.85, seed=1)
 """The log by default."""
 
@@ -43,13 +42,11 @@ def actions(weights: Numbers, seen: Seen) -> NDArray[np.int64]:
     a job of which all is 0; the valid action with the highest score is taken.
     """
     jobs = np.pad(seen["jobs"], ((0, 0), (0, 1), (0, 0)))
-    into_jobs, into_machine, bias, out = np.split(
-        weights, np.cumsum([5 * HIDDEN, 8 * HIDDEN, HIDDEN]), axis=1
+    of_jobs, of_machine, bias, out = np.split(
+        weights.reshape(len(weights), -1, HIDDEN), np.cumsum([N_OF_JOB, N_OF_MACHINE, 1]), axis=1
     )
-    n = len(weights)
-    of_machine = np.einsum("nf,nfh->nh", seen["machine"], into_machine.reshape(n, 8, HIDDEN)) + bias
-    hidden = np.tanh(jobs @ into_jobs.reshape(n, 5, HIDDEN) + of_machine[:, None])
-    scores = (hidden @ out[:, :, None])[:, :, 0]
+    hidden = np.tanh(jobs @ of_jobs + seen["machine"][:, None] @ of_machine + bias)
+    scores = (hidden @ out.swapaxes(1, 2))[:, :, 0]
     return np.asarray(np.where(seen["action_mask"] == 1, scores, -np.inf).argmax(axis=1))
 
 
@@ -105,11 +102,12 @@ def main() -> None:
     parser.add_argument(
         "--iterations", type=int, default=150, help="of training (default: 150, some minutes)"
     )
+    parser.add_argument("--seed", type=int, default=1, help="of training (default: 1)")
     given = parser.parse_args()
     try:
         log = sil.read_log(given.log) if given.log else GENERATED()
         weeks = held_out_weeks(log)
-        sweep = compared(weeks, train(log, given.iterations))
+        sweep = compared(weeks, train(log, given.iterations, given.seed))
     except sil.UserError as error:
         parser.error(str(error))
     with pl.Config(tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, float_precision=1):

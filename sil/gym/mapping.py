@@ -101,7 +101,8 @@ class MappingBatch:
             }
         )
         self.action_space = spaces.Discrete(window * m)
-        self._passes: list[MappingPass] = []
+        nothing = MappingProblem.from_matrix(np.zeros((0, m)))
+        self._passes = [MappingPass(nothing, window)] * n
         self._makespan_s, self._jobs = np.zeros(n), np.ones(n, np.int64)
         self._last, self._is_invalid = np.full((n, 2), -1), np.zeros(n, np.bool_)
 
@@ -132,7 +133,7 @@ class MappingBatch:
                 "expected as many"
             )
         going = MappingPass(MappingProblem.from_matrix(etc_s), self.window)
-        self._passes[at : at + 1] = [going]
+        self._passes[at] = going
         self._makespan_s[at], self._jobs[at], self._last[at], self._is_invalid[at] = (
             0.0,
             len(etc_s),

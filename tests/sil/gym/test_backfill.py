@@ -137,7 +137,7 @@ def test_an_excluded_action_waits_or_starts_the_first_job_that_fits_where_all_is
     assert (info["job"], is_over, reward) == (2, True, -105.0 / 3)
     assert info["time_s"] == 155.0
     assert seen["action_mask"].tolist() == [0, 0, 1]
-    with pytest.raises(sil.UserError, match="the episode is over; call reset"):
+    with pytest.raises(sil.UserError, match="no episode is under way; call reset"):
         env.step(0)
 
 
@@ -248,3 +248,18 @@ def test_options_that_do_not_fit_are_refused_with_a_sentence(
 ) -> None:
     with pytest.raises(sil.UserError, match=sentence):
         Backfill(LOG, jobs=100, held_out=0.0).reset(options=options)
+
+
+@pytest.mark.parametrize("name", ["sil/Backfill-v0", "sil/Mapping-v0"])
+def test_a_step_without_an_episode_or_with_too_few_actions_is_refused(name: str) -> None:
+    settings = {"log": LOG} if name == "sil/Backfill-v0" else {}
+    with pytest.raises(sil.UserError, match="no episode is under way; call reset"):
+        gymnasium.make(name, **settings).unwrapped.step(0)
+    envs = gymnasium.make_vec(name, num_envs=3, **settings)
+    with pytest.raises(sil.UserError, match="no episode is under way; call reset"):
+        envs.step(np.zeros(3, np.int64))
+    envs.reset(seed=1)
+    with pytest.raises(sil.UserError, match="expected one for each of 3 environments"):
+        envs.step(np.zeros(2, np.int64))
+    with pytest.raises(sil.UserError, match="there are 2 seeds for 3 environments; give one for each"):
+        envs.reset(seed=[1, 2])
