@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from scheduler import counted, shown
+from site_db.given_files import InvalidFile
 from site_db.jobs.logs.log_file import BadLog
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import SiteConflict, put_site
@@ -20,7 +21,6 @@ from site_db.site_file.validation import errors
 from site_db.sites import SiteReader, site_names, site_or_new
 from site_db.slurm_conf import read_cluster
 from site_db.states import Observation, StateWriter, current_states
-from site_db.toml_file import InvalidFile
 
 
 class ImportedNodes(NamedTuple):

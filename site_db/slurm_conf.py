@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scheduler.node_request import MOST_GPUS, Node, Partition
+from site_db.given_files import MOST
 from site_db.jobs.logs.log_file import BadLog, open_log
 from site_db.jobs.logs.tres import BadTres, amount_of
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.hostlist import expand, patterns
 from site_db.slurm_keys import IgnoredKeys
-from site_db.toml_file import MOST
 
 _PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|\S*)")
 _OF_A_LINE = ("nodename", "partitionname", "downnodes")

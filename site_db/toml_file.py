@@ -14,19 +14,11 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from scheduler import UserError
+from site_db.given_files import MOST, InvalidFile, read_text
 from site_db.toml_lines import Location as Location
 from site_db.toml_lines import line_of
 
 Model = TypeVar("Model", bound=BaseModel)
-
-
-class InvalidFile(UserError):
-    """A file that cannot be used. The message has one line for each mistake: file, line, value, expected."""
-
-    def __init__(self, *sentences: str) -> None:
-        printable = ("".join(c if c.isprintable() else repr(c)[1:-1] for c in s) for s in sentences)
-        super().__init__("\n".join(printable))
 
 
 class Table(BaseModel):
@@ -35,26 +27,11 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
-MOST = 1e15
-"""No number of seconds, megabytes or jobs is greater, in a file or in the database."""
-
 Positive = Annotated[float, Field(gt=0, lt=MOST, strict=True)]
 NotNegative = Annotated[float, Field(ge=0, lt=MOST, strict=True)]
 Period = Annotated[float, Field(ge=1e-3, lt=MOST, strict=True)]
 """Seconds between repetitions; with shorter periods, simulated time would hardly pass."""
 Count = Annotated[int, Field(ge=1, strict=True)]
-
-
-def read_text(path: Path) -> str:
-    """The text of a user's file. Raises InvalidFile if it cannot be read."""
-    try:
-        # Some editors begin a file with a byte order mark; "-sig" removes it.
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InvalidFile(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InvalidFile(f"{path}: the file cannot be read: {reason}") from None
 
 
 def parse(text: str, path: Path) -> dict[str, Any]:

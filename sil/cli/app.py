@@ -125,6 +125,8 @@ def main() -> None:
     # Before NumPy is loaded, here and in worker processes: its threads for linear algebra, of which commands
     # have little, take as much time to start as the rest of NumPy.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Looking for plugins reads the metadata of all packages that are installed.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Millions of objects that a command makes are not cyclic and live for long: looking through them as often
     # as by default costs a tenth of the time of an import of accounting.
     gc.set_threshold(100_000, 20, 50)

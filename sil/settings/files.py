@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from site_db.toml_file import InvalidFile
+from site_db.given_files import InvalidFile
 
 _PACKAGE = Path(__file__).parent.parent
 _INSTALLED = _PACKAGE / "fixtures"

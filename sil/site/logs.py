@@ -7,10 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sil.report.origin import sha256_sums
-from sil.workload.accounting import read_accounting
-from sil.workload.batsim_json import read_batsim_json, write_batsim_json
 from sil.workload.job_log import BadLog, JobLog
-from sil.workload.openb import read_pod_log
 from sil.workload.swf import read_swf, write_swf
 from sil.workload.swf_rules import Rules
 from site_db.jobs.logs.log_file import open_log
@@ -37,6 +34,8 @@ def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | N
     if cluster is not None:
         return _on_nodes(path, rules, cluster)
     if _is_json(path):
+        from sil.workload.batsim_json import read_batsim_json  # each reader takes time to load
+
         return read_batsim_json(path, processors)
     if _is_accounting(path):
         raise BadLog(
@@ -48,13 +47,22 @@ def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | N
 
 def write_log(path: Path, log: JobLog) -> None:
     """Raises BadLog where the file cannot be written."""
-    (write_batsim_json if _is_json(path) else write_swf)(path, log)
+    if _is_json(path):
+        from sil.workload.batsim_json import write_batsim_json
+
+        write_batsim_json(path, log)
+    else:
+        write_swf(path, log)
 
 
 def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
     if _is_accounting(path):
+        from sil.workload.accounting import read_accounting
+
         return read_accounting(path, cluster, rules)
     if is_csv(path):
+        from sil.workload.openb import read_pod_log
+
         return read_pod_log(path, cluster)
     if _is_json(path):
         raise BadLog(f"{path}: Batsim's workloads are for identical nodes; leave out --nodes")

@@ -20,6 +20,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from sqlalchemy.orm import Session
 
 from site_db import toml_file
+from site_db.given_files import MOST, InvalidFile, read_text
 from site_db.jobs.records import (
     CLOCKS_AGREE_TO_S,
     Batch,
@@ -30,7 +31,7 @@ from site_db.jobs.records import (
     SourceKind,
 )
 from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter
-from site_db.toml_file import MOST, InvalidFile, Table
+from site_db.toml_file import Table
 
 _OF_SOURCE = tuple(f"source_{field.name}" for field in fields(Source))
 _UNIX = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}
@@ -58,7 +59,7 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
     Raises InvalidFile with file and line for rows that are no jobs, and for runs that ended after
     `now_unix_s`.
     """
-    text = toml_file.read_text(path)
+    text = read_text(path)
     rows = csv.DictReader(io.StringIO(text, newline=""), restkey="")
     batches: dict[str, tuple[Source, list[JobRecord]]] = {}
     line = 1

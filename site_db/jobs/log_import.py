@@ -12,11 +12,11 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from site_db import schema
+from site_db.given_files import InvalidFile
 from site_db.jobs.logs.logged_job import COMPLETED, LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter, SiteNames
 from site_db.rows import ids_of, insert_rows, locked_site
-from site_db.toml_file import InvalidFile
 
 AT_A_TIME = 20_000
 """Jobs in a batch: for each batch, the statistics of its job classes are written and copied once."""

@@ -14,13 +14,13 @@ from sqlalchemy.orm import Session
 
 from scheduler import UserError
 from site_db import schema
+from site_db.given_files import MOST
 from site_db.history.stored_statistics import CompletedRun
 from site_db.history.writer import HistoryWriter, usage
 from site_db.jobs.records import JobRecord, JobState, Source
 from site_db.rows import add_to_rows, ids_of, insert_rows
 from site_db.sites import find_site
 from site_db.slots import machine_of_slot
-from site_db.toml_file import MOST
 
 MOST_NAMES_SHOWN = 10
 MOST_USERS = 2**31 - 1

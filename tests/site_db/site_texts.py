@@ -11,13 +11,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
+from site_db.given_files import InvalidFile
 from site_db.jobs.records import LIVE, JobRecord, JobState
 from site_db.jobs.writer import JobWriter
 from site_db.schema import Base
 from site_db.site_file import exchange
 from site_db.site_file.tables import SiteFile
 from site_db.slots import slot_names
-from site_db.toml_file import InvalidFile
 
 HCS_2001 = Path(__file__).parents[2] / "fixtures" / "sites" / "hcs-2001.toml"
 

@@ -12,13 +12,13 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from site_db import store, toml_file
+from site_db.given_files import InvalidFile
 from site_db.site_file import exchange
 from site_db.site_file.importing import SiteConflict, put_site
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader
 from site_db.store import parse_address
-from site_db.toml_file import InvalidFile
 from tests.examples import up_to
 from tests.site_db.site_texts import (
     FULL,

@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from site_db.given_files import InvalidFile
 from site_db.history.as_of import disagreements
 from site_db.history.writer import prune
 from site_db.jobs.records import JobRecord
 from site_db.schema import ExecutionHistoryRow, ExecutionStatisticsRow, JobRow, MachineRow, SiteRow, UserRow
 from site_db.site_file.importing import SiteConflict, put_file, put_site
 from site_db.sites import SiteReader
-from site_db.toml_file import InvalidFile
 from tests.site_db.site_texts import NODES, SMALL, a_run, blamed_line, changed, dump, read, record
 
 

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from site_db.given_files import InvalidFile
 from site_db.history.as_of import disagreements
 from site_db.jobs.log_import import count_things
 from site_db.jobs.logs.log_file import BadLog
@@ -22,7 +23,6 @@ from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader
 from site_db.slurm_conf import read_cluster
-from site_db.toml_file import InvalidFile
 from tests.site_db.site_texts import NODES, SMALL, a_run, dump, read, record
 
 CONF = """Licenses=matlab:5

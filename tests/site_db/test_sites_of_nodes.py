@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 
 from scheduler.node_request import Gpus, Node, Partition, Request
 from site_db import store
+from site_db.given_files import InvalidFile
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.exchange import read_site_file, site_text
 from site_db.site_file.importing import put_site
@@ -18,7 +19,6 @@ from site_db.site_file.tables import RequestTable, SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader
 from site_db.slurm_conf import read_cluster
-from site_db.toml_file import InvalidFile
 
 SITE = """\
 name = "shared"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from site_db.given_files import InvalidFile
 from site_db.jobs.logs.tres import Tres
 from site_db.jobs.records import CLOCKS_AGREE_TO_S
-from site_db.toml_file import InvalidFile
 
 MOST_PROCESSORS = 2**31 - 1
 """The greatest integer of a column in every database. Slurm's mark for "no value" is greater."""

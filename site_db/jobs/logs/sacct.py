@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from site_db.given_files import MOST
 from site_db.jobs.logs.log_file import BadLog, printable
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
 from site_db.jobs.logs.sacct_command import COMMAND
@@ -17,7 +18,6 @@ from site_db.jobs.logs.slurm_times import elapsed_s, unix_s, whole
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 from site_db.jobs.logs.tres import BadTres, Tres, memory_mib, tres_of
 from site_db.site_file import hostlist
-from site_db.toml_file import MOST
 
 EXPECTED = f"a header with User, Start, End, State and JobID or JobIDRaw, as printed by: {COMMAND}"
 

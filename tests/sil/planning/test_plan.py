@@ -28,8 +28,8 @@ from sil.workers.runner import Runner
 from sil.workload.lublin import Lublin
 from sil.workload.swf import write_swf
 from sil.world.guard.faults import SchedulerFault
+from site_db.given_files import InvalidFile
 from site_db.store import parse_address
-from site_db.toml_file import InvalidFile
 from tests.builders import TINY_SITE
 from tests.sil.test_cli import sil, the_sentence
 

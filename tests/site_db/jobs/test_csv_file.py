@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from site_db.given_files import InvalidFile
 from site_db.jobs import csv_file
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
-from site_db.toml_file import InvalidFile
 from tests.site_db.site_texts import after_path
 
 NOW_S = 1.8e9
