@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from scheduler import counted, shown
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from site_db.jobs.logs.log_file import BadLog
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import SiteConflict, put_site

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scheduler.node_request import MOST_GPUS, Node, Partition
-from site_db.given_files import MOST
+from site_db.files.given import MOST
 from site_db.jobs.logs.log_file import BadLog, open_log
 from site_db.jobs.logs.tres import BadTres, amount_of
 from site_db.site_file.cluster import Cluster

@@ -32,7 +32,7 @@ from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, RunTables, read
 from sil.workers.executor import Executor, Interrupted, Listener
 from sil.workers.runner import Runner
 from sil.workers.store import Store
-from site_db import toml_file
+from site_db.files import toml_file
 from site_db.store import Address
 
 BESIDE_THE_TRACE = {

@@ -22,9 +22,9 @@ from sil.site.error_histories import histories
 from sil.site.time_shared_cluster import NodesOfSite
 from sil.world.events import SimClock
 from sil.world.guard.faults import SchedulerFault
-from site_db import toml_file
+from site_db.files import toml_file
+from site_db.files.toml_file import Location
 from site_db.prediction_errors import KnownError
-from site_db.toml_file import Location
 
 DECISION_LIMIT_S = 60.0
 """Limit of a scheduler's hypothetical decisions."""

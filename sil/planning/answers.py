@@ -30,9 +30,9 @@ from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_site import InapplicableChange
 from sil.workload.job_log import JobLog
-from site_db import toml_file
+from site_db.files import toml_file
+from site_db.files.toml_file import Location
 from site_db.store import Address
-from site_db.toml_file import Location
 
 Watch = Callable[[str, str, int, int], None]
 """Called at each look with scheduler, question, and the numbers of replications and of open pairs."""

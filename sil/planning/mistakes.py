@@ -11,8 +11,8 @@ from sil.planning.scenario.on_site import OnSite
 from sil.runs.scenario import Scenario
 from sil.site.what_if_site import InapplicableChange
 from sil.workload.job_log import JOB_CLASS, queue_of
+from site_db.files.toml_file import Location
 from site_db.site_file.nodes import cluster_of, requests_at
-from site_db.toml_file import Location
 
 Mistakes = Iterator[tuple[Location, str]]
 """Places in the file, and a sentence about each."""

@@ -18,8 +18,8 @@ from sil.settings.experiment_file import (
 )
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.notional import Notional
-from site_db import toml_file
-from site_db.toml_file import Count, NotNegative, Positive, Table
+from site_db.files import toml_file
+from site_db.files.toml_file import Count, NotNegative, Positive, Table
 
 Share = Annotated[float, Field(gt=0, lt=1, strict=True)]
 

@@ -29,8 +29,8 @@ from sil.world.events import EventQueue, SimClock
 from sil.world.harness import World, in_order_of_arrival
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
+from site_db.files.toml_file import Location
 from site_db.site_file.nodes import request_of
-from site_db.toml_file import Location
 
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes

@@ -9,7 +9,7 @@ from sil.runs.scenario import DoesNotFit, Scenario
 from sil.runs.under_test import Find, resolve, resolve_all
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse
-from site_db import toml_file
+from site_db.files import toml_file
 
 
 def scenario_of(experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Scenario:

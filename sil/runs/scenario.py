@@ -38,7 +38,7 @@ from sil.world.guard.scheduler import Guard
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
 from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
-from site_db.toml_file import Location
+from site_db.files.toml_file import Location
 
 Mistakes = list[tuple[Location, str]]
 """Places in the experiment file, and a sentence about each."""

@@ -17,10 +17,10 @@ from sil.settings.estimates import Estimates
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.notional import Notional
 from sil.settings.time_shared_table import SharedNodesTable
-from site_db import toml_file
-from site_db.given_files import InvalidFile
+from site_db.files import toml_file
+from site_db.files.given import InvalidFile
+from site_db.files.toml_file import Count, NotNegative, Period, Positive, Table
 from site_db.site_file.tables import QueueTable
-from site_db.toml_file import Count, NotNegative, Period, Positive, Table
 
 Shares = dict[str, Positive]
 GridValue = int | float | str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 
 _PACKAGE = Path(__file__).parent.parent
 _INSTALLED = _PACKAGE / "fixtures"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
-from site_db.toml_file import Count, Positive, Table
+from site_db.files.toml_file import Count, Positive, Table
 
 
 class LogTable(Table):

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from site_db.files.toml_file import NotNegative, Positive, Table
 from site_db.site_file.tables import Amounts, Name, Text, WholeNumber, Words
-from site_db.toml_file import NotNegative, Positive, Table
 
 VERBS = ("add", "remove", "upgrade", "change")
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from site_db.toml_file import Count, NotNegative, Period, Positive, Table
+from site_db.files.toml_file import Count, NotNegative, Period, Positive, Table
 
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Bounds = tuple[Share, Share]

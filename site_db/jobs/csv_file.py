@@ -19,8 +19,9 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from sqlalchemy.orm import Session
 
-from site_db import toml_file
-from site_db.given_files import MOST, InvalidFile, read_text
+from site_db.files import toml_file
+from site_db.files.given import MOST, InvalidFile, read_text
+from site_db.files.toml_file import Table
 from site_db.jobs.records import (
     CLOCKS_AGREE_TO_S,
     Batch,
@@ -31,7 +32,6 @@ from site_db.jobs.records import (
     SourceKind,
 )
 from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter
-from site_db.toml_file import Table
 
 _OF_SOURCE = tuple(f"source_{field.name}" for field in fields(Source))
 _UNIX = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from site_db import schema
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from site_db.jobs.logs.logged_job import COMPLETED, LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter, SiteNames

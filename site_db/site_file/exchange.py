@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tomlkit
 
-from site_db import toml_file
+from site_db.files import toml_file
 from site_db.site_file import hostlist, validation
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import SiteFile

@@ -10,11 +10,12 @@ from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, u
 from sqlalchemy.orm import Session
 
 from scheduler import UserError
-from site_db import schema, toml_file
+from site_db import schema
+from site_db.files import toml_file
+from site_db.files.toml_file import Location
 from site_db.rows import ids_of, locked_site
 from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, plain_site
 from site_db.site_file.tables import SiteFile
-from site_db.toml_file import Location
 
 Ids = Mapping[str, Mapping[str, int]]
 """The ids of a site by kind and name."""

@@ -18,9 +18,9 @@ from typing import Any
 from sqlalchemy import Column
 
 from site_db import schema
+from site_db.files.toml_file import Table
 from site_db.site_file import tables
 from site_db.site_file.tables import SiteFile
-from site_db.toml_file import Table
 
 PlainTable = dict[str, Any]
 PlainSite = Mapping[str, Sequence[PlainTable]]

@@ -25,7 +25,7 @@ from sil.trace.facts import Fact, RunTables, one_row_per_machine
 from sil.workers.executor import Inline, Listener
 from sil.workers.processes import Processes
 from site_db import store
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from site_db.jobs import csv_file
 from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
 from site_db.site_file.exchange import read_site_file

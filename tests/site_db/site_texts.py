@@ -11,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from site_db.jobs.records import LIVE, JobRecord, JobState
 from site_db.jobs.writer import JobWriter
 from site_db.schema import Base

@@ -11,8 +11,9 @@ from pydantic import ValidationError
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from site_db import store, toml_file
-from site_db.given_files import InvalidFile
+from site_db import store
+from site_db.files import toml_file
+from site_db.files.given import InvalidFile
 from site_db.site_file import exchange
 from site_db.site_file.importing import SiteConflict, put_site
 from site_db.site_file.relations import in_site_order

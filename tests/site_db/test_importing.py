@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from site_db.history.as_of import disagreements
 from site_db.history.writer import prune
 from site_db.jobs.records import JobRecord

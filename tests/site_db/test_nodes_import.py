@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from site_db.history.as_of import disagreements
 from site_db.jobs.log_import import count_things
 from site_db.jobs.logs.log_file import BadLog

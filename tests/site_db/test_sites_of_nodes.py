@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from scheduler.node_request import Gpus, Node, Partition, Request
 from site_db import store
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.exchange import read_site_file, site_text
 from site_db.site_file.importing import put_site

@@ -8,9 +8,9 @@ from typing import Literal
 import pytest
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
-from site_db import toml_file
-from site_db.given_files import InvalidFile
-from site_db.toml_file import Table
+from site_db.files import toml_file
+from site_db.files.given import InvalidFile
+from site_db.files.toml_file import Table
 from tests.site_db.site_texts import (
     after_path,
     assert_has_a_plain_sentence_for_each_mistake,

@@ -55,12 +55,12 @@ def import_site(
 ) -> None:
     """Add the site of a site file to the database, or update the site of that name."""
     from sil.settings import files
+    from site_db.files.toml_file import located
     from site_db.jobs.log_import import count_things
     from site_db.site_file.exchange import read_site_file
     from site_db.site_file.importing import put_file
     from site_db.site_file.nodes import first_of, never_satisfied
     from site_db.sites import site_names
-    from site_db.toml_file import located
 
     with opened(db, changing=True) as (session, address):
         path = files.find(site, "sites", Path())

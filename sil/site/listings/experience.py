@@ -16,7 +16,7 @@ from sil.report.listing import Column, Listing, Row, number, text
 from sil.site.listings.resources import rows_of, utc
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from site_db.history.stored_statistics import StoredStatistics, read_stored
 from site_db.jobs.records import SourceKind
 from site_db.prediction_errors import known_errors, schedulers_predicted

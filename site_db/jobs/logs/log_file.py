@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 
 GZIP = b"\x1f\x8b"
 """The first bytes of a gzip file."""

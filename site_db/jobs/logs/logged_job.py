@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from site_db.jobs.logs.tres import Tres
 from site_db.jobs.records import CLOCKS_AGREE_TO_S
 

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from site_db.given_files import MOST
+from site_db.files.given import MOST
 from site_db.jobs.logs.log_file import BadLog, printable
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
 from site_db.jobs.logs.sacct_command import COMMAND

@@ -15,7 +15,7 @@ from scheduler.rules import CLASS_CAN_RUN_THERE, KNOWN_NODES, MAKES_PROGRESS
 from sil.outcome.comparison import Comparison
 from sil.trace.facts import Fact, read_facts
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
 from tests.sil.test_experiment import run

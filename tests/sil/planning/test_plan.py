@@ -28,7 +28,7 @@ from sil.workers.runner import Runner
 from sil.workload.lublin import Lublin
 from sil.workload.swf import write_swf
 from sil.world.guard.faults import SchedulerFault
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from site_db.store import parse_address
 from tests.builders import TINY_SITE
 from tests.sil.test_cli import sil, the_sentence

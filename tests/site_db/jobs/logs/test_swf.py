@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_db.given_files import InvalidFile
+from site_db.files.given import InvalidFile
 from site_db.jobs.logs.log_file import open_log
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.swf import read_swf

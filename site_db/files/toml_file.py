@@ -14,9 +14,9 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from site_db.given_files import MOST, InvalidFile, read_text
-from site_db.toml_lines import Location as Location
-from site_db.toml_lines import line_of
+from site_db.files.given import MOST, InvalidFile, read_text
+from site_db.files.toml_lines import Location as Location
+from site_db.files.toml_lines import line_of
 
 Model = TypeVar("Model", bound=BaseModel)
 
