@@ -101,7 +101,7 @@ class CleanTrace:
 
     def _follow(self, facts: pl.DataFrame) -> bool:
         kinds = _KIND_OF[facts["event"].to_physical().to_numpy()]
-        jobs, runs, machines = facts.select(_NUMBERS).to_numpy(order="fortran", writable=True).T
+        jobs, runs, machines = (column.to_numpy(writable=True) for column in facts.select(_NUMBERS))
         if not self._has_places(jobs[jobs >= 0]):
             return False
         jobs = np.where(jobs >= 0, jobs - self._least, jobs)
