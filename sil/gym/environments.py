@@ -99,6 +99,7 @@ class Vector(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         self.observation_space = batch_space(batch.observation_space, batch.n)
         self.action_space = batch_space(batch.action_space, batch.n)
         self._rngs: list[np.random.Generator] = []
+        self._of_all = np.ones(batch.n, np.bool_)
 
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
@@ -144,4 +145,4 @@ class Vector(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     @property
     def _info(self) -> dict[str, Any]:
         info: dict[str, Any] = self._batch.info
-        return info | {f"_{name}": np.ones(self.num_envs, np.bool_) for name in info}
+        return info | {f"_{name}": self._of_all for name in info}

@@ -38,8 +38,8 @@ OF_HORIZONS on the nodes that are expected to be free at each of HORIZONS_S from
 HORIZONS_S = (600.0, 3_600.0, 14_400.0, 86_400.0)
 N_OF_JOB, N_OF_MACHINE = 5, OF_HORIZONS + len(HORIZONS_S)
 
-LONGEST_S = 365.0 * 86_400.0
-_LARGEST = log1p(LONGEST_S)
+_LARGEST = log1p(365.0 * 86_400.0)
+"""A year."""
 
 N_ROWS, N_CHOSEN, N_LEFT, N_NODES = range(4)
 """Columns of `Views.counts`: rows in use, jobs chosen in this pass, free nodes that are left, all nodes."""
