@@ -92,15 +92,23 @@ class FinishedJobs:
         self._finished = [part for part in waiting if len(part)] or [ready[0]]
         return self._with_details(_in_order(ready))
 
+    @property
+    def has_more(self) -> bool:
+        """Whether some have not been returned."""
+        return any(map(len, self._finished))
+
     def rest(self) -> pl.DataFrame:
         """The others, after the last facts."""
         return self._with_details(_in_order(self._finished))
 
     def _with_details(self, jobs: pl.DataFrame) -> pl.DataFrame:
-        place = _places_of(jobs["job"].to_numpy(), self._described["job"].to_numpy())
+        metadata: pl.Expr | pl.Series = pl.lit(None, pl.String).alias("metadata")
+        if len(self._described):
+            place = _places_of(jobs["job"].to_numpy(), self._described["job"].to_numpy())
+            metadata = _gathered(self._described["metadata"], place)
         return jobs.select(
             pl.exclude("job", "run", "time_s", "detail"),
-            _gathered(self._described["metadata"], place),
+            metadata,
             job_id="job",
             starting_time="time_s",
             gpus_had=GPUS_HAD,

@@ -79,9 +79,8 @@ class ReplayedLog:
 
     def end(self) -> None:
         """There are no more facts."""
-        rest = self._jobs.rest()
-        if len(rest) or not self.statistics.n:  # a table without jobs has columns, too
-            self._take(rest)
+        if self._jobs.has_more or not self.statistics.n:  # a table without jobs has columns, too
+            self._take(self._jobs.rest())
 
     def results(self, all_facts: Callable[[], pl.DataFrame]) -> Results:
         """After the end. For `all_facts` see `Invariants`."""
