@@ -32,7 +32,7 @@ GUIDES = [
     if path not in (PYTHON_PAGE, LEARNING_PAGE) and "```console" in path.read_text(encoding="utf-8")
 ]
 NOTEBOOKS = sorted(DOCS.glob("tutorials/*.ipynb"))
-LONG_NOTEBOOKS = ("what-should-we-buy",)
+LONG_NOTEBOOKS = ("what-should-we-buy", "write-a-scheduler")
 SETUP_COMMANDS = ("make ", "git ", "pip ")
 """Set-up, which CI does."""
 
@@ -80,7 +80,9 @@ def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "page", [README, DOCS / "index.md", PYTHON_PAGE, LEARNING_PAGE], ids=lambda path: path.name
+    "page",
+    [README, DOCS / "index.md", LEARNING_PAGE, pytest.param(PYTHON_PAGE, marks=pytest.mark.long)],
+    ids=lambda path: path.name,
 )
 def test_the_python_of_a_page_runs_as_a_script(page: Path, tmp_path: Path) -> None:
     if page == PYTHON_PAGE:

@@ -40,6 +40,7 @@ ENDING = [sys.executable, "-S", "-E", "-c", "pass"]
 
 
 @two_cores
+@pytest.mark.long
 def test_a_dozen_real_jobs_match_the_simulation_in_decisions_and_times(tmp_path: Path) -> None:
     source = files.built_in("experiments")["real-jobs"]
     found, run = run_live_and_simulated(read_experiment(source), source, tmp_path, "sjs", Listener())

@@ -71,6 +71,7 @@ def test_half_of_the_machines_are_in_clusters_and_a_share_of_jobs_can_use_them()
     assert np.isfinite(problem.machine_etc_s).all()
 
 
+@pytest.mark.long
 def test_the_growth_of_a_scheduler_with_known_cost_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

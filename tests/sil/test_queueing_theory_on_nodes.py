@@ -87,7 +87,8 @@ def mean_wait_s(run_s: np.ndarray, rng: np.random.Generator, folder: Path) -> fl
     return float(jobs["waiting_time"][WARM_UP:].mean() or 0.0)
 
 
-@pytest.mark.parametrize("kind", ["exponential", pytest.param("fixed", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", ["exponential", "fixed"])
+@pytest.mark.long
 def test_the_mean_wait_on_shared_cores_is_that_of_theory(kind: str, tmp_path: Path) -> None:
     """Within the 99 % interval of 20 replications: M/M/c (Erlang C) and M/D/c (Crommelin)."""
     rng = np.random.default_rng(7)

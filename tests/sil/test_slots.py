@@ -174,7 +174,7 @@ class OnIdleSlots:
             marks=pytest.mark.long,
             id="exponential",
         ),
-        pytest.param('kind = "exact"', "mct", mean_wait_mdc_s, 25, id="fixed"),
+        pytest.param('kind = "exact"', "mct", mean_wait_mdc_s, 25, marks=pytest.mark.long, id="fixed"),
     ],
 )
 def test_the_mean_wait_on_the_slots_of_a_machine_is_that_of_theory(

@@ -111,6 +111,7 @@ def test_high_priority_jobs_gain_by_pjs_if_they_are_rare() -> None:
     assert of["pjs"] < 0.7 * of["sjs"]
 
 
+@pytest.mark.long
 def test_rows_do_not_depend_on_the_number_of_workers() -> None:
     cases = [
         SiteCase({"distribution": d}, cs4.preemptive_settings(d, 32), "pjs", seed)

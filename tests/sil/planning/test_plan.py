@@ -149,6 +149,7 @@ def test_no_run_is_repeated_and_results_do_not_depend_on_workers(tmp_path: Path)
     assert (tmp_path / "one" / "runs.db").stat().st_mtime_ns == kept
 
 
+@pytest.mark.long
 def test_a_cluster_is_worth_little_to_a_scheduler_that_cannot_use_it(tmp_path: Path) -> None:
     cluster = '\n[[offers]]\nname = "pair"\nchanges = ["2 x slow as cluster new over lan"]\nprice = 50\n'
     path = plan_file(tmp_path, cluster, PLAN.replace('["mct"]', '["pjs", "sjs"]'))
@@ -157,6 +158,7 @@ def test_a_cluster_is_worth_little_to_a_scheduler_that_cannot_use_it(tmp_path: P
     assert pjs.mean > 5 * sjs.mean > 0.0
 
 
+@pytest.mark.long
 def test_the_smallest_size_that_meets_a_target_is_recommended(tmp_path: Path) -> None:
     answers = answers_of(plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 12\n'))
     reported = "1 x two fast is the least that meets the target (Mean turnaround (s) at most 12)"

@@ -47,7 +47,8 @@ def answers_of(folder: Path, of: Plan, site: str = SITE) -> Answers:
 # -- answers that are known ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_where_gpus_are_scarce_more_of_them_help_and_more_cores_do_not(seed: int, tmp_path: Path) -> None:
     answers = answers_of(tmp_path, plan(seed=seed))
     (answer,) = answers.answers

@@ -165,6 +165,7 @@ def test_results_of_a_killed_command_are_not_computed_again(
     assert stored(tmp_path / "runs.db") == {f"Root {number}": 1 for number in range(12)}
 
 
+@pytest.mark.long
 def test_a_killed_dask_worker_loses_no_result(
     executor: Executor, new_cluster: Cluster, tmp_path: Path
 ) -> None:
