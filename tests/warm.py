@@ -13,7 +13,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 COMPILES = re.compile(
-    r"^@(compiled|long_running|called_by_handle)$|^\w+ = (called_from_python|compiled|long_running)\(", re.MULTILINE
+    r"^@(compiled|long_running|called_by_handle)$|^\w+ = (called_from_python|compiled|long_running)\(",
+    re.MULTILINE,
 )
 ROOT = Path(__file__).parent.parent
 LONGEST = ("consumable", "reserving", "rigid", "asking", "min_min", "max_min", "turnaround")
