@@ -19,8 +19,9 @@ from scheduler.free_nodes.queues.views import new_views, observation_of
 from sil.api.settings import choice
 from sil.gym.environments import Observation, Options, Single, Vector
 from sil.gym.episodes import Episodes
+from sil.gym.reward_setting import reward_of
 from sil.gym.rewards import REWARDS, Reward, Steps
-from sil.gym.settings import positive, reward_of
+from sil.policy.settings import positive
 from sil.runs.compiled_replay import CODES
 from sil.settings.estimates import Estimates
 from sil.workload.job_log import JobLog

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from scheduler import UserError
 from scheduler.mapping.problem import MappingProblem
 from sil.gym.environments import Observation, Options, Single, Vector
-from sil.gym.settings import positive, reward_of
+from sil.gym.reward_setting import reward_of
 from sil.policy.mapping import MappingPass
+from sil.policy.settings import positive
 
 Numbers = NDArray[np.float64]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler import UserError
 from sil.policy.asking import Policy
+from sil.policy.settings import positive
 
 if TYPE_CHECKING:
     from sil.policy.backfill import BackfillPolicy
@@ -53,8 +54,8 @@ def _window_of(model: Any, window: int | None) -> int:
         )
     seen: Callable[[str], Any] | None = getattr(model, "observation_space", None)
     learned = None if seen is None else int(seen["jobs"].shape[0])  # type: ignore[index]
-    if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 1):
-        raise UserError(f"window is {window!r}; expected a whole number from 1 on")
+    if window is not None:
+        positive(window, "window")
     if None not in (window, learned) and window != learned:
         raise UserError(f"window is {window}, but the policy has learned with {learned}; leave it out")
     return window or learned or DEFAULT_WINDOW

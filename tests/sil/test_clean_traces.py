@@ -428,7 +428,9 @@ def test_a_run_on_a_node_that_is_down_is_not_clean() -> None:
 
 
 def test_a_run_that_uses_nothing_of_one_of_its_nodes_is_not_clean() -> None:
-    facts, capacity = trace(*at_once((Request(), Share(3, 1)))), Capacity(len(NODES), nodes=NODES)
+    arrival, start, _, _, end = at_once((Request(), Share(3, 1)))
+    once = arrival, start, (2.0, ENDED, {**end[2], "run": start[2]["run"]})
+    facts, capacity = trace(*once), Capacity(len(NODES), nodes=NODES)
     assert is_clean(facts, capacity, 3)
     assert not is_clean(facts.with_columns(pl.col("machines").str.replace("3", "2-3")), capacity, 3)
 

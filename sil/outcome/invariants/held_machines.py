@@ -11,11 +11,11 @@ import polars as pl
 from scheduler.compiled import Ints, allocate
 from scheduler.node_request import Gpus, Node, Request, thousandths
 from sil.trace.requests import request_of
+from sil.world.node_usage import WHOLE_GPU
 
 if TYPE_CHECKING:
     from sil.outcome.invariants.kernels.clean_facts import Chunk, Running
 
-WHOLE_GPU = 1000
 LARGEST = 2**62
 """Greater amounts count as this one: what fits on an empty node is computed from the amounts themselves."""
 
@@ -67,7 +67,7 @@ class HeldShares:
     columns: Sequence[str] = ("machines", "detail")
 
     def __init__(self, nodes: Sequence[Node], site_resources: Mapping[str, int]) -> None:
-        from sil.outcome.invariants.kernels.shared_nodes import N_OF_REQUEST, SharedNodes, are_clean
+        from sil.outcome.invariants.kernels.node_shares import N_OF_REQUEST, NodeShares, are_clean
 
         self._are_clean = are_clean
         self._specifications = {node.specification: node for node in nodes}
@@ -78,7 +78,7 @@ class HeldShares:
         """By the text of a request."""
         n, n_others, n_gpus = len(nodes), len(self._others), max(len(node.gpus) for node in nodes)
         self._state = allocate(
-            SharedNodes, n, n, n, n, (n, 2 + n_others), (n, n_gpus), (n, n_gpus), n, len(site_resources),
+            NodeShares, n, n, n, n, (n, 2 + n_others), (n, n_gpus), (n, n_gpus), n, len(site_resources),
             (0, N_OF_REQUEST), (0, 2 + n_others), (0, len(site_resources)), (0, len(self._specifications)),
         )  # fmt: skip
         number_of = {specification: x for x, specification in enumerate(self._specifications)}

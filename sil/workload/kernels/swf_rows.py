@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import numpy as np
-from numba import types
-from numpy.typing import NDArray
-
-from scheduler.compiled import Floats, Floats2, Ints, compiled
-
-FixedBytes = Annotated[NDArray[np.uint8], types.Array(types.uint8, 1, "C", readonly=True)]
+from scheduler.compiled import FixedBytes, Floats, Floats2, Ints, compiled
 
 MOST_DIGITS = 15
 """A number of so many digits, divided by a power of ten, is rounded once, as every other reader rounds it."""

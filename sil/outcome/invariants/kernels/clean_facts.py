@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeVar
 
-from scheduler.compiled import Bytes, Floats, Ints, compiled, generic, inlined, part
-from sil.outcome.invariants.kernels.numbers_in_text import FixedBytes
+from scheduler.compiled import Bytes, FixedBytes, Floats, Ints, compiled, generic, inlined, part
 
 OTHER, ARRIVED, STARTED, ENDED, INTERRUPTED, REFUSED, DOWN, UP = range(8)
 """Kinds of facts. A job whose run was interrupted waits again."""

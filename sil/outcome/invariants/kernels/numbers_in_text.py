@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import numpy as np
-from numba import types
-from numpy.typing import NDArray
-
-from scheduler.compiled import inlined
-
-FixedBytes = Annotated[NDArray[np.uint8], types.Array(types.uint8, 1, "C", readonly=True)]
+from scheduler.compiled import FixedBytes, inlined
 
 SPACE, COMMA, MINUS, COLON, AT_SIGN, TAB = map(ord, " ,-:@\t")
 _ZERO, _NINE = map(ord, "09")

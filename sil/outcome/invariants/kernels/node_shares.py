@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from scheduler.compiled import Flags, Ints, Ints2, compiled, implements, part
+from scheduler.compiled import FixedBytes, Flags, Ints, Ints2, compiled, implements, part
 from scheduler.node_request import MOST_GPUS
 from sil.outcome.invariants.kernels import clean_facts
 from sil.outcome.invariants.kernels.clean_facts import S
@@ -14,18 +14,17 @@ from sil.outcome.invariants.kernels.numbers_in_text import (
     COMMA,
     SPACE,
     TAB,
-    FixedBytes,
     interval_at,
     number_at,
 )
 
 N_OF_REQUEST = 5
 CHUNKS, EXCLUSIVE, GPUS, GPU_SHARE, GPU_TYPES = range(N_OF_REQUEST)
-"""Columns of `SharedNodes.requests`: chunks of the job; whether it takes whole nodes; of each chunk, GPUs,
+"""Columns of `NodeShares.requests`: chunks of the job; whether it takes whole nodes; of each chunk, GPUs,
 thousandths of each GPU, and their types as bits."""
 
 
-class SharedNodes(NamedTuple):
+class NodeShares(NamedTuple):
     """What is free of nodes and of the site's resources, and what is requested of them; cores and GPUs in
     thousandths. What a run holds is the text of its nodes, a tab, and its shares of them."""
 
@@ -47,7 +46,7 @@ class SharedNodes(NamedTuple):
 
 
 @implements(clean_facts.take)
-def take(s: SharedNodes, texts: FixedBytes, at: int, end: int, most: int, request: int) -> bool:
+def take(s: NodeShares, texts: FixedBytes, at: int, end: int, most: int, request: int) -> bool:
     tab, n_marked, chunks = at, 0, 0
     while tab < end and texts[tab] != TAB:
         tab += 1
@@ -82,7 +81,7 @@ def take(s: SharedNodes, texts: FixedBytes, at: int, end: int, most: int, reques
 
 
 @part
-def _take_on(s: SharedNodes, node: int, chunks: int, request: int) -> bool:
+def _take_on(s: NodeShares, node: int, chunks: int, request: int) -> bool:
     """All but GPUs. An exclusive job leaves the amounts as they are, since no other may take any."""
     if s.whole[node]:
         return False
@@ -101,7 +100,7 @@ def _take_on(s: SharedNodes, node: int, chunks: int, request: int) -> bool:
 
 @part
 def _take_gpus(
-    s: SharedNodes, texts: FixedBytes, at: int, end: int, node: int, chunks: int, request: int
+    s: NodeShares, texts: FixedBytes, at: int, end: int, node: int, chunks: int, request: int
 ) -> int:
     """Where the next share begins; -1 if it may not have those GPUs. An exclusive job has all, whatever it
     names."""
@@ -125,7 +124,7 @@ def _take_gpus(
 
 
 @implements(clean_facts.give_back)
-def give_back(s: SharedNodes, texts: FixedBytes, at: int, end: int, most: int, request: int) -> None:
+def give_back(s: NodeShares, texts: FixedBytes, at: int, end: int, most: int, request: int) -> None:
     while texts[at] != TAB:
         at += 1
     at += 1
@@ -147,8 +146,8 @@ def give_back(s: SharedNodes, texts: FixedBytes, at: int, end: int, most: int, r
 
 
 @implements(clean_facts.set_down)
-def set_down(s: SharedNodes, machine: int, is_down: bool) -> None:
+def set_down(s: NodeShares, machine: int, is_down: bool) -> None:
     s.down[machine] = is_down
 
 
-are_clean = compiled(clean_facts.are_clean, {S: SharedNodes})
+are_clean = compiled(clean_facts.are_clean, {S: NodeShares})

@@ -1,22 +1,13 @@
-"""Settings of environments: checked, with one sentence for the user."""
+"""The reward of an environment, by its name or as a function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-import numpy as np
-
 from scheduler import UserError
 
 F = TypeVar("F", bound=Callable[..., object])
-
-
-def positive(value: object, name: str) -> int:
-    """Raises UserError unless it is a whole number from 1 on."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise UserError(f"{name} is {value!r}; expected a whole number from 1 on")
-    return int(value)
 
 
 def reward_of(given: str | F, known: Mapping[str, F], of: str) -> F:
