@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from scheduler.contract_examination import Caller, Contract, Examination
+from scheduler.contract_examination import Caller, Contract, Examination, Here
 from scheduler.contract_examination import ContractBroken as ContractBroken
 from scheduler.free_nodes.consumable_contract import ConsumableNodesContract
 from scheduler.free_nodes.contract import FreeNodesContract
@@ -48,5 +48,5 @@ def check_contract(
     time. `call` may limit the time of each decision (see `Caller`). Raises ContractBroken with the smallest
     problems that break a rule.
     """
-    contract = contract_for(kind or getattr(make, "kind", None) or Kind.MAPPING)
-    Examination(make, contract(), examples, call).run()
+    contract = contract_for(kind or getattr(make, "kind", None) or Kind.MAPPING)()
+    Examination(lambda: Here(make(), contract, call), contract, examples).run()

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
@@ -78,6 +78,43 @@ class Contract(ABC, Generic[P]):
         return RULES_OF[self.kind].keys() - RULES_OF_CONDUCT.keys()
 
 
+class BrokeRule(Exception):
+    """A candidate elsewhere broke `rule`; the text is the message."""
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+
+
+class CannotAnswer(BrokeRule):
+    """It cannot be asked any more, which ends the examination."""
+
+
+class Candidate(Protocol):
+    """A scheduler that is examined."""
+
+    def answer(self, outline: Outline, first_id: int) -> tuple[Answer, str | None]:
+        """Its answer to the problem that `outline` builds, and the part of it that it has changed, if any.
+        Raises what the scheduler raises, and TimeoutError if it does not return."""
+        ...
+
+
+class Here(Generic[P]):
+    """A candidate in this process. `call` may limit the time of each decision."""
+
+    def __init__(self, scheduler: Scheduler, contract: Contract[P], call: Caller) -> None:
+        self._scheduler = scheduler
+        self._contract = contract
+        self._call = call
+
+    def answer(self, outline: Outline, first_id: int) -> tuple[Answer, str | None]:
+        problem = outline.build(first_id)
+        answer = self._call(lambda: self._scheduler.schedule(problem))
+        state = self._contract.state
+        now, before = state(cast("P", problem)), state(cast("P", outline.build(first_id)))
+        return answer, next((name for name in before if not _equal(now[name], before[name])), None)
+
+
 class ContractBroken(AssertionError):
     """A scheduler broke `rule`, on `job` if it is one job; `problems` are the smallest that show it."""
 
@@ -92,19 +129,19 @@ class ContractBroken(AssertionError):
 
 @dataclass(eq=False)
 class Examination:
-    """Asks `make`'s schedulers `examples` times up to three problems in a row, then larger ones.
+    """Asks `make`'s candidates `examples` times up to three problems in a row, then larger ones.
 
-    The problems are the same every time. `call` may limit the time of each decision.
+    The problems are the same every time.
     """
 
-    make: Callable[[], Scheduler]
+    make: Callable[[], Candidate]
     contract: Contract[Any]
     examples: int = 200
-    call: Caller = lambda function: function()
     exercised: set[str] = field(default_factory=set, init=False)
     """Rules that some answer kept although it could have broken them."""
     _overlooked: set[str] = field(default_factory=set, init=False)
     _last: ContractBroken | None = field(default=None, init=False)
+    _gone: CannotAnswer | None = field(default=None, init=False)
 
     def broken_rules(self) -> Iterator[ContractBroken]:
         """Each broken rule, once, with the smallest problems that show it.
@@ -141,13 +178,17 @@ class Examination:
         try:
             keeps_the_contract()
             self._examine(self.contract.larger)
-        except (ContractBroken, FlakyFailure):
+        except (ContractBroken, CannotAnswer, FlakyFailure):
+            if self._gone is not None:
+                raise self._gone from None
             broken = self._last  # a scheduler that is not deterministic may not repeat it
             assert broken is not None
             # A new exception: what Hypothesis adds to its own describes this file, not the scheduler.
             raise ContractBroken(broken.rule, broken.job, broken.message, broken.problems) from None
 
     def _examine(self, outlines: Outlines) -> None:
+        if self._gone is not None:
+            raise self._gone
         if self._last is not None and self._last.rule in NO_SMALLER_EXAMPLE:
             raise self._last
         try:
@@ -163,25 +204,21 @@ class Examination:
             return
 
     def _answers(self, outlines: Outlines) -> list[Answer]:
-        scheduler = self.make()
-        pairs = zip(_built(outlines), _built(outlines), strict=True)
+        candidate = self.make()
         return [
-            self._answer(scheduler, problem, fresh, outlines[: k + 1])
-            for k, (problem, fresh) in enumerate(pairs)
+            self._answer(candidate, outline, first_id, outlines[: k + 1])
+            for k, (outline, first_id) in enumerate(zip(outlines, _first_ids(outlines), strict=True))
         ]
 
-    def _answer(
-        self, scheduler: Scheduler, problem: SchedulingProblem, fresh: SchedulingProblem, asked: Outlines
-    ) -> Answer:
+    def _answer(self, candidate: Candidate, outline: Outline, first_id: int, asked: Outlines) -> Answer:
         contract = self.contract
-        answer = self._ask(scheduler, problem, asked)
+        answer, changed = self._ask(candidate, outline, first_id, asked)
         self.exercised |= {rules.RIGHT_KIND, rules.RAISES_NOTHING, rules.RETURNS_IN_TIME}
+        fresh = outline.build(first_id)
         violation = fresh.violation(answer)
         if violation is not None:
             raise self._broken(violation.rule, violation.job, violation.message, asked)
         self.exercised |= contract.exercised(fresh, answer)
-        now, before = contract.state(problem), contract.state(fresh)
-        changed = next((name for name in before if not _equal(now[name], before[name])), None)
         if changed is not None:
             raise self._broken(rules.PROBLEM_UNTOUCHED, None, f"the scheduler changed {changed}", asked)
         self.exercised.add(rules.PROBLEM_UNTOUCHED)
@@ -194,13 +231,22 @@ class Examination:
                 self.exercised.add(rules.MAKES_PROGRESS)
         return answer
 
-    def _ask(self, scheduler: Scheduler, problem: SchedulingProblem, asked: Outlines) -> Answer:
+    def _ask(
+        self, candidate: Candidate, outline: Outline, first_id: int, asked: Outlines
+    ) -> tuple[Answer, str | None]:
         try:
-            return self.call(lambda: scheduler.schedule(problem))
+            return candidate.answer(outline, first_id)
         except TimeoutError as error:
             raise self._broken(
                 rules.RETURNS_IN_TIME, None, f"schedule did not return: {error}", asked
             ) from None
+        except CannotAnswer as gone:
+            self._gone = gone
+            raise
+        except BrokeRule as error:
+            if error.rule not in RULES_OF_CONDUCT:
+                self.exercised |= {rules.RIGHT_KIND, rules.RAISES_NOTHING, rules.RETURNS_IN_TIME}
+            raise self._broken(error.rule, None, str(error), asked) from error
         except WrongKind as error:
             raise self._broken(rules.RIGHT_KIND, None, str(error), asked) from error
         except (KeyboardInterrupt, GeneratorExit):
@@ -226,5 +272,8 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _built(outlines: Outlines) -> list[SchedulingProblem]:
     """New problems; no job number occurs in two of them, since a scheduler may remember jobs."""
-    first_ids = accumulate((outline.n_jobs for outline in outlines[:-1]), initial=1)
-    return [outline.build(first_id) for outline, first_id in zip(outlines, first_ids, strict=True)]
+    return [outline.build(first_id) for outline, first_id in zip(outlines, _first_ids(outlines), strict=True)]
+
+
+def _first_ids(outlines: Outlines) -> Iterator[int]:
+    return accumulate((outline.n_jobs for outline in outlines[:-1]), initial=1)

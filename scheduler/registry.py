@@ -5,15 +5,13 @@ Each may have parameters: `loras(selection=easy)`.
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
+from importlib.metadata import entry_points
 from typing import Any, Protocol, cast
 
 from scheduler import UserError, naming
@@ -66,13 +64,13 @@ ON_FREE_NODES = {
 }
 """They start rigid jobs on free nodes, as in the replay of a log."""
 
-_BY_KIND = {Kind.MAPPING: ON_MACHINES, Kind.TIME_SHARED: ON_SHARED_NODES, Kind.FREE_NODES: ON_FREE_NODES}
+BUILT_IN = {Kind.MAPPING: ON_MACHINES, Kind.TIME_SHARED: ON_SHARED_NODES, Kind.FREE_NODES: ON_FREE_NODES}
 _COMPOSED = {**ON_SHARED_NODES, **ON_FREE_NODES}
 _ALL_BUILT_IN = {**ON_MACHINES, **_COMPOSED}
 _MEMORYLESS = frozenset({"scheduler.free_nodes.rigid:Rigid"})
 """Targets of the built-in schedulers that declare it: listed here, since to read it would import them."""
 
-_KIND_OF_TARGET = {target: kind for kind, targets in _BY_KIND.items() for target in targets.values()}
+_KIND_OF_TARGET = {target: kind for kind, targets in BUILT_IN.items() for target in targets.values()}
 
 OPTIMISING = frozenset({"optimal", "pjs_optimal"})
 """They solve an optimisation problem, which takes long unless jobs and machines fall into few classes."""
@@ -107,6 +105,7 @@ class SchedulerSpec:
     * `is_manager`: a whole resource manager (`scheduler.resource_manager`); use `make_manager`.
     * `memoryless`: it decides from the problem alone, so it need not be asked while no job fits.
     * `is_random`: its constructor takes a `seed`, which `make` supplies.
+    * `summary`: of a plug-in, the first line of its documentation.
     * `source`: its constructor and further arguments, if these have no import string.
     """
 
@@ -118,6 +117,7 @@ class SchedulerSpec:
     is_manager: bool = False
     memoryless: bool = False
     is_random: bool = False
+    summary: str = ""
     source: Source | None = None
 
     @property
@@ -148,10 +148,6 @@ class SchedulerSpec:
         """A new instance. `seed` is for random schedulers; a seed in the name takes precedence."""
         return cast("Scheduler", self.constructor()(**self._arguments(seed)))
 
-    def factory(self, seed: int = 0) -> Callable[[], Scheduler]:
-        """A function that makes new, equal instances."""
-        return partial(self.make, seed)
-
     def make_manager(self, ports: Ports, seed: int = 0) -> ResourceManager:
         """A new instance of a resource manager."""
         return cast("ResourceManager", self.constructor()(ports, **self._arguments(seed)))
@@ -160,7 +156,7 @@ class SchedulerSpec:
         """Raise SchedulerNotLoaded if the scheduler declares another kind than `purpose` needs."""
         if self.kind is None or self.kind is kind:
             return
-        fit = ", ".join(_BY_KIND[kind])
+        fit = ", ".join(BUILT_IN[kind])
         raise SchedulerNotLoaded(
             f"scheduler '{self.name}' {self.kind.does} (kind {self.kind}), but {purpose} needs one that "
             f"{kind.does} (kind {kind}): {fit}, or a plug-in"
@@ -175,17 +171,6 @@ class SchedulerSpec:
         return self.parameters if self.source is None else self.source.parameters.items()
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A scheduler in a listing: its name, kind if known, origin, and the first line of its docstring."""
-
-    name: str
-    kind: Kind | None
-    target: str
-    source: str
-    summary: str
-
-
 def resolve(name: str) -> SchedulerSpec:
     """The scheduler that `name` denotes: a built-in one, a plug-in of an installed package, or
     "module:Class", with or without parameters: `loras(selection=easy)`.
@@ -194,10 +179,8 @@ def resolve(name: str) -> SchedulerSpec:
     SchedulerNotLoaded if the name is unknown, the module cannot be imported, the class is no scheduler, its
     declarations are wrong, or the parameters do not fit.
     """
-    try:
-        return _resolved(name)
-    except naming.Misnamed as error:
-        raise SchedulerNotLoaded(f"scheduler {error}") from None
+    spec = named(name)
+    return spec if spec.is_built_in else declared(spec)
 
 
 def from_source(name: str, source: Source) -> SchedulerSpec:
@@ -207,10 +190,25 @@ def from_source(name: str, source: Source) -> SchedulerSpec:
     kind = type(made_by)  # whose names stand for those of objects without, like functools.partial
     module = getattr(made_by, "__module__", kind.__module__)
     target = f"{module}:{getattr(made_by, '__qualname__', kind.__qualname__)}"
-    return _declared(SchedulerSpec(name, target, source=source))
+    return declared(SchedulerSpec(name, target, source=source))
 
 
-def _resolved(name: str) -> SchedulerSpec:
+def named(name: str) -> SchedulerSpec:
+    """The built-in scheduler that `name` denotes, or a plug-in of which nothing is imported: `declared` says
+    what it is. Raises SchedulerNotLoaded."""
+    with _misnamed():
+        return _named(name)
+
+
+@contextmanager
+def _misnamed() -> Iterator[None]:
+    try:
+        yield
+    except naming.Misnamed as error:
+        raise SchedulerNotLoaded(f"scheduler {error}") from None
+
+
+def _named(name: str) -> SchedulerSpec:
     base, given = naming.split(name)
     composed, parameters = base, given
     if "(" in _COMPOSED.get(base, ""):
@@ -218,8 +216,8 @@ def _resolved(name: str) -> SchedulerSpec:
         parameters = own | given
     spec = SchedulerSpec(name, _target(composed), tuple(parameters.items()))
     if composed not in _ALL_BUILT_IN:
-        return _declared(spec)
-    kind = next(kind for kind, names in _BY_KIND.items() if base in names)
+        return spec
+    kind = next(kind for kind, names in BUILT_IN.items() if base in names)
     spec = replace(spec, kind=kind, is_built_in=True, memoryless=spec.target in _MEMORYLESS)
     if given:
         _check_parameters(spec)
@@ -227,14 +225,16 @@ def _resolved(name: str) -> SchedulerSpec:
     return spec
 
 
-def _declared(spec: SchedulerSpec) -> SchedulerSpec:
-    """A plug-in's `spec` with what its class declares."""
+def declared(spec: SchedulerSpec) -> SchedulerSpec:
+    """A plug-in's `spec` with what its class declares. Imports it and makes an instance. Raises
+    SchedulerNotLoaded."""
     found = spec.constructor()
     is_manager = isinstance(found, type) and issubclass(found, ResourceManager)
     spec = replace(spec, is_manager=is_manager, is_random=_flag(spec, found, "is_random"))
-    _check_parameters(spec)
-    declared = found if is_manager else _instance(spec)
-    kind = getattr(declared, "kind", None) or _KIND_OF_TARGET.get(spec.target)
+    with _misnamed():
+        _check_parameters(spec)
+    made = found if is_manager else _instance(spec)
+    kind = getattr(made, "kind", None) or _KIND_OF_TARGET.get(spec.target)
     if kind is not None:
         try:
             kind = Kind(kind)
@@ -243,7 +243,8 @@ def _declared(spec: SchedulerSpec) -> SchedulerSpec:
             raise SchedulerNotLoaded(
                 f"scheduler '{spec.name}' declares kind = {kind!r}; expected one of {kinds}"
             ) from None
-    return replace(spec, kind=kind, memoryless=_flag(spec, declared, "memoryless"))
+    summary = (inspect.getdoc(found) or "").partition("\n")[0]
+    return replace(spec, kind=kind, memoryless=_flag(spec, made, "memoryless"), summary=summary)
 
 
 def _flag(spec: SchedulerSpec, found: object, name: str) -> bool:
@@ -309,34 +310,5 @@ def modules_of(names: Iterable[str]) -> list[str]:
     return sorted({target.partition(":")[0] for target in targets if target})
 
 
-def entries() -> list[Entry]:
-    """All named schedulers, for a listing. The summary of a plug-in that cannot be loaded says so."""
-    built_in = [
-        Entry(name, kind, target, "built in", _summary_in_source(name))
-        for kind, targets in _BY_KIND.items()
-        for name, target in targets.items()
-    ]
-    return built_in + [_plugin_entry(point) for point in sorted(entry_points(group=PLUGIN_GROUP))]
-
-
-def _plugin_entry(point: EntryPoint) -> Entry:
-    source = f"package {point.dist.name if point.dist else '?'}"
-    try:
-        spec = resolve(point.name)
-    except SchedulerNotLoaded as error:
-        return Entry(point.name, None, point.value, source, f"cannot be loaded: {error}")
-    documentation = inspect.getdoc(spec.constructor()) or ""
-    return Entry(point.name, spec.kind, point.value, source, documentation.partition("\n")[0])
-
-
 def _plugins() -> dict[str, str]:
     return {point.name: point.value for point in entry_points(group=PLUGIN_GROUP)}
-
-
-def _summary_in_source(name: str) -> str:
-    """The first line of the docstring of a built-in scheduler, without importing what is compiled for it."""
-    module, _, class_name = resolve(name).target.partition(":")
-    source = Path(*module.split(".")[1:]).with_suffix(".py")
-    statements = ast.parse((Path(__file__).parent / source).read_text(encoding="utf-8")).body
-    classes = {found.name: found for found in statements if isinstance(found, ast.ClassDef)}
-    return (ast.get_docstring(classes[class_name]) or "").partition("\n")[0]

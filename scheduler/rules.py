@@ -9,6 +9,7 @@ import numpy as np
 from scheduler.kinds import Kind
 from scheduler.model import Answer, JobId, NodeSchedule
 from scheduler.node_set import NodeSet
+from scheduler.wait_reasons import AllOthers
 
 RETURNS_A_SCHEDULE = "returns-a-schedule"
 KNOWN_JOB = "known-job"
@@ -130,5 +131,9 @@ def _first_different_start(one: NodeSchedule, other: NodeSchedule) -> int | None
 
 
 def _first_different_wait(one: Answer, other: Answer) -> int | None:
-    in_one_only = sorted(set(one.wait_reasons) ^ set(other.wait_reasons))
+    here, there = one.wait_reasons, other.wait_reasons
+    if isinstance(here, AllOthers) and isinstance(there, AllOthers):
+        in_one_only = sorted(here.started ^ there.started)  # few, where many wait
+    else:
+        in_one_only = sorted(set(here) ^ set(there))
     return int(in_one_only[0]) if in_one_only else None

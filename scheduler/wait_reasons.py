@@ -19,14 +19,14 @@ class AllOthers(Mapping[int, str]):
     """One short reason for all jobs of a problem that do not start; `in_detail(i)` computes more about job i
     from the problem, before the schedule is carried out."""
 
-    __slots__ = ("_n_jobs", "_reason", "_starts", "in_detail")
+    __slots__ = ("_n_jobs", "_starts", "in_detail", "reason")
 
     def __init__(
         self, n_jobs: int, starts: Sequence[Start], reason: str, in_detail: Callable[[int], str] | None = None
     ) -> None:
         self._n_jobs = n_jobs
         self._starts = starts
-        self._reason = reason
+        self.reason = reason
         self.in_detail = in_detail
 
     def are_all_but(self, starts: Sequence[Start], n_jobs: int) -> bool:
@@ -36,13 +36,18 @@ class AllOthers(Mapping[int, str]):
     def __len__(self) -> int:
         return self._n_jobs - len(self._starts)
 
+    @property
+    def started(self) -> set[int]:
+        """The jobs that start."""
+        return {start.job for start in self._starts}
+
     def __iter__(self) -> Iterator[int]:
-        started = {start.job for start in self._starts}
+        started = self.started
         return (i for i in range(self._n_jobs) if i not in started)
 
     def __getitem__(self, i: int) -> str:
         if i in self:
-            return self._reason
+            return self.reason
         raise KeyError(i)
 
     def __contains__(self, i: object) -> bool:

@@ -133,9 +133,9 @@ def checked(
         decision_cost,
         reasons,
         decision_limit_s,
-        seed,
-        determinism_check,
-        choice(Engine, engine, "engine"),
+        seed=seed,
+        check_determinism=determinism_check,
+        engine=choice(Engine, engine, "engine"),
     )
     under_test = named(schedulers)
     check_for_logs(under_test.values(), log.cluster is not None)

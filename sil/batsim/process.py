@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import zmq
 
 from scheduler.rules import RETURNS_IN_TIME
 from sil.batsim.naming import PLACEHOLDER, PORT, BatsimScheduler
+from sil.isolation.process import OwnProcess, execute, own_process
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 
 ENDS_WITHIN_S = 5.0
@@ -61,33 +62,6 @@ class Endpoint:
         self._context.term()
 
 
-class Process:
-    """A started process; its output is in the file `log`."""
-
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self._process = process
-        self._log = log
-
-    def how_it_ended(self) -> str | None:
-        """A sentence; None while it is running."""
-        code = self._process.poll()
-        if code is None:
-            return None
-        last = self._log.read_text(errors="replace").strip().splitlines()[-1:]
-        output = f" and this last line of output: {last[0][:300]}" if last else ""
-        return f"its process ended with exit code {code}{output} (see {self._log})"
-
-    def end(self) -> None:
-        """Wait until it exits; terminate it, then kill it, if it does not."""
-        for insist in (self._process.terminate, self._process.kill):
-            try:
-                self._process.wait(ENDS_WITHIN_S)
-                return
-            except subprocess.TimeoutExpired:
-                insist()
-        self._process.wait()
-
-
 @contextmanager
 def conversation(scheduler: BatsimScheduler, log: Path, limit_s: float) -> Iterator[Callable[[str], str]]:
     """`Endpoint.ask` of a scheduler, which has `limit_s` for an answer. Its output goes to the file `log`.
@@ -101,9 +75,9 @@ def conversation(scheduler: BatsimScheduler, log: Path, limit_s: float) -> Itera
 
 
 @contextmanager
-def started(scheduler: BatsimScheduler, log: Path) -> Iterator[tuple[str, Process | None]]:
-    """The address at which a scheduler listens, and its process if it is started here. Raises SchedulerFault
-    if the command cannot be run or its port is in use."""
+def started(scheduler: BatsimScheduler, log: Path) -> Iterator[tuple[str, OwnProcess | None]]:
+    """The address at which a scheduler listens, and its process if it is started here, which ends with all
+    that it has started. Raises SchedulerFault if the command cannot be run or its port is in use."""
     if scheduler.address is not None:
         yield scheduler.address, None
         return
@@ -111,22 +85,15 @@ def started(scheduler: BatsimScheduler, log: Path) -> Iterator[tuple[str, Proces
     if port == PORT:
         _check_is_free(port)
     command = [word.replace(PLACEHOLDER, str(port)) for word in scheduler.command]
-    log.parent.mkdir(exist_ok=True)
-    with log.open("wb") as printed:
-        try:
-            popen = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT
-            )
-        except OSError as error:
-            message = f"the command '{command[0]}' cannot be run: {error.strerror}"
-            raise SchedulerFault(PROCESS_SURVIVES, message, 0.0) from None
-        process = Process(popen, log)
+    with own_process(partial(execute, command), log=log) as process:
+        why_not = process.handed_over()
+        if why_not is not None:
+            message = f"the command '{command[0]}' cannot be run: {why_not}"
+            raise SchedulerFault(PROCESS_SURVIVES, message, 0.0)
         try:
             yield f"tcp://127.0.0.1:{port}", process
         finally:
-            process.end()
-            if log.is_file() and not log.stat().st_size:
-                log.unlink()
+            process.wait(ENDS_WITHIN_S)
 
 
 def _free_port() -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import zmq
 from pydantic import BaseModel, Field, ValidationError
@@ -184,8 +185,10 @@ class ServedScheduler:
         return self._manager
 
 
-def serve(served: ServedScheduler, address: str, on_listening: Callable[[], None]) -> None:
-    """Answer at an address like tcp://127.0.0.1:28000 until the simulation is over. Raises CannotListen."""
+@contextmanager
+def listening(address: str) -> Iterator[tuple[Callable[[], bytes], Callable[[str], None]]]:
+    """Functions that receive a message and send its reply, at an address like tcp://127.0.0.1:28000. Raises
+    CannotListen."""
     context = zmq.Context()
     socket = context.socket(zmq.REP)
     try:
@@ -193,9 +196,7 @@ def serve(served: ServedScheduler, address: str, on_listening: Callable[[], None
             socket.bind(address)
         except zmq.ZMQError as error:
             raise CannotListen(f"cannot listen at '{address}': {error.strerror}") from None
-        on_listening()
-        while not served.is_over:
-            socket.send_string(served.answer(socket.recv()))
+        yield lambda: bytes(socket.recv()), lambda text: cast("None", socket.send_string(text))
     finally:
         socket.close(linger=1_000)
         context.term()

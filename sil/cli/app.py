@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import threading
 from typing import Annotated
 
 import typer
@@ -15,6 +14,7 @@ from sil.cli.start.ending import end_without_output
 from sil.cli.start.interrupts import remember_interrupts
 from sil.cli.start.lazy_group import LazyGroup, Listed, group
 from sil.cli.start.scheduler_notes import SchedulerNotes
+from sil.workers.trust import isolate_schedulers
 from sil.world import SHOW_TRACEBACKS
 
 
@@ -130,17 +130,13 @@ def main() -> None:
     # Millions of objects that a command makes are not cyclic and live for long: looking through them as often
     # as by default costs a tenth of the time of an import of accounting.
     gc.set_threshold(100_000, 20, 50)
+    isolate_schedulers()
     remember_interrupts()
     SchedulerNotes.show()
     try:
         app()
     except OSError as error:
         end_without_output(error)
-    finally:
-        if threading.active_count() > 1:
-            from sil.workers.processes import end_without_threads
-
-            end_without_threads()
 
 
 def _print_version(wanted: bool) -> None:

@@ -97,8 +97,8 @@ def predict(
 
 
 def _question(site: str, cluster: str | None, scheduler: str, predictor: str) -> Question:
-    from scheduler.registry import resolve
     from sil.experiment.turnaround import Question
+    from sil.runs.under_test import resolve
     from sil.settings import files
     from sil.site.site_in_use import errors_under
     from sil.site.time_shared_cluster import NodesOfSite
@@ -178,7 +178,7 @@ def _print_basis(predictions: list[TurnaroundPrediction], state: QueueFile, ques
     waiting = f"{len(state.running)} running and {len(state.waiting)} waiting jobs"
     nodes = f"the {len(question.nodes.names)} nodes of {question.nodes.cluster}"
     console.print_line(
-        f"Basis: {question.predictor} over {question.scheduler.name}, {waiting} on {nodes}; local load and "
+        f"Basis: {question.predictor} over {question.scheduler.label}, {waiting} on {nodes}; local load and "
         "nodes as they are now, and no later arrivals."
     )
     if guessed := [str(table.job) for table in state.running if table.cpu_used_s is None]:

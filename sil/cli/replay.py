@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,6 +39,10 @@ def replay(
     order: options.Order = "default",
     decision_cost: CostOption = "none",
     decision_limit: options.DecisionLimit = 60.0,
+    memory_limit: Annotated[
+        float | None,
+        Option(min=1.0, help="MB of memory for a scheduler that is not built in. Default: no limit."),
+    ] = None,
     reasons: options.Reasons = False,
     engine: options.EngineChoice = Engine.AUTO,
     jobs: options.Jobs = None,
@@ -98,6 +103,7 @@ def replay(
         check, analysis = not no_determinism_check, Analysis(warm_up_days, cool_down_days, block_days)
         analysis.check(chosen.span_s / 86_400)
         run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check, engine)
+        run = replace(run, memory_limit_mb=memory_limit)
         run.check_engine(schedulers)
         with progress("jobs") as bars, selected_executor(workers, dask) as executor:
             bar = ProgressBar(bars, chosen.name)

@@ -21,7 +21,7 @@ from sil.cli.console import print_listings
 from sil.report.listing import Column, Listing, number, text
 
 if TYPE_CHECKING:
-    from scheduler.registry import Entry
+    from scheduler.listing import Entry
     from sil.experiment.checking import Checked
     from sil.experiment.matrix import MappedMatrix
 
@@ -62,31 +62,35 @@ def schedule(
     from scheduler import registry
     from scheduler.kinds import Kind
     from sil.experiment.matrix import map_matrix, read_problem, write_mapping
+    from sil.runs.under_test import resolve
     from sil.world.guard.faults import SchedulerFault
 
     mapped, faults = [], []
     with console.one_sentence_for_bad_input():
         names = scheduler or [name for name in registry.ON_MACHINES if name not in registry.OPTIMISING]
-        specs = [registry.resolve(name) for name in names]
-        for spec in specs:
-            spec.require(Kind.MAPPING, "a matrix")
-        problem = read_problem(matrix, ready)
-        for spec in specs:
+        under_test = [resolve(name) for name in names]
+        for each in under_test:
+            each.require(Kind.MAPPING, "a matrix")
+            if each.in_process is None:
+                console.fail(f"scheduler '{each.label}' speaks Batsim's protocol, which has no matrices")
+        given = read_problem(matrix, ready)
+        for each in under_test:
             try:
-                mapped.append(map_matrix(problem, spec, decision_limit))
+                mapped.append(map_matrix(given, each, decision_limit))
             except SchedulerFault as fault:
-                faults.append(f"{spec.name} broke the rule {fault}")
+                faults.append(f"{each.label} broke the rule {fault}")
         if out_file is not None:
             write_mapping(out_file, mapped)
     rows = [_row(result) for result in mapped]
     if as_json:
         console.print_json(rows)
     else:
-        title = f"{problem.n_jobs} jobs on {problem.etc.n_resources} machines"
+        n_jobs, n_machines = given.etc_s.shape
+        title = f"{n_jobs} jobs on {n_machines} machines"
         print_listings([Listing("mappings", title, COLUMNS, rows)])
     for result in mapped:
         if n := len(result.schedule.wait_reasons):
-            left = f"{result.scheduler} left {n:,} of {problem.n_jobs:,} jobs waiting"
+            left = f"{result.scheduler} left {n:,} of {len(given.etc_s):,} jobs waiting"
             console.print_note(f"{left}; the times exclude them")
     console.exit_on_faults(faults)
 
@@ -102,20 +106,21 @@ def _row(result: MappedMatrix) -> dict[str, str | float]:
 
 def schedulers(as_json: options.Json = False) -> None:
     """List the schedulers by kind: built-in ones and plug-ins."""
-    from scheduler import registry
+    from scheduler.listing import entries
+    from sil.runs.under_test import resolve
 
     groups: dict[str, list[Entry]] = {}
-    for entry in registry.entries():
+    for entry in entries(lambda name: resolve(name).spec):
         groups.setdefault(entry.kind or "plug-in", []).append(entry)
     if as_json:
         console.print_json(
-            [asdict(entry) | {"kind": name} for name, entries in groups.items() for entry in entries]
+            [asdict(entry) | {"kind": name} for name, listed in groups.items() for entry in listed]
         )
         return
     room = max(console.out.width, SCREEN)
-    for heading, entries in groups.items():
+    for heading, listed in groups.items():
         print(f"{heading}:")
-        for entry in entries:
+        for entry in listed:
             what = entry.target if "(" in entry.target else entry.summary
             line = f"  {entry.name:16}{what}"
             print(line if len(line) <= room else line[: room - 1] + "…")
@@ -235,22 +240,17 @@ def serve_scheduler(
     """
     if importlib.util.find_spec("zmq") is None:
         console.fail("Batsim's protocol needs the package pyzmq; install sil-testbed[batsim]")
-    from scheduler.free_nodes.runtime_estimates import UserEstimates
-    from scheduler.registry import resolve
     from scheduler.rules import ScheduleRejected
-    from sil.batsim.serving import ServedScheduler, serve
+    from sil.runs.served import serve_scheduler
+    from sil.runs.under_test import resolve
     from sil.world.guard.faults import SchedulerFault
-    from sil.world.guard.scheduler import Guard, GuardedScheduler
 
     with console.one_sentence_for_bad_input():
-        spec = resolve(name)
-        spec.require(Kind.FREE_NODES, "serving a simulator")
-        served = ServedScheduler(
-            lambda clock: GuardedScheduler(spec.make(), Guard(clock, decision_limit, cpu_time=None)),
-            UserEstimates(),
-            spec.memoryless,
-        )
+        scheduler = resolve(name)
+        scheduler.require(Kind.FREE_NODES, "serving a simulator")
         try:
-            serve(served, bind, lambda: console.err.print(f"{name} is listening on {bind}."))
+            serve_scheduler(
+                scheduler, bind, decision_limit, lambda: console.err.print(f"{name} is listening on {bind}.")
+            )
         except (ScheduleRejected, SchedulerFault) as fault:
             console.exit_with_fault(f"{name} broke the rule {fault}")

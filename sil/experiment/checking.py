@@ -1,22 +1,40 @@
-"""The contract suite, run on a scheduler by its name in a worker process, which it may kill."""
+"""The contract suite, run on a scheduler by its name in a process of its own, which it may kill; it is judged
+here."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import pickle
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 from scheduler.contract import contract_for
-from scheduler.contract_examination import Contract, Examination
-from scheduler.kinds import Kind
+from scheduler.contract_examination import (
+    BrokeRule,
+    CannotAnswer,
+    Contract,
+    Examination,
+    Here,
+    Outline,
+)
+from scheduler.kinds import Kind, WrongKind
 from scheduler.model import Answer
-from scheduler.registry import SchedulerSpec, resolve
-from scheduler.rules import RETURNS_IN_TIME, RULES_OF
-from sil.workers.executor import Died, Item, send_report
-from sil.workers.processes import Processes
-from sil.world.guard.faults import PROCESS_SURVIVES
+from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
+from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME, RIGHT_KIND, RULES_OF
+from sil.isolation import channel
+from sil.isolation.answers import packed_answer, unpacked_answer
+from sil.isolation.channel import BadMessage, Message
+from sil.isolation.process import NoAnswer, OwnProcess, own_process
+from sil.runs.under_test import resolve
+from sil.workers.executor import Died, tried
+from sil.world.guard.faults import KILLED, PROCESS_SURVIVES, KilledFromOutside, SchedulerFault, one_line
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
+
+MOST_BYTES = 1 << 24
+"""Of an answer to one of these problems."""
 
 
 class Finding(NamedTuple):
@@ -27,7 +45,7 @@ class Finding(NamedTuple):
     asked: tuple[str, ...] = ()
 
 
-ENDS_THE_SEARCH = (RETURNS_IN_TIME, PROCESS_SURVIVES)
+ENDS_THE_SEARCH = (RETURNS_IN_TIME, PROCESS_SURVIVES, KILLED)
 """When one of these is broken, nothing is known of the rules not checked before."""
 
 
@@ -59,51 +77,121 @@ def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checke
     """Examine a scheduler by the contract `asked` for (else that of its declared kind, else for mapping); a
     decision may take `limit_s`. Raises SchedulerNotLoaded, also where it declares another kind.
     """
-    spec = resolve(name)
-    contract = contract_for(asked or spec.kind or Kind.MAPPING)
-    kind = contract.kind
+    scheduler = resolve(name)
+    if scheduler.in_process is None:
+        raise SchedulerNotLoaded(
+            f"scheduler '{name}' speaks Batsim's protocol, for which there is no contract"
+        )
+    contract = contract_for(asked or scheduler.spec.kind or Kind.MAPPING)
     if asked is not None:
-        spec.require(kind, f"--kind {asked}")
+        scheduler.require(contract.kind, f"--kind {asked}")
+    checked = tried(partial(_judged, scheduler.spec, contract, examples, limit_s))
+    if isinstance(checked, Died):
+        return Checked(contract.kind, [Finding(checked.rule, str(checked))], frozenset())
+    return checked
+
+
+def _judged(spec: SchedulerSpec, contract: type[Contract[Any]], examples: int, limit_s: float) -> Checked:
+    """Raises KilledFromOutside."""
     found: list[Finding] = []
-    exercised = frozenset[str]()
-
-    def note_finding(_item: Item, finding: Finding | None) -> None:
-        if finding is None:
-            found.clear()  # of a try whose process was killed
-        else:
-            found.append(finding)
-
-    def finish(_item: Item, value: frozenset[str] | Died) -> None:
-        nonlocal exercised
-        if isinstance(value, Died):
-            found.append(Finding(PROCESS_SURVIVES, str(value)))
-        else:
-            exercised = value | {PROCESS_SURVIVES}
-
-    with Processes(1) as executor:
-        item = Item(name, partial(_check_here, spec, contract, examples, limit_s))
-        executor.run([item], finish, note_finding)
-    return Checked(kind, found, exercised)
-
-
-def _check_here(
-    spec: SchedulerSpec, contract: type[Contract[Any]], examples: int, limit_s: float
-) -> frozenset[str]:
-    """The rules that were exercised. Findings are reported at once, and stand if the process dies."""
-    send_report(None)
-    here = os.getpid()
-
-    def within_the_limit(call: Callable[[], Answer]) -> Answer:
+    with own_process(partial(_answer, spec, contract, limit_s), (__name__,)) as process:
+        examination = Examination(lambda: _Elsewhere(process), contract(), examples)
         try:
-            with time_limit(limit_s):
-                schedule = call()
-            if os.getpid() != here:
-                os._exit(0)  # the scheduler forked: one of us is enough
-            return schedule
-        except TimeLimitExceeded:
-            raise TimeoutError(f"{limit_s:g} s were allowed") from None
+            found.extend(
+                Finding(broken.rule, broken.message, tuple(map(str, broken.problems)))
+                for broken in examination.broken_rules()
+            )
+        except CannotAnswer as gone:
+            if gone.rule == KILLED:
+                raise KilledFromOutside(str(gone)) from None
+            return Checked(contract.kind, [*found, Finding(gone.rule, str(gone))], frozenset())
+    return Checked(contract.kind, found, frozenset(examination.exercised) | {PROCESS_SURVIVES})
 
-    examination = Examination(spec.factory(), contract(), examples, within_the_limit)
-    for broken in examination.broken_rules():
-        send_report(Finding(broken.rule, broken.message, tuple(map(str, broken.problems))))
-    return frozenset(examination.exercised)
+
+class _Elsewhere:
+    """A new instance of the scheduler in its process."""
+
+    def __init__(self, process: OwnProcess) -> None:
+        self._process = process
+        process.send(Message({"make": True}))
+
+    def answer(self, outline: Outline, first_id: int) -> tuple[Answer, str | None]:
+        self._process.send(Message({"first_id": first_id}, pickle.dumps(outline)))
+        try:
+            message = self._process.receive(MOST_BYTES)
+        except NoAnswer as gone:
+            raise CannotAnswer(gone.rule, str(gone)) from None
+        except KilledFromOutside as killed:
+            raise CannotAnswer(KILLED, str(killed)) from None
+        match message.fields:
+            case {"broken": [str(rule), str(text)]}:
+                raise BrokeRule(rule, one_line(text))
+            case {"changed": None | str() as changed}:
+                try:
+                    n_jobs = outline.build(first_id).n_jobs
+                    return unpacked_answer(message, n_jobs), None if changed is None else one_line(changed)
+                except BadMessage as error:
+                    raise BrokeRule(RETURNS_A_SCHEDULE, f"its answer cannot be read: {error}") from None
+        raise BrokeRule(RETURNS_A_SCHEDULE, "its answer cannot be read")
+
+
+def _answer(
+    spec: SchedulerSpec, contract: type[Contract[Any]], limit_s: float, connection: socket.socket
+) -> None:
+    """Run in the scheduler's process: make instances and ask them, as told."""
+    candidate: _Made
+    while True:
+        try:
+            told = channel.receive(connection)
+        except (EOFError, OSError):
+            return
+        if told.fields.get("make"):
+            candidate = _Made(spec, contract(), limit_s)
+        else:
+            outline: Outline = pickle.loads(told.columns)
+            channel.send(connection, candidate.reply(outline, told.fields["first_id"]))
+
+
+class _Made:
+    """One instance; everything that it does is under one time limit."""
+
+    def __init__(self, spec: SchedulerSpec, contract: Contract[Any], limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._why_not: tuple[str, str] | None = None
+        with self._broken_rules() as broken:
+            self._here = Here(spec.make(), contract, lambda call: call())
+        self._why_not = broken[0] if broken else None
+
+    def reply(self, outline: Outline, first_id: int) -> Message:
+        if self._why_not is not None:
+            return Message({"broken": list(self._why_not)})
+        with self._broken_rules() as broken:
+            answer, changed = self._here.answer(outline, first_id)
+            message = packed_answer(outline.build(first_id), answer, with_details=False)
+        if broken:
+            return Message({"broken": list(broken[0])})
+        return Message({**message.fields, "changed": changed}, message.columns)
+
+    @contextmanager
+    def _broken_rules(self) -> Iterator[list[tuple[str, str]]]:
+        """The rule that the block breaks, and a message."""
+        broken: list[tuple[str, str]] = []
+        here = os.getpid()
+        try:
+            with time_limit(self._limit_s):
+                try:
+                    yield broken
+                except (TimeLimitExceeded, KeyboardInterrupt):
+                    raise
+                except WrongKind as error:
+                    broken.append((RIGHT_KIND, str(error)))
+                except SchedulerFault as fault:
+                    broken.append((fault.rule, fault.message))
+                except BaseException as error:
+                    message = f"schedule raised {type(error).__name__}: {one_line(error)}"
+                    broken.append((RAISES_NOTHING, message))
+        except TimeLimitExceeded:
+            message = f"schedule did not return: {self._limit_s:g} s were allowed"
+            broken[:] = [(RETURNS_IN_TIME, message)]
+        if os.getpid() != here:
+            os._exit(0)  # the scheduler forked: one of us is enough

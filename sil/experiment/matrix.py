@@ -6,6 +6,7 @@ import csv
 import gzip
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,9 @@ from scheduler import UserError
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
 from scheduler.registry import SchedulerSpec
+from sil.isolation.sides import side
+from sil.runs.composition import asked_apart
+from sil.runs.under_test import UnderTest
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import CheckedScheduler, Guard, Timing
 
@@ -32,11 +36,26 @@ class MappedMatrix:
     decision_s: float
 
 
-def map_matrix(problem: MappingProblem, scheduler: SchedulerSpec, limit_s: float) -> MappedMatrix:
-    """Map all jobs of a problem. Raises SchedulerFault if the scheduler breaks a rule."""
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Seconds of each job (row) on each machine (column), and the machines' ready times, by default 0."""
+
+    etc_s: NDArray[np.float64]
+    ready_s: NDArray[np.float64] | None = None
+
+    def problem(self) -> MappingProblem:
+        return MappingProblem.from_matrix(self.etc_s, self.ready_s)
+
+
+def map_matrix(matrix: Matrix, scheduler: UnderTest, limit_s: float) -> MappedMatrix:
+    """Map all jobs. Raises SchedulerFault if the scheduler breaks a rule."""
+    return asked_apart(partial(_mapped, matrix, scheduler.spec, limit_s), [scheduler])
+
+
+def _mapped(matrix: Matrix, scheduler: SchedulerSpec, limit_s: float) -> MappedMatrix:
     timings: list[Timing] = []
-    checked = CheckedScheduler(scheduler.make(), Guard(SimClock(), limit_s, timings.append))
-    schedule = checked.schedule(problem)
+    guard = Guard(SimClock(), limit_s, timings.append)
+    schedule = CheckedScheduler(side().respondent(scheduler, 0, guard), guard).schedule(matrix.problem())
     *_, wall_s, _, _ = timings[0]
     return MappedMatrix(scheduler.name, schedule, wall_s)
 
@@ -55,15 +74,15 @@ def write_mapping(path: Path, mapped: list[MappedMatrix]) -> None:
         raise BadMatrix(f"{path} cannot be written: {error.strerror}") from None
 
 
-def read_problem(matrix: Path, ready: Path | None) -> MappingProblem:
-    """The problem in a matrix file, perhaps with ready times of the machines from another file.
+def read_problem(matrix: Path, ready: Path | None) -> Matrix:
+    """The matrix in a file, perhaps with ready times of the machines from another file.
 
     The matrix is in seconds per job (row) and machine (column); `inf` = cannot run there, but each job must
     be able to run on some machine. Raises BadMatrix.
     """
     etc_s = read_matrix(matrix)
     ready_s = None if ready is None else _read_ready(ready, etc_s.shape[1])
-    return MappingProblem.from_matrix(etc_s, ready_s)
+    return Matrix(etc_s, ready_s)
 
 
 def read_matrix(path: Path) -> NDArray[np.float64]:

@@ -17,15 +17,19 @@ import polars as pl
 from scheduler.kinds import Kind
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId
-from scheduler.registry import SchedulerNotLoaded, resolve
+from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
+from sil.isolation.sides import side
 from sil.outcome.statistics import PowerLaw, fit_power_law, quantile
+from sil.runs.composition import asked_apart
+from sil.runs.under_test import UnderTest
+from sil.runs.under_test import resolve as under_test
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteSource
 from sil.workers.executor import Died, Item
 from sil.workers.processes import Processes
 from sil.workers.runner import OnProgress
 from sil.world.events import SimClock
-from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
+from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.scheduler import Guard, GuardedScheduler, Timing
 
 CLUSTER_SIZE = 4
@@ -110,7 +114,7 @@ class ProblemsOfSite:
 
 def check_can_be_measured(name: str) -> None:
     """Raises SchedulerNotLoaded for one that does not map jobs to machines."""
-    resolve(name).require(Kind.MAPPING, "this measurement")
+    under_test(name).require(Kind.MAPPING, "this measurement")
 
 
 def measure(
@@ -118,13 +122,14 @@ def measure(
 ) -> tuple[pl.DataFrame, dict[str, SchedulerFault]]:
     """A table with COLUMNS, and the faults of schedulers that broke a rule, which are not in the table. All
     schedulers get the same problems, in turn and one at a time, each in a process of its own."""
+    specs = {name: under_test(name) for name in schedulers}
     rows: dict[str, list[Row]] = {name: [] for name in schedulers}
     faults: dict[str, SchedulerFault] = {}
     points = product(grid.jobs, grid.machines, grid.shares, range(grid.tables))
 
     def note(item: Item, value: list[Row] | SchedulerFault | Died) -> None:
         if isinstance(value, Died):
-            faults[item.key] = SchedulerFault(PROCESS_SURVIVES, str(value), 0.0)
+            faults[item.key] = SchedulerFault(value.rule, str(value), 0.0)
         elif isinstance(value, SchedulerFault):
             faults[item.key] = value
         else:
@@ -135,7 +140,7 @@ def measure(
         for done, point in enumerate(points, start=1):
             for name in schedulers:
                 if name not in faults:
-                    timed = partial(_timed, name, ask, point, grid.repetitions, limit_s)
+                    timed = partial(_timed, specs[name], ask, point, grid.repetitions, limit_s)
                     executors[name].run([Item(name, timed)], note)
             on_progress(done, grid.size)
     measured = [row for name in schedulers if name not in faults for row in rows[name]]
@@ -143,23 +148,31 @@ def measure(
 
 
 def _timed(
-    name: str, ask: Ask, point: tuple[int, int, int, int], repetitions: int, limit_s: float
+    scheduler: UnderTest, ask: Ask, point: tuple[int, int, int, int], repetitions: int, limit_s: float
 ) -> list[Row] | SchedulerFault:
     """A row for each repetition, or the fault of a scheduler that broke a rule."""
+    timed = partial(_timed_at, scheduler.spec, ask, point, repetitions, limit_s)
+    try:
+        return asked_apart(timed, [scheduler])
+    except SchedulerFault as fault:
+        return fault
+
+
+def _timed_at(
+    scheduler: SchedulerSpec, ask: Ask, point: tuple[int, int, int, int], repetitions: int, limit_s: float
+) -> list[Row]:
     problem = ask(*point)
     n, m, share, table = point
     timings: list[Timing] = []
-    guarded = GuardedScheduler(resolve(name).make(), Guard(SimClock(), limit_s, timings.append))
+    guard = Guard(SimClock(), limit_s, timings.append)
+    guarded = GuardedScheduler(side().respondent(scheduler, 0, guard), guard)
     gc.collect()
-    try:
-        for _ in range(1 + repetitions):
-            schedule = guarded.schedule(problem)
-    except SchedulerFault as fault:
-        return fault
+    for _ in range(1 + repetitions):
+        schedule = guarded.schedule(problem)
     violation = problem.violation(schedule)
     if violation is not None:
-        return SchedulerFault.of(violation, 0.0)
-    places = (name, n, m, problem.n_places, share, table)
+        raise SchedulerFault.of(violation, 0.0)
+    places = (scheduler.name, n, m, problem.n_places, share, table)
     return [
         (*places, repetition, decisions, wall_s - gc_s, max(cpu_s - gc_s, 0.0), gc_s)
         for repetition, (_, _, _, decisions, wall_s, cpu_s, gc_s) in enumerate(timings[1:])

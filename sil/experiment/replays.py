@@ -26,7 +26,6 @@ from sil.workers.executor import Died, Executor, Inline, Interrupted, Item, List
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest
 from sil.workers.store import MISSING, Store
-from sil.world.guard.faults import PROCESS_SURVIVES
 
 FEW_IN_ALL = 10_000
 """Up to this number, over all schedulers, a replay takes less time than starting worker processes."""
@@ -115,7 +114,7 @@ def _replay(
     mark = digest(code_and_data(), how, replay.log.digest(), list(map(code_under_test, folders)))
     schedulers = {f"{mark}/{scheduler.label}": scheduler for scheduler in folders}
     items = [
-        Item(key, partial(replay.run, scheduler, on_arrivals=send_report), folders[scheduler], fresh=True)
+        Item(key, partial(replay.run, scheduler, on_arrivals=send_report), folders[scheduler])
         for key, scheduler in schedulers.items()
     ]
     done = {schedulers[item.key] for item in items if store.get(item.key) is not MISSING}
@@ -170,7 +169,7 @@ def fastest(executor: Executor, schedulers: Sequence[UnderTest], n_items: int, n
 
 def died_sentence(scheduler: str, died: Died) -> str:
     """The fault of a scheduler whose process died."""
-    return f"{scheduler} broke the rule {PROCESS_SURVIVES}: {died}"
+    return f"{scheduler} broke the rule {died.rule}: {died}"
 
 
 def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:

@@ -19,7 +19,6 @@ from sil.trace.facts import RUN, SCHEMAS, Fact, RunTables
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Died, Item
 from sil.workers.runner import Runner
-from sil.world.guard.faults import PROCESS_SURVIVES
 
 Packed = dict[str, bytes]
 """The tables of a run as Parquet files, by name."""
@@ -126,6 +125,6 @@ def _table(packed: Packed, kind: str) -> pl.DataFrame:
 
 def _died(run: RunKey, died: Died) -> pl.DataFrame:
     trace = TraceRecorder()
-    trace.note(0.0, Fact.FAULT, detail=PROCESS_SURVIVES, message=str(died))
+    trace.note(0.0, Fact.FAULT, detail=died.rule, message=str(died))
     frame = trace.frame(*run)
     return frame.with_columns(time_s=pl.lit(None, pl.Float64)).select(*RUN, pl.exclude(RUN))

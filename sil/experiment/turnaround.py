@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ from typing import Any
 from scheduler.kinds import Kind
 from scheduler.model import Job, JobId
 from scheduler.naming import Misnamed
-from scheduler.registry import SchedulerSpec
 from scheduler.time_shared.prediction import by_name
 from scheduler.time_shared.prediction.forecast import COVERAGE, Basis, Forecast, circumstances_of
 from scheduler.time_shared.system import ReportedLoad, SystemState
-from sil.runs.composition import what_if_scheduler
+from sil.runs.composition import asked_apart, what_if_scheduler
+from sil.runs.under_test import UnderTest
 from sil.settings.queue_file import CannotPredict, QueueFile, RunningTable, WaitingTable
 from sil.site.error_histories import histories
 from sil.site.time_shared_cluster import NodesOfSite
@@ -79,7 +80,7 @@ class Question:
     """Nodes, scheduler and predictor, known past errors, and resources that are down."""
 
     nodes: NodesOfSite
-    scheduler: SchedulerSpec
+    scheduler: UnderTest
     predictor: str
     errors: tuple[KnownError, ...] = ()
     down: frozenset[str] = frozenset()
@@ -126,8 +127,20 @@ def predict_turnaround(file: QueueFile, path: Path, question: Question) -> list[
     if mistakes:
         raise toml_file.invalid(path, mistakes)
     question.scheduler.require(Kind.TIME_SHARED, "a prediction")
-    errors_of = histories(question.errors, question.nodes.known, question.scheduler)
-    scheduler = what_if_scheduler(question.scheduler, SimClock(), DECISION_LIMIT_S)
+    if question.scheduler.in_process is None:
+        raise CannotPredict(
+            f"scheduler '{question.scheduler.label}' speaks Batsim's protocol, which cannot ask what if"
+        )
+    try:
+        return asked_apart(partial(_predicted, file, question), [question.scheduler])
+    except SchedulerFault as fault:
+        raise CannotPredict(f"scheduler '{question.scheduler.label}' broke the rule {fault}") from None
+
+
+def _predicted(file: QueueFile, question: Question) -> list[TurnaroundPrediction]:
+    spec = question.scheduler.spec
+    errors_of = histories(question.errors, question.nodes.known, spec)
+    scheduler = what_if_scheduler(spec, SimClock(), DECISION_LIMIT_S)
     try:
         name = by_name.read(question.predictor)
         predictor = by_name.make(name, scheduler, errors_of)
@@ -135,10 +148,7 @@ def predict_turnaround(file: QueueFile, path: Path, question: Question) -> list[
         raise CannotPredict(str(error)) from None
     view = _state_of(file, question).view()
     alike = circumstances_of(view)
-    try:
-        forecasts = predictor.predict(0.0, view)
-    except SchedulerFault as fault:
-        raise CannotPredict(f"scheduler '{question.scheduler.name}' broke the rule {fault}") from None
+    forecasts = predictor.predict(0.0, view)
     predictions = [
         _prediction(forecast, file.jobs[forecast.job], errors_of(name.uncorrected).basis(alike[forecast.job]))
         for forecast in forecasts

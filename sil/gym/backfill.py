@@ -22,7 +22,7 @@ from sil.gym.episodes import Episodes
 from sil.gym.reward_setting import reward_of
 from sil.gym.rewards import REWARDS, Reward, Steps
 from sil.policy.settings import positive
-from sil.runs.compiled_replay import CODES
+from sil.runs.compiled.replay import CODES
 from sil.settings.estimates import Estimates
 from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.asking import GOES_ON, NO_ANSWER, NO_JOB, Answers, answer_all

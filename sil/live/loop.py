@@ -12,7 +12,7 @@ from scheduler.model import Completion, Job, JobId, MachineReading
 from scheduler.ports import Clock
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
-from sil.live.processes import JobProcesses, Over
+from sil.live.processes import Over, Runs
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.guard.faults import SchedulerFault, stuck
@@ -41,15 +41,18 @@ class WallClock:
 class CoreMonitor:
     """A core is up while this process may run on it, which an administrator can change."""
 
-    def __init__(self, cores: Sequence[int], clock: Clock) -> None:
+    def __init__(
+        self, cores: Sequence[int], clock: Clock, usable: Callable[[], Sequence[int]] = usable_cores
+    ) -> None:
         self._cores = cores
         self._clock = clock
+        self._usable = usable
         self._up = [True] * len(cores)
         self._unread: list[MachineReading] = []
 
     def look(self) -> bool:
         """Take readings. Returns whether one has changed."""
-        usable, now_s = set(usable_cores()), self._clock.now_s
+        usable, now_s = set(self._usable()), self._clock.now_s
         for j, core in enumerate(self._cores):
             if self._up[j] != (core in usable):
                 self._up[j] = not self._up[j]
@@ -69,7 +72,7 @@ class LiveWorld:
         self,
         clock: Clock,
         trace: TraceRecorder,
-        processes: JobProcesses,
+        processes: Runs,
         monitor: CoreMonitor,
         rounds: RoundPolicy,
         on_over: Callable[[Over], None] = lambda over: None,

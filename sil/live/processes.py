@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
+from typing import Protocol
 
 from scheduler import UserError
 from scheduler.model import DispatchOrder, RunId
@@ -49,6 +50,23 @@ class _Running:
     process: subprocess.Popen[bytes]
     descriptor: int
     """Of the process; readable when it has ended."""
+
+
+class Runs(Protocol):
+    """A dispatcher that reports which runs are over."""
+
+    @property
+    def is_idle(self) -> bool: ...
+
+    def dispatch(self, order: DispatchOrder) -> None: ...
+
+    def preempt(self, run: RunId) -> None: ...
+
+    def over(self, within_s: float) -> Iterator[Over]:
+        """The runs that have ended since the last call; waits for one at most `within_s`."""
+        ...
+
+    def end_all(self) -> None: ...
 
 
 class JobProcesses:

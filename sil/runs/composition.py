@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import polars as pl
 
@@ -15,17 +16,22 @@ from scheduler.model import Job
 from scheduler.ports import Clock, Scheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
+from sil.isolation import sides
+from sil.isolation.sides import side
 from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs.under_test import UnderTest
 from sil.trace.recorder import TraceRecorder
+from sil.workers.executor import Died, tried
+from sil.workers.trust import isolates_schedulers
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.faults import SchedulerFault
-from sil.world.guard.manager import GuardedManager
 from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
 from sil.world.harness import World
 
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
+
+Found = TypeVar("Found")
 
 PRINTED = "scheduler.log"
 """The output of a scheduler in another process."""
@@ -79,6 +85,7 @@ def run_in(world: AnyWorld, jobs: Iterable[Job], managed: AbstractContextManager
     """
     with _fault_is_noted(world), managed as manager:
         world.run(jobs, manager)
+    side().over()
 
 
 def steps_in(
@@ -95,6 +102,7 @@ def _fault_is_noted(world: AnyWorld) -> Iterator[None]:
         yield
     except SchedulerFault as fault:
         world.trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
+        side().faulted(fault)
         _on_fault.get()(fault)
 
 
@@ -115,6 +123,34 @@ def checked_run(
     return world.trace.frame(*run)
 
 
+@contextmanager
+def judged(
+    follow: Callable[[], object],
+    schedulers: Iterable[UnderTest],
+    log: Path | None = None,
+    memory_mb: float | None = None,
+) -> Iterator[None]:
+    """As `sil.isolation.sides.judged`, unless this process trusts all schedulers."""
+    apart = isolates_schedulers()
+    specs = [scheduler.spec for scheduler in schedulers if apart and scheduler.in_process is not None]
+    with sides.judged(follow, specs, log, memory_mb):
+        yield
+
+
+def asked_apart(call: Callable[[], Found], schedulers: Iterable[UnderTest]) -> Found:
+    """What `call` returns, within `judged`. Raises SchedulerFault."""
+    schedulers = tuple(schedulers)
+
+    def judged_call() -> Found:
+        with judged(call, schedulers):
+            return call()
+
+    found = tried(judged_call)
+    if isinstance(found, Died):
+        raise SchedulerFault(found.rule, str(found), 0.0)
+    return found
+
+
 @dataclass(frozen=True)
 class Supervision:
     """How the schedulers of one run are guarded, and seeded if they are random."""
@@ -125,9 +161,9 @@ class Supervision:
     """Whether plug-ins must decide the same in two instances."""
 
     def scheduler(self, scheduler: UnderTest) -> Scheduler:
-        make = scheduler.spec.factory(self.seed)
-        witness = make() if self.check_determinism and not scheduler.is_built_in else None
-        return GuardedScheduler(make(), self.guard, witness)
+        respondent = partial(side().respondent, scheduler.spec, self.seed, self.guard)
+        asks_twice = self.check_determinism and not scheduler.is_built_in
+        return GuardedScheduler(respondent(), self.guard, respondent() if asks_twice else None)
 
     def is_memoryless(self, scheduler: UnderTest) -> bool:
         """Whether to skip it while no job fits: its decisions are neither charged nor logged."""
@@ -162,7 +198,7 @@ class Managed:
                 yield manager
                 manager.end()
         elif scheduler.spec.is_manager:
-            yield GuardedManager(lambda ports: scheduler.spec.make_manager(ports, seed), self.ports, guard)
+            yield side().manager(scheduler.spec, seed, self.ports, guard)
         else:
             yield built_in()
 
@@ -172,7 +208,12 @@ def what_if_scheduler(spec: SchedulerSpec, clock: Clock, limit_s: float, seed: i
     SchedulerFault, also if a decision takes longer than `limit_s`."""
     from scheduler.time_shared.loras import Loras  # compiled code, loaded only for time-shared nodes
 
+    guard = Guard(clock, limit_s)
+    if not spec.is_built_in:
+        return CheckedScheduler(side().respondent(spec, seed, guard), guard, WHAT_IF)
     scheduler = spec.make(seed)
-    if isinstance(scheduler, Loras):
-        return scheduler
-    return CheckedScheduler(scheduler, Guard(clock, limit_s), WHAT_IF)
+    return (
+        scheduler
+        if isinstance(scheduler, Loras)
+        else CheckedScheduler(guard.timed(scheduler), guard, WHAT_IF)
+    )

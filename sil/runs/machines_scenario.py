@@ -52,7 +52,7 @@ class MachinesScenario(Scenario):
         """The index of each machine, whatever its number of slots."""
         return {name: j for j, name in enumerate(self.in_use.layout.machines)}
 
-    def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+    def carry_out(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
         clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
         jobs = self.jobs(run.replication)
         actual = self.actual_runtimes(jobs, run.replication)

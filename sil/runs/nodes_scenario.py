@@ -69,7 +69,7 @@ class NodesScenario(Scenario):
         cluster = self.cluster
         return {"nodes": tuple(cluster.model), "cores": cluster.cores, "gpus": cluster.gpus}
 
-    def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+    def carry_out(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
         arriving, nodes = self.arriving(run.replication), tuple(self.cluster.nodes.values())
         clock, events, trace = SimClock(), EventQueue(), TraceRecorder(nodes=nodes)
         index = {name: n for n, name in enumerate(self.cluster.nodes)}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +21,7 @@ from scheduler.resource_manager import OnFreeNodes, ResourceManager
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.invariants.checker import LONG
 from sil.outcome.replayed_log import ReplayedLog, Results
-from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, run_in, steps_in
+from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, judged, run_in, steps_in
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import NONE, decision_cost
@@ -52,7 +54,7 @@ from site_db.site_file.cluster import Cluster
 
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
-    from sil.runs.compiled_replay import CompiledReplay
+    from sil.runs.compiled.replay import CompiledReplay
 
 DECISION_LIMIT_S = 60.0
 
@@ -93,6 +95,8 @@ class Replay:
     engine: Engine = Engine.AUTO
     few_jobs: int = FEW_JOBS
     """With fewer, Engine.AUTO is the harness: loading the compiled engine takes longer than such a replay."""
+    memory_limit_mb: float | None = None
+    """Memory of a scheduler's own process, in addition to what the testbed uses itself."""
 
     def description(self) -> dict[str, object]:
         """For the summary of a replay and the traces of its schedulers."""
@@ -209,9 +213,15 @@ class Replay:
             pass_decisions()
 
         trace = self._recorder(pass_on)
-        self._run(scheduler, self._runs(on_arrivals), trace, decisions, printed)
+        with judged(partial(self._follow, scheduler), [scheduler], printed, self.memory_limit_mb):
+            self._run(scheduler, self._runs(on_arrivals), trace, decisions, printed)
         trace.close()
         pass_decisions()
+
+    def _follow(self, scheduler: UnderTest) -> None:
+        """The same run without results, where a scheduler answers."""
+        nowhere = self._recorder(lambda facts: None)
+        self._run(scheduler, self._runs(lambda n: None), nowhere, [], Path(os.devnull))
 
     def check_engine(self, schedulers: Iterable[UnderTest]) -> None:
         """Raises NotCompiled if the compiled engine is asked for and cannot run one of these schedulers."""
@@ -224,7 +234,7 @@ class Replay:
             return None
         if self.engine is Engine.AUTO and len(self.log.jobs) < self.few_jobs:
             return None
-        from sil.runs.compiled_replay import CompiledReplay, NotCompiled
+        from sil.runs.compiled.replay import CompiledReplay, NotCompiled
 
         compiled = self._not_compiled or CompiledReplay.of(
             self.log, scheduler, self.estimates, ORDERS[self.order]

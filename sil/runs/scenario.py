@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from scheduler import UserError
 from scheduler.kinds import Kind
 from scheduler.managers.queues import Admission, in_order_of_service
 from scheduler.model import Job
-from sil.runs.composition import AnyWorld, RunKey, Supervision
+from sil.runs.composition import AnyWorld, RunKey, Supervision, judged
 from sil.runs.under_test import Find, UnderTest, resolve, resolve_all
 from sil.settings.decision_costs import decision_cost
 from sil.settings.experiment_file import (
@@ -118,10 +119,17 @@ class Scenario(ABC):
         """Those under test, and those of single queues."""
         return (*self.schedulers, *self.queue_schedulers.values())
 
-    @abstractmethod
     def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
         """One run. A fault of the scheduler ends it and is its last fact. `log` is the file for the output of
         a scheduler in another process."""
+        asked = (self.under_test(run.scheduler), *self.queue_schedulers.values())
+        memory_mb = self.experiment.guard.memory_limit_mb
+        with judged(partial(self.carry_out, run), asked, log, memory_mb):
+            return self.carry_out(run, log)
+
+    @abstractmethod
+    def carry_out(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+        """See `run`: the same on both sides, where the run counts and where a scheduler answers."""
 
     def notes(self) -> Iterator[str]:
         """Sentences about what is changed or left out, and why."""

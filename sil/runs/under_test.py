@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 
 from scheduler import registry
 from scheduler.kinds import Kind
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
 from sil.batsim.naming import BatsimScheduler, batsim_scheduler
+from sil.workers.trust import isolates_schedulers
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,19 @@ Find = Callable[[str], UnderTest]
 def resolve(name: str) -> UnderTest:
     """Raises SchedulerNotLoaded if `name` does not lead to a usable scheduler."""
     batsim = batsim_scheduler(name)
-    return UnderTest(name, batsim=batsim) if batsim else UnderTest(name, registry.resolve(name))
+    if batsim is not None:
+        return UnderTest(name, batsim=batsim)
+    spec = registry.named(name)
+    if not spec.is_built_in and isolates_schedulers():
+        return UnderTest(name, _described(spec, os.getcwd(), tuple(sys.path)))
+    return UnderTest(name, spec if spec.is_built_in else registry.declared(spec))
+
+
+@cache
+def _described(spec: SchedulerSpec, _folder: str, _path: tuple[str, ...]) -> SchedulerSpec:
+    from sil.isolation.descriptions import described  # only plug-ins need it
+
+    return described(spec)
 
 
 def resolve_all(

@@ -144,6 +144,8 @@ class GuardTable(Table):
     """Limits and costs of decisions, and whether schedulers that are not built in are asked twice."""
 
     decision_limit_s: Positive = 60.0
+    memory_limit_mb: Positive | None = None
+    """For schedulers that are not built in, in addition to what the testbed uses itself."""
     ask_twice: bool = True
     decision_cost: DecisionCostName | dict[str, DecisionCostName] = NONE
     reasons: bool = False

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, resolve
+from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, named
 from scheduler.time_shared.prediction.forecast import Circumstances, Error, ErrorHistory
 from sil.site.time_shared_cluster import Characterisations
 from site_db.prediction_errors import KnownError
@@ -20,7 +20,7 @@ NOTHING = ErrorHistory(())
 def scheduler_key(recorded: str) -> str:
     """The key of a scheduler by the name under which it was recorded; of an unknown one, the name."""
     try:
-        return resolve(recorded).key
+        return named(recorded).key
     except SchedulerNotLoaded:
         return recorded
 

@@ -69,7 +69,7 @@ class Dask(Concurrent):
         try:
             outcome, files = future.result()
         except KilledWorker:
-            return Died(may_retry=True)
+            return Died("its Dask worker died", from_outside=True)
         except CancelledError:  # not by this process, which waits for none that it has cancelled
             return Failed(self._gone())
         except Exception as error:
@@ -124,7 +124,7 @@ def run_on_worker(item: Item, code: str) -> tuple[Outcome, Files]:
     finally:
         _idle.append(process)
     (value,) = outcomes
-    return (Died() if isinstance(value, Died) else Result(value)), files
+    return (value if isinstance(value, Died) else Result(value)), files
 
 
 def check_code(code: str) -> None:

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from scheduler import UserError
+from sil.world.guard.faults import KILLED, PROCESS_SURVIVES, KilledFromOutside
+
+Value = TypeVar("Value")
 
 TRIES = 3
 """How often an item is run if its process is killed from outside."""
@@ -39,8 +42,6 @@ class Item:
     call: Callable[..., Any]
     folder: Path | None = None
     """The call's argument: the folder for its files, even if it runs on a computer without access."""
-    fresh: bool = False
-    """Whether it needs a process in which no other item has run."""
 
     def __call__(self) -> Any:
         return self.call() if self.folder is None else self.call(self.folder)
@@ -60,13 +61,23 @@ class Failed:
 
 @dataclass(frozen=True)
 class Died:
-    """The item's process ended before the item did."""
+    """A process of the item ended before the item did; `how` follows "its process"."""
 
-    may_retry: bool = False
-    """Whether it may have been killed from outside."""
+    how: str
+    from_outside: bool = False
+    """Whether it was killed, not by the testbed: that is nobody's fault, and it is tried again."""
+
+    @property
+    def rule(self) -> str:
+        return KILLED if self.from_outside else PROCESS_SURVIVES
 
     def __str__(self) -> str:
-        return "its process died, or was killed because a decision did not return"
+        if not self.from_outside:
+            return f"its process {self.how}"
+        return (
+            f"its process was killed from outside {TRIES} times ({self.how}), perhaps for lack of memory; no "
+            f"scheduler is to blame"
+        )
 
 
 @dataclass(frozen=True)
@@ -124,8 +135,19 @@ class Inline(Executor):
     def run(self, items: Iterable[Item], on_result: OnResult, on_report: OnReport = ignore) -> None:
         for item in items:
             with reports_to(lambda value, item=item: on_report(item, value)):  # type: ignore[misc]
-                value = item()
+                value = tried(item)
             on_result(item, value)
+
+
+def tried(call: Callable[[], Value]) -> Value | Died:
+    """What a call returns that is made again, TRIES times, if a process of it is killed from outside; or
+    `Died`."""
+    for _ in range(TRIES):
+        try:
+            return call()
+        except KilledFromOutside as killed:
+            died = Died(str(killed), from_outside=True)
+    return died
 
 
 class Concurrent(Executor):
@@ -159,7 +181,7 @@ class Concurrent(Executor):
                         on_result(item, outcome.value)
                     else:
                         deaths[item.key] += 1
-                        if outcome.may_retry and deaths[item.key] < TRIES:
+                        if outcome.from_outside and deaths[item.key] < TRIES:
                             again.append(item)
                         else:
                             on_result(item, outcome)

@@ -1,19 +1,18 @@
 """Runs items in worker processes of this computer.
 
 A worker starts with the large libraries imported and without the state of this process. It has a fixed hash
-seed, a main thread (which the time limit of decisions needs) and a process group, so that nothing is left of
-a scheduler that forks. It runs one item at a time, so if it dies, the item at fault is known.
+seed, a main thread (which the time limit of decisions needs) and a process group. It runs one item at a time,
+so if it dies, the item that it ran is known. Schedulers that are not built in run apart from it.
 """
 
 from __future__ import annotations
 
-import atexit
 import logging
 import multiprocessing
 import os
 import pickle
 import signal
-import sys
+import socket
 import time
 import traceback
 from collections.abc import Sequence
@@ -23,11 +22,22 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.forkserver import ensure_running
 from multiprocessing.util import Finalize
-from threading import Thread, main_thread
-from threading import enumerate as enumerate_threads
+from threading import Thread
 from typing import Any
 
-from sil.workers.executor import Concurrent, Died, Failed, Item, Outcome, Report, Result, reports_to
+from sil.workers.executor import (
+    Concurrent,
+    Died,
+    Failed,
+    Item,
+    Outcome,
+    Report,
+    Result,
+    reports_to,
+)
+from sil.workers.nursery import Nursery, begun, serve
+from sil.workers.trust import isolate_schedulers
+from sil.world.guard.faults import KilledFromOutside
 from sil.world.guard.time_limit import announce_deadlines_to
 
 LIBRARIES = [
@@ -42,9 +52,6 @@ PREDICTION = ["scheduler.time_shared.loras", "scheduler.time_shared.prediction.b
 COMPILED = ["scheduler.mapping.pjs", "scheduler.free_nodes.identical_nodes", *PREDICTION]
 """Imported too, where it is not known which schedulers will run: compiled functions."""
 NOTES = "sil.workers.compilation_notes"
-
-_LAST = -1_000
-"""Priority of the last finalizer of a worker."""
 
 LOOK_EVERY_S = 0.5
 """How often the watchdog checks whether a decision has passed its deadline."""
@@ -64,7 +71,7 @@ class Processes(Concurrent):
 
     def _start(self, item: Item) -> None:
         pickled = pickle.dumps(item)
-        worker = self._idle.pop() if self._idle and not item.fresh else _Worker()
+        worker = self._idle.pop() if self._idle else _Worker()
         self._busy[worker] = item
         worker.send(pickled)
 
@@ -83,7 +90,7 @@ class Processes(Concurrent):
         if isinstance(outcome, Report):
             return self._busy[worker]
         item = self._busy.pop(worker)
-        if isinstance(outcome, Died) or item.fresh:
+        if isinstance(outcome, Died):
             _end([worker])
         else:
             self._idle.append(worker)
@@ -135,7 +142,10 @@ class _Worker:
                 return None
         self.kill()
         self._process.join()
-        return Died(may_retry=not self._is_overdue and self._process.exitcode in KILLED_FROM_OUTSIDE)
+        code = self._process.exitcode
+        if self._is_overdue:
+            return Died("was ended, since a decision did not return in time")
+        return Died(f"ended with exit code {code}", code in KILLED_FROM_OUTSIDE)
 
     def end_if_overdue(self) -> None:
         """Kill the worker if its decision, which no signal has ended, has passed the deadline."""
@@ -164,6 +174,8 @@ def _end(workers: Sequence[_Worker]) -> None:
 
 def _work(connection: Connection, deadline_s: Any) -> None:
     """Run in the worker: items as they come, until STOP."""
+    global _nursery
+    _nursery = begun()
     lead_own_group()
     os.environ["POLARS_MAX_THREADS"] = "1"  # the workers themselves are the threads
 
@@ -171,13 +183,10 @@ def _work(connection: Connection, deadline_s: Any) -> None:
         deadline_s.value = at_s
 
     announce_deadlines_to(announce)
-    os.register_at_fork(after_in_child=connection.close)  # a scheduler may fork
-    this_process = os.getpid()
+    isolate_schedulers()
     while (pickled := connection.recv_bytes()) != STOP:
         with reports_to(lambda value: connection.send_bytes(pickle.dumps(Report(value)))):
             outcome = _outcome(pickled)
-        if os.getpid() != this_process:
-            os._exit(0)  # the scheduler forked, and this is the copy
         connection.send_bytes(outcome)
 
 
@@ -185,6 +194,8 @@ def _outcome(pickled: bytes) -> bytes:
     """The pickled outcome of a pickled item."""
     try:
         return pickle.dumps(Result(pickle.loads(pickled)()))
+    except KilledFromOutside as killed:
+        return pickle.dumps(Died(str(killed), from_outside=True))
     except BaseException as error:
         error.add_note(f"In a worker process:\n{traceback.format_exc()}")
         with suppress(Exception):
@@ -206,6 +217,27 @@ def worker_context() -> ForkServerContext | SpawnContext:
     return context
 
 
+_nursery: Nursery | None = None
+
+
+def nursery() -> Nursery:
+    """That of this process: a worker has one from its beginning, others start one by the fork server."""
+    global _nursery
+    if _nursery is None:
+        ours, theirs = socket.socketpair()
+        process = worker_context().Process(target=_serve_as_nursery, args=(theirs,))
+        process.start()
+        theirs.close()
+        _nursery = Nursery(ours)
+        Finalize(None, ours.close, exitpriority=0)
+    return _nursery
+
+
+def _serve_as_nursery(connection: socket.socket) -> None:
+    connection.setblocking(True)
+    serve(connection)
+
+
 def begin_early(schedulers: Sequence[str] = COMPILED) -> None:
     """Start the fork server, which imports its libraries and the modules `schedulers` while this process
     imports its own. The server says for both that something has to be compiled."""
@@ -223,45 +255,13 @@ def _says_the_server(_record: logging.LogRecord) -> bool:
 def lead_own_group() -> None:
     """Called first in each worker. Its group ends with the parent process, for whatever reason that ends."""
     os.setpgid(0, 0)
-    Finalize(None, end_without_threads, exitpriority=_LAST)
     Thread(target=_end_with_parent, daemon=True).start()
-
-
-def end_without_threads() -> None:
-    """Called when a process ends: exit at once if it would wait for threads of a scheduler under test."""
-    if not any(map(_is_waited_for, enumerate_threads())):
-        return
-    error, code = sys.exc_info()[1], 0
-    if isinstance(error, SystemExit):
-        code = error.code if isinstance(error.code, int) else int(error.code is not None)
-    elif error is not None:
-        traceback.print_exc()
-        code = 1
-    if multiprocessing.parent_process() is None:
-        end_workers()
-        atexit._run_exitfuncs()  # of which workers have none
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def _is_waited_for(thread: Thread) -> bool:
-    """Whether the process waits for a thread when it ends; threads of pools are told to end."""
-    of_a_pool = type(thread).__module__.startswith("concurrent.")
-    return not (thread.daemon or thread is main_thread() or of_a_pool)
 
 
 def end_group(leader: int) -> None:
     """Kill a worker and the processes that it has started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
-
-
-def end_workers() -> None:
-    """Kill all workers of this process."""
-    for process in multiprocessing.active_children():
-        if process.pid is not None:
-            end_group(process.pid)
 
 
 def _end_with_parent() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler import registry
 from scheduler.contract import ContractBroken, check_contract
-from scheduler.contract_examination import Caller, Examination
+from scheduler.contract_examination import Caller, Examination, Here
 from scheduler.kinds import Kind
 from scheduler.mapping.contract import MappingContract
 from scheduler.mapping.immediate import Mct
@@ -113,15 +113,15 @@ def test_a_scheduler_that_shares_state_across_instances_is_not_deterministic() -
 
 
 def test_rules_that_were_never_tested_are_not_exercised() -> None:
-    examination = Examination(
-        lambda: faulty.ReturnsNothing(), MappingContract(), 50, within_limit("raises-nothing")
-    )
+    contract, limit = MappingContract(), within_limit("raises-nothing")
+    examination = Examination(lambda: Here(faulty.ReturnsNothing(), contract, limit), contract, 50)
     assert [broken.rule for broken in examination.broken_rules()] == ["returns-a-schedule"]
     assert examination.exercised == {"right-kind", "raises-nothing", "returns-in-time"}
 
 
 def test_a_mapping_scheduler_exercises_all_rules_but_preemption() -> None:
-    examination = Examination(resolve("pjs").make, MappingContract(), 100)
+    contract, pjs = MappingContract(), resolve("pjs")
+    examination = Examination(lambda: Here(pjs.make(), contract, lambda call: call()), contract, 100)
     examination.run()
     assert set(RULES_OF[Kind.MAPPING]) - examination.exercised == {"preempts-running-runs"}
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from scheduler import registry
+from scheduler import listing, registry
 from scheduler.kinds import Kind
 from scheduler.registry import SchedulerNotLoaded, resolve
 from scheduler.time_shared.loras import Loras, NodeSelection, Selection
@@ -202,12 +202,12 @@ def test_resolving_a_built_in_scheduler_imports_no_compiled_module() -> None:
 
 
 def test_a_listing_shows_the_first_line_of_each_docstring() -> None:
-    for entry in registry.entries():
+    for entry in listing.entries():
         documented = inspect.getdoc(type(resolve(entry.name).make()))
         assert documented is not None
         assert entry.summary == documented.splitlines()[0]
 
 
 def test_the_listing_loads_no_compiled_module() -> None:
-    look = "import sys; from scheduler import registry; registry.entries(); print('numba' in sys.modules)"
+    look = "import sys; from scheduler import listing; listing.entries(); print('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", look], check=True, capture_output=True).stdout == b"False\n"

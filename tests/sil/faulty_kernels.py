@@ -23,8 +23,8 @@ from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.kernels import backfilling
 from scheduler.node_resources.kernels.tables import CHUNKS, CORES, MEMORY, NODE, WHOLE
 from sil.outcome.invariants.checker import Capacity, first_breach
-from sil.runs import compiled_replay
-from sil.runs.compiled_replay import CompiledReplay
+from sil.runs.compiled import replay as compiled_replay
+from sil.runs.compiled.replay import CompiledReplay
 from sil.runs.under_test import resolve
 from sil.settings.estimates import Estimates
 from sil.trace.facts import as_frame

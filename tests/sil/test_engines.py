@@ -20,7 +20,7 @@ from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Backfilling
 from scheduler.model import NodeSchedule
-from sil.runs.compiled_replay import NotCompiled
+from sil.runs.compiled.replay import NotCompiled
 from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.node_request import Gpus, Node, Partition, Request
-from sil.runs.compiled_replay import NotCompiled
+from sil.runs.compiled.replay import NotCompiled
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine

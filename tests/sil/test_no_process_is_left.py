@@ -93,34 +93,39 @@ def test_the_command_does_not_wait_for_threads_of_a_scheduler(
     assert done.returncode == 0
 
 
-SWALLOWS = """
-import os, signal, time
-from scheduler.free_nodes.rigid import Rigid as Swallows
+SLEEPS = """
+import time
+from pathlib import Path
+from scheduler.free_nodes.rigid import Rigid as Sleeps
 
-try:
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(1)
-except:
-    pass
+Path(__file__).with_name("began").touch()
+while True:
+    try:
+        time.sleep(600)
+    except BaseException:
+        pass
 """
 
 
-def test_ctrl_c_ends_the_command_even_if_an_imported_module_swallows_it(tmp_path: Path) -> None:
-    (tmp_path / "swallows.py").write_text(SWALLOWS)
+def test_ctrl_c_ends_a_command_while_it_waits_for_an_import_that_swallows_everything(tmp_path: Path) -> None:
+    (tmp_path / "sleeps.py").write_text(SLEEPS)
     write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
-    sil = [sys.executable, "-m", "sil", "replay", "log.swf", "--scheduler", "swallows:Swallows"]
-    done = subprocess.run(
-        sil,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        timeout=100,
-        check=False,
-        capture_output=True,
-        text=True,
+    sil = [sys.executable, "-m", "sil", "replay", "log.swf", "--scheduler", "sleeps:Sleeps"]
+    command = subprocess.Popen(
+        sil, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True
     )
-    assert done.returncode == 130
-    assert "Interrupted" in done.stderr
+    deadline = time.monotonic() + 60.0
+    while not (tmp_path / "began").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    started = {child.pid for child in psutil.Process(command.pid).children(recursive=True)}
+    command.send_signal(signal.SIGINT)
+    _, told = command.communicate(timeout=60)
+    assert command.returncode == 130
+    assert "Interrupted" in told
     assert not (tmp_path / "sil-log").exists()
+    assert started
+    assert not alive(started)
 
 
 def alive(pids: set[int]) -> set[int]:

@@ -106,7 +106,7 @@ def test_a_scheduler_that_kills_its_process_breaks_process_survives(own: str) ->
 def test_a_scheduler_that_exits_at_its_first_decision_does_not_end_the_command(own: str) -> None:
     done = sil("check", f"{own}:DiesAtOnce")
     assert done.exit_code == 1
-    assert "process-survives: its process died" in done.output
+    assert "process-survives: its process ended" in done.output
 
 
 def test_the_command_prints_which_rules_hold_and_which_do_not(own: str) -> None:

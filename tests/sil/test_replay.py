@@ -534,7 +534,7 @@ def test_tables_and_statistics_do_not_depend_on_the_size_of_parts(
     whole = replay.run(resolve("easy"), tmp_path)
     in_one_part = (tmp_path / JOBS).read_bytes()
     monkeypatch.setattr("sil.trace.recorder.CHUNK", 500)
-    monkeypatch.setattr("sil.runs.compiled_replay.CHUNK", 500)
+    monkeypatch.setattr("sil.runs.compiled.replay.CHUNK", 500)
     monkeypatch.setattr("sil.outcome.exact_summary.IN_MEMORY", 1_000)
     monkeypatch.setattr("sil.outcome.exact_summary.MOST_SORTED", 2)
     assert replay.run(resolve("easy"), tmp_path) == whole
@@ -674,7 +674,7 @@ FAULT_MESSAGES = {
     "Raises": f"{RAISES_NOTHING} at 2 s: Raises.schedule raised LookupError: no such thing (own_schedulers",
     "RaisesInRaising": f"{RAISES_NOTHING} at 2 s: RaisesInRaising.schedule raised SaysNothing: (its text",
     "LoopsForEver": f"{RETURNS_IN_TIME} at 2 s: LoopsForEver.schedule did not return within 1 s",
-    "Dies": f"{PROCESS_SURVIVES}: its process died",
+    "Dies": f"{PROCESS_SURVIVES} at 2 s: its process ended with exit code 0",
     "DoubleBooks": f"{NODES_FREE} at 2 s: job 2 is started on nodes 0, some of which are not free",
     "AsksAtOnce": f"{MAKES_PROGRESS} at 3.01 s",
     "Changes": f"{DETERMINISTIC} at ",

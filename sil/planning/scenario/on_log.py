@@ -46,6 +46,7 @@ class LogRun(OptionRun):
                 decision_limit_s=guard.decision_limit_s,
                 seed=seed,
                 check_determinism=guard.ask_twice,
+                memory_limit_mb=guard.memory_limit_mb,
             )
             facts = replay.facts(self.under_test, Path(name) / PRINTED)
         jobs = jobs_in(facts, self.part.jobs)

@@ -17,6 +17,15 @@ from sil.world import SHOW_TRACEBACKS
 PROCESS_SURVIVES = "process-survives"
 """The process that runs the scheduler neither dies nor has to be killed."""
 
+KILLED = "not-killed-from-outside"
+"""Nobody's fault: the process of a run was killed each time."""
+
+TESTBED_UNTOUCHED = "testbed-untouched"
+"""In its process, a scheduler leaves the testbed's own code and data as they are."""
+
+KEEPS_TO_MEMORY = "keeps-to-memory"
+"""Its process uses no more memory than it may."""
+
 COST_IS_KNOWN = "cost-is-known"
 """The cost of every decision is finite, and a replayed run had as many decisions."""
 
@@ -52,6 +61,11 @@ class SchedulerFault(Exception):
         return SchedulerFault, (self.rule, self.message, self.time_s, self.job)
 
 
+class KilledFromOutside(Exception):
+    """A process was killed, not by the testbed: by an operator, or for lack of memory. No scheduler is to
+    blame, and what it was doing is to be tried again."""
+
+
 def stuck(why: str, waiting: Mapping[JobId, str]) -> str:
     """The message that no job can proceed, for the reason `why`; it names the first waiting jobs."""
     named = [f"job {job}: {reason}" for job, reason in sorted(waiting.items())[:MAX_JOBS]]
@@ -73,7 +87,7 @@ def one_line(value: object) -> str:
     """Its text as one line, shortened to `MAX_TEXT` characters."""
     try:
         text = " ".join(str(value).split()).encode("utf-8", "replace").decode()
-    except Exception:  # __str__ is the scheduler's own code
+    except BaseException:  # __str__ is the scheduler's own code; after a time limit, the block says so
         return "(its text cannot be shown)"
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} ..."
 

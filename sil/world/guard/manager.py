@@ -13,7 +13,7 @@ from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
 from scheduler.ports import Clock, Dispatcher
 from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import EACH_JOB_ONCE, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
-from sil.world.guard.faults import SchedulerFault, fault_of, one_line
+from sil.world.guard.faults import KilledFromOutside, SchedulerFault, fault_of, one_line
 from sil.world.guard.scheduler import Guard
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
@@ -67,7 +67,10 @@ class GuardedManager(ResourceManager):
     SchedulerFault if a method raises or exceeds the time limit.
     """
 
-    def __init__(self, make: Callable[[Ports], ResourceManager], ports: Ports, guard: Guard) -> None:
+    def __init__(
+        self, make: Callable[[Ports], ResourceManager], ports: Ports, guard: Guard, target: str
+    ) -> None:
+        """`target` is "module:Class" of the manager that `make` makes, for messages."""
         self._clock = ports.clock
         self._orders = WatchedDispatcher(ports.dispatcher, ports.clock)
         self._n_places = ports.n_places
@@ -75,11 +78,8 @@ class GuardedManager(ResourceManager):
         self._note = guard.note
         self._charge = guard.charge
         self._unfinished = 0
-        self._name = "the resource manager"
-        self._module = getattr(make, "__module__", "")
-        self._manager = self._call(make, replace(ports, dispatcher=self._orders))
-        self._name = type(self._manager).__name__
-        self._module = type(self._manager).__module__
+        self._module, _, self._name = target.partition(":")
+        self._manager = self._call(make, replace(ports, dispatcher=self._orders), name="__init__")
 
     @property
     def wants_round(self) -> bool:  # type: ignore[override]
@@ -131,19 +131,23 @@ class GuardedManager(ResourceManager):
         if self._charge is not None:
             self._orders.delay()
         self._call(self._manager.run_round)
-        wall_s = time.perf_counter() - wall_s
+        wall_s = self._took_s(time.perf_counter() - wall_s)
         self._note((asked_s, self._unfinished, self._n_places, 0, wall_s, nan, nan))
         if self._charge is not None:
             self._charge(self._unfinished, self._n_places, wall_s)
             self._orders.release()
 
+    def _took_s(self, wall_s: float) -> float:
+        """Seconds of a round that took `wall_s` here."""
+        return wall_s
+
     def _call(self, method: Callable[..., Answer], *arguments: Any, name: str = "") -> Answer:
         """Call a method of the manager; `name` is for messages, instead of the method's own."""
-        name = f"{self._name}.{name or getattr(method, '__name__', 'made')}"
+        name = f"{self._name}.{name or method.__name__}"
         try:
             with time_limit(self._limit_s):
                 answer = method(*arguments)
-        except SchedulerFault:
+        except (SchedulerFault, KilledFromOutside):
             raise
         except TimeLimitExceeded:
             message = f"{name} did not return within {self._limit_s:g} s"

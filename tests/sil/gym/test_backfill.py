@@ -19,7 +19,7 @@ from benchmarks.plain_backfill import PlainBackfill
 from scheduler.compiled import copied
 from sil.gym.backfill import Backfill
 from sil.gym.rewards import Steps
-from sil.runs.compiled_log import names_of
+from sil.runs.compiled.log import names_of
 from sil.trace.facts import FACT_SCHEMA
 from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.tables import facts_table

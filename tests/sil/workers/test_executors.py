@@ -93,15 +93,6 @@ def test_a_killed_process_is_retried_but_one_that_exits_is_not(
     assert told(tmp_path / "begun") == expected
 
 
-def test_a_fresh_item_runs_in_its_own_process() -> None:
-    pids: list[int] = []
-    with Processes(1) as executor:
-        for fresh in (False, False, True, True, False):
-            executor.run([Item("pid", os.getpid, fresh=fresh)], lambda _, pid: pids.append(pid))
-    assert pids[0] == pids[1] == pids[4]
-    assert len(set(pids)) == 3
-
-
 def test_killing_an_idle_worker_has_no_effect() -> None:
     pids: list[int] = []
     with Processes(1) as executor:

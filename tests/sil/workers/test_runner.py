@@ -104,7 +104,7 @@ def test_an_item_that_always_dies_is_named_and_finished_results_are_kept(
     executor: Executor, store: Store, tmp_path: Path
 ) -> None:
     works = [*roots(tmp_path, 4), DiesAlways(7, tmp_path)]
-    with pytest.raises(ItemDied, match="run DiesAlways 7: its process died") as caught:
+    with pytest.raises(ItemDied, match="DiesAlways 7: its process was killed from outside 3 times") as caught:
         Runner(executor, store).results(items_of(works))
     assert caught.value.key == "DiesAlways 7"
     assert begun(tmp_path)["DiesAlways 7"] == TRIES

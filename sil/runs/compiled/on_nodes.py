@@ -13,7 +13,7 @@ from scheduler.managers.request_admission import RequestAdmission
 from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.selection import NodeSelection
 from scheduler.node_resources.selections import selection_by_name
-from sil.runs.compiled_log import CompiledLog, names_of
+from sil.runs.compiled.log import CompiledLog, names_of
 from sil.trace.requests import request_text
 from sil.workload.job_log import JOB_CLASS, JobLog, queue_of
 from sil.world.compiled_replay.engine import CompiledQueue, Jobs

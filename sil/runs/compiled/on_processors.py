@@ -7,7 +7,7 @@ import polars as pl
 
 from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.managers.queues import never_fits
-from sil.runs.compiled_log import CompiledLog, names_of
+from sil.runs.compiled.log import CompiledLog, names_of
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog
 from sil.world.compiled_replay.engine import Jobs
 from sil.world.compiled_replay.rigid import on_identical_nodes

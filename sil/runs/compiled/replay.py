@@ -17,7 +17,7 @@ from scheduler.free_nodes.kernels.estimates import ACTUAL, HISTORY, USER
 from scheduler.free_nodes.kernels.queues import CONSERVATIVE
 from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.free_nodes.rigid import Rigid
-from sil.runs.compiled_log import CompiledLog
+from sil.runs.compiled.log import CompiledLog
 from sil.runs.under_test import UnderTest
 from sil.settings.estimates import Estimates
 from sil.trace.recorder import CHUNK
@@ -83,10 +83,10 @@ class CompiledReplay:
     def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:
         # Each loads compiled code that the other does without.
         if self.log.cluster is None:
-            from sil.runs.compiled_on_processors import on_processors
+            from sil.runs.compiled.on_processors import on_processors
 
             return on_processors(self.log, arriving, self.policy)
-        from sil.runs.compiled_on_nodes import on_nodes
+        from sil.runs.compiled.on_nodes import on_nodes
 
         return on_nodes(self.log, arriving, self.policy, self.selection)
 

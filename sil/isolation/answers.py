@@ -1,0 +1,252 @@
+"""Answers as bytes: numbers and strings in JSON, and columns of numbers behind it; never objects.
+
+What a scheduler returns is read in its own process, so that no method of its classes runs where it is judged.
+There, types and sizes of what arrives are checked; whether it is a good answer is left to the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.model import (
+    Answer,
+    Assignments,
+    DispatchOrder,
+    Job,
+    NodeSchedule,
+    RunId,
+    Schedule,
+    Share,
+    Start,
+)
+from scheduler.node_set import NodeSet
+from scheduler.problem import SchedulingProblem
+from scheduler.rules import RETURNS_A_SCHEDULE
+from scheduler.wait_reasons import AllOthers, in_detail
+from sil.isolation.channel import BadMessage, Message
+from sil.world.guard.faults import MAX_TEXT, SchedulerFault, one_line
+
+_INTEGER = np.dtype("<i8")
+_FLOAT = np.dtype("<f8")
+_COLUMNS = (_INTEGER, _INTEGER, _FLOAT, _FLOAT)
+"""Of assignments: job, resource, start and completion."""
+
+LARGEST = 2**53
+"""Larger integers are no indices."""
+
+
+def packed_answer(problem: SchedulingProblem, answer: object, with_details: bool) -> Message:
+    """An answer to a problem; its wait reasons in detail, if so asked. Raises SchedulerFault for an answer
+    that is malformed, and what the scheduler's own objects raise."""
+    try:
+        if isinstance(answer, Schedule):
+            return _packed_schedule(answer, with_details)
+        if isinstance(answer, NodeSchedule):
+            return _packed_node_schedule(answer, problem.n_jobs, with_details)
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        why = f"its parts have the wrong type: {one_line(error)}"
+    else:
+        why = f"schedule(problem) returned {type(answer).__name__}, expected a schedule"
+    violation = problem.violation(answer)
+    if violation is not None:
+        raise SchedulerFault.of(violation, problem.now_s)
+    raise SchedulerFault(RETURNS_A_SCHEDULE, why, problem.now_s)
+
+
+def unpacked_answer(message: Message, n_jobs: int) -> Answer:
+    """The answer to a problem with `n_jobs` jobs. Raises BadMessage."""
+    fields, columns = message
+    reasons = fields.get("waiting")
+    try:
+        if "again" in fields:
+            starts = [_start(row) for row in _listed(fields["starts"])]
+            again_s = fields["again"]
+            if again_s is not None and type(again_s) not in (int, float):
+                raise BadMessage(f"ask_again_s is {again_s!r}")
+            return NodeSchedule(starts, _unpacked_reasons(reasons, n_jobs, starts), again_s)
+        assignments = _unpacked_assignments(columns)
+        preemptions = tuple(RunId(_index(run)) for run in _listed(fields["preempted"]))
+        return Schedule(assignments, _unpacked_reasons(reasons, n_jobs, ()), preemptions)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadMessage(f"its parts have the wrong type ({one_line(error)})") from None
+
+
+def packed_orders(orders: Iterable[DispatchOrder | RunId]) -> list[list[Any]]:
+    """Orders to dispatch jobs, and to preempt runs."""
+    return [
+        [_index(order)]
+        if not isinstance(order, DispatchOrder)
+        else [
+            _index(order.run),
+            _index(order.job.id),
+            _index(order.resource),
+            _packed_nodes(order.machines),
+            float(order.expected_s),
+            _packed_shares(order.shares),
+        ]
+        for order in orders
+    ]
+
+
+def unpacked_orders(rows: object, job_of: Mapping[int, Job]) -> list[DispatchOrder | RunId]:
+    """Raises BadMessage; KeyError for an unknown job."""
+    orders: list[DispatchOrder | RunId] = []
+    for row in _listed(rows):
+        run, *rest = _listed(row)
+        run = RunId(_index(run))
+        if not rest:
+            orders.append(run)
+            continue
+        job, resource, nodes, expected_s, shares = _listed(rest, 5)
+        found = job_of[_index(job)]
+        where = _unpacked_nodes(nodes)
+        orders.append(
+            DispatchOrder(run, found, _index(resource), where, _number(expected_s), _unpacked_shares(shares))
+        )
+    return orders
+
+
+def _packed_schedule(answer: Schedule, with_details: bool) -> Message:
+    columns = answer.assignments
+    if not isinstance(columns, Assignments) or not isinstance(answer.preemptions, tuple):
+        raise TypeError("expected Assignments, and a tuple of preemptions")
+    arrays = [_column(column, kind) for column, kind in zip(columns.columns, _COLUMNS, strict=True)]
+    if len({len(array) for array in arrays}) > 1:
+        raise ValueError("columns of different lengths")
+    fields = {
+        "preempted": [_index(run) for run in answer.preemptions],
+        "waiting": _packed_reasons(answer.wait_reasons, with_details),
+    }
+    return Message(fields, b"".join(array.tobytes() for array in arrays))
+
+
+def _column(values: object, kind: np.dtype[Any]) -> NDArray[Any]:
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind != kind.kind:
+        raise TypeError("expected a one-dimensional array")
+    return np.asarray(values, dtype=kind)
+
+
+def _unpacked_assignments(columns: bytes) -> Assignments:
+    n, rest = divmod(len(columns), sum(kind.itemsize for kind in _COLUMNS))
+    if rest:
+        raise BadMessage("its columns have different lengths")
+    arrays: list[Any] = []
+    offset = 0
+    for kind in _COLUMNS:
+        arrays.append(np.frombuffer(columns, kind, n, offset))
+        offset += n * kind.itemsize
+    return Assignments(*arrays)
+
+
+def _packed_node_schedule(answer: NodeSchedule, n_jobs: int, with_details: bool) -> Message:
+    rows: list[list[Any]] = []
+    for start in answer.starts:
+        if type(start) is not Start or not isinstance(start.completion_s, Real):
+            raise TypeError("expected a Start with a number of seconds")
+        nodes, shares = _packed_nodes(start.nodes), _packed_shares(start.shares)
+        rows.append([_index(start.job), nodes, float(start.completion_s), shares])
+    again_s = answer.ask_again_s
+    if again_s is not None and not isinstance(again_s, Real):
+        raise TypeError("expected a number of seconds in ask_again_s")
+    reasons = answer.wait_reasons
+    if isinstance(reasons, AllOthers) and not with_details and reasons.are_all_but(answer.starts, n_jobs):
+        # By construction of all jobs that do not start; none is looked at.
+        waiting: object = one_line(reasons.reason)
+    else:
+        waiting = _packed_reasons(reasons, with_details)
+    return Message({"starts": rows, "waiting": waiting, "again": None if again_s is None else float(again_s)})
+
+
+def _start(row: object) -> Start:
+    job, nodes, completion_s, shares = _listed(row, 4)
+    return Start(_index(job), _unpacked_nodes(nodes), _number(completion_s), _unpacked_shares(shares))
+
+
+def _packed_nodes(nodes: Iterable[int]) -> object:
+    """Intervals; numbers in a list if some occur twice, which the rules forbid."""
+    try:
+        return {"in": [[_index(first), _index(last)] for first, last in NodeSet.of(nodes).intervals]}
+    except ValueError:
+        return [_index(node) for node in nodes]
+
+
+def _unpacked_nodes(packed: object) -> Sequence[int]:
+    if isinstance(packed, list):
+        return [_index(node) for node in packed]
+    if not isinstance(packed, dict):
+        raise BadMessage("nodes are neither intervals nor numbers")
+    intervals, before, n = [], -2 * LARGEST, 0
+    for pair in _listed(packed.get("in")):
+        first, last = (_index(node) for node in _listed(pair, 2))
+        if not before + 1 < first <= last:
+            raise BadMessage("intervals of nodes are not in order")
+        intervals.append((first, last))
+        before, n = last, n + last - first + 1
+    return NodeSet(tuple(intervals), n)
+
+
+def _packed_shares(shares: Iterable[Share]) -> list[list[Any]]:
+    return [[_index(node), _index(chunks), [_index(gpu) for gpu in gpus]] for node, chunks, gpus in shares]
+
+
+def _unpacked_shares(rows: object) -> tuple[Share, ...]:
+    shares = []
+    for row in _listed(rows):
+        node, chunks, gpus = _listed(row, 3)
+        numbers = tuple(_index(gpu) for gpu in _listed(gpus))
+        shares.append(Share(_index(node), _index(chunks), numbers))
+    return tuple(shares)
+
+
+def _packed_reasons(reasons: Mapping[int, str], with_details: bool) -> list[Any]:
+    """Jobs, the number of the reason of each, and the reasons, which are mostly a few."""
+    number_of: dict[str, int] = {}
+    jobs = [_index(i) for i in reasons]
+    numbers = []
+    for i in jobs:
+        reason = one_line(in_detail(reasons, i) if with_details else reasons[i])
+        numbers.append(number_of.setdefault(reason, len(number_of)))
+    return [jobs, numbers, list(number_of)]
+
+
+def _unpacked_reasons(packed: object, n_jobs: int, starts: Sequence[Start]) -> Mapping[int, str]:
+    if isinstance(packed, str):
+        return AllOthers(n_jobs, starts, _text(packed))
+    jobs, numbers, reasons = _listed(packed, 3)
+    texts = [_text(reason) for reason in _listed(reasons)]
+    pairs = zip(_listed(jobs), _listed(numbers), strict=True)
+    return {_index(i): texts[_index(number)] for i, number in pairs}
+
+
+def _listed(value: object, n: int | None = None) -> list[Any]:
+    """A list, perhaps of `n` entries; the size of the message limits it otherwise."""
+    if not isinstance(value, list) or (n is not None and len(value) != n):
+        raise BadMessage("a list is missing, or has the wrong length")
+    return value
+
+
+def _index(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError("expected an integer, not a truth value")
+    found = index(value)
+    if not -LARGEST <= found <= LARGEST:
+        raise ValueError("an integer is too large")
+    return int(found)
+
+
+def _number(value: object) -> float:
+    if type(value) not in (int, float):
+        raise BadMessage("a number is missing")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or len(value) > MAX_TEXT + len(" ..."):
+        raise BadMessage("a text is missing, or too long")
+    return value

@@ -1,0 +1,80 @@
+"""What a plug-in declares, found in a process of its own: to import it and make an instance runs its code."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from scheduler.kinds import Kind
+from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, declared
+from sil.isolation import channel
+from sil.isolation.channel import Message
+from sil.isolation.process import NoAnswer, own_process
+from sil.isolation.sides import MAKING_LIMIT_S
+from sil.workers.executor import Died, tried
+from sil.world.guard.faults import one_line
+from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
+
+MOST_BYTES = 1 << 16
+
+
+def described(spec: SchedulerSpec, limit_s: float = MAKING_LIMIT_S) -> SchedulerSpec:
+    """A plug-in's `spec` with what its class declares (`scheduler.registry.declared`). Raises
+    SchedulerNotLoaded, also if its process ends or does not answer within `limit_s`."""
+    found = tried(partial(_asked, spec, limit_s))
+    if isinstance(found, Died):
+        raise SchedulerNotLoaded(f"scheduler '{spec.name}' cannot be loaded: {found}")
+    return found
+
+
+def _asked(spec: SchedulerSpec, limit_s: float) -> SchedulerSpec:
+    with own_process(partial(_describe, spec, limit_s), (__name__,)) as process:
+        try:
+            fields = process.receive(MOST_BYTES).fields
+        except NoAnswer as error:
+            raise SchedulerNotLoaded(f"scheduler '{spec.name}' cannot be loaded: {error}") from None
+    match fields:
+        case {"refused": str(why)}:
+            raise SchedulerNotLoaded(why)
+        case {
+            "kind": None | str() as kind,
+            "is_manager": bool(is_manager),
+            "memoryless": bool(memoryless),
+            "is_random": bool(is_random),
+            "summary": str(summary),
+        } if kind is None or kind in list(Kind):
+            return replace(
+                spec,
+                kind=None if kind is None else Kind(kind),
+                is_manager=is_manager,
+                memoryless=memoryless,
+                is_random=is_random,
+                summary=summary,
+            )
+    raise SchedulerNotLoaded(f"scheduler '{spec.name}' declares what cannot be read")
+
+
+def _describe(spec: SchedulerSpec, limit_s: float, connection: socket.socket) -> None:
+    channel.send(connection, Message(_declared(spec, limit_s)))
+
+
+def _declared(spec: SchedulerSpec, limit_s: float) -> dict[str, Any]:
+    try:
+        with time_limit(limit_s):
+            found = declared(spec)
+            return {
+                "kind": None if found.kind is None else str(found.kind),
+                "is_manager": found.is_manager,
+                "memoryless": found.memoryless,
+                "is_random": found.is_random,
+                "summary": one_line(found.summary),
+            }
+    except SchedulerNotLoaded as error:
+        return {"refused": str(error)}
+    except TimeLimitExceeded:
+        return {"refused": f"scheduler '{spec.name}' was not imported and made within {limit_s:g} s"}
+    except BaseException as error:
+        what = f"{type(error).__name__}: {one_line(error)}"
+        return {"refused": f"scheduler '{spec.name}' cannot be loaded: {what}"}

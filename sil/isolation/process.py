@@ -1,0 +1,256 @@
+"""A process for a scheduler under test, as seen by those who judge it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from scheduler.rules import RETURNS_A_SCHEDULE, RETURNS_IN_TIME
+from sil.isolation import channel
+from sil.isolation.channel import HEAD, BadMessage, Message, unpacked
+from sil.isolation.supervisor import Deadline, Start, pickled, received_status, send_end, send_start
+from sil.workers.nursery import NurseryGone
+from sil.workers.processes import nursery
+from sil.world.guard.faults import PROCESS_SURVIVES, KilledFromOutside, one_line
+
+LOOK_EVERY_S = 0.2
+"""How often a waiting judge looks whether a deadline has passed."""
+
+SILENT_S = 60.0
+"""Time for the testbed's own part of the work between two answers, in addition to what it takes here."""
+
+ENDS_WITHIN_S = 3.0
+"""Time in which a supervisor must end a process."""
+
+FROM_OUTSIDE = {-signal.SIGKILL, -signal.SIGTERM}
+"""Exit codes of a process that somebody else may have ended."""
+
+
+class NoAnswer(Exception):
+    """The process has ended or does not answer, which breaks `rule`. The message is a sentence."""
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+
+
+class OwnProcess:
+    """A process that makes one call, and the messages that it sends here."""
+
+    def __init__(self, supervisor: _Supervisor, start: Start, memory: int) -> None:
+        self.supervisor = supervisor
+        self._log = start.log
+        self._messages, theirs = socket.socketpair()
+        with theirs:
+            supervisor.start(start, theirs, memory)
+        self._messages.settimeout(LOOK_EVERY_S)
+        self._unread = bytearray()
+        self._began_s = time.monotonic()
+
+    def receive(self, most_bytes: int) -> Message:
+        """The next message. Raises NoAnswer, and KilledFromOutside."""
+        since_s = time.monotonic()
+        while (message := self._first_unread(most_bytes)) is None:
+            try:
+                more = self._messages.recv(1 << 16)
+            except TimeoutError:
+                self._check_time(since_s)
+                continue
+            except OSError:
+                more = b""
+            if not more:
+                raise self._ended()
+            self._unread += more
+        return message
+
+    def send(self, message: Message) -> None:
+        """Send a message; if the process has ended, the next `receive` says so."""
+        self._messages.settimeout(None)
+        with suppress(OSError):
+            channel.send(self._messages, message)
+        self._messages.settimeout(LOOK_EVERY_S)
+
+    def handed_over(self) -> str | None:
+        """After the call of `execute`: None as soon as the program is running, or why it cannot be run."""
+        self._messages.settimeout(None)
+        found = bytearray()
+        while more := self._messages.recv(1 << 16):
+            found += more
+        return found.decode(errors="replace") or None
+
+    def how_it_ended(self) -> str | None:
+        """A sentence; None while it is running."""
+        if not self.wait(0.0):
+            return None
+        status = self.supervisor.status()
+        how = "was killed" if status is None else f"ended with exit code {status}"
+        return f"its process {how}{last_line(self._log)}"
+
+    def wait(self, for_s: float) -> bool:
+        """Wait until it ends by itself, for some time. Returns whether it has."""
+        return self.supervisor.wait(for_s)
+
+    def close(self) -> None:
+        """End the process and all that it has started."""
+        self._messages.close()
+        self.supervisor.status()
+
+    def _first_unread(self, most_bytes: int) -> Message | None:
+        unread = self._unread
+        if len(unread) < HEAD.size:
+            return None
+        n_fields, n_columns = HEAD.unpack_from(unread)
+        end = HEAD.size + n_fields + n_columns
+        if end > most_bytes:
+            raise NoAnswer(
+                RETURNS_A_SCHEDULE, f"an answer has {end:,} bytes where {most_bytes:,} are allowed"
+            )
+        if len(unread) < end:
+            return None
+        fields, columns = (
+            bytes(unread[HEAD.size : HEAD.size + n_fields]),
+            bytes(unread[HEAD.size + n_fields : end]),
+        )
+        del unread[:end]
+        try:
+            return unpacked(fields, columns)
+        except BadMessage as error:
+            raise NoAnswer(RETURNS_A_SCHEDULE, f"a message of its process cannot be read: {error}") from None
+
+    def _check_time(self, since_s: float) -> None:
+        """Raise NoAnswer if a decision has passed its deadline or, outside of any, nothing happens."""
+        now_s, deadline_s = time.monotonic(), self.supervisor.deadline_s
+        if deadline_s > 0.0:
+            if deadline_s < now_s:
+                raise NoAnswer(
+                    RETURNS_IN_TIME,
+                    "it did not return in time, nor could it be interrupted: its process was ended",
+                )
+        elif now_s - since_s > SILENT_S + (since_s - self._began_s):
+            raise NoAnswer(PROCESS_SURVIVES, f"its process has been silent for {now_s - since_s:.0f} s")
+
+    def _ended(self) -> Exception:
+        status = self.supervisor.status()
+        if status is None or status in FROM_OUTSIDE:
+            by = "its supervisor ended" if status is None else f"signal {-status}"
+            return KilledFromOutside(by)
+        if status < 0:
+            how = f"its process was ended by signal {-status} ({signal.Signals(-status).name})"
+        elif status > 0:
+            how = f"its process ended with exit code {status}"
+        else:
+            how = "its process ended with exit code 0, or closed its connection, before it was told to"
+        return NoAnswer(PROCESS_SURVIVES, how + last_line(self._log))
+
+
+class _Supervisor:
+    """The parent of one process at a time (see `sil.isolation.supervisor`)."""
+
+    def __init__(self) -> None:
+        memory = Deadline.handle()
+        self._deadline = Deadline(memory)
+        self._control, theirs = socket.socketpair()
+        self._nursery = nursery()
+        self._pid = self._nursery.start("sil.isolation.supervisor:supervise", [theirs.fileno(), memory])
+        theirs.close()
+        os.close(memory)
+        self._is_in_use = False
+        self._status: int | None = None
+        self.is_alive = True
+
+    @property
+    def deadline_s(self) -> float:
+        return self._deadline.at_s
+
+    def start(self, start: Start, answers: socket.socket, memory: int) -> None:
+        """Start a process. Raises OSError if the supervisor has ended."""
+        self._control.settimeout(None)
+        send_start(self._control, start, answers, memory)
+        self._is_in_use, self._status = True, None
+
+    def wait(self, for_s: float) -> bool:
+        """Wait until the process ends by itself, for some time. Returns whether it has."""
+        return not self._is_in_use or bool(select.select([self._control], [], [], for_s)[0])
+
+    def status(self) -> int | None:
+        """How the process has ended, once it has; None if the supervisor has ended."""
+        if self._is_in_use:
+            self._control.settimeout(ENDS_WITHIN_S)
+            with suppress(OSError):
+                send_end(self._control)
+            self._status = received_status(self._control)
+            self._is_in_use = False
+            if self._status is None:
+                self.close()
+        return self._status
+
+    def close(self) -> None:
+        """End the supervisor and all that it has started."""
+        if self.is_alive:
+            self.is_alive = False
+            self._control.close()
+            with suppress(NurseryGone):
+                self._nursery.end(self._pid)
+
+
+_idle: list[_Supervisor] = []
+"""Supervisors of this process that have no process to supervise."""
+
+
+@contextmanager
+def own_process(
+    call: Callable[[socket.socket], None],
+    modules: tuple[str, ...] = (),
+    log: Path | None = None,
+    memory_mb: float | None = None,
+) -> Iterator[OwnProcess]:
+    """Within this context, a process makes a call with its socket; all that it starts ends with the context.
+    For the other parameters see `Start`."""
+    printed = None if log is None else log.absolute()
+    text, arrays, memory = pickled(call)
+    start = Start(text, arrays, os.getcwd(), tuple(sys.path), modules, printed, memory_mb)
+    try:
+        process = _started(start, memory)
+    finally:
+        os.close(memory)
+    try:
+        yield process
+    finally:
+        process.close()
+        if process.supervisor.is_alive:
+            _idle.append(process.supervisor)
+
+
+def _started(start: Start, memory: int) -> OwnProcess:
+    while _idle:
+        with suppress(OSError):  # it has ended since it was used
+            return OwnProcess(_idle.pop(), start, memory)
+    try:
+        return OwnProcess(_Supervisor(), start, memory)
+    except NurseryGone:
+        raise KilledFromOutside("its nursery ended") from None
+
+
+def execute(command: Sequence[str], connection: socket.socket) -> None:
+    """Become another program. If that is not possible, the reason is sent."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], list(command))
+    except OSError as error:
+        connection.sendall((error.strerror or str(error)).encode())
+
+
+def last_line(log: Path | None) -> str:
+    """What a process has printed last, for a message."""
+    if log is None or not log.is_file():
+        return ""
+    printed = log.read_text(errors="replace").strip().splitlines()[-1:]
+    return f" and this last line of output: {one_line(printed[0])} (see {log})" if printed else ""

@@ -1,0 +1,323 @@
+"""The two sides of a run with schedulers that are not built in.
+
+Each of them has a process of its own, which carries out the same run: there, its code answers; here, where
+the run counts, each of its answers is received, as plain data, and judged. So no problem has to be sent, and
+whatever it does to its process, it changes no other run than its own copy. With several, each process gets
+the answers of the others from here.
+"""
+
+from __future__ import annotations
+
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from math import inf
+from pathlib import Path
+
+from scheduler.model import JobId
+from scheduler.ports import Clock, Scheduler
+from scheduler.problem import SchedulingProblem
+from scheduler.registry import SchedulerSpec
+from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.rules import RETURNS_A_SCHEDULE, RETURNS_IN_TIME
+from sil.isolation import channel
+from sil.isolation.answers import packed_answer, unpacked_answer
+from sil.isolation.channel import BadMessage, Message
+from sil.isolation.managers import Answering, Followed, SelfTimedManager, took_another_course
+from sil.isolation.process import NoAnswer, OwnProcess, own_process
+from sil.world.guard.asking import Decision, Respondent, TimedScheduler, count_of
+from sil.world.guard.faults import KEEPS_TO_MEMORY, TESTBED_UNTOUCHED, SchedulerFault, fault_of, one_line
+from sil.world.guard.manager import GuardedManager
+from sil.world.guard.scheduler import Guard
+from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
+
+MODULES = ("sil.runs.machines_scenario", "sil.runs.on_log")
+"""What most runs need: imported once for many processes."""
+
+BYTES = 1 << 20
+BYTES_OF_A_JOB = 4_096
+BYTES_OF_A_PLACE = 256
+"""Limits of the size of an answer: in all, and more for each job and each resource or node."""
+
+MAKING_LIMIT_S = 120.0
+"""Time to import a scheduler's module and make an instance; libraries that it imports may be large."""
+
+
+class Side(ABC):
+    """Where the schedulers of a run are asked."""
+
+    @abstractmethod
+    def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
+        """A new instance of a scheduler. Raises SchedulerFault if it cannot be made."""
+
+    @abstractmethod
+    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
+        """A resource manager. Raises SchedulerFault if it cannot be made."""
+
+    def input(self, read: Callable[[], bytes]) -> bytes:
+        """What a run reads from outside, where `read` is called once for both sides."""
+        return read()
+
+    def faulted(self, fault: SchedulerFault) -> None:  # noqa: B027 (the trace has it)
+        """The run has ended with a fault."""
+
+    def over(self) -> None:  # noqa: B027 (the results follow)
+        """All jobs have ended."""
+
+
+class InThisProcess(Side):
+    """For built-in schedulers, and those whose author asks for it."""
+
+    def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
+        return guard.timed(made(spec, seed, guard))
+
+    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
+        return GuardedManager(lambda ports: spec.make_manager(ports, seed), ports, guard, spec.target)
+
+
+_HERE = InThisProcess()
+_side: ContextVar[Side] = ContextVar("side", default=_HERE)
+
+
+def side() -> Side:
+    """That of this process."""
+    return _side.get()
+
+
+@contextmanager
+def on(side: Side) -> Iterator[None]:
+    before = _side.set(side)
+    try:
+        yield
+    finally:
+        _side.reset(before)
+
+
+def made(spec: SchedulerSpec, seed: int, guard: Guard) -> Scheduler:
+    """A new instance of a scheduler. Raises SchedulerFault."""
+    name = spec.target.partition(":")[2]
+    try:
+        with time_limit(max(guard.limit_s, MAKING_LIMIT_S)):
+            return spec.make(seed)
+    except TimeLimitExceeded:
+        raise SchedulerFault(RETURNS_IN_TIME, f"{name}() did not return", guard.clock.now_s) from None
+    except BaseException as error:
+        module = spec.target.partition(":")[0]
+        raise fault_of(error, f"{name}()", module, guard.clock.now_s) from error
+
+
+@contextmanager
+def judged(
+    follow: Callable[[], object],
+    schedulers: Iterable[SchedulerSpec],
+    log: Path | None = None,
+    memory_mb: float | None = None,
+) -> Iterator[None]:
+    """Within this context, `schedulers` that are not built in are asked in processes of their own, each of
+    which makes the call `follow`: the same run, of which only their answers are received.
+
+    `follow` can be pickled, and asks the same questions in the same order. What a scheduler prints goes into
+    the file `log`, or to the terminal. A process that uses `memory_mb` more than the testbed itself breaks a
+    rule. Where such a process has been started already, or everything runs in this one, nothing changes.
+    """
+    apart = {spec.name: spec for spec in schedulers if not spec.is_built_in}
+    if not apart or side() is not _HERE:
+        yield
+        return
+    with ExitStack() as stack:
+        processes = {}
+        for k, name in enumerate(apart):
+            call = partial(_answer, follow, name, memory_mb)
+            printed = log if log is None or k == 0 else log.with_stem(f"{log.stem}-{k + 1}")
+            processes[name] = stack.enter_context(own_process(call, MODULES, printed, memory_mb))
+        stack.enter_context(on(_Judging(processes)))
+        yield
+
+
+class _Judging(Side):
+    """Where the run counts: answers come from the processes of the schedulers, by name."""
+
+    def __init__(self, processes: Mapping[str, OwnProcess]) -> None:
+        self._processes = processes
+
+    def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
+        if spec.is_built_in:
+            return _HERE.respondent(spec, seed, guard)
+        return _Judged(self, spec.name, guard.clock)
+
+    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
+        def followed(ports: Ports) -> Followed:
+            return Followed(ports, lambda most_bytes: self.received(spec.name, most_bytes, ports.clock.now_s))
+
+        return SelfTimedManager(followed, ports, replace(guard, limit_s=inf), spec.target)
+
+    def received(self, name: str, most_bytes: int, now_s: float) -> Message:
+        """The next answer of a scheduler. Raises SchedulerFault, and KilledFromOutside."""
+        try:
+            message = self._processes[name].receive(most_bytes)
+        except NoAnswer as error:
+            raise SchedulerFault(error.rule, str(error), now_s) from None
+        fault = message.fields.get("fault")
+        if fault is not None:
+            raise _fault(fault, now_s)
+        for other, process in self._processes.items():
+            if other != name:
+                process.send(message)
+        return message
+
+    def input(self, read: Callable[[], bytes]) -> bytes:
+        found = read()
+        for process in self._processes.values():
+            process.send(Message({}, found))
+        return found
+
+
+class _Judged:
+    """A scheduler whose answers come from its process."""
+
+    def __init__(self, judging: _Judging, name: str, clock: Clock) -> None:
+        self._judging = judging
+        self._name = name
+        self._clock = clock
+
+    def decide(self, problem: SchedulingProblem) -> Decision:
+        n_jobs, now_s = problem.n_jobs, self._clock.now_s
+        most_bytes = BYTES + BYTES_OF_A_JOB * n_jobs + BYTES_OF_A_PLACE * problem.n_places
+        return decision_in(self._judging.received(self._name, most_bytes, now_s), problem, now_s)
+
+    def load_for_requests(self) -> None:
+        """Its process does."""
+
+
+class _Answering(Side):
+    """In the process of the scheduler `name`: it answers; those of others come from where they are judged."""
+
+    def __init__(self, name: str, connection: socket.socket, memory_mb: float | None) -> None:
+        self._name = name
+        self._connection = connection
+        self._memory_mb = memory_mb
+
+    def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
+        if spec.is_built_in:
+            return _HERE.respondent(spec, seed, guard)
+        if spec.name != self._name:
+            return _Relayed(self._connection, guard.clock)
+        with_details = guard.decision_log is not None
+
+        def finish(problem: SchedulingProblem, answer: object) -> Message:
+            return packed_answer(problem, answer, with_details)
+
+        scheduler = made(spec, seed, guard)
+        timed = TimedScheduler(scheduler, guard.clock, guard.limit_s, guard.cpu_time, finish)
+        return _Answered(timed, self._connection, guard.clock)
+
+    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
+        def answering(ports: Ports) -> Answering:
+            return Answering(partial(spec.make_manager, seed=seed), ports, self.send)
+
+        return SelfTimedManager(answering, ports, guard, spec.target)
+
+    def input(self, read: Callable[[], bytes]) -> bytes:
+        return channel.receive(self._connection).columns
+
+    def send(self, message: Message) -> None:
+        channel.send(self._connection, message)
+
+    def faulted(self, fault: SchedulerFault) -> None:
+        rule, text = fault.rule, fault.message
+        if self._memory_mb is not None and isinstance(fault.__cause__, MemoryError):
+            rule, text = (
+                KEEPS_TO_MEMORY,
+                f"it needs more than the {self._memory_mb:g} MB that it may use ({text})",
+            )
+        self.send(Message({"fault": [rule, one_line(text), fault.job]}))
+
+    def over(self) -> None:
+        raise _RunIsOver
+
+
+class _RunIsOver(BaseException):
+    """The results of a run that was only followed are not needed."""
+
+
+class _Answered:
+    """A scheduler in its process; each answer is sent to where it is judged."""
+
+    def __init__(self, timed: TimedScheduler, connection: socket.socket, clock: Clock) -> None:
+        self._timed = timed
+        self._connection = connection
+        self._clock = clock
+
+    def decide(self, problem: SchedulingProblem) -> Decision:
+        asked, n_jobs = self._clock.now_s, problem.n_jobs
+        message, _, *took = self._timed.decide(problem)
+        fields = {**message.fields, "asked": asked, "jobs": n_jobs, "took": took}
+        message = Message(fields, message.columns)
+        channel.send(self._connection, message)
+        return decision_in(message, problem, asked)
+
+    def load_for_requests(self) -> None:
+        self._timed.load_for_requests()
+
+
+class _Relayed:
+    """Another scheduler of the same run."""
+
+    def __init__(self, connection: socket.socket, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    def decide(self, problem: SchedulingProblem) -> Decision:
+        return decision_in(channel.receive(self._connection), problem, self._clock.now_s)
+
+    def load_for_requests(self) -> None:
+        """Its process does."""
+
+
+def decision_in(message: Message, problem: SchedulingProblem, now_s: float) -> Decision:
+    """The decision on a problem. Raises SchedulerFault if it cannot be one."""
+    fields = message.fields
+    if fields.get("asked") != now_s or fields.get("jobs") != problem.n_jobs:
+        raise took_another_course(now_s)
+    try:
+        answer = unpacked_answer(message, problem.n_jobs)
+        wall_s, cpu_s, gc_s = map(float, fields["took"])
+    except (BadMessage, KeyError, TypeError, ValueError) as error:
+        raise SchedulerFault(
+            RETURNS_A_SCHEDULE, f"its answer cannot be read: {one_line(error)}", now_s
+        ) from None
+    return Decision(answer, count_of(answer), wall_s, cpu_s, gc_s)
+
+
+def _fault(sent: object, now_s: float) -> SchedulerFault:
+    match sent:
+        case [str(rule), str(text), None | int() as job]:
+            return SchedulerFault(one_line(rule), one_line(text), now_s, None if job is None else JobId(job))
+    return SchedulerFault(TESTBED_UNTOUCHED, "its process sent a fault that cannot be read", now_s)
+
+
+def _answer(
+    follow: Callable[[], object], name: str, memory_mb: float | None, connection: socket.socket
+) -> None:
+    """Run in the process of a scheduler: follow its run, and answer."""
+    answering = _Answering(name, connection, memory_mb)
+    try:
+        with on(answering):
+            follow()
+    except _RunIsOver:
+        return
+    except SchedulerFault as fault:
+        answering.faulted(fault)
+    except (ConnectionError, EOFError):
+        return  # nobody listens any more
+    except BaseException as error:
+        what = f"{type(error).__name__}: {one_line(error)}"
+        text = (
+            f"in its process, the testbed failed ({what}); does it change objects or modules of the testbed?"
+        )
+        with suppress(OSError):  # nobody listens any more
+            answering.faulted(SchedulerFault(TESTBED_UNTOUCHED, text, 0.0))

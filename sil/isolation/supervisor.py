@@ -1,0 +1,268 @@
+"""The parent of processes that run schedulers under test: it starts one after another, writes what each
+prints into a log of limited size, and ends it together with everything that it has started.
+
+The parent is disposable: a scheduler that stops or kills it disturbs its own run only. It imports what runs
+need, but no scheduler under test, so that each process begins as a fresh copy within milliseconds. Nothing
+uses Polars in the parent: it starts its threads when it is used first, and a copy would wait for them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import resource
+import select
+import socket
+import struct
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from mmap import ACCESS_COPY, mmap
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import psutil
+
+from sil.workers.nursery import adopt_orphans, end_with_parent, kill_descendants
+from sil.world.guard.time_limit import announce_deadlines_to
+
+MOST_OUTPUT = 1_000_000
+"""Bytes of a log."""
+
+CUT = b"\n... (more was printed than a log takes)\n"
+
+END = b"."
+
+ALIGNED = 64
+"""Bytes; arrays begin at multiples."""
+
+_SIZE = struct.Struct("<Q")
+_STATUS = struct.Struct("<i")
+_TIME = struct.Struct("<d")
+
+
+class Deadline:
+    """A time of `time.monotonic` in memory that two processes share; 0 = none."""
+
+    def __init__(self, handle: int) -> None:
+        self._memory = mmap(handle, _TIME.size)
+
+    @classmethod
+    def handle(cls) -> int:
+        """New memory, as a file."""
+        handle = os.memfd_create("deadline")
+        os.truncate(handle, _TIME.size)
+        return handle
+
+    @property
+    def at_s(self) -> float:
+        return float(_TIME.unpack_from(self._memory)[0])
+
+    def set(self, at_s: float) -> None:
+        _TIME.pack_into(self._memory, 0, at_s)
+
+
+class Start(NamedTuple):
+    """What a process does: `call` is a pickled function of its socket, in a folder, with modules found along
+    `path`. Its large arrays, of these sizes, are in memory that the process shares with the one that asks for
+    it. The supervisor imports `modules` once, for this and later processes.
+
+    Its output goes into the file `log`, or else to the terminal. `memory_mb` is what it may use in addition
+    to the testbed's own memory.
+    """
+
+    call: bytes
+    arrays: tuple[int, ...]
+    folder: str
+    path: tuple[str, ...]
+    modules: tuple[str, ...] = ()
+    log: Path | None = None
+    memory_mb: float | None = None
+
+
+def pickled(call: Callable[[socket.socket], None]) -> tuple[bytes, tuple[int, ...], int]:
+    """A call, the sizes of its large arrays, and a file in memory that has these."""
+    arrays: list[pickle.PickleBuffer] = []
+    text = pickle.dumps(call, protocol=5, buffer_callback=arrays.append)
+    memory = os.memfd_create("arrays")
+    with open(memory, "wb", closefd=False) as file:
+        for array in arrays:
+            file.write(array.raw())
+            file.write(bytes(-file.tell() % ALIGNED))
+    return text, tuple(array.raw().nbytes for array in arrays), memory
+
+
+def _unpickled(start: Start, memory: int) -> Callable[[socket.socket], None]:
+    views, at = [], 0
+    if start.arrays:
+        shared = memoryview(mmap(memory, 0, access=ACCESS_COPY))
+        for size in start.arrays:
+            views.append(shared[at : at + size])
+            at += size + -size % ALIGNED
+    found: Callable[[socket.socket], None] = pickle.loads(start.call, buffers=views)
+    return found
+
+
+def send_start(control: socket.socket, start: Start, answers: socket.socket, memory: int) -> None:
+    """Ask the supervisor at the other end of `control` for a process that has the socket `answers`, with
+    large arrays in the file `memory`."""
+    text = pickle.dumps(start)
+    socket.send_fds(control, [_SIZE.pack(len(text))], [answers.fileno(), memory])
+    control.sendall(text)
+
+
+def send_end(control: socket.socket) -> None:
+    """Once for each process, end it unless it has ended."""
+    control.sendall(END)
+
+
+def received_status(control: socket.socket) -> int | None:
+    """How the process has ended: its exit code, or minus the signal. None if the supervisor has ended."""
+    with suppress(OSError):
+        found = control.recv(_STATUS.size, socket.MSG_WAITALL)
+        if len(found) == _STATUS.size:
+            return int(_STATUS.unpack(found)[0])
+    return None
+
+
+def supervise(control_handle: int, deadline_handle: int) -> None:
+    """Run in the parent: start processes as they are asked for, until the socket `control_handle` is closed.
+    Deadlines are written into the memory `deadline_handle`."""
+    os.setsid()
+    adopt_orphans()
+    control = socket.socket(fileno=control_handle)
+    control.setblocking(True)
+    deadline = Deadline(deadline_handle)
+    with suppress(ConnectionError):
+        while (asked := _received_start(control)) is not None:
+            for name in asked[0].modules:
+                importlib.import_module(name)
+            status, is_told = _carried_out(*asked, control, deadline)
+            control.sendall(_STATUS.pack(status))
+            if not is_told and control.recv(1) != END:
+                return
+
+
+def _received_start(control: socket.socket) -> tuple[Start, socket.socket, int] | None:
+    head, handles, _, _ = socket.recv_fds(control, _SIZE.size, 2)
+    if not head:
+        return None
+    for handle in handles:
+        os.set_inheritable(handle, False)
+    text = bytearray()
+    (size,) = _SIZE.unpack(head)
+    while len(text) < size:
+        part = control.recv(size - len(text))
+        if not part:
+            return None
+        text += part
+    return pickle.loads(text), socket.socket(fileno=handles[0]), handles[1]
+
+
+def _carried_out(
+    start: Start, answers: socket.socket, memory: int, control: socket.socket, deadline: Deadline
+) -> tuple[int, bool]:
+    """Start a process, and end it when it is over or `control` says so. Returns how it has ended, and whether
+    `control` said so."""
+    deadline.set(0.0)
+    printed, printing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        os.close(printed)
+        control.close()
+        end_with_parent(parent)
+        _be_the_process(start, answers, memory, printing, deadline)
+    os.close(printing)
+    os.close(memory)
+    answers.close()
+    output = _Output(start.log)
+    has_ended = os.pidfd_open(child)
+    waiting: list[Any] = [printed, control, has_ended]
+    while True:
+        ready, _, _ = select.select(waiting, [], [])
+        if printed in ready and not output.take(os.read(printed, 1 << 16)):
+            waiting.remove(printed)
+        if control in ready or has_ended in ready:
+            break
+    is_told = control in ready
+    if is_told:
+        control.recv(1)
+    os.close(has_ended)
+    statuses = kill_descendants()
+    while output.take(os.read(printed, 1 << 16)):
+        pass  # its writers have ended
+    os.close(printed)
+    output.close()
+    status = statuses[child] if child in statuses else os.waitpid(child, 0)[1]
+    return os.waitstatus_to_exitcode(status), is_told
+
+
+class _Output:
+    """What a process prints: the first part of it, in a file that exists if there is any."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file: Any = None
+        self._room = MOST_OUTPUT
+
+    def take(self, data: bytes) -> bool:
+        """Whether there was any."""
+        if data and self._room:
+            if self._file is None:
+                self._file = self._opened()
+            self._file.write(data[: self._room])
+            self._room = max(0, self._room - len(data))
+            if not self._room:
+                self._file.write(CUT)
+            self._file.flush()
+        return bool(data)
+
+    def close(self) -> None:
+        if self._file is not None and self._path is not None:
+            self._file.close()
+
+    def _opened(self) -> Any:
+        if self._path is None:
+            return sys.stderr.buffer
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return self._path.open("wb")
+
+
+def _be_the_process(
+    start: Start, answers: socket.socket, memory: int, printing: int, deadline: Deadline
+) -> NoReturn:
+    """Run in the forked process. Never returns."""
+    code = 1
+    try:
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for number, handle in ((0, nothing), (1, printing), (2, printing)):
+            os.dup2(handle, number)
+        os.close(printing)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115 (for as long as the process)
+        announce_deadlines_to(deadline.set)
+        os.chdir(start.folder)
+        sys.path[:] = start.path
+        _limit_memory(start.memory_mb)
+        _unpickled(start, memory)(answers)
+        code = 0
+    except BaseException:
+        with suppress(BaseException):
+            traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(BaseException):
+                stream.flush()
+        os._exit(code)
+
+
+def _limit_memory(most_mb: float | None) -> None:
+    """Limit the memory that this process may use in addition to what it uses now."""
+    if most_mb is None:
+        return
+    used = psutil.Process().memory_info().data if sys.platform == "linux" else 0
+    most = used + int(most_mb * 2**20)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))

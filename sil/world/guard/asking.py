@@ -1,0 +1,163 @@
+"""Asking a scheduler under test: a stopwatch and a time limit around the only calls of its code."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable
+from math import nan
+from typing import Any, NamedTuple, Protocol
+
+from scheduler.kinds import WrongKind
+from scheduler.model import NodeSchedule, Schedule
+from scheduler.ports import Clock, Scheduler
+from scheduler.problem import SchedulingProblem
+from scheduler.rules import RETURNS_IN_TIME, RIGHT_KIND
+from sil.world.guard.faults import SchedulerFault, fault_of
+from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
+
+
+class Decision(NamedTuple):
+    """An answer, its number of assignments, starts and preemptions, and what it took; garbage collection
+    (`gc_s`) is part of both times. CPU time is NaN where it is not measured."""
+
+    answer: Any
+    n_decisions: int
+    wall_s: float
+    cpu_s: float
+    gc_s: float
+
+
+class Respondent(Protocol):
+    """Where a scheduler is asked: in this process or in one of its own."""
+
+    def decide(self, problem: SchedulingProblem) -> Decision:
+        """Raises SchedulerFault."""
+        ...
+
+    def load_for_requests(self) -> None:
+        """See `scheduler.ports.Scheduler`. Raises SchedulerFault."""
+        ...
+
+
+class _Collections:
+    """The total time of garbage collection in this process.
+
+    Python drops exceptions in a callback of the collector, Ctrl-C included, so the callback is installed only
+    when a scheduler is to be timed.
+    """
+
+    def __init__(self) -> None:
+        self.total_s = 0.0
+        self._began_s = 0.0
+
+    def listen(self) -> None:
+        if self not in gc.callbacks:
+            gc.callbacks.append(self)
+
+    def __call__(self, phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            self._began_s = time.perf_counter()
+        else:
+            self.total_s += time.perf_counter() - self._began_s
+
+
+_collections = _Collections()
+
+_copies = 0
+"""Number of forks between the first process and this one."""
+
+
+def _count_copy() -> None:
+    global _copies
+    _copies += 1
+
+
+os.register_at_fork(after_in_child=_count_copy)
+
+
+def _as_it_is(_problem: SchedulingProblem, answer: Any) -> Any:
+    return answer
+
+
+class TimedScheduler:
+    """A scheduler in this process: timed, and under a time limit.
+
+    `finish(problem, answer)` makes of an answer what is passed on, still under the time limit, since to read
+    an answer may run the scheduler's code. Raises SchedulerFault if it raises or exceeds the limit.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        clock: Clock,
+        limit_s: float,
+        cpu_time: Callable[[], float] | None = time.process_time,
+        finish: Callable[[SchedulingProblem, Any], Any] = _as_it_is,
+    ) -> None:
+        _collections.listen()
+        self._scheduler = scheduler
+        self._clock = clock
+        self._limit = time_limit(limit_s)
+        self._cpu_time = cpu_time
+        self._finish = finish
+        self._copies = _copies
+
+    def decide(self, problem: SchedulingProblem) -> Decision:
+        cpu_time, gc_s, limit = self._cpu_time, _collections.total_s, self._limit
+        fault: tuple[SchedulerFault, BaseException] | None = None
+        cpu_s = cpu_time() if cpu_time is not None else nan
+        began_s = time.perf_counter()
+        try:
+            limit.begin(began_s)
+            try:
+                try:
+                    answer = self._scheduler.schedule(problem)
+                    wall_s = time.perf_counter() - began_s
+                    if cpu_time is not None:
+                        cpu_s = cpu_time() - cpu_s
+                    gc_s = _collections.total_s - gc_s
+                    answer = self._finish(problem, answer)
+                except (TimeLimitExceeded, SchedulerFault):
+                    raise
+                except WrongKind as error:
+                    fault = SchedulerFault(RIGHT_KIND, str(error), self._clock.now_s), error
+                except BaseException as error:
+                    fault = self._fault_of(error, "schedule"), error
+            finally:
+                if _copies != self._copies:
+                    os._exit(0)  # the scheduler forked: end the copy of the testbed
+                limit.end()
+        except TimeLimitExceeded:
+            name = f"{type(self._scheduler).__name__}.schedule"
+            message = f"{name} did not return within {limit.limit_s:g} s"
+            raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
+        if fault is not None:
+            raise fault[0] from fault[1]
+        return Decision(answer, count_of(answer), wall_s, cpu_s, gc_s)
+
+    def load_for_requests(self) -> None:
+        load = getattr(self._scheduler, "load_for_requests", None)
+        if load is None:
+            return
+        try:
+            load()
+        except BaseException as error:
+            raise self._fault_of(error, "load_for_requests") from error
+
+    def _fault_of(self, error: BaseException, method: str) -> SchedulerFault:
+        kind = type(self._scheduler)
+        return fault_of(error, f"{kind.__name__}.{method}", kind.__module__, self._clock.now_s)
+
+
+def count_of(schedule: object) -> int:
+    """Numbers of assignments, starts and preemptions; 0 if it is not a schedule."""
+    try:
+        if isinstance(schedule, NodeSchedule):
+            return len(schedule.starts)
+        if isinstance(schedule, Schedule):
+            return len(schedule.assignments) + len(schedule.preemptions)
+    except TypeError:
+        pass
+    return 0

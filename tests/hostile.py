@@ -1,0 +1,704 @@
+"""Schedulers of every kind that misbehave beyond their answers: towards their process, the testbed, the
+computer, and those who read what they return. They are named `tests.hostile:name`, each a function below.
+
+Functions get the problem and a good answer. Those in HARMLESS return an answer that counts, others do not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import random
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from scheduler.kinds import Kind
+from scheduler.model import NodeSchedule, Schedule, Start
+
+Deed = Callable[[Any, Any], Any]
+
+FAULTS: dict[str, Deed] = {}
+HARMLESS: dict[str, Deed] = {}
+KILLED: dict[str, Deed] = {}
+"""As if from outside: nobody is blamed."""
+
+
+def fault(deed: Deed) -> type:
+    FAULTS[deed.__name__] = deed
+    return _scheduler(deed)
+
+
+def harmless(deed: Deed) -> type:
+    HARMLESS[deed.__name__] = deed
+    return _scheduler(deed)
+
+
+def killed(deed: Deed) -> type:
+    KILLED[deed.__name__] = deed
+    return _scheduler(deed)
+
+
+def _scheduler(deed: Deed) -> type:
+    class Hostile:
+        def schedule(self, problem: Any) -> Any:
+            return deed(problem, good_answer(problem))
+
+    Hostile.__name__ = deed.__name__
+    return Hostile
+
+
+def good_answer(problem: Any) -> Any:
+    if problem.kind is Kind.MAPPING:
+        from scheduler.mapping.immediate import Mct
+
+        return Mct().schedule(problem)
+    if problem.kind is Kind.FREE_NODES:
+        from scheduler.free_nodes.rigid import Rigid
+
+        return Rigid().schedule(problem)
+    from scheduler.time_shared.loras import Loras
+
+    return Loras().schedule(problem)
+
+
+class Good:
+    """Decides well: the innocent one."""
+
+    def schedule(self, problem: Any) -> Any:
+        return good_answer(problem)
+
+
+def tell() -> None:
+    """Say who is there, so that a test can look whether it still is."""
+    os.write(1, b"started %d\n" % os.getpid())
+
+
+def starts_something(answer: Any) -> bool:
+    return bool(len(answer.starts if isinstance(answer, NodeSchedule) else answer.assignments))
+
+
+# Exceptions.
+
+
+class SaysNothing(Exception):
+    def __str__(self) -> str:
+        raise LookupError("not this either")
+
+
+class SaysNothingAtAll(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class NeverStopsTalking(Exception):
+    def __str__(self) -> str:
+        while True:
+            time.sleep(0.01)
+
+
+class TalksALot(Exception):
+    def __str__(self) -> str:
+        return "x" * 10_000_000
+
+
+class OfNoName(BaseException):
+    pass
+
+
+@fault
+def raises(problem: Any, good: Any) -> Any:
+    raise KeyError("the queue I hoped for")
+
+
+@fault
+def raises_no_exception(problem: Any, good: Any) -> Any:
+    raise OfNoName
+
+
+@fault
+def raises_system_exit(problem: Any, good: Any) -> Any:
+    sys.exit(0)
+
+
+@fault
+def raises_keyboard_interrupt(problem: Any, good: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+@fault
+def raises_generator_exit(problem: Any, good: Any) -> Any:
+    raise GeneratorExit
+
+
+@fault
+def raises_without_text(problem: Any, good: Any) -> Any:
+    raise SaysNothing
+
+
+@fault
+def exits_while_its_text_is_read(problem: Any, good: Any) -> Any:
+    raise SaysNothingAtAll
+
+
+@fault
+def hangs_while_its_text_is_read(problem: Any, good: Any) -> Any:
+    raise NeverStopsTalking
+
+
+@fault
+def raises_with_a_long_text(problem: Any, good: Any) -> Any:
+    raise TalksALot
+
+
+@fault
+def raises_with_escape_sequences(problem: Any, good: Any) -> Any:
+    raise ValueError("\x1b]0;owned\x07\x1b[2J [bold]red[/bold] <script>alert(1)</script>")
+
+
+@fault
+def recurses(problem: Any, good: Any) -> Any:
+    def again() -> Any:
+        return again()
+
+    return again()
+
+
+@fault
+def raises_memory_error(problem: Any, good: Any) -> Any:
+    return bytearray(1 << 62)
+
+
+@fault
+def raises_a_group(problem: Any, good: Any) -> Any:
+    raise ExceptionGroup("several", [ValueError("one"), OSError("two")])
+
+
+# The process.
+
+
+@fault
+def exits(problem: Any, good: Any) -> Any:
+    os._exit(0)
+
+
+@fault
+def exits_with_a_code(problem: Any, good: Any) -> Any:
+    os._exit(4)
+
+
+@fault
+def aborts(problem: Any, good: Any) -> Any:
+    os.abort()
+
+
+@fault
+def reads_memory_that_is_not_there(problem: Any, good: Any) -> Any:
+    return ctypes.string_at(0)
+
+
+@fault
+def closes_all_files(problem: Any, good: Any) -> Any:
+    os.closerange(0, 1_000)
+    return good
+
+
+@fault
+def writes_into_all_files(problem: Any, good: Any) -> Any:
+    for number in range(3, 64):
+        try:
+            os.write(number, b"\xff" * 64)
+        except OSError:
+            continue
+    return good
+
+
+@killed
+def kills_itself(problem: Any, good: Any) -> Any:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@killed
+def kills_its_parent(problem: Any, good: Any) -> Any:
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(600)
+
+
+@harmless
+def stops_its_parent(problem: Any, good: Any) -> Any:
+    tell()
+    time.sleep(0.1)
+    os.kill(os.getppid(), signal.SIGSTOP)
+    return good
+
+
+# Time.
+
+
+@fault
+def stops(problem: Any, good: Any) -> Any:
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return good
+
+
+@fault
+def sleeps(problem: Any, good: Any) -> Any:
+    time.sleep(600)
+
+
+@fault
+def loops(problem: Any, good: Any) -> Any:
+    while True:
+        pass
+
+
+@fault
+def loops_and_catches_everything(problem: Any, good: Any) -> Any:
+    while True:
+        try:
+            time.sleep(0.01)
+        except BaseException:
+            continue
+
+
+@fault
+def hangs_in_c(problem: Any, good: Any) -> Any:
+    return sum(range(10**12))
+
+
+@fault
+def waits_for_a_lock(problem: Any, good: Any) -> Any:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+@fault
+def ignores_alarms(problem: Any, good: Any) -> Any:
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    time.sleep(600)
+
+
+@fault
+def blocks_signals(problem: Any, good: Any) -> Any:
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    time.sleep(600)
+
+
+@fault
+def waits_for_a_process_without_end(problem: Any, good: Any) -> Any:
+    subprocess.run(["sleep", "600"], check=False)
+
+
+# What it starts.
+
+
+@harmless
+def starts_a_thread(problem: Any, good: Any) -> Any:
+    threading.Thread(target=threading.Event().wait).start()
+    return good
+
+
+@harmless
+def starts_a_busy_thread(problem: Any, good: Any) -> Any:
+    def work() -> None:
+        while True:
+            time.sleep(0.001)
+
+    threading.Thread(target=work, daemon=True).start()
+    return good
+
+
+@harmless
+def forks(problem: Any, good: Any) -> Any:
+    if os.fork() == 0:
+        tell()
+        time.sleep(600)
+    return good
+
+
+@harmless
+def forks_and_goes_on(problem: Any, good: Any) -> Any:
+    os.fork()
+    return good
+
+
+@harmless
+def forks_five_times(problem: Any, good: Any) -> Any:
+    for _ in range(5):
+        if os.fork() == 0:
+            time.sleep(600)
+    return good
+
+
+@harmless
+def forks_into_its_own_group(problem: Any, good: Any) -> Any:
+    if os.fork() == 0:
+        os.setpgid(0, 0)
+        tell()
+        time.sleep(600)
+    return good
+
+
+@harmless
+def starts_a_daemon(problem: Any, good: Any) -> Any:
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        tell()
+        os.closerange(0, 1_000)
+        time.sleep(600)
+    return good
+
+
+@harmless
+def starts_a_program(problem: Any, good: Any) -> Any:
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
+    return good
+
+
+# Output.
+
+
+@harmless
+def prints(problem: Any, good: Any) -> Any:
+    print("deciding", problem.n_jobs)
+    return good
+
+
+@harmless
+def prints_without_end(problem: Any, good: Any) -> Any:
+    print("x" * 3_000_000, flush=True)
+    return good
+
+
+@harmless
+def prints_escape_sequences(problem: Any, good: Any) -> Any:
+    print("\x1b]0;owned\x07\x1b[2J")
+    return good
+
+
+@harmless
+def closes_its_output(problem: Any, good: Any) -> Any:
+    sys.stdout.close()
+    sys.stderr = None
+    os.closerange(1, 3)
+    return good
+
+
+@harmless
+def reads_its_input(problem: Any, good: Any) -> Any:
+    assert sys.stdin.read() == ""
+    return good
+
+
+# The testbed in its process.
+
+
+@fault
+def replaces_functions_of_numpy(problem: Any, good: Any) -> Any:
+    for name in ("array", "zeros", "empty", "asarray", "frombuffer"):
+        setattr(np, name, None)
+    return np.zeros(1)
+
+
+@fault
+def replaces_the_encoder(problem: Any, good: Any) -> Any:
+    import json
+
+    json.dumps = lambda *_, **__: "{}"
+    return good
+
+
+@fault
+def replaces_sockets(problem: Any, good: Any) -> Any:
+    socket.socket = None  # type: ignore[misc, assignment]
+    from sil.isolation import channel
+
+    channel.send = lambda *_: None
+    return good
+
+
+@fault
+def forgets_all_jobs_and_replaces_the_rules(problem: Any, good: Any) -> Any:
+    """Where it could judge itself, it would pass."""
+    type(problem).violation = lambda self, answer: None
+    if isinstance(good, Schedule):
+        return Schedule.of([])
+    return NodeSchedule(())
+
+
+@fault
+def maps_twice_and_replaces_the_rules(problem: Any, good: Any) -> Any:
+    type(problem).violation = lambda self, answer: None
+    if isinstance(good, Schedule):
+        return good._replace(assignments=type(good.assignments).join([good.assignments, good.assignments]))
+    return good._replace(starts=(*good.starts, *good.starts)) if good.starts else good
+
+
+@fault
+def replaces_the_clock(problem: Any, good: Any) -> Any:
+    from sil.world.events import SimClock
+
+    SimClock.now_s = property(lambda self: 42.0)  # type: ignore[assignment, misc]
+    return good
+
+
+@harmless
+def disables_the_garbage_collector(problem: Any, good: Any) -> Any:
+    gc.disable()
+    gc.callbacks.clear()
+    return good
+
+
+@harmless
+def goes_elsewhere(problem: Any, good: Any) -> Any:
+    os.chdir("/")
+    return good
+
+
+@harmless
+def empties_its_environment(problem: Any, good: Any) -> Any:
+    os.environ.clear()
+    return good
+
+
+@harmless
+def seeds_the_global_generators(problem: Any, good: Any) -> Any:
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    return good
+
+
+@harmless
+def lowers_its_limits(problem: Any, good: Any) -> Any:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+    return good
+
+
+# Answers.
+
+
+@fault
+def returns_nothing(problem: Any, good: Any) -> Any:
+    return None
+
+
+@fault
+def returns_a_list(problem: Any, good: Any) -> Any:
+    return [good]
+
+
+@fault
+def returns_a_generator(problem: Any, good: Any) -> Any:
+    return (x for x in good)
+
+
+@fault
+def returns_numbers_for_parts(problem: Any, good: Any) -> Any:
+    return type(good)(7)
+
+
+@fault
+def returns_another_kind(problem: Any, good: Any) -> Any:
+    return NodeSchedule(()) if isinstance(good, Schedule) else Schedule.of([])
+
+
+@fault
+def raises_when_iterated(problem: Any, good: Any) -> Any:
+    class Raises(type(good)):  # type: ignore[misc]
+        def __iter__(self) -> Iterator[Any]:
+            raise RuntimeError("not to be read")
+
+        def __getattribute__(self, name: str) -> Any:
+            raise RuntimeError("not to be read")
+
+    return Raises(*good)
+
+
+@fault
+def lies_about_its_class(problem: Any, good: Any) -> Any:
+    class Lies:
+        @property
+        def __class__(self) -> Any:
+            return type(good)
+
+    return Lies()
+
+
+class _Endless(dict[int, str]):
+    def __iter__(self) -> Iterator[int]:
+        i = 0
+        while True:
+            yield i
+            i += 1
+
+
+@fault
+def has_reasons_without_end(problem: Any, good: Any) -> Any:
+    return good._replace(wait_reasons=_Endless({0: "x"}))
+
+
+class _Evil(str):
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("do not compare")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        raise RuntimeError("do not read")
+
+
+def waiting_with(problem: Any, good: Any, reason: Any) -> Any:
+    """All jobs wait, with this reason."""
+    reasons = dict.fromkeys(range(problem.n_jobs), reason)
+    return Schedule.of([], reasons) if isinstance(good, Schedule) else NodeSchedule((), reasons)
+
+
+@fault
+def has_reasons_that_raise(problem: Any, good: Any) -> Any:
+    return waiting_with(problem, good, _Evil("x"))
+
+
+@fault
+def has_reasons_for_names(problem: Any, good: Any) -> Any:
+    return good._replace(wait_reasons={"job": "x"})
+
+
+@fault
+def has_reasons_for_unknown_jobs(problem: Any, good: Any) -> Any:
+    return good._replace(wait_reasons={10**30: "x", -1: "y"})
+
+
+@fault
+def has_reasons_without_parts(problem: Any, good: Any) -> Any:
+    return good._replace(wait_reasons=7)
+
+
+def _changed(good: Any, **values: Any) -> Any:
+    """The first assignment or start, with other values."""
+    if not starts_something(good):
+        return good
+    if isinstance(good, NodeSchedule):
+        names = {"resource": "nodes", "completion_s": "completion_s", "job": "job"}
+        first = good.starts[0]._replace(**{names[name]: value for name, value in values.items()})
+        return good._replace(starts=(first, *good.starts[1:]))
+    names = {"resource": "resources", "completion_s": "completion_s", "job": "jobs"}
+    columns = {
+        name: getattr(good.assignments, name).copy()
+        for name in ("jobs", "resources", "start_s", "completion_s")
+    }
+    for name, value in values.items():
+        columns[names[name]] = np.array([value, *columns[names[name]][1:]])
+    return good._replace(assignments=type(good.assignments)(**columns))
+
+
+@fault
+def completes_at_nan(problem: Any, good: Any) -> Any:
+    return _changed(good, completion_s=float("nan"))
+
+
+@fault
+def completes_never(problem: Any, good: Any) -> Any:
+    return _changed(good, completion_s=float("inf"))
+
+
+@fault
+def completes_in_words(problem: Any, good: Any) -> Any:
+    return _changed(good, completion_s="soon")
+
+
+@fault
+def names_an_unknown_job(problem: Any, good: Any) -> Any:
+    return _changed(good, job=problem.n_jobs + 7)
+
+
+@fault
+def names_a_negative_job(problem: Any, good: Any) -> Any:
+    return _changed(good, job=-problem.n_jobs - 1)
+
+
+@fault
+def names_a_huge_job(problem: Any, good: Any) -> Any:
+    return _changed(good, job=2**62)
+
+
+@fault
+def names_a_job_in_words(problem: Any, good: Any) -> Any:
+    return _changed(good, job="first")
+
+
+@fault
+def names_a_huge_resource(problem: Any, good: Any) -> Any:
+    resource = 2**62
+    return _changed(good, resource=[resource] if isinstance(good, NodeSchedule) else resource)
+
+
+@fault
+def names_a_negative_resource(problem: Any, good: Any) -> Any:
+    return _changed(good, resource=[-1] if isinstance(good, NodeSchedule) else -1)
+
+
+class _NodesWithoutEnd:
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            yield 0
+
+
+@fault
+def names_resources_without_end(problem: Any, good: Any) -> Any:
+    if isinstance(good, NodeSchedule):
+        return _changed(good, resource=_NodesWithoutEnd())
+    return good._replace(preemptions=_NodesWithoutEnd())
+
+
+@fault
+def has_starts_that_are_no_starts(problem: Any, good: Any) -> Any:
+    class Sly(Start):
+        @property
+        def job(self) -> int:  # type: ignore[override]
+            raise RuntimeError("do not read")
+
+    if isinstance(good, NodeSchedule):
+        return good._replace(starts=tuple(Sly(*start) for start in good.starts) or (Sly(0, [0], 1.0),))
+    return good._replace(assignments=[Sly(0, [0], 1.0)])
+
+
+@fault
+def has_columns_of_objects(problem: Any, good: Any) -> Any:
+    if isinstance(good, NodeSchedule):
+        return good._replace(starts=np.array([object()], dtype=object))
+    columns = good.assignments
+    return good._replace(assignments=type(columns)(columns.jobs.astype(object), *columns.columns[1:]))
+
+
+@fault
+def asks_again_at_nan(problem: Any, good: Any) -> Any:
+    if isinstance(good, NodeSchedule):
+        return good._replace(ask_again_s=float("nan"))
+    return good._replace(preemptions=(float("nan"),))
+
+
+@fault
+def asks_again_in_the_past(problem: Any, good: Any) -> Any:
+    if isinstance(good, NodeSchedule):
+        return good._replace(ask_again_s=-1.0)
+    return good._replace(preemptions=(10**9,))
+
+
+@fault
+def decides_by_chance(problem: Any, good: Any) -> Any:
+    """Not the same in a second instance."""
+    if random.random() < 0.5 or not starts_something(good):
+        return good
+    return waiting_with(problem, good, "not today")

@@ -1,0 +1,255 @@
+"""Schedulers that misbehave in every way that `tests.hostile` lists: each is named for what it did, nobody
+else is affected, and nothing is left of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduler.registry import SchedulerNotLoaded, named
+from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
+from sil.isolation.descriptions import described
+from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
+from sil.settings.engines import Engine
+from sil.trace.facts import Fact
+from sil.workers.executor import TRIES, Died, tried
+from sil.workload.swf import write_swf
+from sil.world.guard.faults import KEEPS_TO_MEMORY, KILLED, PROCESS_SURVIVES, TESTBED_UNTOUCHED
+from tests import hostile
+from tests.builders import tiny_experiment
+from tests.sil.test_experiment import ROOT
+from tests.sil.test_no_process_is_left import alive
+from tests.sil.test_replay import FIVE, log_of
+
+LIMIT_S = 0.5
+SHORT = {
+    "raises_with_a_long_text": RAISES_NOTHING,
+    "exits_while_its_text_is_read": RAISES_NOTHING,
+    "hangs_while_its_text_is_read": RETURNS_IN_TIME,
+    "exits": PROCESS_SURVIVES,
+    "reads_memory_that_is_not_there": PROCESS_SURVIVES,
+    "closes_all_files": PROCESS_SURVIVES,
+    "writes_into_all_files": RETURNS_A_SCHEDULE,
+    "stops": RETURNS_IN_TIME,
+    "loops_and_catches_everything": RETURNS_IN_TIME,
+    "replaces_the_encoder": TESTBED_UNTOUCHED,
+    "replaces_the_clock": TESTBED_UNTOUCHED,
+    "forgets_all_jobs_and_replaces_the_rules": "no-job-forgotten",
+    "raises_when_iterated": RAISES_NOTHING,
+    "has_reasons_without_end": RETURNS_IN_TIME,
+    "completes_at_nan": "completion-as-expected",
+    "names_a_huge_resource": "known-nodes",
+    "names_resources_without_end": RETURNS_IN_TIME,
+}
+"""Of these, and of what they show: the rule that they break."""
+REPLAY = Replay(log_of(FIVE, 3), decision_limit_s=LIMIT_S, engine=Engine.HARNESS)
+
+
+def facts_under(name: str, folder: Path, replay: Replay = REPLAY) -> Any:
+    return replay.facts(resolve(f"{hostile.__name__}:{name}"), folder / "printed")
+
+
+@pytest.mark.usefixtures("isolated")
+@pytest.mark.parametrize("name", SHORT)
+def test_its_fault_is_the_last_fact_and_names_the_rule(name: str, tmp_path: Path) -> None:
+    *_, last = facts_under(name, tmp_path).to_dicts()
+    assert (last["event"], last["detail"]) == (Fact.FAULT, SHORT[name]), last["message"]
+    assert len(last["message"]) < 1_000
+
+
+@pytest.mark.usefixtures("isolated")
+@pytest.mark.parametrize("name", ["forks", "starts_a_daemon", "forks_into_its_own_group", "stops_its_parent"])
+def test_nothing_is_left_of_what_it_starts(name: str, tmp_path: Path) -> None:
+    good = facts_under("Good", tmp_path).drop("scheduler")
+    assert facts_under(name, tmp_path).drop("scheduler").equals(good)
+    printed = (tmp_path / "printed").read_text().splitlines()
+    started = {int(line.removeprefix("started ")) for line in printed}
+    assert started
+    assert not alive(started)
+
+
+@pytest.mark.usefixtures("isolated")
+@pytest.mark.parametrize("name", ["kills_itself", "kills_its_parent"])
+def test_a_process_that_is_killed_is_tried_again_and_nobody_is_blamed(name: str, tmp_path: Path) -> None:
+    counter = iter(range(100))
+    begun = []
+
+    def run() -> Any:
+        begun.append(next(counter))
+        return facts_under(name, tmp_path)
+
+    died = tried(run)
+    assert isinstance(died, Died)
+    assert died.rule == KILLED
+    assert "no scheduler is to blame" in str(died)
+    assert len(begun) == TRIES
+
+
+HUNGRY = """
+from scheduler.free_nodes.rigid import Rigid
+
+class Hungry(Rigid):
+    def schedule(self, problem):
+        self.kept = bytearray(300 * 2**20)
+        return super().schedule(problem)
+"""
+
+
+@pytest.mark.usefixtures("isolated")
+def test_a_memory_limit_has_its_own_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "hungry.py").write_text(HUNGRY)
+    limits = {100.0: KEEPS_TO_MEMORY, 1_000.0: None}
+    for most_mb, rule in limits.items():
+        replay = Replay(REPLAY.log, engine=Engine.HARNESS, memory_limit_mb=most_mb, check_determinism=False)
+        *_, last = replay.facts(resolve("hungry:Hungry"), tmp_path / "printed").to_dicts()
+        assert last["detail"] == rule
+        assert rule is None or "more than the 100 MB that it may use" in last["message"]
+
+
+WHEN_IMPORTED = {
+    "sleeps": ("import time\ntime.sleep(600)", "not imported and made within 0.5 s"),
+    "exits": ("import os\nos._exit(4)", "its process ended with exit code 4"),
+    "raises": ("raise BaseException('no')", "BaseException: no"),
+    "interrupts": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    "kills": (
+        "import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(600)",
+        "killed from outside 3 times",
+    ),
+    "spoils": ("import sys\nsys.modules['json'] = None\nimport json", "import of json halted"),
+    "is no module": ("def (", "SyntaxError"),
+    "kind raises": (
+        "class S:\n @property\n def kind(self): raise OSError('no kind')\n def schedule(self, p): pass",
+        "OSError: no kind",
+    ),
+    "kind is odd": ("class S:\n kind = object()\n def schedule(self, p): pass", "declares kind ="),
+    "flag raises": (
+        "class M(type):\n @property\n def is_random(cls): raise OSError('no flag')\n"
+        "class S(metaclass=M): pass",
+        "OSError: no flag",
+    ),
+    "making exits": ("class S:\n def __init__(self): __import__('os')._exit(3)", "exit code 3"),
+    "making loops": ("class S:\n def __init__(self):\n  while True: pass", "within 0.5 s"),
+    "no schedule": ("class S: pass", "has no method schedule(problem)"),
+    "text is endless": (
+        "class E(Exception):\n def __str__(self):\n  while True: pass\nraise E",
+        "within 0.5 s",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WHEN_IMPORTED)
+def test_to_import_and_make_one_is_done_in_its_process_and_in_time(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, told = WHEN_IMPORTED[kind]
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = f"imported_{kind.replace(' ', '_')}"
+    (tmp_path / f"{module}.py").write_text(code + "\n")
+    with pytest.raises(SchedulerNotLoaded) as refused:
+        described(named(f"{module}:S"), 0.5)
+    assert told in str(refused.value)
+    assert module not in sys.modules
+
+
+COUNTS = """
+from scheduler.free_nodes.rigid import Rigid
+made = 0
+
+class Counts(Rigid):
+    def __init__(self):
+        global made
+        made += 1
+        if made > 1:
+            raise RuntimeError("only one")
+        super().__init__()
+"""
+
+
+@pytest.mark.usefixtures("isolated")
+def test_an_instance_that_cannot_be_made_again_is_the_fault_of_its_scheduler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "counts.py").write_text(COUNTS)
+    *_, last = REPLAY.facts(resolve("counts:Counts"), tmp_path / "printed").to_dicts()
+    assert last["detail"] == RAISES_NOTHING
+    assert "Counts() raised RuntimeError: only one" in last["message"]
+
+
+# Every kind through every command: longer.
+
+
+def hostile_names(kind: dict[str, Any]) -> list[str]:
+    return [f"{hostile.__name__}:{name}" for name in kind]
+
+
+def sil(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sil", *arguments]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=500, check=False, env=_environment()
+    )
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def each(option: str, names: list[str]) -> list[str]:
+    return [word for name in names for word in (option, name)]
+
+
+ONLY_IN_RUNS = {"decides_by_chance", "has_reasons_that_raise", "replaces_the_clock"}
+"""Seen only where there are a second instance, or a second decision."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("group", ["FAULTS", "HARMLESS", "KILLED"])
+@pytest.mark.parametrize("command", ["replay", "run", "sweep", "schedule"])
+def test_no_kind_of_misbehaviour_affects_others(command: str, group: str, tmp_path: Path) -> None:
+    names = hostile_names(getattr(hostile, group))
+    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
+    tiny_experiment(tmp_path)
+    (tmp_path / "matrix.csv").write_text("10,20\n30,5\n")
+    settings = (tmp_path / "experiment.toml").read_text()
+    (tmp_path / "experiment.toml").write_text(settings + f"\n[guard]\ndecision_limit_s = {LIMIT_S}\n")
+    good = "mct" if command in ("run", "schedule") else "fcfs"
+    given = {
+        "replay": ["replay", "log.swf", "--no-report", "--decision-limit", str(LIMIT_S), "--json"],
+        "run": ["run", "experiment.toml", "--json"],
+        "sweep": ["sweep", "log.swf", "--slices", "1", "--decision-limit", str(LIMIT_S), "--json"],
+        "schedule": ["schedule", "matrix.csv", "--decision-limit", str(LIMIT_S), "--json"],
+    }[command]
+    alone = sil(tmp_path, *given, "--scheduler", good, *(["--out", "alone"] if command != "schedule" else []))
+    assert alone.returncode == 0, alone.stderr
+    among = sil(tmp_path, *given, *each("--scheduler", [good, *names]))
+    assert "Traceback" not in among.stderr
+    faults = {name for name in names if f"Fault: {name} " in among.stderr}
+    expected = set() if group == "HARMLESS" else set(names)
+    if command == "schedule":
+        expected -= {f"{hostile.__name__}:{name}" for name in ONLY_IN_RUNS}
+    assert faults >= expected - {f"{hostile.__name__}:decides_by_chance"}
+    assert among.returncode == (1 if faults else 0)
+    assert f'"{good}"' in json.dumps(json.loads(among.stdout))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["mapping", "free-nodes"])
+@pytest.mark.parametrize("name", [*hostile.FAULTS, *hostile.HARMLESS, *hostile.KILLED])
+def test_no_kind_of_misbehaviour_ends_a_check(name: str, kind: str) -> None:
+    from sil.experiment.checking import check
+
+    checked = check(f"{hostile.__name__}:{name}", kind, 5, LIMIT_S)
+    broken = [finding.rule for finding in checked.findings]
+    if name in hostile.HARMLESS:
+        assert not broken, checked.findings
+    elif name not in (*ONLY_IN_RUNS, "replaces_the_encoder"):
+        assert broken
