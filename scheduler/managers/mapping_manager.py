@@ -14,6 +14,7 @@ from scheduler.managers.availability import Availability
 from scheduler.managers.commitments import Commitments, Run
 from scheduler.managers.queues import (
     Admission,
+    Gain,
     MappingPolicy,
     PlannedStarts,
     PreemptionPolicy,
@@ -21,6 +22,7 @@ from scheduler.managers.queues import (
     Starvation,
     in_order_of_service,
 )
+from scheduler.managers.victims import loss_s
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import (
@@ -189,13 +191,15 @@ class MappingManager(ResourceManager):
         etc = self._experience.estimate(jobs, [len(usable) for usable in self._availability.members()])
         schedule, runs = self._decide(queue, jobs, etc, queue.displaces)
         obstacles = {
-            displaced.id
+            displaced.id: displaced
             for run in runs
             for displaced in self._commitments.overlapping(run, queue.displaces, self._clock.now_s)
         }
         if obstacles and self._preemption.least_gain_s > 0.0:
             later, waiting_runs = self._decide(queue, jobs, etc, frozenset())
             gain_s = later.sum_completion_s - schedule.sum_completion_s
+            if self._preemption.gain is Gain.NET:
+                gain_s -= self._loss_s(sorted(obstacles.values(), key=lambda run: run.place_in_line), runs)
             least_s = self._preemption.least_gain_s * len(obstacles)
             if len(runs) <= len(waiting_runs) and gain_s <= least_s:
                 schedule, runs = later, waiting_runs
@@ -205,6 +209,22 @@ class MappingManager(ResourceManager):
             self._displace(self._started[victim])
         for run in runs:
             self._plan(run)
+
+    def _loss_s(self, victims: Sequence[Run], runs: Iterable[Run]) -> float:
+        """What the jobs of `victims` lose if the new `runs` displace them."""
+        ids = frozenset(victim.id for victim in victims)
+        ready_s = self._commitments.ready_s().copy()
+        for j in {j for victim in victims for j in victim.machines}:
+            ready_s[j] = self._commitments.ready_s_without(j, ids, frozenset())
+        for run in runs:
+            for j in run.machines:
+                ready_s[j] = max(ready_s[j], run.completion_s)
+        machine_s = np.where(self._availability.up, np.maximum(ready_s, self._clock.now_s), np.inf)
+        members = self._availability.members()
+        etc = self._experience.estimate(
+            [victim.job for victim in victims], [len(usable) for usable in members]
+        )
+        return loss_s(victims, etc, ReadyTimes(machine_s, members))
 
     def _decide(
         self, queue: QueuePolicy, jobs: Sequence[Job], etc: EtcMatrix, ignored: frozenset[str]
@@ -286,11 +306,11 @@ class MappingManager(ResourceManager):
 
     def _displace(self, run: Run) -> None:
         """Withdraw a planned run or preempt a running one; its job waits again."""
-        if self._starvation.note_displaced(run.job):
-            self._just_raised.append(run.job)
         if not run.started:
             self._withdraw(run)
             return
+        if self._starvation.note_displaced(run.job):
+            self._just_raised.append(run.job)
         self._commitments.cut(run, self._clock.now_s)
         del self._running[run.id]
         self._ending_run_of[run.job.id] = run

@@ -49,20 +49,30 @@ class QueuePolicy:
     mapping: MappingPolicy = MappingPolicy.COMMIT
 
 
+class Gain(StrEnum):
+    """Whose flow times count when displacement is weighed."""
+
+    NET = "net"
+    """Those of the displacing queue, less what the jobs of the displaced runs lose."""
+    OWN = "own"
+    """Those of the displacing queue only (Collins and George)."""
+
+
 @dataclass(frozen=True, slots=True)
 class PreemptionPolicy:
     """Bounds of displacement; by default there are none.
 
-    * `raised_after`: after so many displacements, a job moves to the next higher queue (against
-      starvation); None = never.
-    * `least_gain_s`: a queue displaces runs only if that reduces its own total flow time by more than this
-      for each of them.
+    * `raised_after`: after so many displacements of runs that had started, a job moves to the next higher
+      queue (against starvation); None = never.
+    * `least_gain_s`: a queue displaces runs only if total flow time decreases by more than this for each of
+      them; 0 = without asking. `gain` is whose flow time counts.
 
     Source: future work in Collins and George 2001, section 6.
     """
 
     raised_after: int | None = None
     least_gain_s: float = 0.0
+    gain: Gain = Gain.NET
 
 
 def in_order_of_service(queues: Sequence[QueuePolicy]) -> tuple[QueuePolicy, ...]:
@@ -90,7 +100,7 @@ def in_order_of_service(queues: Sequence[QueuePolicy]) -> tuple[QueuePolicy, ...
 
 
 class Starvation:
-    """Counts displacements, and raises a job to the next higher queue after every `raised_after` of them.
+    """Counts displacements of started runs, and raises a job to the next higher queue after every `raised_after` of them.
 
     `queues` are names from high to low; None = no job is ever raised. Source: future work in Collins and
     George 2001, section 6.
@@ -107,7 +117,7 @@ class Starvation:
         return self._raised_to.get(job.id, job.queue)
 
     def note_displaced(self, job: Job) -> bool:
-        """Count a displacement of `job`. Returns whether that raises the job."""
+        """Count a displacement of a started run of `job`. Returns whether that raises the job."""
         self._times[job.id] += 1
         place = self._queues.index(self.queue_of(job))
         if self._raised_after is None or self._times[job.id] % self._raised_after or place == 0:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.kinds import Kind
 from scheduler.managers.mapping_manager import MappingManager
-from scheduler.managers.queues import PlannedStarts, PreemptionPolicy
+from scheduler.managers.queues import Gain, PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord, Job
 from scheduler.registry import ON_SINGLE_MACHINES
 from scheduler.resource_manager import Experience, OnMachines
@@ -91,7 +91,7 @@ class MachinesScenario(Scenario):
             {policy.name: supervision.scheduler(own.get(policy.name, scheduler)) for policy in policies},
             self.admission,
             PlannedStarts(self.experiment.planned_starts),
-            PreemptionPolicy(preemption.raised_after, preemption.least_gain_s),
+            PreemptionPolicy(preemption.raised_after, preemption.least_gain_s, Gain(preemption.gain)),
         )
 
     def actual_runtimes(self, jobs: Sequence[Job], replication: int) -> ActualRuntimes:

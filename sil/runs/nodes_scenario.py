@@ -38,7 +38,7 @@ from sil.world.monitors import NodeStates, SimMonitor
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.nodes import cluster_of, first_of, never_satisfied, requests_at
 
-WITHOUT_EFFECT = ("planned_starts", "preemption.least_gain_s", "experience")
+WITHOUT_EFFECT = ("planned_starts", "preemption.least_gain_s", "preemption.gain", "experience")
 """Settings that apply only where jobs are mapped to machines."""
 
 

@@ -129,6 +129,7 @@ class PreemptionTable(Table):
 
     raised_after: Count | None = None
     least_gain_s: NotNegative = 0.0
+    gain: Literal["net", "own"] = "net"
 
 
 class ExperienceTable(Table):

@@ -13,7 +13,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from scheduler.managers.commitments import Run
 from scheduler.managers.mapping_manager import MappingManager
-from scheduler.managers.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy, UserPolicy
+from scheduler.managers.queues import (
+    Gain,
+    MappingPolicy,
+    PlannedStarts,
+    PreemptionPolicy,
+    QueuePolicy,
+    UserPolicy,
+)
 from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.immediate import Mct, Olb
 from scheduler.mapping.pjs import Pjs
@@ -350,11 +357,47 @@ def test_a_raised_job_that_ends_before_its_preemption_is_finished() -> None:
 
 
 @pytest.mark.parametrize(("least_gain_s", "displaced"), [(5.0, True), (6.0, False), (7.0, False)])
-def test_a_queue_displaces_only_if_the_gain_exceeds_the_minimum(least_gain_s: float, displaced: bool) -> None:
-    desk = with_a_low_run(PreemptionPolicy(least_gain_s=least_gain_s), high=Mct())
+def test_a_queue_displaces_only_if_its_own_gain_exceeds_the_minimum(
+    least_gain_s: float, displaced: bool
+) -> None:
+    desk = with_a_low_run(PreemptionPolicy(least_gain_s=least_gain_s, gain=Gain.OWN), high=Mct())
     desk.submit(10, None, "high")
     desk.round(4.0)  # it would be done at 14 s instead of 20 s
     assert desk.preempted == ([(4.0, 1)] if displaced else [])
+
+
+def test_a_gain_that_is_less_than_the_loss_of_the_displaced_job_displaces_nothing() -> None:
+    desk = with_a_low_run(PreemptionPolicy(least_gain_s=1.0), high=Mct())
+    desk.submit(10, None, "high")
+    desk.round(4.0)  # it would gain 6 s, and the displaced job end at 24 s instead of 10 s
+    assert desk.preempted == []
+    assert desk.planned == {10: (10.0, 20.0)}
+
+
+@pytest.mark.parametrize(
+    ("least_gain_s", "gain", "displaced"),
+    [(88.0, Gain.NET, True), (89.0, Gain.NET, False), (95.0, Gain.OWN, True), (96.0, Gain.OWN, False)],
+)
+def test_a_displaced_job_loses_what_it_takes_longer_where_it_is_done_first(
+    least_gain_s: float, gain: Gain, displaced: bool
+) -> None:
+    seconds = {"work": [10.0, 200.0], "long": [100.0, 103.0]}
+    desk = Desk(make_site(2), seconds, (HIGH, LOW), preemption=PreemptionPolicy(None, least_gain_s, gain))
+    desk.submit(1, 0, "low", "long")
+    desk.round(0.0)
+    desk.submit(10, 0, "high")
+    desk.round(4.0)  # done at 14 s instead of 110 s; job 1 on the other machine at 107 s instead of 100 s
+    assert desk.preempted == ([(4.0, 1)] if displaced else [])
+
+
+def test_withdrawn_plans_do_not_raise_a_job() -> None:
+    desk = with_a_low_run(PreemptionPolicy(raised_after=1), MIDDLE)
+    desk.submit(2, 0, "low")
+    for high, at_s in ((10, 10.0), (11, 20.0)):
+        desk.submit(high, 0, "high", not_before_s=at_s)
+        desk.round(at_s / 10.0)  # overlaps the plan of job 2 only
+        assert desk.planned[2] == (at_s + 10.0, at_s + 20.0)
+    assert desk.preempted == []
 
 
 # -- planned starts ----------------------------------------------------------------------------------------
