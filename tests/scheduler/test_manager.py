@@ -393,6 +393,7 @@ def test_a_displaced_job_loses_what_it_takes_longer_where_it_is_done_first(
 def test_withdrawn_plans_do_not_raise_a_job() -> None:
     desk = with_a_low_run(PreemptionPolicy(raised_after=1), MIDDLE)
     desk.submit(2, 0, "low")
+    desk.round(0.5)
     for high, at_s in ((10, 10.0), (11, 20.0)):
         desk.submit(high, 0, "high", not_before_s=at_s)
         desk.round(at_s / 10.0)  # overlaps the plan of job 2 only
