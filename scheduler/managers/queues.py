@@ -100,7 +100,8 @@ def in_order_of_service(queues: Sequence[QueuePolicy]) -> tuple[QueuePolicy, ...
 
 
 class Starvation:
-    """Counts displacements of started runs, and raises a job to the next higher queue after every `raised_after` of them.
+    """Counts displacements of started runs, and raises a job to the next higher queue after every
+    `raised_after` of them.
 
     `queues` are names from high to low; None = no job is ever raised. Source: future work in Collins and
     George 2001, section 6.

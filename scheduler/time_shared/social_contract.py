@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 
 COMMUNICATION_BOUND_BELOW = 0.7
 """Jobs that use less of a CPU in isolation are communication-bound, others computation-bound."""
+
+MOST_CPU = 2.0
+"""The default limit of the CPU requirements on a node, in CPUs. CISNE-P (2.1.1) names such a limit and gives
+no number. This is the product of the two that it gives, L = 0.5 of the CPU and an MPL of 4: four tasks may
+require L each on average."""
 
 OS_MEMORY_MB = 64.0
 """Memory reserved for the operating system of a node."""
@@ -55,12 +60,13 @@ class SocialContract:
 
     `share` (L) of CPU and memory is guaranteed to parallel tasks while a local user is present; they may also
     use what the user does not need. `most_jobs` is the largest parallel MPL of a node, `most_cpu` the largest
-    sum of CPU requirements. Source: CISNE-P, sections 2.1.1 and 2.2.
+    sum of CPU requirements; from `most_jobs` on, it is no limit, since a task requires at most one CPU.
+    Source: CISNE-P, sections 2.1.1 and 2.2.
     """
 
     share: float = 0.5
     most_jobs: int = 4
-    most_cpu: float = inf
+    most_cpu: float = MOST_CPU
 
     def memory_mb(self, node_mb: float, local_mb: float, user_is_there: bool) -> float:
         """Memory of a node available to parallel tasks."""

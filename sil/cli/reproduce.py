@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +27,19 @@ SELECTIONS = {"all-pjs": CASE_STUDIES} | {name: (name,) for name in (*STUDIES, *
 LEAST_SEEDS = 2
 COLOURS = {"holds": "green", "does not hold": "red"}
 """Of verdicts; the others are yellow."""
+HEADINGS = {
+    "paper": "paper",
+    "reading": "read as",
+    "ours": "here",
+    "rule": "holds if",
+    "tolerance": "tolerance",
+    "distance": "distance",
+    "beside": "beside",
+    "calibrated": "calibrated",
+    "sites": "robust",
+}
+"""Of a claim's lines, by column of the ledger."""
+WIDTH = 3 + max(map(len, HEADINGS.values()))
 
 
 def reproduce(
@@ -52,15 +64,24 @@ def reproduce(
         ),
     ] = None,
     seeds: Annotated[int, Option(min=LEAST_SEEDS, help="Replications of studies with random numbers.")] = 20,
+    sites: Annotated[
+        int,
+        Option(
+            min=0,
+            help="Of cs1 to cs4: also judge each claim on so many sites with perturbed execution times, "
+            "which takes about as many times as long; 20 show what a verdict owes to the synthetic times.",
+        ),
+    ] = 0,
     workers: options.Workers = options.WORKERS,
     dask: options.Dask = None,
     as_json: options.Json = False,
 ) -> None:
     """Reproduce a paper's study and check each of its claims against the results.
 
-    Prints the claims ledger: the paper's claim, our result, and a verdict by a rule fixed in advance. Writes
-    page.html (open it in a browser), ledger.csv, the tables as CSV, and the paper's figures as PNG, SVG and
-    PDF. The same command resumes an interrupted study.
+    Prints the claims ledger: the paper's words, how they are read, our result, and a verdict by a rule fixed
+    in advance, with its distance from the rule's threshold. Writes page.html (open it in a browser),
+    ledger.csv, the tables as CSV, and the paper's figures as PNG, SVG and PDF. The same command resumes an
+    interrupted study.
     """
     from sil.experiment.output_folder import make_usable
     from sil.report.origin import record_origin, sha256_sums
@@ -74,6 +95,8 @@ def reproduce(
         console.fail(
             f"{study} reads no data: omit --data" if data else f"{study} needs --data FOLDER, its data"
         )
+    if sites and not set(SELECTIONS[study]) <= set(CASE_STUDIES):
+        console.fail(f"{study} has no perturbed sites: omit --sites, which is for cs1 to cs4 and all-pjs")
     found: list[dict[str, Any]] = []
     with console.one_sentence_for_bad_input():
         make_usable(out_folder)
@@ -84,7 +107,8 @@ def reproduce(
                 with Store(out_folder / f"{name}.unfinished.db") as store:
                     make_usable(folder)
                     record_origin(folder, inputs)
-                    findings = _findings(name, seeds if data is None else data, Runner(executor, store))
+                    subject = (seeds, *([sites] if sites else [])) if data is None else (data,)
+                    findings = _findings(name, Runner(executor, store), *subject)
                     write_findings(folder, findings)
                     store.remove()
                 found.append(_as_dict(name, findings))
@@ -95,18 +119,16 @@ def reproduce(
         console.print_json(found)
 
 
-def _findings(name: str, subject: int | Path, runner: Runner) -> Findings:
-    """Carry out a study with a number of seeds, or with the data in a folder. A fault of a scheduler ends the
-    command."""
+def _findings(name: str, runner: Runner, subject: int | Path, *sites: int) -> Findings:
+    """Carry out a study with a number of seeds, and perhaps of perturbed sites, or with the data in a folder.
+    A fault of a scheduler ends the command."""
     from sil.studies.grid_samples import StudyFailed
 
-    study: Callable[[int | Path, Runner], Findings] = resolve_name(
-        f"sil.studies.{(STUDIES | WITH_DATA)[name]}"
-    )
+    study: Callable[..., Findings] = resolve_name(f"sil.studies.{(STUDIES | WITH_DATA)[name]}")
     try:
         with progress("runs") as bars:
             runner.on_progress = ProgressBar(bars, name).progressed
-            return study(subject, runner)
+            return study(subject, runner, *sites)
     except StudyFailed as failed:
         console.exit_with_fault(str(failed))
 
@@ -115,7 +137,7 @@ def _as_dict(name: str, findings: Findings) -> dict[str, Any]:
     """For JSON: texts, claims, and tables as lists of rows."""
     texts = {key: getattr(findings, key) for key in ("title", "source", "method")}
     tables = {title: frame.to_dicts() for title, frame in findings.tables.items()}
-    claims = [asdict(claim) for claim in findings.claims]
+    claims = [claim.as_row() for claim in findings.claims]
     return {"name": name, **texts, "claims": claims, "tables": tables}
 
 
@@ -125,9 +147,13 @@ def _show(findings: Findings) -> None:
     for k, claim in enumerate(findings.claims, start=1):
         colour = COLOURS.get(claim.verdict, "yellow")
         console.out.print(f"\n{k}. {claim.claim}: [{colour}]{claim.verdict.value}[/]")
-        for heading, sentence in (("paper", claim.paper), ("here", claim.ours), ("holds if", claim.rule)):
+        row = claim.as_row()
+        for column, heading in HEADINGS.items():
+            sentence = row[column]
+            if not sentence:
+                continue
             line = Table.grid(padding=(0, 2))
-            line.add_column(width=len("   holds if"), style="dim")
+            line.add_column(width=WIDTH, style="dim")
             line.add_row(f"   {heading}", escape(sentence))
             console.out.print(line)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
 
 from scheduler import UserError
 from scheduler.model import Job
-from scheduler.time_shared.social_contract import Requirement, SocialContract
+from scheduler.time_shared.social_contract import MOST_CPU, Requirement, SocialContract
 from site_db.site_file.tables import ClusterTable, SiteFile
 
 
@@ -72,7 +71,7 @@ class NodesOfSite:
                 f"shared; give it one in the site file ([clusters.social_contract])"
             )
         memory_mb = {machine: group.memory_mb or 0.0 for group in site.machines for machine in group.names}
-        most_cpu = inf if contract.most_cpu is None else contract.most_cpu
+        most_cpu = MOST_CPU if contract.most_cpu is None else contract.most_cpu
         return cls(
             cluster.name,
             cluster.members,

@@ -11,7 +11,8 @@ STUDIES = {
     "cisnep-dyn": "cisne.coscheduling:dynamic",
     "cisnep-user-space": "cisne.coscheduling:user_space",
 }
-"""The function (seeds, runner) -> Findings of each study, by its name."""
+"""The function (seeds, runner) -> Findings of each study, by its name; that of a case study has a third
+parameter, the number of perturbed sites."""
 
 WITH_DATA = {"fgd": "fgd.study:study"}
 """The function (folder, runner) -> Findings of each study of which the data are not part of the project."""

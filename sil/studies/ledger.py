@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
+from math import ceil
 
 import polars as pl
 
@@ -22,17 +22,86 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """The outcome of a rule. `distance` is that from its threshold, as text: by how much the case that
+    decides lies on the side on which the claim holds (negative: on the other side)."""
+
+    verdict: Verdict
+    distance: str = ""
+
+
+MOST = 2 / 3
+"""The least share of cases that are most of them: Hanzich et al. 2006 say "in most of the cases" of 10 of the
+15 cells of their Table 1."""
+NO_TOLERANCE = "none: the words leave none"
+SLIGHT_PERCENT = 10.0
+"""Collins and George 2001 say that a degradation of "somewhat less than 10 %" is slight (section 5.3)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
-    """One sentence of a paper that can be checked. `rule` states the evidence for which it holds."""
+    """One sentence of a paper that can be checked."""
 
     claim: str
     paper: str
+    """The paper's words, and where they are."""
+    reading: str
+    """What is measured for these words."""
     rule: str
+    """The evidence for which the claim holds."""
+    tolerance: str
+    """Why the limits of the rule are where they are."""
     ours: str
-    verdict: Verdict
+    judged: Judged
+    beside: Mapping[str, Judged] = field(default_factory=dict)
+    """The outcome for variants of what was measured."""
+    calibrated: str = ""
+    """The input that was chosen, or that fixes the outcome, so that meeting the rule is no evidence."""
+    sites: str = ""
+    """On how many perturbed sites the rule has the same outcome."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of the rule; but a rule that an input was chosen to meet is evidence only if it is not met."""
+        if self.calibrated and self.judged.verdict is not Verdict.DOES_NOT_HOLD:
+            return Verdict.CALIBRATION
+        return self.judged.verdict
+
+    def as_row(self) -> dict[str, str]:
+        """As text, for a file."""
+        return {
+            "claim": self.claim,
+            "paper": self.paper,
+            "reading": self.reading,
+            "rule": self.rule,
+            "tolerance": self.tolerance,
+            "ours": self.ours,
+            "distance": self.judged.distance,
+            "verdict": self.verdict.value,
+            "beside": "; ".join(f"{name}: {_outcome(judged)}" for name, judged in self.beside.items()),
+            "calibrated": self.calibrated,
+            "sites": self.sites,
+        }
 
 
-not_testable = partial(Claim, verdict=Verdict.NOT_TESTABLE)
+ROW = tuple(Claim("", "", "", "", "", "", Judged(Verdict.HOLDS)).as_row())
+"""The columns of a ledger."""
+
+
+def _outcome(judged: Judged) -> str:
+    return f"{judged.verdict} ({judged.distance})" if judged.distance else judged.verdict.value
+
+
+def not_testable(claim: str, paper: str, why: str, ours: str = "not tried") -> Claim:
+    return Claim(claim, paper, "", f"none: {why}", "", ours, Judged(Verdict.NOT_TESTABLE))
+
+
+def by_construction(claim: str, paper: str, why: str, ours: str) -> Claim:
+    """A claim of which the testbed itself, or an input, decides."""
+    return Claim(claim, paper, "", f"none: {why}", "", ours, Judged(Verdict.CALIBRATION), calibrated=why)
+
+
+# -- rules ---------------------------------------------------------------------------------------------------
 
 
 def positive(found: Interval) -> Verdict:
@@ -42,42 +111,58 @@ def positive(found: Interval) -> Verdict:
     return Verdict.DOES_NOT_HOLD if found.high <= 0.0 else Verdict.INCONCLUSIVE
 
 
-def all_positive(found: Iterable[Interval]) -> Verdict:
+def all_positive(found: Iterable[Interval], unit: str = "") -> Judged:
     """Holds if every interval is above zero; does not if one of them is not above zero anywhere."""
     found = list(found)
-    return _positive(found, len(found))
+    return _positive(found, len(found), unit)
 
 
-def some_positive(found: Iterable[Interval]) -> Verdict:
+def some_positive(found: Iterable[Interval], unit: str = "") -> Judged:
     """Holds if at least one holds; does not if none can."""
-    return _positive(list(found), 1)
+    return _positive(list(found), 1, unit)
 
 
-def most_positive(found: Iterable[Interval]) -> Verdict:
-    """Holds if more than half hold; does not if at least half do not."""
+def most_positive(found: Iterable[Interval], unit: str = "") -> Judged:
+    """Holds if MOST hold; does not if so many cannot."""
     found = list(found)
-    return _positive(found, len(found) // 2 + 1)
+    return _positive(found, ceil(MOST * len(found)), unit)
 
 
-def all_or_partly_positive(found: Iterable[Interval]) -> Verdict:
-    """Holds if all hold; partly if more than half do; otherwise as `most_positive`."""
+def all_or_partly_positive(found: Iterable[Interval], unit: str = "") -> Judged:
+    """Holds if all hold; partly if MOST do; otherwise as `most_positive`. The distance is that from all."""
     found = list(found)
-    every, most = all_positive(found), most_positive(found)
-    return Verdict.PARTLY if most is Verdict.HOLDS and every is not Verdict.HOLDS else most
+    every, most = all_positive(found, unit), most_positive(found, unit)
+    verdict = Verdict.PARTLY if most.verdict is Verdict.HOLDS else most.verdict
+    return every if every.verdict is Verdict.HOLDS else replace(every, verdict=verdict)
 
 
-def _positive(found: Sequence[Interval], needed: int) -> Verdict:
-    """Holds if it holds in as many cases as needed; does not if it cannot."""
+def together(*parts: Judged) -> Judged:
+    """Of rules with different units: holds if all hold; does not if one does not."""
+    verdicts = [part.verdict for part in parts]
+    worst = next(
+        (v for v in (Verdict.DOES_NOT_HOLD, Verdict.INCONCLUSIVE) if v in verdicts),
+        Verdict.HOLDS,
+    )
+    return Judged(worst, "; ".join(part.distance for part in parts))
+
+
+def _positive(found: Sequence[Interval], needed: int, unit: str) -> Judged:
+    """Holds if it holds in as many cases as needed; does not if it cannot. The case that decides is the one
+    with the needed-th largest mean."""
+    if not found:
+        return Judged(Verdict.NOT_TESTABLE, "no case")
+    deciding = sorted(found, key=lambda x: x.mean, reverse=True)[needed - 1]
+    distance = signed(deciding, unit)
     verdicts = [positive(x) for x in found]
     if verdicts.count(Verdict.HOLDS) >= needed:
-        return Verdict.HOLDS
+        return Judged(Verdict.HOLDS, distance)
     possible = len(verdicts) - verdicts.count(Verdict.DOES_NOT_HOLD)
-    return Verdict.INCONCLUSIVE if possible >= needed else Verdict.DOES_NOT_HOLD
+    return Judged(Verdict.INCONCLUSIVE if possible >= needed else Verdict.DOES_NOT_HOLD, distance)
 
 
-def certain(holds: bool) -> Verdict:
-    """For results without randomness."""
-    return Verdict.HOLDS if holds else Verdict.DOES_NOT_HOLD
+def exactly(value: float) -> Interval:
+    """A result without randomness."""
+    return Interval(value, None)
 
 
 def above(found: Interval, limit: float) -> Interval:
@@ -95,6 +180,34 @@ def within(found: Interval, low: float, high: float) -> list[Interval]:
     return [above(found, low), below(found, high)]
 
 
+def inside(found: Interval, low: float, high: float) -> Interval:
+    """Positive if a quantity is between two limits: the distance from the nearer one."""
+    return min(within(found, low, high), key=lambda x: x.mean)
+
+
+# -- perturbed sites -----------------------------------------------------------------------------------------
+
+
+def with_sites(claims: Sequence[Claim], elsewhere: Iterable[Sequence[Claim]]) -> list[Claim]:
+    """The claims, each with the number of perturbed sites on which its rule has the same outcome.
+    `elsewhere` are the same claims, in the same order, judged on each of these sites."""
+    others = list(elsewhere)
+
+    def counted(k: int, claim: Claim) -> str:
+        if claim.judged.verdict is Verdict.NOT_TESTABLE:
+            return ""
+        found = [other[k].judged.verdict for other in others]
+        own = claim.judged.verdict
+        return f"{own} by the rule on {found.count(own)} of {len(found)} perturbed sites"
+
+    return (
+        [replace(claim, sites=counted(k, claim)) for k, claim in enumerate(claims)] if others else [*claims]
+    )
+
+
+# -- text ----------------------------------------------------------------------------------------------------
+
+
 def count_of(found: Iterable[Interval]) -> str:
     """The number of cases in which a quantity is positive."""
     verdicts = [positive(x) for x in found]
@@ -108,6 +221,18 @@ def text(found: Interval, digits: int = 1, unit: str = "") -> str:
     return f"{found.mean:,.{digits}f}{half}{f' {unit}' if unit else ''}"
 
 
+def signed(found: Interval, unit: str = "") -> str:
+    """As text with three significant digits and a sign, for example +12.3 ± 0.4 s."""
+    half = "" if found.half_width is None else f" ± {_three(found.half_width)}"
+    sign = "-" if found.mean < 0 else "+"
+    return f"{sign}{_three(abs(found.mean))}{half}{f' {unit}' if unit else ''}"
+
+
+def _three(value: float) -> str:
+    """Three significant digits, without an exponent for ordinary numbers."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def range_of(found: Sequence[Interval], unit: str) -> str:
     """The smallest and the largest, as text."""
     if not found:
@@ -118,5 +243,7 @@ def range_of(found: Sequence[Interval], unit: str) -> str:
 
 def ledger_frame(claims: Sequence[Claim]) -> pl.DataFrame:
     """One row per claim, for a CSV file."""
-    rows = [(c.claim, c.paper, c.ours, c.verdict.value, c.rule) for c in claims]
-    return pl.DataFrame(rows, schema=["claim", "paper", "ours", "verdict", "rule"], orient="row")
+    return pl.DataFrame([claim.as_row() for claim in claims], schema=dict.fromkeys(ROW, pl.String))
+
+
+Judge = Callable[[Iterable[Interval], str], Judged]

@@ -10,7 +10,7 @@ from sil.report import FigureKind
 from sil.report.page import Cell, Page, Part, Section, Table, slug, write_figures, write_page
 from sil.settings.code_version import package_version
 from sil.studies.findings import Findings
-from sil.studies.ledger import Verdict, ledger_frame
+from sil.studies.ledger import Claim, Verdict, ledger_frame
 
 PAGE = "page.html"
 LEDGER = "ledger.csv"
@@ -34,20 +34,18 @@ def write_findings(folder: Path, findings: Findings) -> None:
 
 def study_page(findings: Findings) -> Page:
     note = (
-        "Each verdict follows from the results by the rule beside it, which was fixed before the run. An "
-        "interval is the mean ± half-width at 95 % confidence."
+        "Each verdict follows from the results by the rule beside it, which was fixed before the run; below "
+        "it "
+        "is the distance from the rule's threshold (negative: on the side on which the claim does not hold). "
+        "A claim that an input was chosen to meet is a calibration, whatever its rule says, unless even so "
+        "it "
+        "does not hold. An interval is the mean ± half-width at 95 % confidence."
     )
-    rows: list[list[Cell | str]] = [
-        [
-            c.claim,
-            c.paper,
-            c.ours,
-            Cell(c.verdict, kind=f"verdict {CLASSES.get(c.verdict, 'unclear')}"),
-            c.rule,
-        ]
-        for c in findings.claims
-    ]
-    claims = Table(["Claim of the paper", "Paper", "Result here", "Verdict", "Rule"], rows, "text")
+    claims = Table(
+        ["Claim of the paper", "Paper", "Result here", "Verdict", "Holds if"],
+        [_row(claim) for claim in findings.claims],
+        "text",
+    )
     return Page(
         findings.title,
         f"{findings.source}. {findings.method}",
@@ -58,6 +56,22 @@ def study_page(findings: Findings) -> Page:
         ],
         footer=f"Version {package_version()}.",
     )
+
+
+def _row(claim: Claim) -> list[Cell | str]:
+    of = claim.as_row()
+    beside = [of["beside"], of["calibrated"] and f"Calibrated: {of['calibrated']}", of["sites"]]
+    return [
+        claim.claim,
+        Cell(claim.paper, below=of["reading"] and f"Read as: {of['reading']}"),
+        Cell(claim.ours, below=". ".join(filter(None, beside))),
+        Cell(
+            claim.verdict,
+            below=of["distance"],
+            kind=f"verdict {CLASSES.get(claim.verdict, 'unclear')}",
+        ),
+        Cell(claim.rule, below=of["tolerance"] and f"Tolerance: {of['tolerance']}"),
+    ]
 
 
 def _table(table: pl.DataFrame) -> Table:

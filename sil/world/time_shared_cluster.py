@@ -5,11 +5,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from math import inf
 
 import numpy as np
 
-from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.social_contract import MOST_CPU, SocialContract
 from sil.world.actual_runtimes import Normal, Spread
 from sil.world.events import LocalChanged
 from sil.world.machines.sharing import Fluid, Sharing
@@ -95,7 +94,7 @@ class TimeSharedCluster:
     def n_nodes(self) -> int:
         return len(self.memory_mb)
 
-    def with_limits(self, most_jobs: int = 4, most_cpu: float = inf) -> TimeSharedCluster:
+    def with_limits(self, most_jobs: int = 4, most_cpu: float = MOST_CPU) -> TimeSharedCluster:
         """With limits on a node's parallel multiprogramming level and its summed CPU requirements."""
         return replace(self, contract=replace(self.contract, most_jobs=most_jobs, most_cpu=most_cpu))
 

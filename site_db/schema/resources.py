@@ -200,7 +200,7 @@ class ClusterRow(OfSite, Base):
 
 class SocialContractRow(Base):
     """Jobs share the nodes of a cluster, among themselves and with local users, who cede `share` of CPU and
-    memory. Without `most_cpu`, the CPU that parallel tasks require of a node is unlimited."""
+    memory. Without `most_cpu`, the CPU that parallel tasks require of a node has the default limit."""
 
     __tablename__ = "social_contract"
     __table_args__ = (

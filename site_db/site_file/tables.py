@@ -106,7 +106,7 @@ class InterconnectTable(Table):
 
 class SocialContractTable(Table):
     """Local users of the nodes cede `share` of CPU and memory to parallel tasks. A node has at most
-    `most_jobs` parallel tasks, which require at most `most_cpu` CPUs in total."""
+    `most_jobs` parallel tasks, which require at most `most_cpu` CPUs in total: two if the key is absent."""
 
     share: float = Field(default=0.5, gt=0, le=1, strict=True)
     most_jobs: WholeNumber = 4

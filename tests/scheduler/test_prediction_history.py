@@ -15,6 +15,7 @@ from scheduler.time_shared.prediction.forecast import (
     Hybrid,
     WithInterval,
 )
+from scheduler.time_shared.prediction.historical import FEWEST_RUNS, Historical, PastRun, RunHistory
 from scheduler.time_shared.prediction.policy_aware import PolicyAware
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import SystemState
@@ -80,6 +81,47 @@ def test_a_hybrid_forecast_never_ends_before_it_starts() -> None:
     starts_s = [forecast.start_s for forecast in forecasts if forecast.start_s is not None]
     assert max(starts_s) > 50.0
     assert all(f.start_s is None or f.start_s <= f.end_s for f in forecasts)
+
+
+def three_jobs() -> SystemState:
+    """On two nodes without local users: two jobs run on both, a third waits."""
+    state = SystemState([512.0] * 2, SocialContract(most_jobs=2))
+    for number, (tasks, exe_s) in enumerate([(2, 100.0), (2, 60.0), (1, 40.0)]):
+        state.add(Job(JobId(number), "any", 0.0, n_tasks=tasks), Requirement(tasks, 0.9, 10.0, exe_s))
+    for job in list(state.waiting)[:2]:
+        state.start(job, (0, 1), 0.0)
+        state.measured(job.id, 9.0, 20.0)
+    return state
+
+
+def runs(exe_s: float, tasks: int, **slowdown_at: float) -> list[PastRun]:
+    return [
+        PastRun(exe_s, tasks, float(mpl.removeprefix("mpl")), slowdown)
+        for mpl, slowdown in slowdown_at.items()
+        for _ in range(FEWEST_RUNS)
+    ]
+
+
+def test_the_remaining_time_within_algorithm_1_is_that_of_past_runs() -> None:
+    history = RunHistory(runs(100.0, 2, mpl1=3.0, mpl2=5.0) + runs(60.0, 2, mpl1=3.0, mpl2=4.0))
+    of = {f.job: f for f in Historical(Loras(), history).predict(20.0, three_jobs().view())}
+    # Of job 1, 50 s in isolation are left, at 4 times that. Then job 0 has used 0.5 CPU for 200 s: all.
+    assert of[JobId(1)].end_s == pytest.approx(20.0 + 4.0 * 50.0)
+    assert of[JobId(2)].start_s == of[JobId(1)].end_s
+
+
+def test_past_runs_that_behave_like_equation_4_give_its_forecasts() -> None:
+    known = [runs(exe_s, tasks, mpl1=1.0, mpl2=2.0) for tasks, exe_s in ((2, 100.0), (2, 60.0), (1, 40.0))]
+    historical = Historical(Loras(), RunHistory(sum(known, [])), "cpu")
+    by_equation = PolicyAware(Loras(), "mpl", "cpu")
+    assert historical.predict(20.0, three_jobs().view()) == by_equation.predict(20.0, three_jobs().view())
+
+
+def test_without_enough_past_runs_the_analytic_estimate_stays() -> None:
+    history = RunHistory(runs(100.0, 2, mpl2=5.0)[: FEWEST_RUNS - 1])
+    plain = PolicyAware(Loras(), "cpu", "cpu").predict(20.0, three_jobs().view())
+    made = Historical(Loras(), history, "cpu").predict(20.0, three_jobs().view())
+    assert [forecast.end_s for forecast in made] == pytest.approx([forecast.end_s for forecast in plain])
 
 
 def test_an_interval_covers_the_middle_80_percent_of_the_errors() -> None:

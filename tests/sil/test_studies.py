@@ -6,26 +6,36 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 from sil.cli.app import app
-from sil.outcome.statistics import Interval
+from sil.outcome.statistics import Interval, Sample
 from sil.studies.cisne import coscheduling, deviations, experiments, hybrid
 from sil.studies.collins_george import cs1, cs2, cs3, cs4, preemption, robustness
+from sil.studies.collins_george.perturbed import perturbed
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import StudyFailed
 from sil.studies.ledger import (
+    ROW,
+    Claim,
+    Judged,
     Verdict,
     above,
     all_or_partly_positive,
     all_positive,
     below,
-    certain,
+    exactly,
+    most_positive,
     positive,
+    signed,
     text,
+    together,
+    with_sites,
+    within,
 )
 from sil.workers.executor import Inline, Interrupted
 from sil.workers.processes import Processes
@@ -71,18 +81,74 @@ def test_a_verdict_on_several_intervals_fails_if_one_is_significantly_not_positi
         Interval(1.0, 2.0),
         Interval(-1.0, 0.5),
     )
-    assert all_positive([clearly_positive, clearly_positive]) is Verdict.HOLDS
-    assert all_positive([clearly_positive, uncertain]) is Verdict.INCONCLUSIVE
-    assert all_positive([clearly_positive, uncertain, clearly_negative]) is Verdict.DOES_NOT_HOLD
+    assert all_positive([clearly_positive, clearly_positive]).verdict is Verdict.HOLDS
+    assert all_positive([clearly_positive, uncertain]).verdict is Verdict.INCONCLUSIVE
+    assert all_positive([clearly_positive, uncertain, clearly_negative]).verdict is Verdict.DOES_NOT_HOLD
 
 
 def test_verdict_helpers_shift_and_format_intervals() -> None:
-    assert certain(True) is Verdict.HOLDS
-    assert certain(False) is Verdict.DOES_NOT_HOLD
+    assert all_positive([exactly(0.1)]).verdict is Verdict.HOLDS
+    assert all_positive([exactly(0.0)]).verdict is Verdict.DOES_NOT_HOLD
     assert above(Interval(5.0, 1.0), 4.0) == Interval(1.0, 1.0)
     assert below(Interval(5.0, 1.0), 4.0) == Interval(-1.0, 1.0)
     assert text(Interval(1234.56, 7.0), 1, "s") == "1,234.6 ± 7.0 s"
     assert text(Interval(1.0, None), 2) == "1.00"
+    assert signed(Interval(-0.01234, 0.5), "s") == "-0.0123 ± 0.5 s"
+    assert signed(Interval(12345.6, None)) == "+12,346"
+
+
+def test_the_distance_is_that_of_the_case_which_decides() -> None:
+    cases = [Interval(3.0, 0.5), Interval(2.0, 0.5), Interval(-1.0, 0.5)]
+    assert all_positive(cases, "s") == Judged(Verdict.DOES_NOT_HOLD, "-1 ± 0.5 s")
+    assert most_positive(cases, "s") == Judged(Verdict.HOLDS, "+2 ± 0.5 s")
+    assert all_positive(within(exactly(40.0), 25, 35), "jobs").distance == "-5 jobs"
+    assert together(all_positive([exactly(1.0)], "s"), all_positive([exactly(-2.0)], "jobs")) == Judged(
+        Verdict.DOES_NOT_HOLD, "+1 s; -2 jobs"
+    )
+
+
+def test_more_than_half_of_the_cases_are_not_yet_most() -> None:
+    yes, no = Interval(1.0, 0.5), Interval(-1.0, 0.5)
+    assert most_positive([yes] * 8 + [no] * 7).verdict is Verdict.DOES_NOT_HOLD
+    assert most_positive([yes] * 10 + [no] * 5).verdict is Verdict.HOLDS
+
+
+def claim(found: float, calibrated: str = "") -> Claim:
+    judged = all_positive([exactly(found)])
+    return Claim("a claim", "words", "a reading", "a rule", "none", "a result", judged, calibrated=calibrated)
+
+
+def test_a_rule_that_an_input_was_chosen_to_meet_is_evidence_only_if_it_is_not_met() -> None:
+    assert claim(1.0).verdict is Verdict.HOLDS
+    assert claim(1.0, "the times").verdict is Verdict.CALIBRATION
+    assert claim(-1.0, "the times").verdict is Verdict.DOES_NOT_HOLD
+
+
+def test_perturbed_sites_are_counted_by_the_rule_whatever_was_calibrated() -> None:
+    elsewhere = [[claim(1.0), claim(1.0)], [claim(1.0), claim(-1.0)], [claim(-1.0), claim(-1.0)]]
+    found = with_sites([claim(1.0, "the times"), claim(-2.0)], elsewhere)
+    assert [c.sites for c in found] == [
+        "holds by the rule on 2 of 3 perturbed sites",
+        "does not hold by the rule on 2 of 3 perturbed sites",
+    ]
+    assert [c.sites for c in with_sites([claim(1.0)], [])] == [""]
+
+
+def test_every_claim_states_words_reading_rule_tolerance_and_distance(second: Findings) -> None:
+    for found in second.claims:
+        row = found.as_row()
+        for column in ("paper", "reading", "rule", "tolerance", "ours", "distance"):
+            assert row[column], (column, found.claim)
+
+
+def test_what_the_site_was_searched_to_meet_is_a_calibration(second: Findings) -> None:
+    verdicts = [found.verdict for found in second.claims]
+    assert [k for k, verdict in enumerate(verdicts, start=1) if verdict is Verdict.CALIBRATION] == [2, 3, 5]
+
+
+def test_a_saving_of_more_than_half_is_not_nearly_half(second: Findings) -> None:
+    assert cs2._nearly_half(54.7).verdict is Verdict.DOES_NOT_HOLD
+    assert second.claims[1].beside.keys() == {"any number of jobs"}
 
 
 # -- studies -----------------------------------------------------------------------------------------------
@@ -128,16 +194,22 @@ def test_a_misbehaving_scheduler_ends_the_study_with_one_sentence() -> None:
         run_all([case], Runner(Inline()))
 
 
-def test_the_first_study_measures_the_textbook_pjs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_study_is_judged_by_the_pjs_that_ships_with_the_textbooks_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(cs1, "GRID", (5, 10))
     monkeypatch.setattr(cs1, "PJS_JOBS", (5, 20))
     found = cs1.study(3, Runner(Inline()))
     assert len(found.claims) == 6
     table = found.tables["Mean decision of PJS (ms), over all numbers of jobs"]
     assert len(table) == len(cs1.SHARES)
-    by_paper, used = table["as the paper tells it"].to_list(), table["as used here"].to_list()
+    by_paper, shipped = table[cs1.TEXTBOOK].to_list(), table[cs1.SHIPPED].to_list()
     assert min(by_paper) > 0
-    assert min(used) > 0
+    assert min(shipped) > 0
+    for found_claim in found.claims:
+        assert found_claim.ours.startswith(f"{cs1.SHIPPED}: "), found_claim.claim
+        assert found_claim.beside.keys() == {cs1.TEXTBOOK}
+        assert "±" in found_claim.judged.distance, "wall times are never free of chance"
     # With 0 % in parallel the textbook's PJS is one SJS; with all in parallel it is several.
     assert by_paper[-1] > 1.2 * by_paper[0]
 
@@ -192,7 +264,7 @@ def test_the_command_writes_page_ledger_tables_and_figures(small_study: str, tmp
     figures = {f"figure-5{x}.{kind}" for x in "ab" for kind in ("png", "svg", "pdf")}
     assert written == {"page.html", "origin.json", "ledger.csv", "saving-against-sjs.csv", *figures}
     ledger = pl.read_csv(tmp_path / "cs2" / "ledger.csv")
-    assert ledger.columns == ["claim", "paper", "ours", "verdict", "rule"]
+    assert ledger.columns == [*ROW]
     assert len(ledger) == 5
     again = CliRunner().invoke(app, ["reproduce", small_study, "--out", str(tmp_path), "--json"])
     (study,) = json.loads(again.stdout)
@@ -213,6 +285,35 @@ def test_an_unwritable_folder_is_rejected_before_anything_runs(tmp_path: Path) -
     assert "cannot be written" in result.output
 
 
+def test_a_perturbed_site_has_other_times_and_the_same_structure() -> None:
+    built_in, other = perturbed(0), perturbed(1)
+    assert perturbed(1) == other
+    assert other.model_copy(update={"job_classes": built_in.job_classes}) == built_in
+    for one, another in zip(built_in.job_classes, other.job_classes, strict=True):
+        assert one.sequential_s.keys() == another.sequential_s.keys()
+        assert one.parallel_s.keys() == another.parallel_s.keys()
+        assert one.sequential_s != another.sequential_s
+    sizes = {cluster.name: len(cluster.members) for cluster in other.clusters}
+    first = other.job_classes[0]
+    fastest_s = min(first.sequential_s.values())
+    assert all(seconds * sizes[name] >= fastest_s - 0.01 for name, seconds in first.parallel_s.items())
+
+
+def test_claims_are_judged_on_perturbed_sites_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cs2, "SIZES", (5, 10, 50, 60))
+    monkeypatch.setattr(cs2, "EQUAL", (5, 10, 50, 60))
+    monkeypatch.setattr(cs2, "COMPARED_SIZES", (5,))
+    found = cs2.study(2, Runner(Inline()), sites=2)
+    assert [c.sites.endswith("of 2 perturbed sites") for c in found.claims] == [True] * 5
+    assert found.claims[0].sites == "holds by the rule on 2 of 2 perturbed sites"
+
+
+def test_other_studies_have_no_perturbed_sites() -> None:
+    result = CliRunner().invoke(app, ["reproduce", "cisnep-dyn", "--sites", "3"])
+    assert result.exit_code == 2
+    assert "omit --sites" in result.output
+
+
 @pytest.mark.long
 def test_table_1_of_cisne_is_compared_with_the_paper_claim_by_claim(
     monkeypatch: pytest.MonkeyPatch,
@@ -221,6 +322,8 @@ def test_table_1_of_cisne_is_compared_with_the_paper_claim_by_claim(
     monkeypatch.setattr(deviations, "CPU_LIMITS", ())
     found = deviations.table_1(2, Runner(Inline()))
     assert len(found.claims) == 24
+    (backfilling, *_) = [c for c in found.claims if "keep the FCFS order" in c.claim]
+    assert "aware" in backfilling.beside
     table = found.tables["Deviation (%), the paper's beside ours (blind)"]
     assert len(table) == 15
     in_order = table.filter(~pl.col("policy").str.contains("BF"))
@@ -274,9 +377,10 @@ def test_a_hybrid_correction_is_validated_on_other_seeds(monkeypatch: pytest.Mon
     cells = tuple((policy, 1.0, method) for policy in experiments.POLICIES for method in experiments.METHODS)
     monkeypatch.setattr(hybrid, "CELLS", cells)
     found = hybrid.study(3, Runner(Inline()))
-    (table,) = found.tables.values()
+    (table, curve) = found.tables.values()
+    assert curve["past seeds"].to_list() == [0, 1, 2, 3]
     basic = table.filter((pl.col("policy") == "Basic") & (pl.col("method") == "CPU")).row(0, named=True)
-    plain, corrected = (float(basic[kind].split()[0]) for kind in ("plain", "hybrid"))
+    plain, corrected = (float(basic[kind].split()[0]) for kind in ("plain", "corrected"))
     assert corrected < plain / 2, (
         "where the slowest of its nodes decides, a job is always later than predicted"
     )
@@ -284,11 +388,22 @@ def test_a_hybrid_correction_is_validated_on_other_seeds(monkeypatch: pytest.Mon
 
 def test_a_claim_that_holds_in_most_cases_partly_holds() -> None:
     above, below, unclear = Interval(2.0, 1.0), Interval(-2.0, 1.0), Interval(0.5, 1.0)
-    assert all_or_partly_positive([above, above]) is Verdict.HOLDS
-    assert all_or_partly_positive([above, above, below]) is Verdict.PARTLY
-    assert all_or_partly_positive([above, above, unclear]) is Verdict.PARTLY
-    assert all_or_partly_positive([above, below]) is Verdict.DOES_NOT_HOLD
-    assert all_or_partly_positive([above, unclear]) is Verdict.INCONCLUSIVE
+    assert all_or_partly_positive([above, above]).verdict is Verdict.HOLDS
+    assert all_or_partly_positive([above, above, below]).verdict is Verdict.PARTLY
+    assert all_or_partly_positive([above, above, unclear]).verdict is Verdict.PARTLY
+    assert all_or_partly_positive([above, below]).verdict is Verdict.DOES_NOT_HOLD
+    assert all_or_partly_positive([above, unclear]).verdict is Verdict.INCONCLUSIVE
+
+
+def test_what_no_choice_of_the_inputs_makes_hold_does_not_hold() -> None:
+    def saving(workload: str, mpl: int, where: str, loss: float) -> Sample:
+        communicates = {"B": 1.0, "C": 2.0, "D": 3.0}[workload]
+        least = loss * mpl * communicates + (0.5 if where == coscheduling.DEDICATED else 0.0)
+        return np.array([least, least + 0.01])
+
+    effective, most_for_d, grows, less_dedicated, *_ = coscheduling._dynamic_claims(saving)
+    assert {c.verdict for c in (effective, most_for_d, grows)} == {Verdict.CALIBRATION}
+    assert less_dedicated.verdict is Verdict.DOES_NOT_HOLD
 
 
 def test_the_cisne_p_studies_mark_calibrated_and_untestable_claims(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,8 +412,8 @@ def test_the_cisne_p_studies_mark_calibrated_and_untestable_claims(monkeypatch: 
     dyn = coscheduling.dynamic(2, Runner(Inline()))
     coscheduled = coscheduling.user_space(2, Runner(Inline()))
     verdicts = [claim.verdict for claim in dyn.claims + coscheduled.claims]
-    assert verdicts.count(Verdict.CALIBRATION) == 7
     assert verdicts.count(Verdict.NOT_TESTABLE) == 3
+    assert sum(1 for claim in dyn.claims + coscheduled.claims if claim.calibrated) == 7
     (saved,) = dyn.tables.values()
     assert len(saved) == 18
     assert all(float(cell.split()[0]) > 0 for cell in saved["loss 0.6"]), "a loss costs something"

@@ -10,7 +10,7 @@ import numpy as np
 from scheduler.compiled import Flags, Floats, Ints, Ints2, compiled, inlined, part
 
 NONE = -1
-PROPORTIONAL, BY_MPL, BY_CPU = range(3)
+PROPORTIONAL, BY_MPL, BY_CPU, BY_HISTORY = range(4)
 SLACK = 1e-9
 """Tolerance of limits, since sums of fractions are rounded."""
 
@@ -65,7 +65,8 @@ class Policy(NamedTuple):
 
 
 class Methods(NamedTuple):
-    """How the remaining time of a running job is estimated, and the CPU time that it uses meanwhile."""
+    """How the remaining time of a running job is estimated, and the CPU time that it uses meanwhile.
+    BY_HISTORY is for the remaining time in forecasts only."""
 
     remaining: int
     cpu: int

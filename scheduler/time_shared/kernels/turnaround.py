@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Floats, compiled, inlined, part
+from scheduler.compiled import Floats, Floats2, compiled, inlined, part
 from scheduler.time_shared.kernels.job_selection import EASY, System, start_jobs
 from scheduler.time_shared.kernels.tables import (
+    BY_HISTORY,
     TOGETHER_S,
     Jobs,
     Methods,
@@ -34,10 +35,13 @@ class Forecasts(NamedTuple):
     known_s: Floats  # time of the last update of `used_s` and `run_s` of the job
     slower: Floats  # by the method of the remaining time
     rate: Floats  # CPU time used per second
+    past_slower: Floats2  # (rows, MPL_paral) slowdown in past runs; 0 = unknown; no columns unless BY_HISTORY
 
 
-def room_for_forecasts(n_rows: int) -> Forecasts:
-    return Forecasts._make(np.full(n_rows, np.inf) for _ in range(5))
+def room_for_forecasts(n_rows: int, past_slower: Floats2 | None = None) -> Forecasts:
+    """`past_slower` is for BY_HISTORY."""
+    empty = [np.full(n_rows, np.inf) for _ in range(5)]
+    return Forecasts._make([*empty, np.zeros((n_rows, 0)) if past_slower is None else past_slower])
 
 
 @inlined
@@ -50,12 +54,27 @@ def update(jobs: Jobs, forecasts: Forecasts, row: int, now_s: float) -> None:
 
 
 @part
+def past_slowdown(jobs: Jobs, nodes: Nodes, forecasts: Forecasts, row: int) -> float:
+    """That of past runs of its kind, by the most parallel jobs on one of its nodes; 0 = unknown."""
+    most = 0
+    for x in range(jobs.tasks[row]):
+        most = max(most, nodes.n_jobs[jobs.nodes[row, x]])
+    return float(forecasts.past_slower[row, most]) if most < forecasts.past_slower.shape[1] else 0.0
+
+
+@part
 def estimate(
     jobs: Jobs, nodes: Nodes, forecasts: Forecasts, row: int, now_s: float, methods: Methods
 ) -> None:
     """Slowdown, rate and end of a job whose nodes have changed."""
-    slower = slowdown(jobs, nodes, row, methods.remaining)
-    by_cpu_method = slower if methods.remaining == methods.cpu else slowdown(jobs, nodes, row, methods.cpu)
+    by_cpu_method = slowdown(jobs, nodes, row, methods.cpu)
+    if methods.remaining == BY_HISTORY:
+        slower = past_slowdown(jobs, nodes, forecasts, row)
+        slower = slower if slower > 0.0 else by_cpu_method
+    elif methods.remaining == methods.cpu:
+        slower = by_cpu_method
+    else:
+        slower = slowdown(jobs, nodes, row, methods.remaining)
     forecasts.slower[row] = slower
     forecasts.rate[row] = cpu_rate(jobs, row, methods.cpu, by_cpu_method)
     forecasts.end_s[row] = now_s + remaining_s(

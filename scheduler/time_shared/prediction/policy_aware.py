@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from scheduler.compiled import copied
+from scheduler.compiled import Floats2, copied
 from scheduler.model import JobId
 from scheduler.time_shared.kernels.job_selection import system_of
-from scheduler.time_shared.kernels.tables import Methods, queues_of
+from scheduler.time_shared.kernels.tables import Jobs, Methods, queues_of
 from scheduler.time_shared.kernels.turnaround import look_ahead, room_for_forecasts
 from scheduler.time_shared.loras import Loras, Method, Selection, in_order
 from scheduler.time_shared.prediction.forecast import Forecast
@@ -24,12 +24,16 @@ class PolicyAware:
         self._scheduler = scheduler
         self._methods = methods_of(remaining, cpu_time)
 
+    def past_slower(self, jobs: Jobs) -> Floats2 | None:
+        """The slowdown of the jobs in past runs, where the remaining time is estimated by these."""
+        return None
+
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
         shared.measure()
         jobs, nodes = copied(shared.jobs), copied(shared.nodes)
         self._scheduler.limit(nodes)
         queues = queues_of(in_order(shared, self._scheduler.ordering), shared.running)
-        forecasts = room_for_forecasts(len(jobs.id))
+        forecasts = room_for_forecasts(len(jobs.id), self.past_slower(jobs))
         look_ahead(system_of(jobs, nodes, queues), forecasts, self._scheduler.policy, self._methods)
         start_s, end_s = (now_s + forecasts.start_s).tolist(), (now_s + forecasts.end_s).tolist()
         numbers = jobs.id.tolist()

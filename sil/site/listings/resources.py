@@ -11,6 +11,7 @@ from sqlalchemy import BigInteger, Cast, ScalarSelect, Select, cast, func, selec
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from scheduler.node_request import Node
+from scheduler.time_shared.social_contract import MOST_CPU
 from sil.report.listing import Column, Listing, Row, number, text
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, MachineRow, SiteRow, SourceRow, UserRow, UserUsageRow
@@ -165,8 +166,9 @@ def _social_contract(row: Row) -> str:
     contract = row["social_contract"]
     if contract is None:
         return "no"
-    cpu = "" if contract["most_cpu"] is None else f", {contract['most_cpu']:g} CPU in total"
-    return f"{contract['share']:.0%} for jobs, up to {contract['most_jobs']} on a node{cpu}"
+    most_cpu = contract["most_cpu"] or MOST_CPU
+    cpu = f"{most_cpu:g} CPU in total"
+    return f"{contract['share']:.0%} for jobs, up to {contract['most_jobs']} on a node, {cpu}"
 
 
 def states(current: CurrentStates) -> Listing:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import product
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from scheduler.time_shared.loras import Loras, Method, NodeSelection, Selection
 from scheduler.time_shared.prediction.forecast import Forecast, Predictor
 from scheduler.time_shared.prediction.policy_aware import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes
+from scheduler.time_shared.social_contract import MOST_CPU
 from sil.outcome.statistics import Sample
 from sil.runs.composition import RunKey
 from sil.runs.on_time_shared import TimeSharedRun, TimeSharedSystem, built_in_characterisations
@@ -69,7 +69,9 @@ METHOD = (
     "30 jobs {CG.B, IS.B, MG.B, BT.A} on 2, 4 or 8 of 16 nodes with 512 MB, Poisson arrivals 15 s apart, "
     "as many of each benchmark and size as 30 allows. The paper does not name the NPB class; the jobs' "
     "requirements are computed, not measured (the site cisne-2006). Local users on a share of the nodes: "
-    "15 % CPU in bursts, 35 % memory. The simulated cluster is a fluid model (DESIGN.md); the scheduler "
+    "15 % CPU in bursts, 35 % memory. The CPU requirements on a node add up to 2 CPUs at most, unless stated "
+    "otherwise: the social contract names a limit and gives no number. The simulated cluster is a fluid "
+    "model (DESIGN.md); the scheduler "
     "and the predictor are the real ones, and see what monitors report. A prediction is made for every "
     "unfinished job whenever one arrives; deviation is |P - R| / R of the turnaround, of the first "
     "prediction for a job unless stated otherwise. 'Blind' drains the queue in order, as the paper seems "
@@ -102,7 +104,7 @@ class PredictionCase:
     policy: str
     load: float
     replication: int
-    most_cpu: float = inf
+    most_cpu: float = MOST_CPU
 
     @property
     def composition(self) -> Composition:

@@ -1,14 +1,17 @@
-"""The future work of Hanzich et al. 2006: analytic predictions corrected by their past errors."""
+"""The future work of Hanzich et al. 2006: predictions that learn from past runs, or from their past "
+"errors."""
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import chain, pairwise, product
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from scheduler.model import JobId
+from scheduler.model import Job, JobId
 from scheduler.time_shared.prediction.forecast import (
     COVERAGE,
     Circumstances,
@@ -20,11 +23,13 @@ from scheduler.time_shared.prediction.forecast import (
     WithInterval,
     seen_by,
 )
+from scheduler.time_shared.prediction.historical import Historical, PastRun, RunHistory
 from scheduler.time_shared.prediction.policy_aware import PolicyAware
 from scheduler.time_shared.problem import SharedNodes
-from sil.outcome.statistics import Interval, interval
-from sil.report.figures import bars
+from sil.outcome.statistics import Interval, Sample, interval
+from sil.report.figures import bars, lines
 from sil.report.page import Part
+from sil.runs.on_time_shared import TimeSharedRun, built_in_characterisations
 from sil.studies.cisne.experiments import (
     LOADS,
     METHOD,
@@ -37,18 +42,48 @@ from sil.studies.cisne.experiments import (
 )
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import Claim, all_or_partly_positive, count_of, range_of, text
+from sil.studies.ledger import (
+    NO_TOLERANCE,
+    Claim,
+    all_or_partly_positive,
+    all_positive,
+    count_of,
+    range_of,
+    text,
+)
+from sil.trace.facts import Fact, one_row_per_machine
 from sil.workers.runner import Runner
 
-PLAIN, HYBRID = "plain", "hybrid"
+PLAIN, CORRECTED, HISTORICAL = "plain", "corrected", "historical"
+"""Algorithm 1; its forecasts times the median of its past errors; and Algorithm 1 with RemainTime from "
+"past runs."""
+HYBRIDS = (HISTORICAL, CORRECTED)
 CELLS = tuple(product(POLICIES, LOADS, METHODS))
+STEPS = (1, 2, 5, 10)
+"""Numbers of past seeds of the learning curve, besides none and all."""
 SLACK_POINTS = 10.0
 
 LEARNING = (
-    "Errors are learnt from the first half of the seeds, separately for each policy, local load and "
-    "method, by kind of job, whether it waits or runs, and the number of unfinished jobs; predictions for "
-    "the other half of the seeds are made with and without them."
+    "Two hybrids learn from the first half of the seeds, separately for each policy, local load and method; "
+    "predictions for the other half are made with and without them. One is the paper's plan: RemainTime "
+    "within "
+    "Algorithm 1 is that in isolation times the median slowdown of past runs of the same kind of job with as "
+    "many parallel jobs on its nodes. The other corrects the forecast of Algorithm 1 by the median of its "
+    "past "
+    "errors, by kind of job, whether it waits or runs, and the number of unfinished jobs. The learning curve "
+    "shows both after 0, 1, 2, 5, 10 and all of these seeds."
 )
+
+Cell = tuple[str, float, str]
+"""Policy, local load, method."""
+
+
+class Learnt(NamedTuple):
+    """What a cell has learnt from so many seeds."""
+
+    seeds: int
+    runs: RunHistory
+    errors: ErrorHistory
 
 
 def study(seeds: int, runner: Runner) -> Findings:
@@ -58,26 +93,42 @@ def study(seeds: int, runner: Runner) -> Findings:
         [PredictionCase(p, load, first + k) for k in range(seeds) for p in POLICIES for load in LOADS]
         for first in (0, seeds)
     )
-    errors: dict[tuple[str, float, str], list[Error]] = {cell: [] for cell in CELLS}
-    for case, found in zip(past, runner.map(_errors, past), strict=True):
+    steps = [*(k for k in STEPS if k < seeds), seeds]
+    errors: dict[Cell, list[list[Error]]] = {cell: [] for cell in CELLS}
+    runs: dict[tuple[str, float], list[list[PastRun]]] = {cell: [] for cell in product(POLICIES, LOADS)}
+    for case, (of_runs, found) in zip(past, runner.map(_experience, past), strict=True):
+        runs[case.policy, case.load].append(of_runs)
         for method, of_method in found.items():
-            errors[case.policy, case.load, method] += of_method
-    histories = {cell: ErrorHistory(of_cell) for cell, of_cell in errors.items()}
-    learnt = [
-        (case, {method: histories[case.policy, case.load, method] for method in METHODS}) for case in future
+            errors[case.policy, case.load, method].append(of_method)
+
+    def learnt(policy: str, load: float, method: str) -> list[Learnt]:
+        """In order of seeds."""
+        return [
+            Learnt(
+                k,
+                RunHistory(chain.from_iterable(runs[policy, load][:k])),
+                ErrorHistory(chain.from_iterable(errors[policy, load, method][:k])),
+            )
+            for k in steps
+        ]
+
+    of_cell = {cell: learnt(*cell) for cell in CELLS}
+    cases = [
+        (case, {method: of_cell[case.policy, case.load, method] for method in METHODS}) for case in future
     ]
-    frame = pl.DataFrame([row for of_case in runner.map(_predicted, learnt) for row in of_case])
-    deviations = GridSamples(frame, "policy", "load", "method", "kind")
-    shares = GridSamples(frame.drop_nulls("covered"), "policy", "load", "method", "kind")
-    covered = {cell: interval(shares("covered", *cell, PLAIN)) for cell in CELLS}
+    frame = pl.DataFrame([row for rows in runner.map(_predicted, cases) for row in rows])
+    deviations = GridSamples(frame, "policy", "load", "method", "kind", "seeds")
+    shares = GridSamples(frame.drop_nulls("covered"), "policy", "load", "method", "kind", "seeds")
+    covered = {cell: interval(shares("covered", *cell, PLAIN, seeds)) for cell in CELLS}
+    curve = _learning_curve(deviations, steps)
     title = f"Deviation (%), and share of jobs that end in their {COVERAGE:.0%} interval (%)"
     return Findings(
-        title="CISNE: predictions that learn from their errors",
+        title="CISNE: predictions that learn",
         source="Hanzich et al. 2006, section 5 (future work)",
         method=f"{METHOD} {LEARNING} {seeds} seeds in each half; 95 % intervals.",
-        claims=_claims(deviations, list(covered.values())),
-        drawings=[_drawing(deviations, method) for method in METHODS],
-        tables={title: _table(deviations, covered)},
+        claims=_claims(deviations, curve, list(covered.values())),
+        drawings=[_drawing(deviations, method, seeds) for method in METHODS] + [_curve_drawing(curve)],
+        tables={title: _table(deviations, covered, seeds), LEARNING_CURVE: _curve_table(curve)},
     )
 
 
@@ -98,10 +149,12 @@ def _aware(case: PredictionCase, method: str) -> PolicyAware:
     return PolicyAware(case.composition.scheduler(), *METHODS[method])
 
 
-def _errors(case: PredictionCase) -> dict[str, list[Error]]:
+def _experience(case: PredictionCase) -> tuple[list[PastRun], dict[str, list[Error]]]:
+    """The runs of a case, and by method the errors of the predictions made in it."""
     noting = {method: _Noting(_aware(case, method)) for method in METHODS}
-    ended_s = ends_s(run_case(case, dict(noting)))
-    return {
+    done = run_case(case, dict(noting))
+    ended_s = ends_s(done)
+    errors = {
         method: [
             Error(circumstances, (ended_s[forecast.job] - made_s) / (forecast.end_s - made_s))
             for made_s, forecast, circumstances in of_method.seen
@@ -109,24 +162,53 @@ def _errors(case: PredictionCase) -> dict[str, list[Error]]:
         ]
         for method, of_method in noting.items()
     }
+    return past_runs(done, jobs_of(case.replication)), errors
 
 
-def _predicted(learnt: tuple[PredictionCase, dict[str, ErrorHistory]]) -> list[dict[str, Any]]:
-    """Of a case, with the error history of each method."""
-    case, histories = learnt
-    predictors: dict[str, Predictor] = {}
-    for method, errors in histories.items():
-        predictors[f"{PLAIN} {method}"] = WithInterval(_aware(case, method), errors)
-        predictors[f"{HYBRID} {method}"] = Hybrid(_aware(case, method), errors)
-    done = run_case(case, predictors)
+def past_runs(done: TimeSharedRun, jobs: Sequence[Job]) -> list[PastRun]:
+    """The completed runs, each with the parallel jobs on that of its nodes which had most, as a mean over its
+    time."""
+    known = built_in_characterisations()
+    held = done.facts.filter(event=Fact.RUN_STARTED).select("job", "time_s", "machines")
+    started_s, ended_s = dict(held.select("job", "time_s").iter_rows()), ends_s(done)
+    nodes: dict[int, list[int]] = defaultdict(list)
+    for job, node in one_row_per_machine(held).select("job", "machines").iter_rows():
+        nodes[job].append(int(node))
+    jobs_s: dict[int, float] = defaultdict(float)
+    for from_s, until_s in pairwise(sorted({*started_s.values(), *ended_s.values()})):
+        running = [job for job, at_s in started_s.items() if at_s <= from_s < ended_s[job]]
+        on_node = Counter(node for job in running for node in nodes[job])
+        for job in running:
+            jobs_s[job] += (until_s - from_s) * max(on_node[node] for node in nodes[job])
+    made = []
+    for job in jobs:
+        exe_s, took_s = known.of(job.job_class, job.n_tasks).exe_s, ended_s[job.id] - started_s[job.id]
+        made.append(PastRun(exe_s, job.n_tasks, jobs_s[job.id] / took_s, took_s / exe_s))
+    return made
+
+
+def _predicted(learnt: tuple[PredictionCase, dict[str, list[Learnt]]]) -> list[dict[str, Any]]:
+    """Of a case, with what was learnt by each method."""
+    case, by_method = learnt
+    predictors: dict[tuple[str, str, int], Predictor] = {}
+    for method, steps in by_method.items():
+        predictors[PLAIN, method, 0] = _aware(case, method)
+        predictors[PLAIN, method, steps[-1].seeds] = WithInterval(_aware(case, method), steps[-1].errors)
+        for seeds, runs, errors in steps:
+            predictors[CORRECTED, method, seeds] = Hybrid(_aware(case, method), errors)
+            _, cpu_time = METHODS[method]
+            historical = Historical(case.composition.scheduler(), runs, cpu_time)
+            predictors[HISTORICAL, method, seeds] = historical
+    of_name = {" ".join(map(str, of)): of for of in predictors}
+    done = run_case(case, {name: predictors[of] for name, of in of_name.items()})
     ended_s = ends_s(done)
     arrived_s = {job.id: job.arrival_s for job in jobs_of(case.replication)}
-    first: dict[str, dict[JobId, Forecast]] = {name: {} for name in predictors}
+    first: dict[str, dict[JobId, Forecast]] = {name: {} for name in of_name}
     for prediction in done.predictions:
         first[prediction.predictor].setdefault(prediction.forecast.job, prediction.forecast)
     rows = []
     for name, forecasts in first.items():
-        kind, method = name.split()
+        kind, method, seeds = of_name[name]
         deviation = [
             abs(made.end_s - ended_s[job]) / (ended_s[job] - arrived_s[job])
             for job, made in forecasts.items()
@@ -137,52 +219,114 @@ def _predicted(learnt: tuple[PredictionCase, dict[str, ErrorHistory]]) -> list[d
             if made.low_s is not None and made.high_s is not None
         ]
         row = {"policy": case.policy, "load": case.load, "replication": case.replication}
-        row |= {"kind": kind, "method": method, "deviation": 100 * float(np.mean(deviation))}
+        row |= {"kind": kind, "method": method, "seeds": seeds, "deviation": 100 * float(np.mean(deviation))}
         rows.append(row | {"covered": 100 * float(np.mean(covered)) if covered else None})
     return rows
 
 
-def _claims(deviations: GridSamples, covered: list[Interval]) -> list[Claim]:
-    gains = [
-        interval(deviations("deviation", *cell, PLAIN) - deviations("deviation", *cell, HYBRID))
-        for cell in CELLS
-    ]
+Curve = dict[tuple[str, int], Sample]
+"""The deviation of a hybrid after so many seeds, as a mean over all cells."""
+
+
+def _learning_curve(deviations: GridSamples, steps: Sequence[int]) -> Curve:
+    def over_cells(kind: str, seeds: int) -> Sample:
+        of_cells = [deviations("deviation", *cell, kind, seeds) for cell in CELLS]
+        return np.asarray(np.mean(of_cells, axis=0), dtype=np.float64)
+
+    unlearnt = over_cells(PLAIN, 0)
+    return {(kind, 0): unlearnt for kind in HYBRIDS} | {
+        (kind, k): over_cells(kind, k) for kind, k in product(HYBRIDS, steps)
+    }
+
+
+def _claims(deviations: GridSamples, curve: Curve, covered: list[Interval]) -> list[Claim]:
+    most = max(seeds for _, seeds in curve)
+    gains = {
+        kind: [
+            interval(deviations("deviation", *cell, PLAIN, 0) - deviations("deviation", *cell, kind, most))
+            for cell in CELLS
+        ]
+        for kind in HYBRIDS
+    }
+    falls = {
+        kind: [
+            interval(curve[kind, fewer] - curve[kind, more])
+            for fewer, more in pairwise(sorted(k for of, k in curve if of == kind))
+        ]
+        for kind in HYBRIDS
+    }
     near = [Interval(SLACK_POINTS - abs(x.mean - 100 * COVERAGE), x.half_width) for x in covered]
     means = [x.mean for x in covered]
+    plan = '"an hybrid system that merges our simulator with a Remaining Execution Time method that uses a'
     return [
         Claim(
-            "A method that goes by history, too, becomes more and more accurate over time",
-            "an idea of section 5",
-            "on seeds that it did not learn from it deviates less than the plain one, in every cell (policy, "
-            "load, method); partly: in most",
-            f"{count_of(gains)}; gain {range_of(gains, 'points')}",
-            all_or_partly_positive(gains),
+            "A hybrid of the simulator and a historical remaining time is more accurate than the simulator",
+            f'{plan} historical system" (5, future work)',
+            "the deviation of Algorithm 1, less that of the hybrid, on seeds that it did not learn from, by "
+            "policy, "
+            "load and method",
+            "it is above 0 in every cell; partly: in two thirds of them",
+            NO_TOLERANCE,
+            "; ".join(f"{kind}: {count_of(x)}; gain {range_of(x, 'points')}" for kind, x in gains.items()),
+            all_or_partly_positive(gains[HISTORICAL], "points"),
+            beside={CORRECTED: all_or_partly_positive(gains[CORRECTED], "points")},
+        ),
+        Claim(
+            "It becomes more and more accurate over time",
+            '"generate an estimation method that becomes more and more accurate over time" (5, future work)',
+            "the fall of the deviation from each number of past seeds to the next, as a mean over all cells",
+            "it is above 0 at every step of the learning curve",
+            NO_TOLERANCE,
+            "; ".join(
+                f"{kind}: " + ", ".join(text(interval(x)) for (of, _), x in curve.items() if of == kind)
+                for kind in HYBRIDS
+            ),
+            all_positive(falls[HISTORICAL], "points"),
+            beside={CORRECTED: all_positive(falls[CORRECTED], "points")},
         ),
         Claim(
             f"Intervals with a nominal coverage of {COVERAGE:.0%} of the jobs cover about that share",
             "not said",
-            f"on those seeds, the share is within {SLACK_POINTS:g} points of it, in every cell; "
-            "partly: in most",
+            "the share of jobs that end in the interval, on seeds from which it was not learnt",
+            f"it is within {SLACK_POINTS:g} points of the nominal one in every cell; partly: in two thirds",
+            f"half of what is left to 100 %: {SLACK_POINTS:g} points",
             f"{count_of(near)}; from {min(means):.0f} to {max(means):.0f} % of jobs",
-            all_or_partly_positive(near),
+            all_or_partly_positive(near, "points"),
         ),
     ]
 
 
-def _table(deviations: GridSamples, covered: dict[tuple[str, float, str], Interval]) -> pl.DataFrame:
+def _table(deviations: GridSamples, covered: dict[Cell, Interval], seeds: int) -> pl.DataFrame:
     rows = []
     for policy, load, method in CELLS:
         cell = (policy, load, method)
-        both = (text(interval(deviations("deviation", *cell, kind))) for kind in (PLAIN, HYBRID))
-        rows.append((policy, f"{load:.0%}", method, *both, text(covered[cell], 0)))
-    return table(("policy", "local load", "method", "plain", "hybrid", "in the interval"), rows)
+        all_kinds = (
+            text(interval(deviations("deviation", *cell, kind, seeds))) for kind in (PLAIN, *HYBRIDS)
+        )
+        rows.append((policy, f"{load:.0%}", method, *all_kinds, text(covered[cell], 0)))
+    return table(("policy", "local load", "method", PLAIN, *HYBRIDS, "in the interval"), rows)
 
 
-def _drawing(deviations: GridSamples, method: str) -> Part:
+LEARNING_CURVE = "Learning curve: mean deviation over all cells (%), by the number of past seeds"
+
+
+def _curve_table(curve: Curve) -> pl.DataFrame:
+    steps = sorted({seeds for _, seeds in curve})
+    rows = [(seeds, *(text(interval(curve[kind, seeds])) for kind in HYBRIDS)) for seeds in steps]
+    return table(("past seeds", *HYBRIDS), rows)
+
+
+def _curve_drawing(curve: Curve) -> Part:
+    points = [(float(seeds), kind, interval(x)) for (kind, seeds), x in curve.items()]
+    chart = lines(points, "Past seeds", "Mean deviation (%)", "Hybrid", height=220)
+    return Part("Learning curve: mean deviation over all cells", chart, name="learning-curve")
+
+
+def _drawing(deviations: GridSamples, method: str, seeds: int) -> Part:
     rows = [
-        (f"{policy}, {load:.0%}", kind, deviations.mean("deviation", policy, load, method, kind))
-        for policy, load, kind in product(POLICIES, LOADS, (PLAIN, HYBRID))
+        (f"{policy}, {load:.0%}", kind, deviations.mean("deviation", policy, load, method, kind, seeds))
+        for policy, load, kind in product(POLICIES, LOADS, (PLAIN, *HYBRIDS))
     ]
     chart = bars(rows, "Policy, local load", "Mean deviation (%)", "Predictor")
-    title = f"{method}-{method}: deviation with and without a correction by history"
+    title = f"{method}-{method}: deviation with and without learning"
     return Part(title, chart, name=f"hybrid-{method.lower()}")

@@ -16,22 +16,24 @@ from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource, queues_of
+from sil.studies.collins_george.perturbed import AS_BUILT_IN, SEED, SITE, perturbed
 from sil.studies.grid_samples import GridSamples, StudyFailed
 from sil.workers.runner import Runner
+from site_db.site_file.exchange import site_text
 
-SITE = "hcs-2001"
-SEED = 2001
 OVERALL = "overall"
 
 
 @dataclass(frozen=True)
 class SiteCase:
-    """One run: the settings of its experiment, its scheduler and replication, and the labels of its rows."""
+    """One run: the settings of its experiment, its scheduler and replication, and the labels of its rows.
+    `site` is the number of a perturbed site."""
 
     labels: dict[str, str | int | float]
     settings: dict[str, Any]
     scheduler: str
     replication: int = 0
+    site: int = AS_BUILT_IN
 
     def experiment(self) -> Experiment:
         whole = {"name": "study", "site": SITE, "seed": SEED, "schedulers": (self.scheduler,)}
@@ -41,11 +43,16 @@ class SiteCase:
 def run_all(cases: Sequence[SiteCase], runner: Runner) -> pl.DataFrame:
     """A row for each case and queue: labels, scheduler, replication, queue, and of the queue's jobs their
     number (`jobs`), total and longest turnaround (`sum_s`, `longest_s`), how many ran on clusters
-    (`in_parallel`), and the number of starts (`attempts`). In order of cases, whatever the number of workers.
-    Raises StudyFailed.
+    (`in_parallel`), and the number of starts (`attempts`). In order of cases, whatever the number of workers;
+    all at the same site. Raises StudyFailed.
     """
     with tempfile.TemporaryDirectory() as folder:
-        source = SiteSource(cases[0].experiment(), Path(), None)
+        experiment = cases[0].experiment()
+        if cases[0].site != AS_BUILT_IN:
+            path = Path(folder) / "site.toml"
+            path.write_text(site_text(perturbed(cases[0].site)), encoding="utf-8")
+            experiment = experiment.model_copy(update={"site": str(path)})
+        source = SiteSource(experiment, Path(), None)
         in_use = source.snapshot(Path(folder) / "site.db")
         return pl.concat(runner.map(_carry_out, cases, in_use))
 
