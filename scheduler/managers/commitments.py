@@ -127,6 +127,11 @@ class Commitments:
         }
         return sorted(found.values(), key=lambda other: other.place_in_line)
 
+    def displaced_by(self, runs: Iterable[Run], queues: QueueNames, now_s: float) -> list[Run]:
+        """Runs of `queues` that overlap one of the new `runs` on some machine, in order of start."""
+        found = {other.id: other for run in runs for other in self.overlapping(run, queues, now_s)}
+        return sorted(found.values(), key=lambda other: other.place_in_line)
+
     def replan(self, now_s: float, held: Iterable[Run] = ()) -> list[Run]:
         """Move the planned runs on machines that deviated from the plan since the last call.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from types import MappingProxyType
 
@@ -14,7 +15,6 @@ from scheduler.managers.availability import Availability
 from scheduler.managers.commitments import Commitments, Run
 from scheduler.managers.queues import (
     Admission,
-    Gain,
     MappingPolicy,
     PlannedStarts,
     PreemptionPolicy,
@@ -190,18 +190,14 @@ class MappingManager(ResourceManager):
         jobs = sorted(self._waiting[queue.name].values(), key=lambda job: (job.arrival_s, job.id))
         etc = self._experience.estimate(jobs, [len(usable) for usable in self._availability.members()])
         schedule, runs = self._decide(queue, jobs, etc, queue.displaces)
-        obstacles = {
-            displaced.id: displaced
-            for run in runs
-            for displaced in self._commitments.overlapping(run, queue.displaces, self._clock.now_s)
-        }
-        if obstacles and self._preemption.least_gain_s > 0.0:
+        victims = self._commitments.displaced_by(runs, queue.displaces, self._clock.now_s)
+        if victims and self._preemption.least_gain_s > 0.0:
             later, waiting_runs = self._decide(queue, jobs, etc, frozenset())
+            state = self._commitments, self._availability, self._experience, self._clock.now_s
+            lost_s = partial(loss_s, *state, victims, runs)
             gain_s = later.sum_completion_s - schedule.sum_completion_s
-            if self._preemption.gain is Gain.NET:
-                gain_s -= self._loss_s(sorted(obstacles.values(), key=lambda run: run.place_in_line), runs)
-            least_s = self._preemption.least_gain_s * len(obstacles)
-            if len(runs) <= len(waiting_runs) and gain_s <= least_s:
+            worth_it = self._preemption.justifies(len(victims), gain_s, lost_s)
+            if len(runs) <= len(waiting_runs) and not worth_it:
                 schedule, runs = later, waiting_runs
         for i, reason in schedule.wait_reasons.items():
             self._reasons[jobs[i].id] = reason
@@ -209,22 +205,6 @@ class MappingManager(ResourceManager):
             self._displace(self._started[victim])
         for run in runs:
             self._plan(run)
-
-    def _loss_s(self, victims: Sequence[Run], runs: Iterable[Run]) -> float:
-        """What the jobs of `victims` lose if the new `runs` displace them."""
-        ids = frozenset(victim.id for victim in victims)
-        ready_s = self._commitments.ready_s().copy()
-        for j in {j for victim in victims for j in victim.machines}:
-            ready_s[j] = self._commitments.ready_s_without(j, ids, frozenset())
-        for run in runs:
-            for j in run.machines:
-                ready_s[j] = max(ready_s[j], run.completion_s)
-        machine_s = np.where(self._availability.up, np.maximum(ready_s, self._clock.now_s), np.inf)
-        members = self._availability.members()
-        etc = self._experience.estimate(
-            [victim.job for victim in victims], [len(usable) for usable in members]
-        )
-        return loss_s(victims, etc, ReadyTimes(machine_s, members))
 
     def _decide(
         self, queue: QueuePolicy, jobs: Sequence[Job], etc: EtcMatrix, ignored: frozenset[str]

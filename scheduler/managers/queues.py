@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -73,6 +73,11 @@ class PreemptionPolicy:
     raised_after: int | None = None
     least_gain_s: float = 0.0
     gain: Gain = Gain.NET
+
+    def justifies(self, n_runs: int, gain_s: float, loss_s: Callable[[], float]) -> bool:
+        """Whether `n_runs` runs may be displaced for what their jobs lose and the displacing queue gains."""
+        lost_s = loss_s() if self.gain is Gain.NET else 0.0
+        return gain_s - lost_s > self.least_gain_s * n_runs
 
 
 def in_order_of_service(queues: Sequence[QueuePolicy]) -> tuple[QueuePolicy, ...]:

@@ -60,8 +60,7 @@ class Historical(PolicyAware):
     the slowdown of past runs of this kind in this state. Where that is unknown, it is estimated as the CPU
     time is, by Eq 4 or 5.
 
-    Source: Hanzich et al. 2006, section 5: "an hybrid system that merges our simulator with a Remaining
-    Execution Time method that uses a historical system".
+    Source: the future work of Hanzich et al. 2006, section 5.
     """
 
     def __init__(self, scheduler: Loras, history: RunHistory, cpu_time: str = "cpu") -> None:
