@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from math import ceil
 
@@ -39,8 +39,8 @@ SLIGHT_PERCENT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """One sentence of a paper that can be checked."""
+class Statement:
+    """One sentence of a paper that can be checked, and how that is done. Fixed before the first run."""
 
     claim: str
     paper: str
@@ -51,41 +51,50 @@ class Claim:
     """The evidence for which the claim holds."""
     tolerance: str
     """Why the limits of the rule are where they are."""
+    calibrated: str = ""
+    """The input that was chosen, or that fixes the outcome, so that meeting the rule is no evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A statement, what was found, and the outcome of its rule."""
+
+    statement: Statement
     ours: str
     judged: Judged
     beside: Mapping[str, Judged] = field(default_factory=dict)
     """The outcome for variants of what was measured."""
-    calibrated: str = ""
-    """The input that was chosen, or that fixes the outcome, so that meeting the rule is no evidence."""
     sites: str = ""
     """On how many perturbed sites the rule has the same outcome."""
 
     @property
+    def claim(self) -> str:
+        return self.statement.claim
+
+    @property
     def verdict(self) -> Verdict:
         """That of the rule; but a rule that an input was chosen to meet is evidence only if it is not met."""
-        if self.calibrated and self.judged.verdict is not Verdict.DOES_NOT_HOLD:
+        if self.statement.calibrated and self.judged.verdict is not Verdict.DOES_NOT_HOLD:
             return Verdict.CALIBRATION
         return self.judged.verdict
 
     def as_row(self) -> dict[str, str]:
-        """As text, for a file."""
-        return {
-            "claim": self.claim,
-            "paper": self.paper,
-            "reading": self.reading,
-            "rule": self.rule,
-            "tolerance": self.tolerance,
+        """As text, by column of a ledger."""
+        found = {
             "ours": self.ours,
             "distance": self.judged.distance,
             "verdict": self.verdict.value,
             "beside": "; ".join(f"{name}: {_outcome(judged)}" for name, judged in self.beside.items()),
-            "calibrated": self.calibrated,
             "sites": self.sites,
         }
+        return asdict(self.statement) | found
 
 
-ROW = tuple(Claim("", "", "", "", "", "", Judged(Verdict.HOLDS)).as_row())
-"""The columns of a ledger."""
+COLUMNS = (
+    *("claim", "paper", "reading", "rule", "tolerance", "ours"),
+    *("distance", "verdict", "beside", "calibrated", "sites"),
+)
+"""Of a ledger."""
 
 
 def _outcome(judged: Judged) -> str:
@@ -93,12 +102,12 @@ def _outcome(judged: Judged) -> str:
 
 
 def not_testable(claim: str, paper: str, why: str, ours: str = "not tried") -> Claim:
-    return Claim(claim, paper, "", f"none: {why}", "", ours, Judged(Verdict.NOT_TESTABLE))
+    return Claim(Statement(claim, paper, "", f"none: {why}", ""), ours, Judged(Verdict.NOT_TESTABLE))
 
 
 def by_construction(claim: str, paper: str, why: str, ours: str) -> Claim:
     """A claim of which the testbed itself, or an input, decides."""
-    return Claim(claim, paper, "", f"none: {why}", "", ours, Judged(Verdict.CALIBRATION), calibrated=why)
+    return Claim(Statement(claim, paper, "", f"none: {why}", "", why), ours, Judged(Verdict.CALIBRATION))
 
 
 # -- rules ---------------------------------------------------------------------------------------------------
@@ -243,7 +252,8 @@ def range_of(found: Sequence[Interval], unit: str) -> str:
 
 def ledger_frame(claims: Sequence[Claim]) -> pl.DataFrame:
     """One row per claim, for a CSV file."""
-    return pl.DataFrame([claim.as_row() for claim in claims], schema=dict.fromkeys(ROW, pl.String))
+    rows = [claim.as_row() for claim in claims]
+    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String))
 
 
 Judge = Callable[[Iterable[Interval], str], Judged]

@@ -63,14 +63,14 @@ def _row(claim: Claim) -> list[Cell | str]:
     beside = [of["beside"], of["calibrated"] and f"Calibrated: {of['calibrated']}", of["sites"]]
     return [
         claim.claim,
-        Cell(claim.paper, below=of["reading"] and f"Read as: {of['reading']}"),
+        Cell(of["paper"], below=of["reading"] and f"Read as: {of['reading']}"),
         Cell(claim.ours, below=". ".join(filter(None, beside))),
         Cell(
             claim.verdict,
             below=of["distance"],
             kind=f"verdict {CLASSES.get(claim.verdict, 'unclear')}",
         ),
-        Cell(claim.rule, below=of["tolerance"] and f"Tolerance: {of['tolerance']}"),
+        Cell(of["rule"], below=of["tolerance"] and f"Tolerance: {of['tolerance']}"),
     ]
 
 

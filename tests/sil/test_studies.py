@@ -20,9 +20,10 @@ from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import StudyFailed
 from sil.studies.ledger import (
-    ROW,
+    COLUMNS,
     Claim,
     Judged,
+    Statement,
     Verdict,
     above,
     all_or_partly_positive,
@@ -115,7 +116,7 @@ def test_more_than_half_of_the_cases_are_not_yet_most() -> None:
 
 def claim(found: float, calibrated: str = "") -> Claim:
     judged = all_positive([exactly(found)])
-    return Claim("a claim", "words", "a reading", "a rule", "none", "a result", judged, calibrated=calibrated)
+    return Claim(Statement("a claim", "words", "a reading", "a rule", "none", calibrated), "a result", judged)
 
 
 def test_a_rule_that_an_input_was_chosen_to_meet_is_evidence_only_if_it_is_not_met() -> None:
@@ -264,7 +265,7 @@ def test_the_command_writes_page_ledger_tables_and_figures(small_study: str, tmp
     figures = {f"figure-5{x}.{kind}" for x in "ab" for kind in ("png", "svg", "pdf")}
     assert written == {"page.html", "origin.json", "ledger.csv", "saving-against-sjs.csv", *figures}
     ledger = pl.read_csv(tmp_path / "cs2" / "ledger.csv")
-    assert ledger.columns == [*ROW]
+    assert ledger.columns == [*COLUMNS]
     assert len(ledger) == 5
     again = CliRunner().invoke(app, ["reproduce", small_study, "--out", str(tmp_path), "--json"])
     (study,) = json.loads(again.stdout)
@@ -413,7 +414,7 @@ def test_the_cisne_p_studies_mark_calibrated_and_untestable_claims(monkeypatch: 
     coscheduled = coscheduling.user_space(2, Runner(Inline()))
     verdicts = [claim.verdict for claim in dyn.claims + coscheduled.claims]
     assert verdicts.count(Verdict.NOT_TESTABLE) == 3
-    assert sum(1 for claim in dyn.claims + coscheduled.claims if claim.calibrated) == 7
+    assert sum(1 for claim in dyn.claims + coscheduled.claims if claim.statement.calibrated) == 7
     (saved,) = dyn.tables.values()
     assert len(saved) == 18
     assert all(float(cell.split()[0]) > 0 for cell in saved["loss 0.6"]), "a loss costs something"

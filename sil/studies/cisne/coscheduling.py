@@ -17,18 +17,19 @@ from scheduler.time_shared.social_contract import MOST_CPU
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import bars
 from sil.report.page import Part
+from sil.studies.cisne import coscheduling_statements as stated
+from sil.studies.cisne.coscheduling_statements import MOST_PERCENT, SIMILAR_POINTS
 from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import (
-    NO_TOLERANCE,
     Claim,
+    Statement,
     all_positive,
     below,
     count_of,
     inside,
     most_positive,
-    not_testable,
     range_of,
     text,
 )
@@ -60,8 +61,6 @@ KERNEL: Costs = (0.0, 0.0)
 USER_SPACE: tuple[Costs, ...] = tuple(product((0.02, 0.05, 0.1), (0.0, 0.3, 0.5)))
 DRAWN_COSTS: Costs = (0.05, 0.3)
 CONTROL_DELAY_S = 1.0
-MOST_PERCENT = {"turnaround_s": 10.0, "makespan_s": 30.0}
-SIMILAR_POINTS = 5.0
 
 DYNAMIC_METHOD = (
     "2 to 4 jobs of 8 tasks at once on the same 8 nodes, chosen in turn from the workloads B {MG, LU}, C "
@@ -108,22 +107,11 @@ def _measures(case: CoschedulingCase) -> dict[str, float]:
     return measures(run(cluster, case.jobs, case.composition.scheduler(), {}, case.replication))
 
 
-def _over_grid(
-    claim: str, paper: str, reading: str, differences: Iterable[Interval], unit: str, inputs: str
-) -> Claim:
+def _over_grid(statement: Statement, differences: Iterable[Interval]) -> Claim:
     """A claim whose outcome follows from inputs of the model: it is no evidence if it holds, but it does not
     hold if no choice of these inputs makes it hold generally."""
     found = list(differences)
-    return Claim(
-        claim,
-        paper,
-        reading,
-        "it is so in two thirds of the points of the grid of inputs",
-        "in general is in most cases",
-        f"{count_of(found)}; {range_of(found, unit)}",
-        most_positive(found, unit),
-        calibrated=f"the model's {inputs} are inputs",
-    )
+    return Claim(statement, f"{count_of(found)}; {range_of(found, 'points')}", most_positive(found, "points"))
 
 
 # -- Section 3.1: dynamic coscheduling ---------------------------------------------------------------------
@@ -174,47 +162,15 @@ def _dynamic_claims(saving: Callable[..., Sample]) -> list[Claim]:
         saving(w, mpl, SHARED, loss) - saving(w, mpl, DEDICATED, loss)
         for w, mpl, loss in product(WORKLOADS, MPLS, LOSSES)
     ]
-    saves = "what coscheduling saves of the makespan (%)"
-    stated = {
-        "Dynamic coscheduling is effective in general": (
-            '"In general, these results show the effectiveness of the dynamic coscheduling"',
-            saves,
-            in_general,
-        ),
-        "It does most for the workload that communicates most (D)": (
-            '"the best values were obtained by the workload with the highest communication rate (D '
-            'Workload)"',
-            "what it saves for D, less what it saves for another workload",
-            most_for_d,
-        ),
-        "Its gain grows with the MPL": (
-            '"this improvement increased according to the value of MPL"',
-            "what it saves at an MPL, less what it saves at the next lower one",
-            with_mpl,
-        ),
-        "It gains less in a dedicated cluster": (
-            '"the gain of the dynamic coscheduling is reduced for the case of a dedicated cluster"',
-            "what it saves in the non-dedicated cluster, less what it saves in the dedicated one",
-            less_dedicated,
-        ),
+    found = {
+        stated.EFFECTIVE: in_general,
+        stated.MOST_FOR_D: most_for_d,
+        stated.GROWS_WITH_MPL: with_mpl,
+        stated.LESS_IF_DEDICATED: less_dedicated,
     }
     return [
-        *(
-            _over_grid(claim, f"{words} (3.1, Figure 5)", reading, map(interval, found), "points", "losses")
-            for claim, (words, reading, found) in stated.items()
-        ),
-        not_testable(
-            "The reason is that tasks with as many packets get the same priority, and one is drawn by lot",
-            '"the scheduler assigns the same priority to all these processes so the next parallel process to '
-            'run is selected randomly" (3.1)',
-            "the model has no packets and no priorities",
-        ),
-        not_testable(
-            "At L = 0.5 and MPL 4 local users wait no longer than 400 ms",
-            '"for a social contract of L=0,5 and MPL=4 never exceeds significantly the 400ms" (3.1, cited '
-            "from another paper)",
-            "the model is fluid, without time slices to wait for",
-        ),
+        *(_over_grid(statement, map(interval, of_grid)) for statement, of_grid in found.items()),
+        *stated.NOT_TESTABLE_OF_DYN,
     ]
 
 
@@ -270,7 +226,7 @@ def _penalty(found: GridSamples, measure: str, scheduler: str, where: str, costs
     return 100 * (found(measure, scheduler, where, *costs) / found(measure, scheduler, where, *KERNEL) - 1)
 
 
-def _user_space_claims(found: GridSamples) -> list[Claim]:
+def _claims_about_costs(found: GridSamples) -> list[Claim]:
     penalty = partial(_penalty, found)
     points = list(product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE))
     penalties = {measure: [penalty(measure, *point) for point in points] for measure in MOST_PERCENT}
@@ -282,6 +238,14 @@ def _user_space_claims(found: GridSamples) -> list[Claim]:
         for name, costs, measure in product(SCHEDULERS, USER_SPACE, MOST_PERCENT)
     ]
     alike = [inside(x, -SIMILAR_POINTS, SIMILAR_POINTS) for x in differences]
+    return [
+        _over_grid(stated.BOUNDED, bounded),
+        _over_grid(stated.MAKESPAN_IS_SENSITIVE, more_sensitive),
+        _over_grid(stated.SIMILAR, alike),
+    ]
+
+
+def _user_space_claims(found: GridSamples) -> list[Claim]:
     shorter = {
         f"{measure.removesuffix('_s')} {where}": interval(
             found(measure, BASIC, where, *KERNEL) - found(measure, NORMAL, where, *KERNEL)
@@ -289,50 +253,13 @@ def _user_space_claims(found: GridSamples) -> list[Claim]:
         for where, measure in product(SHARE_OF_NODES, MOST_PERCENT)
     }
     return [
-        _over_grid(
-            "User space costs less than 10 % of the turnaround and at most 30 % of the makespan",
-            '"lower than 10% for the turnaround and 30% for the makespan metric in the worst case" (3.2, '
-            "Figures 6 and 7)",
-            "how far these percentages are above what user space costs",
-            bounded,
-            "points",
-            "costs",
-        ),
-        _over_grid(
-            "The makespan is more sensitive than the turnaround",
-            '"The makespan metric is more sensitive to the CCS implementation than the turnaround" (3.2)',
-            "what user space costs of the makespan, less what it costs of the turnaround (%)",
-            more_sensitive,
-            "points",
-            "costs",
-        ),
-        _over_grid(
-            "It is similar in a dedicated and in a non-dedicated cluster",
-            '"this behavior is similar for both kinds of environment, dedicated and non-dedicated cluster" '
-            "(3.2)",
-            f"how far the difference of what user space costs in both is below {SIMILAR_POINTS:g} points, "
-            f"half of "
-            "the paper's 10 %",
-            alike,
-            "points",
-            "costs",
-        ),
+        *_claims_about_costs(found),
         Claim(
-            "Sharing time as well as space improves performance",
-            '"showing the need to combine coscheduling techniques simultaneously together with space-sharing '
-            'scheduling policies" (1)',
-            "the mean turnaround and makespan of Basic, less those of Normal with an MPL of 4",
-            "both are above 0, in both clusters",
-            NO_TOLERANCE,
+            stated.SHARING_HELPS,
             ", ".join(f"{what}: by {text(x, 0, 's')}" for what, x in shorter.items()),
             all_positive(shorter.values(), "s"),
         ),
-        not_testable(
-            "The overheads are almost insignificant, and the system has become portable",
-            '"almost insignificant. Beside, the system improved in portability" (4)',
-            "a statement without a measure",
-            "see the table of what user space costs",
-        ),
+        stated.INSIGNIFICANT,
     ]
 
 

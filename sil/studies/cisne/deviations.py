@@ -30,10 +30,11 @@ from sil.studies.cisne.experiments import (
     jobs_of,
     run_case,
 )
-from sil.studies.cisne.table1_claims import CELLS, IN_ORDER, PAPER, PARTLY, claims, compared, limit_title
+from sil.studies.cisne.prediction_statements import BASIC_IS_DIFFERENT, BY_CPU_IS_BETTER, PROPORTIONAL_IS_BAD
+from sil.studies.cisne.table1_claims import CELLS, IN_ORDER, PAPER, claims, compared, limit_title
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import table
-from sil.studies.ledger import NO_TOLERANCE, Claim, text
+from sil.studies.ledger import Claim, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import TimeSharedCluster
 
@@ -166,31 +167,16 @@ def _claims_of_figure_3(found: Deviations) -> list[Claim]:
 
     return [
         compared(
-            "The proportional estimate of the remaining time performs badly",
-            '"the Proportional (Prop., Eq. 1) RemainTime method performs badly" (4.1, Figure 3)',
-            "the deviation by it, less that by each other method of the remaining time",
-            f"it is above 0 for every policy and method of CPU time; {PARTLY}",
-            NO_TOLERANCE,
+            PROPORTIONAL_IS_BAD,
             proportional,
         ),
         compared(
-            "CPU time estimated by CPU is more reliable than by MPL in most cases",
-            '"the estimation via the CPU usage (right columns, Eq. 9) is more reliable in most of the cases" '
-            "(4.1, Figure 3)",
-            "the deviation by MPL, less that by CPU, by policy and method of the remaining time",
-            "it is above 0 in 10 of the 15 cases",
-            "of Table 1, the paper says most cases of 10 in 15",
+            BY_CPU_IS_BETTER,
             by_mpl,
             judge=ledger.most_positive,
         ),
         compared(
-            "For Basic it is the other way round",
-            '"There is a special case for the Basic policy, where these results are apparently '
-            'contradictory" '
-            "(4.1, Figure 3)",
-            "under Basic, the deviation by CPU, less that by MPL, by method of the remaining time",
-            "it is above 0 for some method",
-            NO_TOLERANCE,
+            BASIC_IS_DIFFERENT,
             lambda mode: (-x for x in by_mpl(mode, "Basic")),
             judge=ledger.some_positive,
         ),

@@ -45,6 +45,7 @@ from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import (
     NO_TOLERANCE,
     Claim,
+    Statement,
     all_or_partly_positive,
     all_positive,
     count_of,
@@ -73,6 +74,35 @@ LEARNING = (
     "errors, by kind of job, whether it waits or runs, and the number of unfinished jobs. The learning curve "
     "shows both after 0, 1, 2, 5, 10 and all of these seeds."
 )
+
+PLAN = '"an hybrid system that merges our simulator with a Remaining Execution Time method that uses a'
+MERGED = Statement(
+    "A hybrid of the simulator and a historical remaining time is more accurate than the simulator",
+    f'{PLAN} historical system" (5, future work)',
+    "the deviation of Algorithm 1, less that of the hybrid, on seeds that it did not learn "
+    "from, by "
+    "policy, "
+    "load and method",
+    "it is above 0 in every cell; partly: in two thirds of them",
+    NO_TOLERANCE,
+)
+
+MORE_AND_MORE = Statement(
+    "It becomes more and more accurate over time",
+    '"generate an estimation method that becomes more and more accurate over time" (5, future work)',
+    "the fall of the deviation from each number of past seeds to the next, as a mean over all cells",
+    "it is above 0 at every step of the learning curve",
+    NO_TOLERANCE,
+)
+
+COVERAGE_OF_INTERVALS = Statement(
+    f"Intervals with a nominal coverage of {COVERAGE:.0%} of the jobs cover about that share",
+    "not said",
+    "the share of jobs that end in the interval, on seeds from which it was not learnt",
+    f"it is within {SLACK_POINTS:g} points of the nominal one in every cell; partly: in two thirds",
+    f"half of what is left to 100 %: {SLACK_POINTS:g} points",
+)
+
 
 Cell = tuple[str, float, str]
 """Policy, local load, method."""
@@ -257,26 +287,15 @@ def _claims(deviations: GridSamples, curve: Curve, covered: list[Interval]) -> l
     }
     near = [Interval(SLACK_POINTS - abs(x.mean - 100 * COVERAGE), x.half_width) for x in covered]
     means = [x.mean for x in covered]
-    plan = '"an hybrid system that merges our simulator with a Remaining Execution Time method that uses a'
     return [
         Claim(
-            "A hybrid of the simulator and a historical remaining time is more accurate than the simulator",
-            f'{plan} historical system" (5, future work)',
-            "the deviation of Algorithm 1, less that of the hybrid, on seeds that it did not learn from, by "
-            "policy, "
-            "load and method",
-            "it is above 0 in every cell; partly: in two thirds of them",
-            NO_TOLERANCE,
+            MERGED,
             "; ".join(f"{kind}: {count_of(x)}; gain {range_of(x, 'points')}" for kind, x in gains.items()),
             all_or_partly_positive(gains[HISTORICAL], "points"),
             beside={CORRECTED: all_or_partly_positive(gains[CORRECTED], "points")},
         ),
         Claim(
-            "It becomes more and more accurate over time",
-            '"generate an estimation method that becomes more and more accurate over time" (5, future work)',
-            "the fall of the deviation from each number of past seeds to the next, as a mean over all cells",
-            "it is above 0 at every step of the learning curve",
-            NO_TOLERANCE,
+            MORE_AND_MORE,
             "; ".join(
                 f"{kind}: " + ", ".join(text(interval(x)) for (of, _), x in curve.items() if of == kind)
                 for kind in HYBRIDS
@@ -285,11 +304,7 @@ def _claims(deviations: GridSamples, curve: Curve, covered: list[Interval]) -> l
             beside={CORRECTED: all_positive(falls[CORRECTED], "points")},
         ),
         Claim(
-            f"Intervals with a nominal coverage of {COVERAGE:.0%} of the jobs cover about that share",
-            "not said",
-            "the share of jobs that end in the interval, on seeds from which it was not learnt",
-            f"it is within {SLACK_POINTS:g} points of the nominal one in every cell; partly: in two thirds",
-            f"half of what is left to 100 %: {SLACK_POINTS:g} points",
+            COVERAGE_OF_INTERVALS,
             f"{count_of(near)}; from {min(means):.0f} to {max(means):.0f} % of jobs",
             all_or_partly_positive(near, "points"),
         ),

@@ -22,7 +22,31 @@ from sil.studies.cisne.experiments import (
     Deviations,
     shortest_exe_s,
 )
-from sil.studies.ledger import NO_TOLERANCE, Claim, Judge, above, below, count_of, range_of, text
+from sil.studies.cisne.prediction_statements import (
+    ALMOST_ALWAYS,
+    ALMOST_ALWAYS_PERCENT,
+    BASIC_IS_WORSE,
+    BASIC_ON_FEW,
+    CPU_IS_BETTER,
+    FEWER_CHANCES,
+    FOUR_MS,
+    IN_ORDER_IS_BETTER,
+    LIMIT_MS,
+    LOAD_HELPS,
+    LONG_QUEUE,
+    MIXING_HELPS,
+    NEVER,
+    NEVER_PERCENT,
+    NORMAL_ON_ALL,
+    ORDER_VARIES,
+    PESSIMISTIC,
+    REACHED_PERCENT,
+    SAME_RESOURCES,
+    TWELVE_PERCENT,
+    TWO_ORDERS,
+    UNIFORM_IS_BETTER,
+)
+from sil.studies.ledger import Claim, Judge, Statement, above, below, count_of, range_of, text
 
 PAPER = {
     "Norm+BF": ((144.33, 99.67), (58.67, 59.67), (46.33, 45.00)),
@@ -37,15 +61,9 @@ POINTS = tuple(product(LOADS, METHODS.values()))
 IN_ORDER = {"Norm+BF": "Normal", "Unif+BF": "Uniform"}
 """The policy without backfilling for each one with it."""
 BACKFILLED = tuple(product(IN_ORDER, POINTS))
-REACHED_PERCENT = 12.5
-ALMOST_ALWAYS_PERCENT = 95.0
-NEVER_PERCENT = 5.0
-LIMIT_MS = 4.0
-
 Measure = Callable[[str], Iterable[Sample]]
 """Differences that a claim says are positive, by the predictor (BLIND or AWARE)."""
-ONE_IN_TWENTY = "one job in twenty, by chance"
-PARTLY = "partly: in two thirds of them"
+Margin = Callable[[Interval, float], Interval]
 
 
 def claims(by_limit: dict[float, Deviations]) -> list[Claim]:
@@ -65,11 +83,7 @@ def claims(by_limit: dict[float, Deviations]) -> list[Claim]:
 
 
 def compared(
-    claim: str,
-    paper: str,
-    reading: str,
-    rule: str,
-    tolerance: str,
+    statement: Statement,
     measure: Measure,
     judge: Judge = ledger.all_or_partly_positive,
     beside: Mapping[str, Iterable[Sample]] | None = None,
@@ -86,17 +100,14 @@ def compared(
     else:
         said = "; ".join(f"{mode}: {text_of_mode}" for mode, text_of_mode in ours.items())
         others = {AWARE: outcomes[AWARE]} | others
-    return Claim(claim, paper, reading, rule, tolerance, said, outcomes[BLIND], others)
+    return Claim(statement, said, outcomes[BLIND], others)
 
 
-def _of_runs(
-    claim: str, paper: str, reading: str, rule: str, tolerance: str, differences: Iterable[Sample], unit: str
-) -> Claim:
+def _of_runs(statement: Statement, differences: Iterable[Sample], unit: str) -> Claim:
     """A claim about the runs themselves, which do not depend on a predictor."""
     found = [interval(x) for x in differences]
     judged = ledger.all_or_partly_positive(found, unit)
-    ours = f"{count_of(found)}; {range_of(found, unit)}"
-    return Claim(claim, paper, reading, rule, tolerance, ours, judged)
+    return Claim(statement, f"{count_of(found)}; {range_of(found, unit)}", judged)
 
 
 def _claims_about_policies(by_limit: dict[float, Deviations]) -> list[Claim]:
@@ -114,12 +125,7 @@ def _claims_about_policies(by_limit: dict[float, Deviations]) -> list[Claim]:
 
     return [
         compared(
-            "Policies that keep the FCFS order are more predictable than backfilling",
-            '"those policies that respect an FCFS order for the waiting jobs are more predictable than those '
-            'that alter the job ordering, like Backfilling" (abstract; 12 of 12 cells of Table 1)',
-            "the deviation with backfilling, less that without, by node selection, load and method",
-            f"it is above 0 in every cell; {PARTLY}",
-            NO_TOLERANCE,
+            IN_ORDER_IS_BETTER,
             partial(backfilling_is_worse, found),
             beside={
                 limit_title(limit): backfilling_is_worse(of_limit, BLIND)
@@ -128,54 +134,25 @@ def _claims_about_policies(by_limit: dict[float, Deviations]) -> list[Claim]:
             },
         ),
         compared(
-            "Uniform is more predictable than Normal",
-            '"a Uniform policy favors the predictability of the system over a Normal policy" (4.1; 3 of 6 '
-            "cells "
-            "of Table 1)",
-            "the deviation of Normal, less that of Uniform, by load and method",
-            f"it is above 0 in every cell; {PARTLY}",
-            NO_TOLERANCE,
+            UNIFORM_IS_BETTER,
             lambda mode: (of("Normal", *point, mode) - of("Uniform", *point, mode) for point in POINTS),
         ),
         Claim(
-            "Policies that distribute resources in a balanced way reach an accuracy of 12 %",
-            '"those policies that distribute the resources in a more balanced way are more predictable '
-            "reaching "
-            'an accuracy of 12%" (1); the best cell of Uniform is 8.67 %',
-            "the deviation in the best cell of Uniform",
-            f"it is below {REACHED_PERCENT:g} %",
-            "the paper rounds to whole percents",
+            TWELVE_PERCENT,
             text(best, 1, "%"),
             ledger.all_positive([below(best, REACHED_PERCENT)], "points"),
         ),
         compared(
-            "The reason is that the tasks of a job have the same resources",
-            '"the tasks forming a parallel application have the same resources and then they can evolve '
-            'jointly" '
-            "(4.1)",
-            "the deviation of Normal, less that of Uniform that mixes sets rather than wait, where tasks "
-            "have "
-            "the same resources more often than under Normal and jobs wait no longer",
-            f"it is above 0 in every cell; {PARTLY}",
-            NO_TOLERANCE,
+            SAME_RESOURCES,
             lambda mode: (of("Normal", *point, mode) - of(MIXED, *point, mode) for point in POINTS),
         ),
         compared(
-            "Basic is less predictable than Normal or Uniform in some cases",
-            '"a Basic policy performs worse than Normal or Uniform for some cases" (4.1)',
-            "the deviation of Basic, less that of another",
-            "it is above 0 in some cell",
-            NO_TOLERANCE,
+            BASIC_IS_WORSE,
             lambda mode: (of("Basic", *point, mode) - of(other, *point, mode) for point, other in cases),
             judge=ledger.some_positive,
         ),
         compared(
-            "The reason is that the longer the queue, the less accurate the prediction",
-            '"the waiting queue length increases and hence the waiting time prediction become less accurate" '
-            "(4.1)",
-            "the deviation of Basic, less that of another under which jobs wait less",
-            f"it is above 0 in every cell; {PARTLY}",
-            NO_TOLERANCE,
+            LONG_QUEUE,
             lambda mode: (
                 of("Basic", *point, mode) - of(other, *point, mode)
                 for point, other in cases
@@ -194,71 +171,32 @@ def _claims_about_backfilling(found: Deviations) -> list[Claim]:
     }
     under = {mode: [below(x, 100) for x in of_mode] for mode, of_mode in over.items()}
 
-    def shares(
-        claim: str, paper: str, reading: str, rule: str, jobs: dict[str, list[Interval]], limit: float
-    ) -> Claim:
-        """A claim that a share of jobs is above a limit; given as the share below it if the limit is "
-        "small."""
-        margin = below if limit < 50 else above
+    def share(statement: Statement, jobs: dict[str, list[Interval]], margin: Margin, limit: float) -> Claim:
+        """A claim that a share of jobs is on one side of a limit."""
         outcomes = {
             mode: ledger.all_or_partly_positive((margin(x, limit) for x in of_mode), "% of jobs")
             for mode, of_mode in jobs.items()
         }
         said = "; ".join(f"{mode}: {range_of(of_mode, '% of jobs')}" for mode, of_mode in jobs.items())
-        rule = f"{rule} in every cell; {PARTLY}"
-        return Claim(
-            claim, paper, reading, rule, ONE_IN_TWENTY, said, outcomes[BLIND], {AWARE: outcomes[AWARE]}
-        )
+        return Claim(statement, said, outcomes[BLIND], {AWARE: outcomes[AWARE]})
 
     return [
         Claim(
-            "Backfilling is hard to predict since the order of the queue varies",
-            '"due to the difficulty of tracking the variation in the order of the elements in the waiting '
-            'queue" '
-            "(4.1)",
-            "with backfilling, the deviation of the blind predictor, less that of the one that follows the "
-            "order",
-            f"it is above 0 in every cell; {PARTLY}",
-            NO_TOLERANCE,
+            ORDER_VARIES,
             f"{count_of(gain := _gains_of_order(found))}; {range_of(gain, 'points')}",
             ledger.all_or_partly_positive(gain, "points"),
         ),
-        shares(
-            "With backfilling, predictions are almost always pessimistic",
-            '"the results are almost always pessimistic" (4.1)',
-            "the share of jobs that end before the predicted time",
-            f"more than {ALMOST_ALWAYS_PERCENT:g} %",
-            over,
-            ALMOST_ALWAYS_PERCENT,
-        ),
-        shares(
-            "In the worst case turnaround is over-estimated, and never under-estimated",
-            '"in the worst case, is overestimated, but never underestimated" (4.1)',
-            "with backfilling, the share of jobs that end after the predicted time",
-            f"less than {NEVER_PERCENT:g} %",
-            under,
-            NEVER_PERCENT,
-        ),
+        share(ALMOST_ALWAYS, over, above, ALMOST_ALWAYS_PERCENT),
+        share(NEVER, under, below, NEVER_PERCENT),
         compared(
-            "With backfilling, the deviation falls as the local load grows",
-            '"the increment in the accuracy of the estimation methods for the policies that include '
-            "Backfilling "
-            'when the local load increases" (4.1; 6 of 8 steps in Table 1)',
-            "the fall of the deviation from each load to the next, by node selection and method",
-            f"it is above 0 at every step; {PARTLY}",
-            NO_TOLERANCE,
+            LOAD_HELPS,
             lambda mode: (
                 of(policy, less, pair, mode) - of(policy, more, pair, mode)
                 for policy, pair, (less, more) in product(IN_ORDER, METHODS.values(), pairwise(LOADS))
             ),
         ),
         _of_runs(
-            "The reason is that there are fewer opportunities to backfill",
-            '"when the local load increases, the available resources decrease, as do the opportunities to '
-            'backfill a job" (4.1)',
-            "how many jobs fewer overtake others from each load to the next",
-            f"above 0 at every step, for both policies; {PARTLY}",
-            NO_TOLERANCE,
+            FEWER_CHANCES,
             (
                 backfilled(policy, less) - backfilled(policy, more)
                 for policy, (less, more) in product(IN_ORDER, pairwise(LOADS))
@@ -266,13 +204,7 @@ def _claims_about_backfilling(found: Deviations) -> list[Claim]:
             "jobs of 30",
         ),
         _of_runs(
-            "That Uniform mixes jobs bound by communication and by computation improves time sharing",
-            '"tries to execute tasks of different oriented applications [...] in the same set of nodes '
-            "trying to "
-            'enhance the underlying Time-Sharing schema" (4)',
-            "the mean turnaround under Normal, less that under Uniform",
-            f"it is above 0 at every load; {PARTLY}",
-            NO_TOLERANCE,
+            MIXING_HELPS,
             (turnaround_s("Normal", load) - turnaround_s("Uniform", load) for load in LOADS),
             "s",
         ),
@@ -292,62 +224,24 @@ def _claims_about_methods(found: Deviations) -> list[Claim]:
     def by_mpl_is_worse(policy: str, load: float, mode: str = BLIND) -> Sample:
         return found.of(policy, load, mpl, mode) - found.of(policy, load, cpu, mode)
 
-    def exception(claim: str, paper: str, reading: str, policy: str, there: float, elsewhere: float) -> Claim:
+    def exception(statement: Statement, policy: str, there: float, elsewhere: float) -> Claim:
         worse = interval(-by_mpl_is_worse(policy, there))
         better = interval(by_mpl_is_worse(policy, elsewhere))
-        return Claim(
-            claim,
-            paper,
-            reading,
-            f"it is above 0 there, and below 0 on {elsewhere:.0%} of the nodes: else it is no exception",
-            "none: the signs in Table 1",
-            f"by {text(worse, 1, 'points')}; on {elsewhere:.0%} by {text(below(better, 0.0), 1)}",
-            ledger.all_positive([worse, better], "points"),
-        )
+        ours = f"by {text(worse, 1, 'points')}; on {elsewhere:.0%} by {text(below(better, 0.0), 1)}"
+        return Claim(statement, ours, ledger.all_positive([worse, better], "points"))
 
     over = interval(found.of("Basic", 0.25, cpu, BLIND, "over"))
     bias = interval(found.of("Basic", 0.25, cpu, BLIND, "bias"))
-    less = "how much more CPU-CPU deviates than MPL-MPL"
     return [
         compared(
-            "CPU-CPU is more accurate than MPL-MPL in most cases",
-            '"gives us a better estimate than the MPL-MPL method in most of the cases" (4.1; 10 of 15 cells '
-            "of "
-            "Table 1)",
-            "the deviation by MPL-MPL, less that by CPU-CPU, by policy and load",
-            "it is above 0 in 10 of the 15 cells",
-            "the paper's own count: two thirds",
+            CPU_IS_BETTER,
             lambda mode: (by_mpl_is_worse(*cell, mode) for cell in CELLS),
             judge=ledger.most_positive,
         ),
-        exception(
-            "An exception is Normal with local load on all nodes",
-            '"One of them was found for the Normal policy and 100% of nodes loaded" (4.1; 28.33 % by CPU, '
-            "16.67 "
-            "% by MPL, and the other way round on 25 %)",
-            less,
-            "Normal",
-            1.0,
-            0.25,
-        ),
-        exception(
-            "Another exception is Basic with local load on 25 % of the nodes",
-            '"The other case that it is not favorable to the CPU-CPU method is for the Basic policy [...] '
-            "(local "
-            'load of 25%)" (4.1; 23.00 % by CPU, 6.33 % by MPL, and the other way round on 100 %)',
-            less,
-            "Basic",
-            0.25,
-            1.0,
-        ),
+        exception(NORMAL_ON_ALL, "Normal", 1.0, 0.25),
+        exception(BASIC_ON_FEW, "Basic", 0.25, 1.0),
         Claim(
-            "There, the CPU-CPU prediction is always pessimistic",
-            '"in such a situation, the estimation process is always pessimistic, so that the application '
-            "will "
-            'always finish before the estimated finish time" (4.1)',
-            "the bias of the prediction, and the share of jobs that end before it",
-            f"the bias is above 0, and the share above {ALMOST_ALWAYS_PERCENT:g} %",
-            ONE_IN_TWENTY,
+            PESSIMISTIC,
             f"bias {text(bias, 1, '%')}; {text(over, 0, '% of jobs')} end before",
             ledger.all_positive([bias, above(over, ALMOST_ALWAYS_PERCENT)], "points"),
         ),
@@ -361,24 +255,14 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
     cells = [found.of(*cell, pair) for cell, pair in product(CELLS, METHODS.values())]
     of_table = interval(np.mean(cells, axis=0))
     no_fault = "no fault in any run"
-    faster = "none; but this computer is much faster than the paper's, so that little follows if it holds"
     return [
         Claim(
-            "Predicting the turnaround of one application takes less than 4 ms",
-            '"always lower than 4ms" (4.1), on a Pentium IV',
-            "the time of a prediction per job, by policy",
-            f"it is below {LIMIT_MS:g} ms under every policy",
-            faster,
+            FOUR_MS,
             f"at most {text(worst, 4, 'ms')}",
             ledger.all_positive((below(x, LIMIT_MS) for x in cost), "ms"),
         ),
         Claim(
-            "That is at least two orders of magnitude below the execution times",
-            '"at least two orders of magnitude lower than the execution time of the parallel applications '
-            '(minutes)" (4.1)',
-            "the shortest execution time in isolation, and the time of a prediction",
-            "the first is more than 100 times the second",
-            faster,
+            TWO_ORDERS,
             f"{shortest_s:.0f} s against {text(worst, 4, 'ms')}",
             ledger.all_positive([below(worst, 1e3 * shortest_s / 100)], "ms"),
         ),

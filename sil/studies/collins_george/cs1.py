@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count, permutations, product
-from math import log
 
 import numpy as np
 import polars as pl
@@ -18,10 +18,21 @@ from scheduler.ports import Scheduler
 from sil.outcome.statistics import Interval, Sample, interval, least_squares
 from sil.report.figures import bars, lines
 from sil.report.page import Part
+from sil.studies.collins_george.cs1_statements import (
+    AS_NM,
+    EQUAL_RATIO,
+    GROWS,
+    GROWTH,
+    MODEST,
+    MODEST_MS,
+    ONE_SCHEDULE_PER_JOB,
+    SHARE_HAS_NO_EFFECT,
+    TWO_TO_THREE,
+)
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, SEED, factors, judged_on_sites
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import Claim, Judged, above, all_positive, below, text, within
+from sil.studies.ledger import Claim, Judged, Statement, above, all_positive, below, text, within
 from sil.workers.runner import Runner
 
 GRID = (5, 10, 20, 40, 60, 80, 100)
@@ -35,11 +46,6 @@ CALLS = 3
 SHIPPED, TEXTBOOK = "as shipped", "as in the paper"
 SJS: dict[str, Callable[[], Scheduler]] = {SHIPPED: Sjs, TEXTBOOK: ReferenceSjs}
 PJS: dict[str, Callable[[], Scheduler]] = {SHIPPED: Pjs, TEXTBOOK: ReferencePjs}
-GROWTH = log(2) / log(GRID[-1] / GRID[0])
-"""The least exponent by which a time at least doubles over the grid."""
-MODEST_MS = 200.0
-EQUAL_RATIO = 1.25
-
 METHOD = (
     "SJS: 5 to 100 jobs on 5 to 100 machines. PJS: 5 to 1,000 jobs on 40 machines, 20 of them in 5 "
     "clusters of 4; 0 to 100 % of the jobs can run in parallel. Execution times are random; parallel ones "
@@ -128,21 +134,7 @@ def _pjs_problems(seeds: int, site: int) -> Iterator[tuple[tuple[int, int, int, 
 
 def _claims(times: Times) -> list[Claim]:
     sjs, pjs = times
-    versions = [version for version in (SHIPPED, TEXTBOOK) if version in sjs.columns]
-
-    def judged(
-        claim: str,
-        paper: str,
-        reading: str,
-        rule: str,
-        tolerance: str,
-        measure: Callable[[str], tuple[str, Judged]],
-    ) -> Claim:
-        """By the shipped version, with the other one beside it."""
-        found = {version: measure(version) for version in versions}
-        ours = "; ".join(f"{version}: {said}" for version, (said, _) in found.items())
-        beside = {version: outcome for version, (_, outcome) in found.items() if version != SHIPPED}
-        return Claim(claim, paper, reading, rule, tolerance, ours, found[SHIPPED][1], beside)
+    judged = partial(_judged, [version for version in (SHIPPED, TEXTBOOK) if version in sjs.columns])
 
     def growth(version: str) -> tuple[str, Judged]:
         a, b = _exponents(sjs, version)
@@ -173,63 +165,40 @@ def _claims(times: Times) -> list[Claim]:
 
     return [
         judged(
-            "The overhead of SJS grows with both the number of jobs and the number of machines",
-            '"the overhead grows with both the number of machines and the number of jobs" (5.1, Figure 3)',
-            "the exponents of c n^a m^b, fitted to each random table",
-            f"both are above {GROWTH:.2f}",
-            "with less, the time does not even double from 5 to 100: no growth that a chart shows",
+            GROWS,
             growth,
         ),
         judged(
-            "Up to 100 jobs and machines it grows rather as n m than as n^2 m",
-            '"a relationship more akin to O(nm), which is consistent with the explanation that the process '
-            "of "
-            'memory management [...] is the dominant factor" (5.1)',
-            "the same exponents",
-            "a is nearer to 1 than to 2, b nearer to 1 than to 0",
-            '"more akin": the middle decides',
+            AS_NM,
             as_nm,
         ),
         judged(
-            "The overhead of SJS is modest: below 0.2 s for 100 jobs on 100 machines",
-            '"a scheduling overhead of less than 0.2 seconds for a schedule involving 100 jobs and 100 '
-            'machines" '
-            "(6), on a 200 MHz UltraSPARC",
-            "the longest decision",
-            f"it takes less than {MODEST_MS:g} ms",
-            "none; but this computer is much faster than the paper's, so that little follows if it holds",
+            MODEST,
             modest,
         ),
         judged(
-            "PJS takes two to three times as long as SJS",
-            '"typically takes from two to three times longer to execute than does the SJS (i.e., the 0% '
-            "possibly "
-            'parallel case)" (5.1, Figure 4)',
-            "the ratio of decision times, averaged over numbers of jobs, to that at 0 %",
-            "it is between 2 and 3 for every share",
-            "none: the paper's own range",
+            TWO_TO_THREE,
             ratios,
         ),
         judged(
-            "The share of possibly parallel jobs has no significant effect on the overhead of PJS",
-            '"appears to have no significant overall effect on the amount of time needed to compute a '
-            'schedule" '
-            "(5.1)",
-            "how many times that ratio is at one share what it is at another",
-            f"less than {EQUAL_RATIO:g} for all pairs of shares",
-            "from the end to the middle of the paper's range of two to three times",
+            SHARE_HAS_NO_EFFECT,
             spread,
         ),
         judged(
-            "Each parallel job in the final schedule adds roughly the time of one sequential schedule",
-            '"we expect the execution time to increase by roughly the amount of time needed for a sequential '
-            'schedule for every parallel job that is fit into the final schedule" (5.1)',
-            "by how much the ratio to SJS grows with each job that ran in parallel",
-            "by 0.5 to 1.5",
-            '"roughly": nearer to one schedule than to none or to two',
+            ONE_SCHEDULE_PER_JOB,
             per_job,
         ),
     ]
+
+
+def _judged(
+    versions: Sequence[str], statement: Statement, measure: Callable[[str], tuple[str, Judged]]
+) -> Claim:
+    """By the shipped version, with the other one beside it."""
+    found = {version: measure(version) for version in versions}
+    ours = "; ".join(f"{version}: {said}" for version, (said, _) in found.items())
+    beside = {version: outcome for version, (_, outcome) in found.items() if version != SHIPPED}
+    return Claim(statement, ours, found[SHIPPED][1], beside)
 
 
 def _by_replication(found: pl.DataFrame, measure: pl.Expr) -> Sample:

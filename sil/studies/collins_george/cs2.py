@@ -11,20 +11,27 @@ from sil.report.figures import PALETTE, WIDTH, lines
 from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, value
 from sil.studies.collins_george import perturbed
+from sil.studies.collins_george.cs2_statements import (
+    HEAVY,
+    LIGHT,
+    LIGHT_LOAD,
+    NEARLY_HALF,
+    NEVER_WORSE,
+    PERIODICALLY,
+    ROUNDING,
+    TEN_THOUSAND,
+)
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, judged_on_sites
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
-from sil.studies.ledger import NO_TOLERANCE, Claim, Judged, all_positive, exactly, within
+from sil.studies.ledger import Claim, Judged, all_positive, exactly, within
 from sil.workers.runner import Runner
 
 SIZES = range(5, 101)
 COMPARED = ("pjs", "pjs_try_next", "gsa", "optimal", "pjs_optimal")
 COMPARED_SIZES = (5, 10, 20, 30, 40, 50, 70, 100)
-LIGHT, HEAVY = 30, 60
 EQUAL = [n for n in SIZES if n % 5 == 0]
 """The paper's job sets are an equal mix of the five classes, so claims are judged by these."""
-ROUNDING = 1e-9
-TIMES = "the site's execution times were searched so that this is so (fixtures/sites/hcs-2001.toml)"
 
 METHOD = (
     "5 to 100 jobs, all submitted at time 0, job i of class i mod 5, on 142 machines in 18 clusters. The "
@@ -83,57 +90,31 @@ def _claims(totals: pl.DataFrame) -> list[Claim]:
     at = [str(n) for n, saved in zip(beyond, saves, strict=True) if saved]
     return [
         Claim(
-            "PJS is in all cases at least equal to SJS",
-            '"the performance of the PJS is in all cases at least equal to that of the SJS" (5.2)',
-            "what PJS saves of the total of job times, for every number of jobs from 5 to 100",
-            "the saving is nowhere below 0 %",
-            f"{ROUNDING:g} points, for rounding",
+            NEVER_WORSE,
             f"least saving {0.0 if abs(least) < ROUNDING else least:.2f} %",
             all_positive([exactly(least + ROUNDING)], "points"),
         ),
         Claim(
-            "The total of job times is reduced by up to nearly 50 %",
-            '"percentage savings of total job time that range up to nearly 50%" (5.2)',
-            "the largest saving, where the number of jobs is a multiple of five, which gives an equal mix",
-            "it is between 45 and 50 %",
-            'the paper rounds to tens; "nearly" is from below',
+            NEARLY_HALF,
             f"{percent[most_at]:.1f} % at {most_at} jobs; unequal mixes: {any_mix[any_most_at]:.1f} % at "
             f"{any_most_at}",
             _nearly_half(percent[most_at]),
             beside={"any number of jobs": _nearly_half(any_mix[any_most_at])},
-            calibrated=TIMES,
         ),
         Claim(
-            "The improvement is concentrated in regions of light load",
-            '"significant performance improvements under conditions of light load" (5.2); "concentrated in '
-            'regions of light job load" (6)',
-            f"the mean saving up to {LIGHT} jobs, and from {HEAVY} on",
-            "the first is more than ten times the second",
-            "the paper says that savings under heavy load cannot be seen in its chart: a tenth of the "
-            "largest",
+            LIGHT_LOAD,
             f"{light:.1f} % up to {LIGHT} jobs, {abs(heavy):.2f} % from {HEAVY} on",
             all_positive([exactly(light - 10 * heavy)], "points"),
-            calibrated=TIMES,
         ),
         Claim(
-            "Small improvements occur periodically under moderate and heavy load",
-            '"small performance improvements that occur periodically under conditions of moderate and heavy '
-            'load, although they are too small to be seen in this chart" (5.2)',
-            f"savings at multiples of five above {LIGHT} jobs",
-            "some number of jobs has a saving again after one that has none",
-            NO_TOLERANCE,
+            PERIODICALLY,
             f"at {', '.join(at) or 'none'} of {beyond[0]}, {beyond[1]}, ..., {beyond[-1]} jobs",
             all_positive([exactly(recurs)], "times again"),
         ),
         Claim(
-            "With SJS, the total of job times is about 10,000 s at 50 jobs",
-            "no words: the axes of Figure 5b end at 10,000 s and 50 jobs",
-            "the total of job times of 50 jobs under SJS",
-            "between 9,500 and 10,500 s",
-            "the axis has steps of 2,000 s; a quarter of one is what can be read in a chart",
+            TEN_THOUSAND,
             f"{sjs_s[50]:,.0f} s",
             all_positive(within(exactly(sjs_s[50]), 9_500, 10_500), "s"),
-            calibrated=TIMES,
         ),
     ]
 

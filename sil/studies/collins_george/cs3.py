@@ -9,11 +9,23 @@ import polars as pl
 from sil.report.figures import bars, lines
 from sil.report.page import Part
 from sil.studies.collins_george import perturbed
+from sil.studies.collins_george.cs3_statements import (
+    COMPARABLE,
+    CONVERGED_PERCENT,
+    CONVERGENCE,
+    COST,
+    EARLIER,
+    INFERIOR,
+    NO_DIFFERENCE,
+    RARITY,
+    RISE_AND_FALL,
+    ROUNDING,
+    SUPERIOR,
+)
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, judged_on_sites
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
 from sil.studies.ledger import (
-    NO_TOLERANCE,
     SLIGHT_PERCENT,
     Claim,
     all_positive,
@@ -37,10 +49,6 @@ DISTRIBUTIONS: dict[str, dict[str, float]] = {
 WITH_LEVELS = tuple(name for name in DISTRIBUTIONS if name != "none")
 RARE_HIGH = WITH_LEVELS[:2]
 SCHEDULERS = ("sjs", "pjs")
-
-CONVERGED_PERCENT = 5.0
-"""Two totals converge if they differ by less."""
-ROUNDING = 1e-9
 
 METHOD = (
     "5 to 500 jobs in steps of 5, all submitted at time 0, job i of class i mod 5; the first jobs are "
@@ -123,12 +131,7 @@ def _claims_about_high_jobs(of_levels: Frames) -> list[Claim]:
     in_order = [exactly(high[more] - high[rarer]) for rarer, more in pairwise(WITH_LEVELS)]
     return [
         Claim(
-            "PJS is superior to SJS for high-priority jobs",
-            '"the PJS obtains performance superior to the SJS for high-priority jobs" (5.3, Figures 6a, 6d, '
-            "6g)",
-            "the change from SJS to PJS of the total of high job times, by number of jobs and distribution",
-            "its mean is below 0 % for every distribution, and it is nowhere above",
-            f"{ROUNDING:g} points, for rounding; equal times at some numbers of jobs are no contradiction",
+            SUPERIOR,
             f"mean {_listed(high)}; worst {worst_high:+.1f} %",
             all_positive(
                 [*(below(exactly(x), 0.0) for x in high.values()), below(exactly(worst_high), ROUNDING)],
@@ -136,21 +139,12 @@ def _claims_about_high_jobs(of_levels: Frames) -> list[Claim]:
             ),
         ),
         Claim(
-            "How far PJS can favour high-priority jobs is directly related to their rarity",
-            '"The extent to which it can do so is directly related to the rarity of high-priority jobs" '
-            "(5.3)",
-            "the mean change of high job times, by distribution",
-            "it is largest for 10/10/80, then 25/25/50, then 50/25/25",
-            NO_TOLERANCE,
+            RARITY,
             _listed(high),
             all_positive([*in_order, below(exactly(high["50/25/25"]), 0.0)], "points"),
         ),
         Claim(
-            "The high-priority trends of PJS and SJS converge after about 30 high-priority jobs",
-            '"The convergence happens after approximately 30 high-priority jobs have been scheduled" (5.3)',
-            f"from how many high jobs on the totals differ by less than {CONVERGED_PERCENT:g} % (10/10/80)",
-            "from 25 to 35 on",
-            "the paper rounds to tens",
+            CONVERGENCE,
             f"from {converged} high jobs on",
             all_positive(within(exactly(converged), 25, 35), "jobs"),
         ),
@@ -174,13 +168,7 @@ def _claims_about_other_jobs(of_levels: Frames) -> list[Claim]:
     converged = _converged(of_levels)
     return [
         Claim(
-            "Medium-priority times rise sharply as the high-priority trends converge, and then fall sharply",
-            '"a sharp rise in job time occurs in the medium-priority chart just as the high-priority trends '
-            '[...] are converging", then a "sharp fall in their total job times" (5.3, Figure 6b)',
-            "the excess of medium job times over SJS (10/10/80): where it is largest, how far it falls then",
-            "it is largest within 5 jobs of the convergence, above 10 %, and falls to half of that or less",
-            "the paper rounds the convergence to tens, and calls less than 10 % slight; half is what is "
-            "sharp",
+            RISE_AND_FALL,
             f"{peak:+.1f} % at {peak_jobs} medium jobs (convergence at {converged}), then down to "
             f"{after:+.1f} %",
             together(
@@ -189,34 +177,19 @@ def _claims_about_other_jobs(of_levels: Frames) -> list[Claim]:
             ),
         ),
         Claim(
-            "The same happens earlier where high-priority jobs outnumber the medium ones",
-            '"The same behavior is evidenced in Figures 6(e) and 6(h), but it occurs earlier in the latter" '
-            "(5.3)",
-            "the number of medium jobs at which that excess is largest",
-            "fewer for 50/25/25 than for 25/25/50",
-            NO_TOLERANCE,
+            EARLIER,
             ", ".join(f"{d}: at {peaks[d]} medium jobs" for d in ("25/25/50", "50/25/25")),
             all_positive([exactly(peaks["25/25/50"] - peaks["50/25/25"])], "jobs"),
         ),
         Claim(
-            "For low-priority jobs PJS is marginally inferior with 10/10/80 and 25/25/50",
-            '"In Figures 6(c) and 6(f), the PJS realizes overall performance marginally inferior to that of '
-            'the SJS" (5.3)',
-            "the mean change of the total of low job times",
-            f"between 0 and {SLIGHT_PERCENT:g} % for both",
-            "the paper calls a degradation of somewhat less than 10 % slight",
+            INFERIOR,
             _listed({d: low[d] for d in RARE_HIGH}),
             all_positive(
                 (x for d in RARE_HIGH for x in within(exactly(low[d]), 0, SLIGHT_PERCENT)), "points"
             ),
         ),
         Claim(
-            "For low-priority jobs PJS is comparable to SJS with 50/25/25",
-            '"the performance of the PJS is comparable to the SJS under the 50/25/25 priority distribution" '
-            "(5.3, Figure 6i)",
-            "the mean change of the total of low job times",
-            f"within {CONVERGED_PERCENT:g} %, and smaller than for the other two, which are inferior",
-            "half of what the paper calls slight",
+            COMPARABLE,
             _listed(low),
             all_positive(
                 exactly(limit - abs(low["50/25/25"]))
@@ -234,22 +207,12 @@ def _claims_about_totals(totals: pl.DataFrame) -> list[Claim]:
     between = {d: 100 * (total_s["pjs"] / total_s["sjs"] - 1) for d, total_s in of.items()}
     return [
         Claim(
-            "In total, priority costs something, generally less than 10 %",
-            '"the priority scheduling systems generally, but not always, have an aggregate performance '
-            'degradation that is somewhat less than 10%" (5.3, Figure 7)',
-            "how much longer the total of job times is than without priority, by distribution and scheduler",
-            f"between 0 and {SLIGHT_PERCENT:g} % in two thirds of the six cases",
-            '"generally, but not always" is most cases: two thirds',
+            COST,
             "; ".join(f"{name} {d} {v:+.1f} %" for (d, name), v in degradation.items()),
             most_positive((inside(exactly(v), 0, SLIGHT_PERCENT) for v in degradation.values()), "points"),
         ),
         Claim(
-            "In total, there is no significant difference between PJS and SJS",
-            '"there does not appear to be a significant difference between the PJS and the SJS in terms of '
-            'aggregate overall performance" (5.3, Figure 7)',
-            "the difference of the mean totals, by distribution",
-            f"less than {CONVERGED_PERCENT:g} % for every distribution",
-            "half of what the paper calls slight, which it does report as a difference",
+            NO_DIFFERENCE,
             _listed(between),
             all_positive((exactly(CONVERGED_PERCENT - abs(v)) for v in between.values()), "points"),
         ),

@@ -14,6 +14,7 @@ from sil.report.figures import WIDTH, lines
 from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, either, layer
 from sil.studies import ledger
+from sil.studies.collins_george import cs4_statements as stated
 from sil.studies.collins_george import perturbed
 from sil.studies.collins_george.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, judged_on_sites
@@ -21,7 +22,6 @@ from sil.studies.collins_george.site_runs import OVERALL, SiteCase, by_level, ru
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import (
-    NO_TOLERANCE,
     SLIGHT_PERCENT,
     Claim,
     all_positive,
@@ -118,43 +118,22 @@ def _claims_about_priorities(time_s: Measure) -> list[Claim]:
     ratio = interval(time_s("50/25/25", "high", 32) / time_s("10/10/80", "high", 32))
     return [
         Claim(
-            "High-priority jobs are done sooner than medium ones, and these sooner than low ones",
-            '"High-priority status for jobs significantly reduces their mean total job time for all of the '
-            'priority level distributions"; medium ones have "performance that is significantly superior to '
-            'that of low-priority jobs" (5.4, Figure 8)',
-            "the differences of mean job times between neighbouring priorities",
-            "both are above 0 for every distribution and rate",
-            NO_TOLERANCE,
+            stated.ORDER,
             f"{count_of(order)}; least difference {_least(order, 's')}",
             all_positive(order, "s"),
         ),
         Claim(
-            "The rarer high-priority jobs are, the sooner they are done",
-            '"the degree to which the average job time for high-priority jobs is reduced is directly related '
-            'to the rarity of such jobs" (5.4)',
-            "the mean times of high jobs, by distribution",
-            "they grow from 10/10/80 to 25/25/50, and from there to 50/25/25, at every rate",
-            NO_TOLERANCE,
+            stated.RARITY,
             f"{count_of(rarity)}; least difference {_least(rarity, 's')}",
             all_positive(rarity, "s"),
         ),
         Claim(
-            "10/10/80 contains the mean time of high-priority jobs to slightly over 100 s",
-            '"able to contain the average job time for its high-priority jobs to slightly over 100 seconds" '
-            "(5.4, Figure 8a)",
-            "the largest mean time of high jobs over the rates",
-            f"it is between 100 and {100 + SLIGHT_PERCENT:g} s",
-            "elsewhere the paper calls less than 10 % slight",
+            stated.CONTAINED,
             f"{text(longest_s, 0, 's')}; {text(rare_s[32], 0, 's')} at 32, {text(rare_s[1], 0, 's')} at 1",
             all_positive(within(longest_s, 100.0, 100.0 + SLIGHT_PERCENT), "s"),
         ),
         Claim(
-            "With 50/25/25 they take over four times as long at high rates",
-            '"take on average over four times as long to complete under conditions of high arrival rate" '
-            "(5.4)",
-            "the mean time of high jobs at 32 jobs per quantum, relative to that with 10/10/80",
-            "the ratio is above 4",
-            NO_TOLERANCE,
+            stated.FOUR_TIMES,
             f"{text(ratio, 2)} times",
             all_positive([ledger.above(ratio, 4.0)], "times"),
         ),
@@ -180,49 +159,27 @@ def _claims_about_rates(time_s: Measure) -> list[Claim]:
     excess = {r: interval(time_s("10/10/80", OVERALL, r) - others_s[r]) for r in RATES}
     return [
         Claim(
-            "Job times generally increase with the rate of arrival",
-            '"an increasing arrival rate generally increases the average job times" (5.4, Figure 8)',
-            "the overall mean at 32 jobs per quantum, less that at 1",
-            "it is above 0 for every distribution",
-            '"generally" leaves falls between; they are the next claim',
+            stated.GROWTH,
             ", ".join(f"{d} {text(x, 0, 's')}" for d, x in growth.items()),
             all_positive(growth.values(), "s"),
         ),
         Claim(
-            "but not monotonically",
-            '"the trends are not monotonic increasing" (5.4)',
-            "the fall of the mean time of a priority from one rate to the next",
-            "some fall is above 0",
-            NO_TOLERANCE,
+            stated.NOT_MONOTONIC,
             f"largest fall {text(max(falls, key=lambda x: x.low), 1, 's')}",
             ledger.some_positive(falls, "s"),
         ),
         Claim(
-            "Preemption with priority generally costs a little in overall performance",
-            '"generally results in a slight degradation in overall performance relative to the no-priority '
-            'case" (5.4, Figure 9a)',
-            "by how much overall time exceeds that without priority, by distribution and rate",
-            f"between 0 and {SLIGHT_PERCENT:g} % in two thirds of the cases",
-            'elsewhere the paper calls less than 10 % slight; "generally" is most cases: two thirds',
+            stated.SLIGHT_COST,
             f"{count_of(slight)}; {ledger.range_of(list(penalty.values()), '%')}",
             ledger.most_positive(slight, "points"),
         ),
         Claim(
-            "At low rates the penalty is largest for 10/10/80",
-            '"For low arrival rates, the priority distributions that make more heavy use of the higher '
-            'priorities do better in the aggregate" (5.4, Figure 9a)',
-            "overall time with 10/10/80, less that with the others, at 1 and 2 jobs per quantum",
-            "it is above 0",
-            NO_TOLERANCE,
+            stated.LOW_RATES,
             ", ".join(f"{d} {text(penalty[d, r], 1, '%')} at {r}" for r in RATES[:2] for d in WITH_LEVELS),
             all_positive(slow_penalty, "s"),
         ),
         Claim(
-            "The trend reverses after 8 jobs per quantum: then 10/10/80 is best",
-            '"the trend reverses after passing a mean arrival rate of 8 jobs per time quantum" (5.4)',
-            "overall time with 10/10/80, less the mean of the others",
-            "it is above 0 up to 8 jobs per quantum, and below at 16 and 32",
-            "the rates of the paper are powers of two, so the reversal is between 8 and 16",
+            stated.REVERSAL,
             "difference " + ", ".join(f"{text(x, 1, 's')} at {r}" for r, x in excess.items()),
             all_positive((x if r <= 8 else ledger.below(x, 0.0) for r, x in excess.items()), "s"),
         ),
@@ -243,11 +200,7 @@ def _claims_about_parallelism(parallel: Measure) -> list[Claim]:
     faster_fall = [interval(fall[more] - fall[fewer]) for fewer, more in RARER]
     return [
         Claim(
-            "Parallelism decreases as the rate of arrival increases",
-            '"In general, parallelism decreases as the arrival rate increases" (5.4, Figure 9b)',
-            "the fall of the share of all jobs that run in parallel, from each rate to the next",
-            "it is above 0 for every distribution",
-            NO_TOLERANCE,
+            stated.LESS_PARALLEL,
             listed,
             all_positive(fewer_parallel, "points"),
         ),
@@ -258,21 +211,12 @@ def _claims_about_parallelism(parallel: Measure) -> list[Claim]:
             listed,
         ),
         Claim(
-            "Parallelism drops with the priority of the job",
-            '"the proportion [...] also decreases with a drop in the priority level of the job" (5.4)',
-            "the share of high jobs that run in parallel, less that of low jobs",
-            "it is above 0 for every distribution and rate",
-            "none, though the paper names confounding factors: where its Table 1 shows them is illegible",
+            stated.LEVELS_PARALLEL,
             f"{count_of(by_level)}; least difference {_least(by_level, 'points')}",
             all_positive(by_level, "points"),
         ),
         Claim(
-            "It falls faster with the rate for high-priority jobs where these are more frequent",
-            '"falls faster with increasing job arrival rate for high-priority jobs in priority distributions '
-            'with a higher percentage of such jobs" (5.4)',
-            "how far the share of high jobs falls from 1 to 32 jobs per quantum",
-            "further with 25/25/50 than with 10/10/80, and further still with 50/25/25",
-            NO_TOLERANCE,
+            stated.FASTER_FALL,
             "by " + " and ".join(text(x, 1, "points") for x in faster_fall),
             all_positive(faster_fall, "points"),
         ),

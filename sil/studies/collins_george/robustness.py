@@ -12,7 +12,7 @@ from sil.report.page import Part
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import NO_TOLERANCE, Claim, above, all_positive, text
+from sil.studies.ledger import NO_TOLERANCE, Claim, Statement, above, all_positive, text
 from sil.workers.runner import Runner
 
 SCHEDULERS = ("olb", "sjs", "pjs")
@@ -81,33 +81,39 @@ def _claims(found: GridSamples) -> list[Claim]:
     worst, least = min(over_olb.items(), key=lambda item: item[1].mean)
     return [
         Claim(
-            "The relative performance of mapping algorithms does not depend on how run times vary",
-            'the title of Armstrong et al. 1998: "[...] is Independent of Sizable Variations in Run-time '
-            'Predictions"',
-            "what SJS saves of the total of job times against OLB",
-            "it is above 0 at every number of jobs, distribution and variation",
-            NO_TOLERANCE,
+            Statement(
+                "The relative performance of mapping algorithms does not depend on how run times vary",
+                'the title of Armstrong et al. 1998: "[...] is Independent of Sizable Variations in Run-time '
+                'Predictions"',
+                "what SJS saves of the total of job times against OLB",
+                "it is above 0 at every number of jobs, distribution and variation",
+                NO_TOLERANCE,
+            ),
             f"least {text(least, 1, '%')}, at {' '.join(map(str, worst))}",
             all_positive(over_olb.values(), "points"),
         ),
         Claim(
-            f"What PJS saves under a light load ({n} jobs) outlasts sizable variations",
-            f"{FUTURE_WORK}; not a statement of the paper",
-            "how far the saving of PJS against SJS changes from that without variation",
-            f"up to a variation of {SIZABLE:g} it falls by less than {LITTLE_POINTS:g} points",
-            "half of the 10 % that Collins and George call slight",
+            Statement(
+                f"What PJS saves under a light load ({n} jobs) outlasts sizable variations",
+                f"{FUTURE_WORK}; not a statement of the paper",
+                "how far the saving of PJS against SJS changes from that without variation",
+                f"up to a variation of {SIZABLE:g} it falls by less than {LITTLE_POINTS:g} points",
+                "half of the 10 % that Collins and George call slight",
+            ),
             ", ".join(f"{shape} {v:g}: by {text(x, 1)}" for (shape, v), x in change.items()) + " points",
             all_positive((above(x, -LITTLE_POINTS) for x in change.values()), "points"),
         ),
         Claim(
-            f"PJS is better than SJS under a light load ({n} jobs) whatever the variation",
-            f"{FUTURE_WORK}; not a statement of the paper",
-            "what PJS saves of the total of job times against SJS",
-            "it is above 0 for both distributions and every variation",
-            NO_TOLERANCE,
+            Statement(
+                f"PJS is better than SJS under a light load ({n} jobs) whatever the variation",
+                f"{FUTURE_WORK}; not a statement of the paper",
+                "what PJS saves of the total of job times against SJS",
+                "it is above 0 for both distributions and every variation",
+                NO_TOLERANCE,
+                "the site's execution times were searched so that PJS saves under light load",
+            ),
             f"least {text(min(light.values(), key=lambda x: x.mean), 1, '%')}",
             all_positive(light.values(), "points"),
-            calibrated="the site's execution times were searched so that PJS saves under light load",
         ),
     ]
 

@@ -15,7 +15,7 @@ from sil.studies.fgd.cluster_data import COLUMNS, data_files, published, seeds, 
 from sil.studies.fgd.curves import Case, curves
 from sil.studies.fgd.policies import EXACT, POLICIES
 from sil.studies.findings import Findings
-from sil.studies.ledger import NO_TOLERANCE, Claim, all_positive, exactly, range_of, within
+from sil.studies.ledger import NO_TOLERANCE, Claim, Statement, all_positive, exactly, range_of, within
 from sil.workers.runner import Runner
 
 SHOWN = (80, 90, 95, 100, 110, 130)
@@ -87,11 +87,13 @@ def _exact(found: pl.DataFrame) -> Claim:
         (pl.col("allocated_pct") == pl.col("published_pct")).fill_null(False).all().alias("is")
     )["is"]
     return Claim(
-        f"The published curves of {', '.join(EXACT[:-1])} and {EXACT[-1]}",
-        "one for each workload and seed, published with the data",
-        "whether a curve is equal at each of its 131 points",
-        "all are",
-        NO_TOLERANCE,
+        Statement(
+            f"The published curves of {', '.join(EXACT[:-1])} and {EXACT[-1]}",
+            "one for each workload and seed, published with the data",
+            "whether a curve is equal at each of its 131 points",
+            "all are",
+            NO_TOLERANCE,
+        ),
         f"{equal.sum()} of {len(equal)} curves are equal",
         all_positive([exactly(1 - int((~equal).sum()))], "curves from one that differs"),
     )
@@ -105,11 +107,13 @@ def _random(found: pl.DataFrame) -> Claim:
         interval((w["allocated_pct"] - w["published_pct"]).to_numpy(), confidence) for w in of_workload
     ]
     return Claim(
-        "The published curves of Random",
-        "one for each workload and seed, published with the data; the random draws are not known",
-        "the mean difference from ours at 100 % arrived, by workload",
-        "no interval excludes zero, at 95 % confidence for all workloads together",
-        "chance: the intervals are as wide as that needs",
+        Statement(
+            "The published curves of Random",
+            "one for each workload and seed, published with the data; the random draws are not known",
+            "the mean difference from ours at 100 % arrived, by workload",
+            "no interval excludes zero, at 95 % confidence for all workloads together",
+            "chance: the intervals are as wide as that needs",
+        ),
         f"differences {range_of(differences, 'percentage points')}",
         all_positive(
             (exactly((x.half_width or 0.0) - abs(x.mean)) for x in differences), "percentage points"
@@ -128,11 +132,13 @@ def _first(found: pl.DataFrame) -> Claim:
         if other != "FGD"
     ]
     return Claim(
-        "FGD allocates more GPUs than the other policies",
-        "in all workloads",
-        "the share allocated at 100 % arrived, less that of another policy in the same workload",
-        "it is above 0 for each other policy and workload",
-        NO_TOLERANCE,
+        Statement(
+            "FGD allocates more GPUs than the other policies",
+            "in all workloads",
+            "the share allocated at 100 % arrived, less that of another policy in the same workload",
+            "it is above 0 for each other policy and workload",
+            NO_TOLERANCE,
+        ),
         f"more by {range_of(ahead, 'percentage points')}",
         all_positive(ahead, "percentage points"),
     )
@@ -149,11 +155,13 @@ def _of_the_paper(found: pl.DataFrame) -> list[Claim]:
     reduction = 100 * saved / max(packing)
     return [
         Claim(
-            "FGD reduces unallocated GPUs by up to 49 %",
-            "by up to 49 % (abstract)",
-            "the largest reduction against a packing policy at 100 % arrived, mean over seeds",
-            "48 to 50 %",
-            "one point: the paper rounds to whole percents, and does not say of which moment",
+            Statement(
+                "FGD reduces unallocated GPUs by up to 49 %",
+                "by up to 49 % (abstract)",
+                "the largest reduction against a packing policy at 100 % arrived, mean over seeds",
+                "48 to 50 %",
+                "one point: the paper rounds to whole percents, and does not say of which moment",
+            ),
             f"{reduction:.1f} %",
             all_positive(within(exactly(reduction), 48, 50), "points"),
         ),
