@@ -52,9 +52,19 @@ def schedule(
     ready: Annotated[
         Path | None, Option(help="A file with each machine's ready time in seconds. Default: 0.")
     ] = None,
+    clusters: Annotated[
+        Path | None,
+        Option(
+            help="A file with a line per cluster: its machines, counted from 0. The matrix has a column for "
+            "each after those of the machines: seconds in parallel on the whole cluster."
+        ),
+    ] = None,
     as_json: options.Json = False,
     out_file: Annotated[
-        Path | None, Option("--out", help="Write job, machine, start, completion to this CSV file.")
+        Path | None,
+        Option(
+            "--out", help="Write job, machine (clusters follow them), start, completion to this CSV file."
+        ),
     ] = None,
     decision_limit: options.DecisionLimit = 3600.0,
 ) -> None:
@@ -73,7 +83,7 @@ def schedule(
             each.require(Kind.MAPPING, "a matrix")
             if each.in_process is None:
                 console.fail(f"scheduler '{each.label}' speaks Batsim's protocol, which has no matrices")
-        given = read_problem(matrix, ready)
+        given = read_problem(matrix, ready, clusters)
         for each in under_test:
             try:
                 mapped.append(map_matrix(given, each, decision_limit))
@@ -85,12 +95,13 @@ def schedule(
     if as_json:
         console.print_json(rows)
     else:
-        n_jobs, n_machines = given.etc_s.shape
-        title = f"{n_jobs} jobs on {n_machines} machines"
+        title = f"{given.n_jobs} jobs on {given.n_machines} machines"
+        if n_clusters := len(given.members):
+            title += f" in {counted(n_clusters, 'cluster')}"
         print_listings([Listing("mappings", title, COLUMNS, rows)])
     for result in mapped:
         if n := len(result.schedule.wait_reasons):
-            left = f"{result.scheduler} left {n:,} of {len(given.etc_s):,} jobs waiting"
+            left = f"{result.scheduler} left {n:,} of {given.n_jobs:,} jobs waiting"
             console.print_note(f"{left}; the times exclude them")
     console.exit_on_faults(faults)
 

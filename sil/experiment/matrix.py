@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,13 +39,23 @@ class MappedMatrix:
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Seconds of each job (row) on each machine (column), and the machines' ready times, by default 0."""
+    """Seconds of each job (row) on each machine, then cluster (column); the machines' ready times, by default
+    0; and the machines of each cluster."""
 
     etc_s: NDArray[np.float64]
     ready_s: NDArray[np.float64] | None = None
+    members: Sequence[Sequence[int]] = ()
+
+    @property
+    def n_jobs(self) -> int:
+        return len(self.etc_s)
+
+    @property
+    def n_machines(self) -> int:
+        return self.etc_s.shape[1] - len(self.members)
 
     def problem(self) -> MappingProblem:
-        return MappingProblem.from_matrix(self.etc_s, self.ready_s)
+        return MappingProblem.from_matrix(self.etc_s, self.ready_s, self.members)
 
 
 def map_matrix(matrix: Matrix, scheduler: UnderTest, limit_s: float) -> MappedMatrix:
@@ -62,7 +73,8 @@ def _mapped(matrix: Matrix, scheduler: SchedulerSpec, limit_s: float) -> MappedM
 
 def write_mapping(path: Path, mapped: list[MappedMatrix]) -> None:
     """Write job, machine, start, completion; with several schedulers, their name comes first. Jobs and
-    machines are counted from 0, times are seconds. Raises BadMatrix if `path` cannot be written."""
+    machines are counted from 0, clusters after the machines; times are seconds. Raises BadMatrix if `path`
+    cannot be written."""
     rows: list[list[object]] = [["scheduler", "job", "machine", "start", "completion"]]
     for result in mapped:
         assignments = sorted(result.schedule.assignments, key=lambda a: a.job)
@@ -74,15 +86,17 @@ def write_mapping(path: Path, mapped: list[MappedMatrix]) -> None:
         raise BadMatrix(f"{path} cannot be written: {error.strerror}") from None
 
 
-def read_problem(matrix: Path, ready: Path | None) -> Matrix:
-    """The matrix in a file, perhaps with ready times of the machines from another file.
+def read_problem(matrix: Path, ready: Path | None = None, clusters: Path | None = None) -> Matrix:
+    """The matrix in a file, perhaps with ready times of the machines, and with the members of clusters, from
+    other files.
 
-    The matrix is in seconds per job (row) and machine (column); `inf` = cannot run there, but each job must
-    be able to run on some machine. Raises BadMatrix.
+    The matrix is in seconds per job (row) and machine, then cluster (column); `inf` = cannot run there, but
+    each job must be able to run somewhere. Raises BadMatrix.
     """
     etc_s = read_matrix(matrix)
-    ready_s = None if ready is None else _read_ready(ready, etc_s.shape[1])
-    return Matrix(etc_s, ready_s)
+    members = [] if clusters is None else _read_clusters(clusters, etc_s.shape[1])
+    ready_s = None if ready is None else _read_ready(ready, etc_s.shape[1] - len(members))
+    return Matrix(etc_s, ready_s, members)
 
 
 def read_matrix(path: Path) -> NDArray[np.float64]:
@@ -121,6 +135,30 @@ def _read_ready(path: Path, n_machines: int) -> NDArray[np.float64]:
         j = bad[0]
         raise BadMatrix(f"{path}: the ready time of machine {j} is {ready_s[j]:g}; expected seconds >= 0")
     return ready_s
+
+
+def _read_clusters(path: Path, n_columns: int) -> list[list[int]]:
+    """The machines of each cluster: a line per cluster, separated by commas or white space."""
+    lines = [(k, line.replace(",", " ").split()) for k, line in enumerate(_lines(path), start=1)]
+    given = [(k, tokens) for k, tokens in lines if tokens]
+    n_machines = n_columns - len(given)
+    if not given or n_machines < 1:
+        expected = "a line per cluster, and in the matrix a column per machine before one per cluster"
+        raise BadMatrix(f"{path}: {len(given)} clusters, {n_columns} columns; expected {expected}")
+    clusters = []
+    for k, tokens in given:
+        members = [_machine(token, n_machines, f"{path}, line {k}") for token in tokens]
+        if len(set(members)) < len(members):
+            twice = next(j for j in members if members.count(j) > 1)
+            raise BadMatrix(f"{path}, line {k}: machine {twice} occurs twice in the cluster; leave one out")
+        clusters.append(members)
+    return clusters
+
+
+def _machine(token: str, n_machines: int, where: str) -> int:
+    if token.isascii() and token.isdigit() and len(token) <= len(str(n_machines)) and int(token) < n_machines:
+        return int(token)
+    raise BadMatrix(f"{where}: '{token}' is not a machine; expected numbers from 0 to {n_machines - 1}")
 
 
 def _from_npy(path: Path) -> NDArray[np.float64]:

@@ -452,6 +452,36 @@ def test_with_several_schedulers_the_mapping_names_each(here: Path) -> None:
     assert table["scheduler"].value_counts().sort("scheduler").rows() == [("mct", 4), ("olb", 4)]
 
 
+def on_a_pair(here: Path, clusters: str) -> tuple[str | Path, ...]:
+    """Two machines, and the time on both together in the third column."""
+    (here / "pair.csv").write_text("10,12,4\n20,18,7\n5,6,5\n")
+    (here / "clusters.txt").write_text(clusters)
+    return "schedule", "pair.csv", "--clusters", "clusters.txt", "--scheduler", "pjs"
+
+
+def test_a_matrix_may_have_clusters_after_its_machines(here: Path) -> None:
+    assert sil(*on_a_pair(here, "0 1\n"), "--out", "map.csv").exit_code == 0
+    table = pl.read_csv(here / "map.csv")
+    assert table.rows() == [(0, 2, 7.0, 11.0), (1, 2, 0.0, 7.0), (2, 0, 11.0, 16.0)]
+
+
+@pytest.mark.parametrize(
+    ("clusters", "sentence"),
+    [
+        ("", "clusters.txt: 0 clusters, 3 columns; expected a line per cluster"),
+        ("0\n1\n0 1\n", "clusters.txt: 3 clusters, 3 columns; expected a line per cluster"),
+        ("0,2\n", "clusters.txt, line 1: '2' is not a machine; expected numbers from 0 to 1"),
+        ("0 -1\n", "clusters.txt, line 1: '-1' is not a machine"),
+        ("\n0 x\n", "clusters.txt, line 2: 'x' is not a machine"),
+        ("1 1\n", "clusters.txt, line 1: machine 1 occurs twice in the cluster; leave one out"),
+    ],
+)
+def test_clusters_that_cannot_be_used_are_rejected_with_their_line(
+    clusters: str, sentence: str, here: Path
+) -> None:
+    assert the_sentence(sil(*on_a_pair(here, clusters))).startswith(sentence)
+
+
 def test_the_decision_limit_of_a_mapping_can_be_set(here: Path) -> None:
     names = ("--scheduler", "tests.faulty:NeverReturns", "--decision-limit", "0.1")
     result = sil("schedule", matrix_file(here, "csv"), *names)

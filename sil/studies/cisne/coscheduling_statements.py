@@ -38,8 +38,8 @@ GROWS_WITH_MPL = _of_losses(
 
 LESS_IF_DEDICATED = _of_losses(
     claim="It gains less in a dedicated cluster",
-    paper='"the gain of the dynamic coscheduling is reduced for the case of a dedicated cluster" (3.1, Figure '
-    "5)",
+    paper='"the gain of the dynamic coscheduling is reduced for the case of a dedicated cluster" (3.1, '
+    "Figure 5)",
     reading="what it saves in the non-dedicated cluster, less what it saves in the dedicated one",
 )
 
