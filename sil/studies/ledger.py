@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from fractions import Fraction
 from math import ceil
 
 import polars as pl
@@ -30,7 +31,7 @@ class Judged:
     distance: str = ""
 
 
-MOST = 2 / 3
+MOST = Fraction(2, 3)
 """The least share of cases that are most of them: Hanzich et al. 2006 say "in most of the cases" of 10 of the
 15 cells of their Table 1."""
 NO_TOLERANCE = "none: the words leave none"

@@ -64,6 +64,14 @@ def problem_of(state: SystemState, now_s: float) -> TimeSharedProblem:
     return TimeSharedProblem(now_s, state.waiting, state.view())
 
 
+def test_by_default_the_social_contract_limits_the_cpu_requirements_on_a_node() -> None:
+    state = SystemState([512.0], SocialContract())
+    for number in range(4):
+        state.add(job(number, 1), Requirement(1, 0.9, 10.0, 60.0))
+    started = Loras("fcfs", "first_fit", "normal").schedule(problem_of(state, 0.0)).starts
+    assert len(started) == 2, "two tasks of 0.9 CPU are within the limit of 2 CPUs, three are not"
+
+
 def test_the_kernels_number_policies_and_methods_in_the_order_of_their_names() -> None:
     selections = job_selection.JUST_FIRST, job_selection.FIRST_FIT, job_selection.BEST_FIT, job_selection.EASY
     node_selections = node_selection.NORMAL, node_selection.UNIFORM, node_selection.UNIFORM_ELSE_NORMAL

@@ -192,8 +192,11 @@ def _claims_about_other_jobs(of_levels: Frames) -> list[Claim]:
             COMPARABLE,
             _listed(low),
             all_positive(
-                exactly(limit - abs(low["50/25/25"]))
-                for limit in (CONVERGED_PERCENT, *(abs(low[d]) for d in RARE_HIGH))
+                (
+                    exactly(limit - abs(low["50/25/25"]))
+                    for limit in (CONVERGED_PERCENT, *(abs(low[d]) for d in RARE_HIGH))
+                ),
+                "points",
             ),
         ),
     ]
