@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from scheduler.model import Job, JobId
@@ -112,7 +114,7 @@ def test_the_remaining_time_within_algorithm_1_is_that_of_past_runs() -> None:
 
 def test_past_runs_that_behave_like_equation_4_give_its_forecasts() -> None:
     known = [runs(exe_s, tasks, mpl1=1.0, mpl2=2.0) for tasks, exe_s in ((2, 100.0), (2, 60.0), (1, 40.0))]
-    historical = Historical(Loras(), RunHistory(sum(known, [])), "cpu")
+    historical = Historical(Loras(), RunHistory(chain.from_iterable(known)), "cpu")
     by_equation = PolicyAware(Loras(), "mpl", "cpu")
     assert historical.predict(20.0, three_jobs().view()) == by_equation.predict(20.0, three_jobs().view())
 
