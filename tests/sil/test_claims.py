@@ -1,0 +1,194 @@
+"""The rules of claims, on results made up for them: what a strict reader objected to stays refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import product
+from math import inf
+
+import numpy as np
+import polars as pl
+
+from scheduler.time_shared.social_contract import MOST_CPU
+from sil.outcome.statistics import Sample
+from sil.studies.cisne import experiments, table1_claims
+from sil.studies.cisne.experiments import AWARE, BLIND, LOADS, METHODS, WITH_MIXED, Deviations
+from sil.studies.collins_george import cs1, cs3, cs4
+from sil.studies.collins_george.site_runs import OVERALL
+from sil.studies.ledger import Claim, Verdict
+
+NOISE = np.array([-0.01, 0.0, 0.01])
+"""Three replications that hardly differ."""
+
+
+def about(claims: Iterable[Claim], words: str) -> Claim:
+    (found,) = [claim for claim in claims if words in claim.claim]
+    return found
+
+
+# -- Collins and George ------------------------------------------------------------------------------------
+
+
+def decision_times(per_machine: float, per_share: float = 0.0) -> cs1.Times:
+    """SJS takes n m^per_machine ms; PJS twice that of SJS, and more by `per_share` for each share."""
+    sjs = [
+        (n, m, k, n * m**per_machine * (1 + x))
+        for n, m, (k, x) in product(cs1.GRID, cs1.GRID, enumerate(NOISE))
+    ]
+    pjs = [
+        (n, share, k, share, n * (1 if share == 0 else 2.2 + per_share * share) * (1 + x))
+        for n, share, (k, x) in product(cs1.PJS_JOBS, cs1.SHARES, enumerate(NOISE))
+    ]
+    columns = ["jobs", "machines", "replication", cs1.SHIPPED]
+    return (
+        pl.DataFrame(sjs, schema=columns, orient="row"),
+        pl.DataFrame(pjs, schema=["jobs", "share", "replication", "in_parallel", cs1.SHIPPED], orient="row"),
+    )
+
+
+def test_a_time_that_hardly_changes_with_the_machines_does_not_grow_with_them() -> None:
+    hardly, surely = (
+        about(cs1._claims(decision_times(exponent)), "overhead of SJS grows with both")
+        for exponent in (0.03, 0.5)
+    )
+    assert hardly.verdict is Verdict.DOES_NOT_HOLD
+    assert surely.verdict is Verdict.HOLDS
+
+
+def test_ratios_that_differ_by_a_third_are_no_equal_ratios() -> None:
+    alike, apart = (
+        about(cs1._claims(decision_times(1.0, per_share)), "has no significant effect")
+        for per_share in (0.0, 0.008)
+    )
+    assert alike.verdict is Verdict.HOLDS
+    assert apart.verdict is Verdict.DOES_NOT_HOLD
+
+
+def levels(converged: int) -> cs3.Frames:
+    """PJS is better for high jobs, by 10 % up to some number of them."""
+    jobs = list(range(1, 51))
+    change = {level: [1.0] * len(jobs) for level in cs3.LEVELS}
+    change["high"] = [-10.0 if n < converged else -1.0 for n in jobs]
+    return {
+        (d, level): pl.DataFrame({"jobs": jobs, "change": change[level]})
+        for d, level in product(cs3.WITH_LEVELS, cs3.LEVELS)
+    }
+
+
+def test_forty_is_not_about_thirty() -> None:
+    at = {n: about(cs3._claims_about_high_jobs(levels(n)), "converge after about 30") for n in (33, 40)}
+    assert at[33].verdict is Verdict.HOLDS
+    assert at[40].verdict is Verdict.DOES_NOT_HOLD
+    assert at[40].judged.distance == "-5 jobs"
+
+
+def job_times(high_s: float, penalty: float) -> Callable[..., Sample]:
+    """Of high jobs, and of all relative to those without priority, at all rates."""
+
+    def time_s(distribution: str, level: str, rate: int) -> Sample:
+        of = {"high": high_s, "medium": 2 * high_s, "low": 3 * high_s, OVERALL: 100.0 + rate}[level]
+        return (of * (1.0 if level != OVERALL or distribution == "none" else 1 + penalty)) + NOISE
+
+    return time_s
+
+
+def test_half_more_is_not_slightly_over() -> None:
+    at = {
+        s: about(cs4._claims_about_priorities(job_times(s, 0.05)), "slightly over 100 s")
+        for s in (104.0, 155.0, 95.0)
+    }
+    assert {s: claim.verdict for s, claim in at.items()} == {
+        104.0: Verdict.HOLDS,
+        155.0: Verdict.DOES_NOT_HOLD,
+        95.0: Verdict.DOES_NOT_HOLD,
+    }
+
+
+def test_a_third_more_is_not_a_little() -> None:
+    at = {
+        penalty: about(cs4._claims_about_rates(job_times(100.0, penalty)), "generally costs a little")
+        for penalty in (0.05, 0.35, -0.05)
+    }
+    assert {penalty: claim.verdict for penalty, claim in at.items()} == {
+        0.05: Verdict.HOLDS,
+        0.35: Verdict.DOES_NOT_HOLD,
+        -0.05: Verdict.DOES_NOT_HOLD,
+    }
+
+
+def test_what_is_illegible_in_the_paper_is_not_tested() -> None:
+    claims = cs4._claims_about_parallelism(lambda d, level, rate: 80.0 / rate + NOISE)
+    assert about(claims, "those of Table 1").verdict is Verdict.NOT_TESTABLE
+    assert not any(
+        "16 %" in text for claim in claims for text in (claim.statement.paper, claim.statement.rule)
+    )
+
+
+# -- CISNE -------------------------------------------------------------------------------------------------
+
+
+def deviations(of: Callable[[str, float, str, str], float]) -> Deviations:
+    """By policy, load, name of the method and predictor, in percent; everything else is constant."""
+    cells = product(WITH_MIXED, LOADS, METHODS.items(), (BLIND, AWARE), experiments.MOMENTS, enumerate(NOISE))
+    return Deviations(
+        pl.DataFrame(
+            {
+                "policy": policy,
+                "load": load,
+                "mode": mode,
+                "when": when,
+                "replication": k,
+                "remaining": pair[0],
+                "cpu_time": pair[1],
+                "deviation": of(policy, load, name, mode) + x,
+                "bias": x,
+                "over": 50.0 + x,
+                "cost_ms": 0.2 + x,
+                "backfilled": x,
+                "turnaround_s": 500.0 + x,
+                "waiting_s": 100.0 + x,
+            }
+            for policy, load, (name, pair), mode, when, (k, x) in cells
+        )
+    )
+
+
+def test_eight_of_fifteen_cells_are_not_most() -> None:
+    def better_in(n_cells: int) -> Claim:
+        better = set(table1_claims.CELLS[:n_cells])
+        found = deviations(
+            lambda policy, load, name, mode: (
+                20.0 + (1.0 if (name == "MPL") == ((policy, load) in better) else 0.0)
+            )
+        )
+        return about(table1_claims._claims_about_methods(found), "more accurate than MPL-MPL in most")
+
+    assert better_in(8).verdict is Verdict.DOES_NOT_HOLD
+    assert better_in(10).verdict is Verdict.HOLDS
+
+
+def test_what_is_so_at_every_load_is_no_exception_at_one() -> None:
+    def exception(worse_at: tuple[float, ...]) -> Claim:
+        found = deviations(
+            lambda policy, load, name, mode: 20.0 + (1.0 if (name == "CPU") == (load in worse_at) else 0.0)
+        )
+        return about(table1_claims._claims_about_methods(found), "exception is Normal with local load on all")
+
+    assert exception((1.0,)).verdict is Verdict.HOLDS
+    assert exception(LOADS).verdict is Verdict.DOES_NOT_HOLD
+
+
+def test_the_verdicts_of_both_predictors_and_of_other_limits_stand_side_by_side() -> None:
+    found = deviations(
+        lambda policy, load, name, mode: (
+            30.0 if "BF" in policy and (mode == BLIND or load > LOADS[0]) else 20.0
+        )
+    )
+    claims = table1_claims.claims({MOST_CPU: found, inf: found})
+    central = about(claims, "keep the FCFS order are more predictable")
+    assert central.verdict is Verdict.HOLDS
+    assert central.beside[AWARE].verdict is Verdict.PARTLY, "in 8 of 12 cells"
+    assert central.beside["no limit"].verdict is Verdict.HOLDS
+    assert all(
+        AWARE in claim.beside for claim in claims if "pessimistic" in claim.claim and "back" in claim.claim
+    )
