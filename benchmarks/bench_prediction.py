@@ -8,6 +8,7 @@ policies, in the same run; omitted where it takes minutes. Run with
 from __future__ import annotations
 
 import time
+from math import inf
 from statistics import median
 
 import numpy as np
@@ -43,7 +44,7 @@ CALLS = 5
 def state_of(n_nodes: int, n_running: int, n_waiting: int) -> SystemState:
     """A cluster with local users on a quarter of the nodes."""
     rng = np.random.default_rng(SEED)
-    state = SystemState([512.0] * n_nodes, SocialContract())
+    state = SystemState([512.0] * n_nodes, SocialContract(most_cpu=inf))
     for n in rng.permutation(n_nodes)[: n_nodes // 4].tolist():
         state.set_local(n, ReportedLoad(float(rng.random() < 0.3), 0.15, 180.0, True))
     number = 0
