@@ -60,11 +60,12 @@ def study_page(findings: Findings) -> Page:
 
 def _row(claim: Claim) -> list[Cell | str]:
     of = claim.as_row()
-    beside = [of["beside"], of["calibrated"] and f"Calibrated: {of['calibrated']}", of["sites"]]
+    labels = {"beside": "Beside", "calibrated": "Calibrated", "sites": "Robust"}
+    beside = [f"{label}: {of[column]}" for column, label in labels.items() if of[column]]
     return [
         claim.claim,
         Cell(of["paper"], below=of["reading"] and f"Read as: {of['reading']}"),
-        Cell(claim.ours, below=". ".join(filter(None, beside))),
+        Cell(claim.ours, below=". ".join(beside)),
         Cell(
             claim.verdict,
             below=of["distance"],
