@@ -153,33 +153,26 @@ def _claims_of_figure_3(found: Deviations) -> list[Claim]:
     def excess(policy: str, one: tuple[str, str], other: tuple[str, str], mode: str) -> Sample:
         return found.of(policy, LOAD, one, mode) - found.of(policy, LOAD, other, mode)
 
-    def proportional(mode: str) -> list[Sample]:
+    def proportional(_: Deviations, mode: str) -> list[Sample]:
         return [
             excess(policy, ("proportional", by), (other, by), mode)
             for policy, by, other in product(POLICIES, ("mpl", "cpu"), ("mpl", "cpu"))
         ]
 
-    def by_mpl(mode: str, *policies: str) -> list[Sample]:
+    def by_mpl(_: Deviations, mode: str, *policies: str) -> list[Sample]:
         return [
             excess(policy, (remaining, "mpl"), (remaining, "cpu"), mode)
             for policy, remaining in product(policies or POLICIES, REMAINING)
         ]
 
+    def by_cpu_for_basic(found: Deviations, mode: str) -> list[Sample]:
+        return [-x for x in by_mpl(found, mode, "Basic")]
+
+    only = {MOST_CPU: found}
     return [
-        compared(
-            PROPORTIONAL_IS_BAD,
-            proportional,
-        ),
-        compared(
-            BY_CPU_IS_BETTER,
-            by_mpl,
-            judge=ledger.most_positive,
-        ),
-        compared(
-            BASIC_IS_DIFFERENT,
-            lambda mode: (-x for x in by_mpl(mode, "Basic")),
-            judge=ledger.some_positive,
-        ),
+        compared(PROPORTIONAL_IS_BAD, only, proportional),
+        compared(BY_CPU_IS_BETTER, only, by_mpl, judge=ledger.most_positive),
+        compared(BASIC_IS_DIFFERENT, only, by_cpu_for_basic, judge=ledger.some_positive),
     ]
 
 

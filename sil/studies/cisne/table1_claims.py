@@ -61,22 +61,21 @@ POINTS = tuple(product(LOADS, METHODS.values()))
 IN_ORDER = {"Norm+BF": "Normal", "Unif+BF": "Uniform"}
 """The policy without backfilling for each one with it."""
 BACKFILLED = tuple(product(IN_ORDER, POINTS))
-Measure = Callable[[str], Iterable[Sample]]
+ByLimit = Mapping[float, Deviations]
+"""Deviations under each limit of the CPU requirements on a node; the headline is MOST_CPU."""
+Measure = Callable[[Deviations, str], Iterable[Sample]]
 """Differences that a claim says are positive, by the predictor (BLIND or AWARE)."""
 Margin = Callable[[Interval, float], Interval]
 
 
-def claims(by_limit: dict[float, Deviations]) -> list[Claim]:
-    """`by_limit`: deviations under each limit of the CPU requirements; the headline is MOST_CPU.
-
-    Each claim is judged by the predictions of the blind predictor, which seems to be the paper's, and those
-    of the policy-aware one beside it, where they differ.
-    """
+def claims(by_limit: ByLimit) -> list[Claim]:
+    """Each claim is judged by the predictions of the blind predictor, which seems to be the paper's. Beside
+    it are the verdicts by the policy-aware one, where they differ, and under other limits."""
     found = by_limit[MOST_CPU]
     return [
         *_claims_about_policies(by_limit),
-        *_claims_about_backfilling(found),
-        *_claims_about_methods(found),
+        *_claims_about_backfilling(by_limit),
+        *_claims_about_methods(by_limit),
         *_claims_about_cost(found),
         _claim_about_limits(by_limit),
     ]
@@ -84,23 +83,22 @@ def claims(by_limit: dict[float, Deviations]) -> list[Claim]:
 
 def compared(
     statement: Statement,
+    by_limit: ByLimit,
     measure: Measure,
     judge: Judge = ledger.all_or_partly_positive,
-    beside: Mapping[str, Iterable[Sample]] | None = None,
 ) -> Claim:
     """A claim that differences are positive, in points."""
-    found = {mode: [interval(x) for x in measure(mode)] for mode in (BLIND, AWARE)}
-    outcomes = {mode: judge(of_mode, "points") for mode, of_mode in found.items()}
-    ours = {mode: f"{count_of(of_mode)}; {range_of(of_mode, 'points')}" for mode, of_mode in found.items()}
-    others = {
-        name: judge([interval(x) for x in of_name], "points") for name, of_name in (beside or {}).items()
-    }
-    if found[AWARE] == found[BLIND]:
-        said = ours[BLIND]
-    else:
-        said = "; ".join(f"{mode}: {text_of_mode}" for mode, text_of_mode in ours.items())
-        others = {AWARE: outcomes[AWARE]} | others
-    return Claim(statement, said, outcomes[BLIND], others)
+    blind, aware = ([interval(x) for x in measure(by_limit[MOST_CPU], mode)] for mode in (BLIND, AWARE))
+    beside = {} if aware == blind else {AWARE: aware}
+    ours = {BLIND: blind} | beside
+    said = [f"{count_of(found)}; {range_of(found, 'points')}" for found in ours.values()]
+    if beside:
+        said = [f"{mode}: {of_mode}" for mode, of_mode in zip(ours, said, strict=True)]
+    for limit, found in by_limit.items():
+        if limit != MOST_CPU:
+            beside[limit_title(limit)] = [interval(x) for x in measure(found, BLIND)]
+    others = {name: judge(of_name, "points") for name, of_name in beside.items()}
+    return Claim(statement, "; ".join(said), judge(blind, "points"), others)
 
 
 def _of_runs(statement: Statement, differences: Iterable[Sample], unit: str) -> Claim:
@@ -110,59 +108,45 @@ def _of_runs(statement: Statement, differences: Iterable[Sample], unit: str) -> 
     return Claim(statement, f"{count_of(found)}; {range_of(found, unit)}", judged)
 
 
-def _claims_about_policies(by_limit: dict[float, Deviations]) -> list[Claim]:
+def _claims_about_policies(by_limit: ByLimit) -> list[Claim]:
     found = by_limit[MOST_CPU]
-    of = found.of
-    best = min((interval(of("Uniform", *point)) for point in POINTS), key=lambda x: x.mean)
+    best = min((interval(found.of("Uniform", *point)) for point in POINTS), key=lambda x: x.mean)
     cases = list(product(POINTS, ("Normal", "Uniform")))
-    waiting_s = partial(found.of_run, measure="waiting_s")
 
-    def backfilling_is_worse(found: Deviations, mode: str) -> list[Sample]:
+    def less_than(better: Mapping[str, str], found: Deviations, mode: str) -> list[Sample]:
+        """By how much policies deviate more than others."""
         return [
-            found.of(policy, *point, mode) - found.of(IN_ORDER[policy], *point, mode)
-            for policy, point in BACKFILLED
+            found.of(policy, *point, mode) - found.of(other, *point, mode)
+            for (policy, other), point in product(better.items(), POINTS)
+        ]
+
+    def basic_is_worse(found: Deviations, mode: str) -> list[Sample]:
+        return [found.of("Basic", *point, mode) - found.of(other, *point, mode) for point, other in cases]
+
+    def basic_is_worse_where_jobs_wait_longer(found: Deviations, mode: str) -> list[Sample]:
+        waiting_s = partial(found.of_run, measure="waiting_s")
+        return [
+            worse
+            for worse, (point, other) in zip(basic_is_worse(found, mode), cases, strict=True)
+            if interval(waiting_s("Basic", point[0]) - waiting_s(other, point[0])).low > 0
         ]
 
     return [
-        compared(
-            IN_ORDER_IS_BETTER,
-            partial(backfilling_is_worse, found),
-            beside={
-                limit_title(limit): backfilling_is_worse(of_limit, BLIND)
-                for limit, of_limit in by_limit.items()
-                if limit != MOST_CPU
-            },
-        ),
-        compared(
-            UNIFORM_IS_BETTER,
-            lambda mode: (of("Normal", *point, mode) - of("Uniform", *point, mode) for point in POINTS),
-        ),
+        compared(IN_ORDER_IS_BETTER, by_limit, partial(less_than, IN_ORDER)),
+        compared(UNIFORM_IS_BETTER, by_limit, partial(less_than, {"Normal": "Uniform"})),
         Claim(
             TWELVE_PERCENT,
             text(best, 1, "%"),
             ledger.all_positive([below(best, REACHED_PERCENT)], "points"),
         ),
-        compared(
-            SAME_RESOURCES,
-            lambda mode: (of("Normal", *point, mode) - of(MIXED, *point, mode) for point in POINTS),
-        ),
-        compared(
-            BASIC_IS_WORSE,
-            lambda mode: (of("Basic", *point, mode) - of(other, *point, mode) for point, other in cases),
-            judge=ledger.some_positive,
-        ),
-        compared(
-            LONG_QUEUE,
-            lambda mode: (
-                of("Basic", *point, mode) - of(other, *point, mode)
-                for point, other in cases
-                if interval(waiting_s("Basic", point[0]) - waiting_s(other, point[0])).low > 0
-            ),
-        ),
+        compared(SAME_RESOURCES, {MOST_CPU: found}, partial(less_than, {"Normal": MIXED})),
+        compared(BASIC_IS_WORSE, by_limit, basic_is_worse, judge=ledger.some_positive),
+        compared(LONG_QUEUE, by_limit, basic_is_worse_where_jobs_wait_longer),
     ]
 
 
-def _claims_about_backfilling(found: Deviations) -> list[Claim]:
+def _claims_about_backfilling(by_limit: ByLimit) -> list[Claim]:
+    found = by_limit[MOST_CPU]
     of = found.of
     backfilled, turnaround_s = (partial(found.of_run, measure=m) for m in ("backfilled", "turnaround_s"))
     over = {
@@ -190,8 +174,9 @@ def _claims_about_backfilling(found: Deviations) -> list[Claim]:
         share(NEVER, under, below, NEVER_PERCENT),
         compared(
             LOAD_HELPS,
-            lambda mode: (
-                of(policy, less, pair, mode) - of(policy, more, pair, mode)
+            by_limit,
+            lambda found, mode: (
+                found.of(policy, less, pair, mode) - found.of(policy, more, pair, mode)
                 for policy, pair, (less, more) in product(IN_ORDER, METHODS.values(), pairwise(LOADS))
             ),
         ),
@@ -218,26 +203,24 @@ def _gains_of_order(found: Deviations) -> list[Interval]:
     ]
 
 
-def _claims_about_methods(found: Deviations) -> list[Claim]:
+def _claims_about_methods(by_limit: ByLimit) -> list[Claim]:
+    found = by_limit[MOST_CPU]
     mpl, cpu = METHODS.values()
 
-    def by_mpl_is_worse(policy: str, load: float, mode: str = BLIND) -> Sample:
-        return found.of(policy, load, mpl, mode) - found.of(policy, load, cpu, mode)
+    def by_mpl_is_worse(found: Deviations, mode: str, *cells: tuple[str, float]) -> list[Sample]:
+        return [found.of(*cell, mpl, mode) - found.of(*cell, cpu, mode) for cell in cells or CELLS]
 
     def exception(statement: Statement, policy: str, there: float, elsewhere: float) -> Claim:
-        worse = interval(-by_mpl_is_worse(policy, there))
-        better = interval(by_mpl_is_worse(policy, elsewhere))
-        ours = f"by {text(worse, 1, 'points')}; on {elsewhere:.0%} by {text(below(better, 0.0), 1)}"
-        return Claim(statement, ours, ledger.all_positive([worse, better], "points"))
+        def worse_there_only(found: Deviations, mode: str) -> list[Sample]:
+            better_there, better = by_mpl_is_worse(found, mode, (policy, there), (policy, elsewhere))
+            return [-better_there, better]
+
+        return compared(statement, by_limit, worse_there_only, judge=ledger.all_positive)
 
     over = interval(found.of("Basic", 0.25, cpu, BLIND, "over"))
     bias = interval(found.of("Basic", 0.25, cpu, BLIND, "bias"))
     return [
-        compared(
-            CPU_IS_BETTER,
-            lambda mode: (by_mpl_is_worse(*cell, mode) for cell in CELLS),
-            judge=ledger.most_positive,
-        ),
+        compared(CPU_IS_BETTER, by_limit, by_mpl_is_worse, judge=ledger.most_positive),
         exception(NORMAL_ON_ALL, "Normal", 1.0, 0.25),
         exception(BASIC_ON_FEW, "Basic", 0.25, 1.0),
         Claim(
@@ -301,7 +284,7 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
     ]
 
 
-def _claim_about_limits(by_limit: dict[float, Deviations]) -> Claim:
+def _claim_about_limits(by_limit: ByLimit) -> Claim:
     distance = {limit: _distance(found) for limit, found in by_limit.items()}
     listed = "; ".join(f"{limit_title(limit)}: {text(x)} points" for limit, x in distance.items())
     return ledger.by_construction(
