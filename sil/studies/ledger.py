@@ -31,6 +31,8 @@ class Judged:
     distance: str = ""
 
 
+Judge = Callable[[Iterable[Interval], str], Judged]
+"""A rule on margins, which are positive where a claim holds, in a unit."""
 MOST = Fraction(2, 3)
 """The least share of cases that are most of them: Hanzich et al. 2006 say "in most of the cases" of 10 of the
 15 cells of their Table 1."""
@@ -108,7 +110,7 @@ def not_testable(claim: str, paper: str, why: str, ours: str = "not tried") -> C
 
 def by_construction(claim: str, paper: str, why: str, ours: str) -> Claim:
     """A claim of which the testbed itself, or an input, decides."""
-    return Claim(Statement(claim, paper, "", f"none: {why}", "", why), ours, Judged(Verdict.CALIBRATION))
+    return Claim(Statement(claim, paper, "", "none", "", why), ours, Judged(Verdict.CALIBRATION))
 
 
 # -- rules ---------------------------------------------------------------------------------------------------
@@ -255,6 +257,3 @@ def ledger_frame(claims: Sequence[Claim]) -> pl.DataFrame:
     """One row per claim, for a CSV file."""
     rows = [claim.as_row() for claim in claims]
     return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String))
-
-
-Judge = Callable[[Iterable[Interval], str], Judged]
