@@ -52,7 +52,7 @@ class Matrix:
 
     @property
     def n_machines(self) -> int:
-        return self.etc_s.shape[1] - len(self.members)
+        return int(self.etc_s.shape[1]) - len(self.members)
 
     def problem(self) -> MappingProblem:
         return MappingProblem.from_matrix(self.etc_s, self.ready_s, self.members)
