@@ -3,13 +3,31 @@
 Nothing here depends on whether the machines behind the ports are real.
 """
 
+import re
 from collections.abc import Sequence
+from unicodedata import category
 
 MOST_SHOWN = 10
+_NOT_PLAIN = re.compile(r"[^\t\n\x20-\x7e]")
 
 
 class UserError(ValueError):
     """An error that the user can correct. The message is one sentence for the user."""
+
+
+def printable(text: str) -> str:
+    """The text without characters that a terminal obeys or nobody sees: control characters, of which escape
+    sequences consist, marks of direction, and halves of characters. These are written as in TOML and JSON,
+    like \\u001b. Ends of lines, tabs and spaces of all kinds stay."""
+    return text if text.isprintable() else _NOT_PLAIN.sub(_visible, text)
+
+
+def _visible(found: re.Match[str]) -> str:
+    character = found[0]
+    if character.isprintable() or category(character) == "Zs":
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def counted(n: int, noun: str) -> str:

@@ -7,8 +7,8 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from html import escape
 
+from markupsafe import escape
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -20,10 +20,15 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from scheduler import printable
 from sil.workers.executor import Listener
 
 SHOWN_EVERY_S = 0.2
 """In notebooks."""
+
+
+DESCRIPTION = TextColumn("{task.description}", markup=False)
+"""What a bar counts, in which names stand for themselves."""
 
 
 class ProgressBar(Listener):
@@ -31,9 +36,9 @@ class ProgressBar(Listener):
 
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress = progress
-        self._name = self._doing = name
+        self._name = self._doing = printable(name)
         self._done: int | None = None
-        self._bar = progress.add_task(f"{name}: reading", total=None)
+        self._bar = progress.add_task(f"{self._name}: reading", total=None)
 
     def progressed(self, done: int, total: int | None) -> None:
         what = f"{self._name}: starting" if self._done in (None, done) else self._doing
@@ -48,7 +53,7 @@ def bars(unit: str, console: Console) -> Progress:
     """Progress bars that count items of this kind, and disappear in the end."""
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        DESCRIPTION,
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(unit),
@@ -105,6 +110,7 @@ class NotebookBar(Warner):
 
 def _content(text: str, bar: str = "") -> dict[str, str]:
     """Text, and in browsers a bar before it."""
+    text = printable(text)
     return {"text/plain": text, "text/html": f"{bar} {escape(text)}".strip()}
 
 
@@ -116,4 +122,4 @@ def warn(sentence: str) -> None:
         "contextlib",
     ):
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(sentence, stacklevel=depth)
+    warnings.warn(printable(sentence), stacklevel=depth)

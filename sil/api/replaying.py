@@ -18,11 +18,12 @@ from sil.api.faults import OnFault, raised_if
 from sil.api.progress import shown, warn
 from sil.api.settings import choice, one_of
 from sil.experiment import replay_folder
-from sil.experiment.output_folder import as_file_name, copy_results
+from sil.experiment.output_folder import copy_results
 from sil.experiment.replays import replay_all
 from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_schedulers import Replayed
+from sil.report.file_name import file_name
 from sil.runs.log_schedulers import COMPARED, check_for_logs
 from sil.runs.on_log import DECISION_LIMIT_S, Replay
 from sil.runs.own_schedulers import named
@@ -268,7 +269,7 @@ class Replays:
 
     def _folder_of(self, scheduler: str) -> Path:
         one_of(self.schedulers, scheduler, "scheduler")
-        return self.folder / as_file_name(scheduler)
+        return self.folder / file_name(scheduler)
 
     def _explained(self, scheduler: str) -> Replays:
         """With the reasons of a scheduler, recorded now if need be and possible."""

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Column as TableColumn
 from rich.table import Table
+from rich.text import Text
 
-from scheduler import UserError
+from scheduler import UserError, printable
 from sil.experiment.output_folder import no_room, no_room_message
+from sil.report.json_text import json_text
 from sil.report.listing import Listing
 from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
@@ -27,10 +27,27 @@ EXIT_FAULT = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
-
 MORE_THAN_ANY_TABLE = 1000
+
+
+class Terminal(Console):
+    """A console on which all text stands for itself: what it prints may contain names and messages of others,
+    so nothing in it is markup, the name of an emoji, or an escape sequence. `styled` makes styles."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+
+out = Terminal()
+err = Terminal(stderr=True)
+
+
+def styled(text: str, style: str) -> Text:
+    """Text in a style of Rich, like "bold red"."""
+    return Text(printable(text), style)
 
 
 @contextmanager
@@ -40,7 +57,7 @@ def one_sentence_for_bad_input() -> Iterator[None]:
         yield
     except UserError as error:
         if os.environ.get(SHOW_TRACEBACKS):
-            traceback.print_exc()
+            err.print(traceback.format_exc(), soft_wrap=True)
         fail(str(error))
     except Interrupted as interrupted:
         err.print(f"Interrupted: {interrupted}. Repeat the command to resume.")
@@ -62,7 +79,7 @@ def natural_width(table: Table) -> int:
 
 def print_whole(table: Table) -> None:
     """Print a table with all digits, even if it is wider than the terminal."""
-    Console(width=max(out.width, natural_width(table))).print(table)
+    Terminal(width=max(out.width, natural_width(table))).print(table)
 
 
 def folding_table(*headings: str, title: str | None = None) -> Table:
@@ -71,29 +88,29 @@ def folding_table(*headings: str, title: str | None = None) -> Table:
     return Table(*columns, title=title, title_justify="left")
 
 
-def print_line(text: str, *, markup: bool = True) -> None:
-    """Print a line of text; the terminal breaks it where it is too long."""
-    out.print(text, soft_wrap=True, markup=markup)
+def print_line(*parts: str | Text) -> None:
+    """Print a line of text, parts of which may be `styled`; the terminal breaks it where it is too long."""
+    out.print(*parts, sep="", soft_wrap=True)
 
 
 def print_json(value: object) -> None:
     """Print machine-readable output; the caller prints nothing else to standard output."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(json_text(value))
 
 
 def print_fault(sentence: str) -> None:
     """Report a fault of a scheduler under test."""
-    _report("[bold red]Fault:[/bold red]", sentence)
+    _report(styled("Fault:", "bold red"), sentence)
 
 
 def print_note(sentence: str) -> None:
     """Print a note; the command continues."""
-    _report("[bold yellow]Note:[/bold yellow]", sentence)
+    _report(styled("Note:", "bold yellow"), sentence)
 
 
 def fail(sentence: str) -> NoReturn:
     """Report a user error and exit with code 2."""
-    _report("[bold red]Error:[/bold red]", sentence)
+    _report(styled("Error:", "bold red"), sentence)
     raise typer.Exit(EXIT_BAD_INPUT)
 
 
@@ -111,8 +128,8 @@ def exit_with_fault(sentence: str) -> NoReturn:
     raise typer.Exit(EXIT_FAULT)
 
 
-def _report(label: str, sentence: str) -> None:
-    err.print(label, escape(sentence), soft_wrap=True)
+def _report(label: Text, sentence: str) -> None:
+    err.print(label, sentence, soft_wrap=True)
 
 
 def as_table(listing: Listing) -> Table:

@@ -48,6 +48,7 @@ def live(
     if importlib.util.find_spec("psutil") is None:
         console.fail("`sil live` needs the package psutil; install sil-testbed[live]")
     from sil.experiment.live import run_live_and_simulated
+    from sil.experiment.output_folder import default_folder
     from sil.settings import experiment_file, files
     from sil.world.guard.faults import SchedulerFault
 
@@ -55,7 +56,7 @@ def live(
         path = files.find(experiment, "experiments", Path())
         read = experiment_file.changed(experiment_file.read_experiment(path), seed=seed)
         name = scheduler or read.schedulers[0]
-        folder = out_folder or Path(f"sil-live-{read.name}")
+        folder = out_folder or default_folder("live", read.name)
         try:
             with progress("jobs") as bar:
                 listener = ProgressBar(bar, f"{read.name}, live")

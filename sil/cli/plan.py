@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from typer import Argument, Option
 
@@ -53,7 +52,7 @@ def plan(
         path = files.find(plan_file, "plans", Path())
     if dask is None:
         begin_early()  # before large libraries are loaded here
-    from sil.experiment.output_folder import make_usable
+    from sil.experiment.output_folder import default_folder, make_usable
     from sil.planning.answers import RUNS, Prepared, answer_questions
     from sil.planning.plan_file import read_plan
     from sil.planning.report.page import PAGE, as_dict, write_page
@@ -68,7 +67,7 @@ def plan(
         schedulers = tuple(scheduler) if scheduler else None
         guard = {"ask_twice": False} if no_determinism_check else None
         chosen = changed(read_plan(path), schedulers=schedulers, budget=budget, seed=seed, guard=guard)
-        folder = out_folder or Path(f"sil-plan-{chosen.name}")
+        folder = out_folder or default_folder("plan", chosen.name)
         make_usable(folder)
         prepared = Prepared(chosen, path, parse_address(site) if site else None)
         try:
@@ -104,7 +103,7 @@ def _show(answers: Answers) -> None:
             console.print_line(line)
     for sentence in caveats.caveats(answers):
         console.print_note(sentence)
-    console.print_line(f"\n[bold]{recommendation.recommendation(answers)}[/bold]")
+    console.print_line("\n", console.styled(recommendation.recommendation(answers), "bold"))
 
 
 def _print_table(title: str, found: page.Table) -> None:
@@ -122,4 +121,4 @@ def _print_table(title: str, found: page.Table) -> None:
     for row in found.rows:
         table.add_row(*map(str, row))
     least = console.natural_width(table) - longest_name + LEAST_NAME
-    Console(width=max(MOST_COLUMNS, least)).print(table)
+    console.Terminal(width=max(MOST_COLUMNS, least)).print(table)

@@ -14,6 +14,8 @@ from typer import Argument, Option
 from sil.cli import console, options
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from sil.experiment.turnaround import Question, TurnaroundPrediction
     from sil.settings.queue_file import QueueFile
     from sil.site.time_shared_cluster import NodesOfSite
@@ -93,7 +95,7 @@ def predict(
     _print_basis(predictions, state, question)
     if by_s is not None:
         for one in predictions:
-            console.print_line(_answer(one, by_s, now))
+            console.print_line(*_answer(one, by_s, now))
 
 
 def _question(site: str, cluster: str | None, scheduler: str, predictor: str) -> Question:
@@ -195,15 +197,14 @@ def _print_basis(predictions: list[TurnaroundPrediction], state: QueueFile, ques
         console.print_line(f"{basis}.")
 
 
-def _answer(one: TurnaroundPrediction, by_s: float, now: datetime) -> str:
+def _answer(one: TurnaroundPrediction, by_s: float, now: datetime) -> tuple[Text, str]:
     """Whether completion by then can be promised, and why not."""
     job, then = f"job {one.job}", f"{now + timedelta(seconds=by_s):%a %H:%M:%S} ({by_s:,.0f} s from now)"
     if one.promises(by_s):
-        return (
-            f"[bold green]Yes[/bold green]: {job} can be promised by {then}; nine in ten similar jobs would."
-        )
+        can = f": {job} can be promised by {then}; nine in ten similar jobs would."
+        return console.styled("Yes", "bold green"), can
     if one.end_s > by_s and not one.overdue:
-        return f"[bold red]No[/bold red]: {job} is predicted to end later than {then}."
+        return console.styled("No", "bold red"), f": {job} is predicted to end later than {then}."
     if one.overdue:
         why = f"{job} is overdue; its completion is unknown"
     elif one.after:
@@ -213,4 +214,4 @@ def _answer(one: TurnaroundPrediction, by_s: float, now: datetime) -> str:
     else:
         but = f"one in ten similar jobs took more than {one.high_s:,.0f} s"
         why = f"{job} is predicted to end by {then}, but {but}"
-    return f"[bold yellow]Not promised[/bold yellow]: {why}."
+    return console.styled("Not promised", "bold yellow"), f": {why}."

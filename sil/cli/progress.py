@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+from scheduler import printable
+from sil.api.progress import DESCRIPTION, bars
 from sil.api.progress import ProgressBar as Bar
-from sil.api.progress import bars
 from sil.cli import console
 from sil.cli.start.interrupts import stop_if_interrupted
 
@@ -39,7 +40,8 @@ class PlanProgress(ProgressBar):
     def look(self, scheduler: str, question: str, replications: int, unsettled: int) -> None:
         stop_if_interrupted()
         self._doing = (
-            f"{self._name}, {question} under {scheduler}: {unsettled} to settle after {replications} each"
+            f"{self._name}, {question} under {printable(scheduler)}: "
+            f"{unsettled} to settle after {replications} each"
         )
         self._progress.update(self._bar, description=self._doing)
 
@@ -47,6 +49,6 @@ class PlanProgress(ProgressBar):
 @contextmanager
 def plan_progress(name: str) -> Iterator[PlanProgress]:
     """The display while a plan is answered, whose number of runs is not known before."""
-    columns = (TextColumn("{task.description}"), TextColumn("{task.completed} runs"), TimeElapsedColumn())
+    columns = (DESCRIPTION, TextColumn("{task.completed} runs"), TimeElapsedColumn())
     with Progress(*columns, console=console.err, transient=True) as progress:
         yield PlanProgress(progress, name)

@@ -77,6 +77,7 @@ def replay(
         console.fail(f"{log}: there is no such file")
     from sil.api.logs import read_nodes
     from sil.api.settings import one_of
+    from sil.experiment.output_folder import default_folder
     from sil.experiment.replays import replay_all
     from sil.report.analysis import Analysis
     from sil.runs.log_schedulers import COMPARED, schedulers_for_logs
@@ -88,7 +89,7 @@ def replay(
     from sil.world.events import ORDERS
 
     names = list(dict.fromkeys(scheduler or COMPARED))
-    folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
+    folder = out_folder or default_folder(log.name.split(".")[0])
     with console.one_sentence_for_bad_input():
         one_of(list(ORDERS), order, "--order")
         cluster = read_nodes(nodes, site)

@@ -7,7 +7,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.markup import escape
 from rich.table import Table
 from typer import Argument, Option
 
@@ -142,11 +141,11 @@ def _as_dict(name: str, findings: Findings) -> dict[str, Any]:
 
 
 def _show(findings: Findings) -> None:
-    console.out.print(f"\n[bold]{findings.title}[/bold] ({findings.source})")
+    console.print_line("\n", console.styled(findings.title, "bold"), f" ({findings.source})")
     print_listings([_listing(title, frame) for title, frame in findings.tables.items()])
     for k, claim in enumerate(findings.claims, start=1):
         colour = COLOURS.get(claim.verdict, "yellow")
-        console.out.print(f"\n{k}. {claim.claim}: [{colour}]{claim.verdict.value}[/]")
+        console.print_line(f"\n{k}. {claim.claim}: ", console.styled(claim.verdict.value, colour))
         row = claim.as_row()
         for column, heading in HEADINGS.items():
             sentence = row[column]
@@ -154,7 +153,7 @@ def _show(findings: Findings) -> None:
                 continue
             line = Table.grid(padding=(0, 2))
             line.add_column(width=WIDTH, style="dim")
-            line.add_row(f"   {heading}", escape(sentence))
+            line.add_row(f"   {heading}", sentence)
             console.out.print(line)
 
 

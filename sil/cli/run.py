@@ -89,13 +89,14 @@ def run(
         )
     name = chosen.settings.name
     executor = _chosen_executor(chosen.settings, workers, dask)
+    from sil.experiment.output_folder import default_folder
     from sil.experiment.run import REPORT, SiteChoice, run_experiment
     from sil.outcome import metrics
     from site_db.store import parse_address
 
     with console.one_sentence_for_bad_input():
         metrics.metric(metric)
-        folder = out_folder or Path(f"sil-{name}")
+        folder = out_folder or default_folder(name)
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
         with progress("runs") as bars, executor:
             bar = ProgressBar(bars, name)
@@ -194,7 +195,7 @@ def _print_tables(comparison: Comparison, metric: str) -> None:
             f"Means of {n} replications ± half-width of the 95 % confidence interval; differences are "
             "paired, * = the interval excludes 0."
         )
-    console.out.print(f"[dim]{how}[/dim]")
+    console.out.print(console.styled(how, "dim"))
 
 
 class _ListsByItself(Group):

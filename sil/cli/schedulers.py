@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from typer import Argument, Option
 
 from scheduler import counted
@@ -130,12 +129,14 @@ def schedulers(as_json: options.Json = False) -> None:
         return
     room = max(console.out.width, SCREEN)
     for heading, listed in groups.items():
-        print(f"{heading}:")
+        console.print_line(f"{heading}:")
         for entry in listed:
             what = entry.target if "(" in entry.target else entry.summary
             line = f"  {entry.name:16}{what}"
-            print(line if len(line) <= room else line[: room - 1] + "…")
-    print("A class of your own is named module:Class, relative to the current folder; --json has details.")
+            console.print_line(line if len(line) <= room else line[: room - 1] + "…")
+    console.print_line(
+        "A class of your own is named module:Class, relative to the current folder; --json has details."
+    )
 
 
 class Problems(StrEnum):
@@ -202,17 +203,17 @@ def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) 
 
     title = f"{scheduler}: {checked.kind.does}"
     table = console.folding_table("rule", "meaning", "verdict", title=title)
-    colours = {"holds": "[green]holds[/green]", "broken": "[red]broken[/red]"}
+    colours = {"holds": "green", "broken": "red"}
     for rule, meaning in rules.items():
         verdict = checked.verdicts[rule]
-        table.add_row(rule, meaning, colours.get(verdict, verdict))
+        table.add_row(rule, meaning, console.styled(verdict, colours.get(verdict, "")))
     console.out.print(table)
     for finding in checked.findings:
-        console.print_line(f"\n[red]{finding.rule}[/red]: {escape(finding.message)}")
+        console.print_line("\n", console.styled(finding.rule, "red"), f": {finding.message}")
         if finding.asked:
             console.print_line("  problems, in order:")
         for problem in finding.asked:
-            console.print_line(f"    {escape(problem)}")
+            console.print_line(f"    {problem}")
     if any(finding.rule == RIGHT_KIND for finding in checked.findings):
         console.print_line(
             "\nName its kind by --kind, or declare it in the class, as in kind = 'free-nodes'."

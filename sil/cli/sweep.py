@@ -97,6 +97,7 @@ def sweep(
     from sil.api.settings import one_of
     from sil.experiment.log_sweep import LogSweep, Settings
     from sil.experiment.log_sweep_folder import summary, sweep_into
+    from sil.experiment.output_folder import default_folder
     from sil.outcome.metrics import replay_metric
     from sil.runs.log_schedulers import COMPARED, schedulers_for_logs
     from sil.site.logs import read_log
@@ -105,7 +106,7 @@ def sweep(
     from sil.world.events import ORDERS
 
     chosen, rules = estimates or [Estimates.USER], Rules(strict, overrun, too_large)
-    folder = out_folder or Path(f"sil-sweep-{logs[0].name.split('.')[0]}")
+    folder = out_folder or default_folder("sweep", logs[0].name.split(".")[0])
     with console.one_sentence_for_bad_input():
         one_of(list(ORDERS), order, "--order")
         replay_metric(metric)
@@ -151,4 +152,4 @@ def _print(comparison: SweepComparison, metric: str) -> None:
             f"(Student's t, {n - 1} degrees of freedom); differences are paired by slice, * = the interval "
             "excludes 0."
         )
-    console.out.print(f"[dim]{how}[/dim]")
+    console.out.print(console.styled(how, "dim"))

@@ -66,13 +66,13 @@ def _print_divergence(found: Divergence, one: Path, other: Path) -> None:
     equal = f"The runs are equal for {counted(found.facts, 'fact')}"
     console.print_line(f"{equal} and diverge at {seconds_text(found.time_s)}.")
     running = [f"job {r.job} on {r.where} since {seconds_text(r.since_s)}" for r in found.running]
-    console.print_line(listed("Running then", running), markup=False)
-    console.print_line(listed("Waiting then", [f"job {job}" for job in found.waiting]), markup=False)
+    console.print_line(listed("Running then", running))
+    console.print_line(listed("Waiting then", [f"job {job}" for job in found.waiting]))
     for path, facts in ((one, found.one), (other, found.other)):
         console.print_line(f"{path}:")
         for fact in facts:
             line = f"  {seconds_text(fact['time_s'])}  {sentence(fact)}"
-            console.print_line(line, markup=False)
+            console.print_line(line)
         if not facts:
             console.print_line("  end of the trace")
 
@@ -107,7 +107,7 @@ def why(
 
 def _print_timeline(found: Timeline) -> None:
     for line in found.lines():
-        console.print_line(line, markup=False)
+        console.print_line(line)
     if not found.has_reasons:
         console.print_line(
             "This trace has no wait reasons; record them with --reasons of `sil replay` and `sil run`."

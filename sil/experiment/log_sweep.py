@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from scheduler import UserError
-from sil.experiment.output_folder import as_file_name
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replays import died_sentence, fastest
 from sil.outcome.metrics import REPLAY_METRICS
+from sil.report.file_name import file_name
 from sil.runs.on_log import DECISION_LIMIT_S, FEW_JOBS, Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
@@ -239,5 +239,5 @@ def _carry_out(cases: Sequence[Case], settings: Settings, few_jobs: int, printed
 def _replayed(replay: Replay, case: Case, printed: Path) -> Row:
     name = case.scheduler.label
     where = f"{name}-{replay.log.name}-{case.slice.name}-{case.load:g}-{case.estimates.value}"
-    results = replay.results(case.scheduler, printed / f"{as_file_name(where)}.log")
+    results = replay.results(case.scheduler, printed / f"{file_name(where)}.log")
     return case.row(**results.statistics, fault=results.fault, refused=results.refused)

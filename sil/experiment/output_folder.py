@@ -9,9 +9,15 @@ from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 
 from scheduler import UserError
+from sil.report.file_name import file_name
 
 UNFINISHED = "unfinished.db"
 """The results of what is finished, until all is."""
+
+
+def default_folder(*names: str) -> Path:
+    """The folder for results in the current folder: `sil-NAME`, with what is between the two."""
+    return Path(file_name("-".join(("sil", *names))))
 
 
 class UnusableFolder(UserError):
@@ -49,9 +55,3 @@ def no_room(error: Exception) -> int | None:
 def no_room_message(number: int) -> str:
     """One sentence for the user."""
     return f"the results cannot be written: {os.strerror(number)}; make room there, or write them elsewhere"
-
-
-def as_file_name(scheduler: str) -> str:
-    """A scheduler's name as that of a folder or file, which is never that of a folder above."""
-    name = re.sub(r"[^\w.=,()+-]+", "-", scheduler)
-    return name if name.strip(".") else "-"

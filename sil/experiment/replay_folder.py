@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from scheduler import UserError
-from sil.experiment.output_folder import as_file_name
 from sil.outcome.batsim_tables import JOBS, read_jobs_csv, with_users_and_reasons
 from sil.outcome.replayed_schedulers import Replayed
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
+from sil.report.file_name import file_name
 from sil.trace.facts import TRACE
 
 SUMMARY = "summary.json"
@@ -80,7 +80,7 @@ def read(out: Path) -> Replayed:
         summary = json.loads(path.read_text(encoding="utf-8"))
         described, jobs = {key: summary[key] for key in DESCRIBED}, {}
         for name, statistics in described["schedulers"].items():
-            path = out / as_file_name(name) / JOBS
+            path = out / file_name(name) / JOBS
             if path.exists() or "makespan" in statistics:
                 jobs[name] = read_jobs_csv(path)
                 if (trace := path.parent / TRACE).is_file():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,12 +9,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import cast
 
-from sil.experiment.output_folder import UNFINISHED, UnusableFolder, as_file_name, make_usable
+from sil.experiment.output_folder import UNFINISHED, UnusableFolder, make_usable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, REPORT, SUMMARY, render
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.replayed_log import Results
 from sil.report.analysis import Analysis
+from sil.report.file_name import file_name
+from sil.report.json_text import json_text
 from sil.report.origin import record_origin
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
@@ -69,7 +70,7 @@ def replay_all(
     would replace that run.
     """
     # Absolute, since a scheduler may change the working directory.
-    folders = {scheduler: (out / as_file_name(scheduler.label)).absolute() for scheduler in schedulers}
+    folders = {scheduler: (out / file_name(scheduler.label)).absolute() for scheduler in schedulers}
     for one, other in combinations(folders, 2):
         if folders[one] == folders[other]:
             raise UnusableFolder(
@@ -181,5 +182,5 @@ def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> N
             o.scheduler: {**o.statistics, "fault": o.fault, "refused": o.refused} for o in outcomes
         },
     }
-    text = json.dumps({key: found[key] for key in DESCRIBED}, indent=2, ensure_ascii=False)
+    text = json_text({key: found[key] for key in DESCRIBED})
     path.write_text(text + "\n", encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
@@ -19,6 +18,7 @@ from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
 from sil.report import FigureKind
 from sil.report.experiment import experiment_page
+from sil.report.json_text import json_text
 from sil.report.origin import record_origin, sha256_sums
 from sil.report.page import write_figures, write_page
 from sil.runs.resolve import scenario_of_file
@@ -176,8 +176,7 @@ def render(out: Path) -> Comparison:
     NoTrace."""
     tables, jobs, comparison = evaluated(out)
     write_jobs_csv(out / JOBS, jobs)
-    summary = json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False)
-    (out / SUMMARY).write_text(summary + "\n", encoding="utf-8")
+    (out / SUMMARY).write_text(json_text(comparison.as_dict()) + "\n", encoding="utf-8")
     write_page(out / REPORT, experiment_page(tables, jobs, comparison))
     return comparison
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import polars as pl
 
-from sil.experiment.output_folder import as_file_name
 from sil.outcome.metrics import faults
+from sil.report.file_name import file_name
 from sil.runs.composition import RunKey
 from sil.runs.scenario import Scenario
 from sil.trace.facts import RUN, SCHEMAS, Fact, RunTables
@@ -103,7 +103,7 @@ class Sweep:
 
 
 def _carry_out(scenario: Scenario, run: RunKey, printed: Path) -> Packed:
-    log = printed / f"{as_file_name(run.scheduler)}-{run.point}-{run.replication}.log"
+    log = printed / f"{file_name(run.scheduler)}-{run.point}-{run.replication}.log"
     return _packed(scenario.at(run.point).run(run, log))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import polars as pl
 
+from scheduler import printable
 from scheduler.node_set import NodeSet
 from sil.outcome.comparison import Cell, Comparison
 from sil.outcome.metrics import metric
@@ -131,7 +132,7 @@ def gantt(runs: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
     horizon_s = max((row[6] for row in rows), default=1.0)
     # The first machine of each stretch of one class.
     of_machine = description.machine_classes
-    ticks = {j: name for j, name in enumerate(of_machine) if j == 0 or of_machine[j - 1] != name}
+    ticks = {j: printable(name) for j, name in enumerate(of_machine) if j == 0 or of_machine[j - 1] != name}
     frames = either("datum.run === 'parallel'", "#111", "white")
     panels = [
         Figure(frame.filter(scheduler=scheduler))

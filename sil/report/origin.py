@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from scheduler import counted
+from sil.report.json_text import json_text
 
 ORIGIN = "origin.json"
 LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow")
@@ -34,8 +35,7 @@ def record_origin(folder: Path, inputs: Mapping[str, str]) -> None:
         "host": f"{platform.node()}, {platform.system()} {platform.release()} on {platform.machine()}, "
         f"{counted(os.cpu_count() or 1, 'CPU')}",
     }
-    text = json.dumps(found, indent=2, ensure_ascii=False)
-    (folder / ORIGIN).write_text(text + "\n", encoding="utf-8")
+    (folder / ORIGIN).write_text(json_text(found) + "\n", encoding="utf-8")
 
 
 def origin_terms(folder: Path) -> Iterator[tuple[str, str]]:

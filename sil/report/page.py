@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
+from scheduler import printable
 from sil.report import FigureKind
+from sil.report.file_name import file_name
 from sil.report.origin import origin_terms
 from sil.report.vega_lite import Figure, save, specification
 
@@ -101,7 +103,7 @@ class Page:
 
 def slug(title: str) -> str:
     """A title as an anchor and as a file name: "table-1-share" for "Table 1: share (%)"."""
-    return re.sub(r"\W+", "-", title.lower()).strip("-")
+    return file_name(re.sub(r"\W+", "-", title.lower()).strip("-"))
 
 
 def write_page(path: Path, page: Page) -> None:
@@ -110,7 +112,11 @@ def write_page(path: Path, page: Page) -> None:
     names = {id(part): name for name, part in charts.items()}
     specifications = {f"chart-{name}": specification(part.chart) for name, part in charts.items()}  # type: ignore[arg-type]
     environment = Environment(
-        loader=PackageLoader("sil.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("sil.report", "."),
+        autoescape=True,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["script_json"] = _script_json
     drawn = (part.schedules for section in page.sections for part in section.parts)
@@ -157,6 +163,11 @@ def _vega() -> str:
         unfinished.write_text(script, encoding="utf-8")
         unfinished.replace(cached)
     return script
+
+
+def _printable(value: object) -> object:
+    """What a page shows, before it is escaped."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _script_json(value: object) -> Markup:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from sil.outcome.comparison import Accuracy, Cell, Comparison
 from sil.outcome.metrics import GPU_UTILISATION, REPLAY_METRICS, metric, replay_metric
@@ -21,7 +22,7 @@ def comparison_table(comparison: Comparison, point: int) -> Table:
         f"Comparison{f' at {at}' if at else ''}", "", numbers=_difference_headings(comparison.baseline)
     )
     for m in comparison.metrics:
-        table.add_row(f"[bold]{m.label}")
+        table.add_row(Text(m.label, "bold"))
         for scheduler in comparison.schedulers:
             table.add_row(f"  {scheduler}", *cell_texts(comparison.cell(point, scheduler, m.key), m.digits))
     return table

@@ -13,11 +13,15 @@ from typing import Any
 import polars as pl
 from polars import selectors
 
+from scheduler import printable
+
 Spec = dict[str, Any]
 
 SECONDARY = ("x2", "y2")
 """Channels of the same type as `x` and `y`."""
 TYPES = {"Q": "quantitative", "O": "ordinal", "N": "nominal"}
+BACKSLASH = "\N{REVERSE SOLIDUS OPERATOR}"
+"""Looks like one."""
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
@@ -111,7 +115,7 @@ def specification(figure: Figure) -> Spec:
         "$schema": SCHEMA,
         "config": CONFIGURATION,
         "datasets": {names[id(table)]: _rows(table) for table in tables},
-        **_nested(figure, names),
+        **_printable(_nested(figure, names)),
     }
 
 
@@ -126,7 +130,23 @@ def _tables(figure: Figure) -> Iterator[pl.DataFrame]:
 def _rows(table: pl.DataFrame) -> list[dict[str, Any]]:
     """JSON has no infinity and no NaN."""
     number = selectors.float()
-    return table.with_columns(pl.when(number.is_finite()).then(number)).to_dicts()
+    rows = table.with_columns(pl.when(number.is_finite()).then(number)).to_dicts()
+    return rows if table.select(selectors.string()).is_empty() else _printable(rows)
+
+
+def _printable(value: Any) -> Any:
+    """With printable text only: a control character in an image ends the process that draws it."""
+    match value:
+        case str():
+            return printable(value)
+        case dict():
+            shown = {key: _printable(one) for key, one in value.items()}
+            if isinstance(title := shown.get("title"), str):  # Vega-Lite obeys escapes in it
+                shown["title"] = title.replace("\\", BACKSLASH)
+            return shown
+        case list() | tuple():
+            return [_printable(one) for one in value]
+    return value
 
 
 def _nested(figure: Figure, names: Mapping[int, str]) -> Spec:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import tomlkit
 
+from scheduler import printable
 from site_db.files import toml_file
 from site_db.site_file import hostlist, validation
 from site_db.site_file.relations import in_site_order
@@ -29,4 +30,4 @@ def site_text(site: SiteFile) -> str:
         table["members"] = hostlist.fold(cluster.members)
     for table, partition in zip(data.get("partitions", ()), site.partitions, strict=True):
         table["nodes"] = hostlist.fold(partition.nodes)
-    return tomlkit.dumps(data)
+    return printable(tomlkit.dumps(data))  # escapes in strings, which tomlkit leaves out of many
