@@ -42,6 +42,10 @@ class Address:
     url: URL
     site: str | None = None
 
+    @classmethod
+    def of_file(cls, path: Path | str, site: str | None = None) -> Address:
+        return cls(URL.create("sqlite", database=str(path)), site)
+
     @property
     def is_sqlite(self) -> bool:
         return self.url.get_backend_name() == "sqlite"
@@ -64,7 +68,7 @@ def parse_address(text: str) -> Address:
     """
     address, _, site = text.partition("#")
     if "://" not in address:
-        return Address(URL.create("sqlite", database=address), unquote(site) or None)
+        return Address.of_file(address, unquote(site) or None)
     try:
         url = make_url(address)
     except ArgumentError:
@@ -99,7 +103,7 @@ def replace(path: Path) -> Engine:
     """Create a database in a file, and delete an existing one."""
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
         (path.parent / name).unlink(missing_ok=True)
-    return create(Address(URL.create("sqlite", database=str(path))))
+    return create(Address.of_file(path))
 
 
 def open_database(address: Address) -> Engine:
@@ -141,7 +145,7 @@ def open_to_upgrade(address: Address) -> Engine:
 
 def open_file(path: Path) -> Engine:
     """Open an existing SQLite file. Raises DatabaseTrouble."""
-    return open_database(Address(URL.create("sqlite", database=str(path))))
+    return open_database(Address.of_file(path))
 
 
 def address_of(engine: Engine) -> Address:

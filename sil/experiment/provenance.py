@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,12 @@ def fingerprint(scenario: Scenario) -> str:
     ):
         digest.update(text.encode() + b"\0")
     return digest.hexdigest()
+
+
+def fingerprint_of_runs(scenario: Scenario) -> str:
+    """The same for any number of replications, since no run depends on it."""
+    once = scenario.experiment.model_copy(update={"replications": 1})
+    return fingerprint(replace(scenario, experiment=once))
 
 
 def code_under_test(scheduler: UnderTest) -> str:

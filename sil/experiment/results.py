@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from sqlalchemy.orm import Session
 
+from sil.experiment.provenance import fingerprint, fingerprint_of_runs
+from sil.runs.scenario import Scenario
 from sil.site.resource_names import ResourceNames
 from sil.trace.facts import RUN, Fact, RunTables
 from site_db import store
@@ -18,9 +21,44 @@ from site_db.jobs.records import JobRecord, JobState, PredictedTurnaround, Sourc
 from site_db.jobs.writer import JobWriter
 from site_db.rows import ids_of, insert_rows
 from site_db.schema import JobClassRow
-from site_db.sites import SiteReader, find_site
+from site_db.sites import SiteReader, find_site, site_at
 from site_db.states import Observation, StateWriter
 from site_db.store import Address, DatabaseTrouble
+
+
+@dataclass(frozen=True)
+class Identity:
+    """An experiment in databases: its name, the fingerprint of its runs, and that of all replications."""
+
+    name: str
+    runs: str
+    whole: str
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Identity:
+        return cls(scenario.experiment.name, fingerprint_of_runs(scenario), fingerprint(scenario))
+
+    @property
+    def complete(self) -> Source:
+        """A source without jobs, which a database has if it has all runs of the experiment."""
+        return Source(SourceKind.TESTBED, self.whole, self.name)
+
+    def source(self, run: Run) -> Source:
+        """The source of the jobs of one run of the harness."""
+        point, replication, scheduler = run
+        key = f"{self.runs}/{point}/{replication}/{scheduler}"
+        return Source(SourceKind.TESTBED, key, self.name, scheduler, point, replication)
+
+    def has_begun_at(self, address: Address) -> bool:
+        """Whether the site of a database has any run. Raises UnknownSite and DatabaseTrouble."""
+        with store.opened(address) as session:
+            return JobWriter(session, site_at(session, address)).has_any(session, f"{self.runs}/")
+
+    def is_complete_at(self, address: Address) -> bool:
+        """Whether it has all runs. Raises UnknownSite and DatabaseTrouble."""
+        with store.opened(address) as session:
+            return JobWriter(session, site_at(session, address)).has(session, self.complete)
+
 
 Run = tuple[Any, ...]
 """Point, replication and scheduler of one run of the harness."""
@@ -29,7 +67,7 @@ NTH = "nth"
 
 
 def batches(
-    tables: RunTables, resources: ResourceNames, experiment: str, fingerprint: str
+    tables: RunTables, resources: ResourceNames, identity: Identity
 ) -> Iterator[tuple[Source, Sequence[JobRecord]]]:
     """The jobs of each run of the harness, in order of its facts, with their source."""
     predicted = _predicted(tables)
@@ -40,24 +78,27 @@ def batches(
     for nth, *run in runs.iter_rows():
         n = n_jobs.get(nth, 0)
         records = list(_records(jobs.slice(first, n), resources, predicted.get(tuple(run), {})))
-        yield _source(tuple(run), experiment, fingerprint), records
+        yield identity.source(tuple(run)), records
         first += n
 
 
-def write_results(
-    database: Path, tables: RunTables, resources: ResourceNames, experiment: str, fingerprint: str
-) -> None:
-    """Add all jobs with their runs and predictions, and all changes of state, in one transaction."""
+def write_results(database: Path, tables: RunTables, resources: ResourceNames, identity: Identity) -> None:
+    """Add all jobs with their runs and predictions, and all changes of state, in one transaction; those of
+    runs that the database has are left out."""
     engine = store.open_file(database)
+    found = list(batches(tables, resources, identity))
     with store.changing(engine) as session:
         _add_job_classes(session, resources.site, tables.facts)
         writer = JobWriter(session, resources.site)
         reader = SiteReader(session, resources.site)
-        for source, jobs in batches(tables, resources, experiment, fingerprint):
-            writer.add(session, source, jobs)
+        known = {source for source, _ in found if writer.has(session, source)}
+        for source, jobs in found:
+            if source not in known:
+                writer.add(session, source, jobs)
         changes = tables.facts.filter(pl.col("event").is_in(list(_IS_UP)))
         for run, of_run in changes.group_by(RUN, maintain_order=True):
-            source = _source(run, experiment, fingerprint)
+            if (source := identity.source(run)) in known:
+                continue
             state_writer = StateWriter(session, reader, writer.source_id(session, source))
             states: dict[str, bool] = {}
             for row in of_run.iter_rows(named=True):
@@ -65,6 +106,7 @@ def write_results(
                 if states.get(name) is not up:  # not again for each slot of a machine
                     state_writer.add(name, Observation(up=up), row["time_s"])
                 states[name] = up
+        writer.source_id(session, identity.complete)
     engine.dispose()
 
 
@@ -76,13 +118,6 @@ def _add_job_classes(session: Session, site: str, facts: pl.DataFrame) -> None:
     new = sorted(set(facts["job_class"].drop_nulls().unique()) - known.keys())
     rows = [{**common, "name": name, "position": len(known) + k} for k, name in enumerate(new)]
     insert_rows(session, JobClassRow, rows)
-
-
-def _source(run: Run, experiment: str, fingerprint: str) -> Source:
-    """The source of the jobs of one run of the harness."""
-    point, replication, scheduler = run
-    key = f"{fingerprint}/{point}/{replication}/{scheduler}"
-    return Source(SourceKind.TESTBED, key, experiment, scheduler, point, replication)
 
 
 def _predicted(tables: RunTables) -> dict[Run, dict[int, list[PredictedTurnaround]]]:
@@ -176,24 +211,27 @@ class Teacher:
         self,
         address: Address,
         resources: ResourceNames,
-        experiment: str,
-        fingerprint: str,
+        identity: Identity,
         leftover: Path,
         notify: Callable[[str], None],
     ) -> None:
         """Raises DatabaseTrouble if the database cannot be reached at the beginning."""
         self._address = address
         self._resources = resources
-        self._experiment = experiment
-        self._fingerprint = fingerprint
+        self._identity = identity
         self._leftover = leftover
         self._notify = notify
         self._recorder = Recorder(store.open_database(address), resources.site, notify)
 
-    def teach(self, tables: RunTables) -> None:
-        """Record some runs of the harness. Raises DatabaseTrouble."""
-        for source, jobs in batches(tables, self._resources, self._experiment, self._fingerprint):
-            self._recorder.record(source, jobs)
+    def teach(self, tables: RunTables, is_last: bool) -> None:
+        """Record some runs of the harness; with the last ones, that the experiment is complete. Raises
+        DatabaseTrouble."""
+        complete = self._identity.complete
+        found = list(batches(tables, self._resources, self._identity))
+        if is_last and not found:
+            found = [(complete, ())]
+        for k, (source, jobs) in enumerate(found, start=1):
+            self._recorder.record(source, jobs, complete if is_last and k == len(found) else None)
 
     def finish(self) -> None:
         """Try once more to write the waiting jobs; the rest goes to the file."""

@@ -10,8 +10,8 @@ import polars as pl
 
 from scheduler import UserError
 from sil.experiment.output_folder import UNFINISHED, UnusableFolder, make_usable
-from sil.experiment.provenance import describe, fingerprint
-from sil.experiment.results import Teacher, write_results
+from sil.experiment.provenance import describe
+from sil.experiment.results import Identity, Teacher, write_results
 from sil.experiment.sweep import Sweep
 from sil.outcome.comparison import Comparison, score_predictions
 from sil.outcome.jobs import job_table, write_jobs_csv
@@ -117,8 +117,14 @@ def run_experiment(
         if error.place >= len(read_experiment(source).notional):
             raise  # it is none of the file's
         raise toml_file.invalid(source, [(("notional", error.place), str(error))]) from None
-    mark, down = fingerprint(scenario), scenario.in_use.down
-    record_origin(out, {**sha256_sums(source), "experiment with its site and code": mark})
+    identity, down = Identity.of(scenario), scenario.in_use.down
+    if choice.learns and _is_complete(identity, out, choice):
+        listener.notify(
+            f"{out} has the results of this experiment, and {choice.address} its jobs: nothing is run or "
+            "recorded again; name another folder with --out to start from what the site has learned since"
+        )
+        return render(out)
+    record_origin(out, {**sha256_sums(source), "experiment with its site and code": identity.whole})
     if down:
         more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
         names = ", ".join(down[:MAX_NAMES]) + more
@@ -126,7 +132,7 @@ def run_experiment(
     for sentence in scenario.notes():
         listener.notify(sentence)
     with Store(out / UNFINISHED) as store:
-        stored_as = _stored_as(scenario, choice)
+        stored_as = _stored_as(identity, choice)
         if not store.has_prefix(f"{stored_as}/"):
             rmtree(out / PRINTED, ignore_errors=True)
         runner = Runner(executor, store, listener.progressed)
@@ -134,7 +140,7 @@ def run_experiment(
         try:
             if choice.learns and choice.address is not None:
                 leftover, resources = out / UNRECORDED, scenario.resources
-                teacher = Teacher(choice.address, resources, experiment.name, mark, leftover, listener.notify)
+                teacher = Teacher(choice.address, resources, identity, leftover, listener.notify)
                 try:
                     sweep.run(teacher.teach)
                 finally:
@@ -147,28 +153,43 @@ def run_experiment(
             tables = sweep.collect()
             _write_tables(out, tables, describe(scenario))
             comparison = render(out)
-            write_results(out / DATABASE, tables, scenario.resources, experiment.name, mark)
+            write_results(out / DATABASE, tables, scenario.resources, identity)
         store.remove()
     return comparison
 
 
 def _use_site(definition: Definition, site: SiteSource, out: Path, choice: SiteChoice) -> Scenario:
-    """The scenario as an interrupted run of the same experiment had it, else with the site as it is now."""
+    """The scenario as an earlier run of the same experiment into `out` had it, if it was interrupted or the
+    site has learned from it, else with the site as it is now."""
     experiment, source, find = definition.experiment, definition.source, definition.find
-    if (out / UNFINISHED).exists() and (before := site.resume(out / DATABASE)) is not None:
+    may_go_on = (out / UNFINISHED).exists() or (choice.learns and (out / DATABASE).exists())
+    if may_go_on and (before := site.resume(out / DATABASE)) is not None:
         scenario = scenario_of_file(experiment, before, source, find)
-        with Store(out / UNFINISHED) as store:
-            if store.has_prefix(f"{_stored_as(scenario, choice)}/"):
-                return scenario
+        if _has_begun(Identity.of(scenario), out, choice):
+            return scenario
     return scenario_of_file(experiment, site.snapshot(out / DATABASE), source, find)
 
 
-def _stored_as(scenario: Scenario, choice: SiteChoice) -> str:
-    """What the keys of finished runs begin with: the same for any number of replications, since one run does
-    not depend on it; another with an earlier history."""
-    once = scenario.experiment.model_copy(update={"replications": 1})
-    mark = fingerprint(replace(scenario, experiment=once))
-    return mark if choice.as_of is None else f"{mark} as of {choice.as_of}"
+def _has_begun(identity: Identity, out: Path, choice: SiteChoice) -> bool:
+    with Store(out / UNFINISHED) as store:
+        if store.has_prefix(f"{_stored_as(identity, choice)}/"):
+            return True
+    return choice.learns and choice.address is not None and identity.has_begun_at(choice.address)
+
+
+def _is_complete(identity: Identity, out: Path, choice: SiteChoice) -> bool:
+    """Whether all results are in `out` and, as far as they are to be recorded, in the site's database."""
+    return (
+        choice.address is not None
+        and not (out / UNFINISHED).exists()
+        and identity.is_complete_at(Address.of_file(out / DATABASE))
+        and identity.is_complete_at(choice.address)
+    )
+
+
+def _stored_as(identity: Identity, choice: SiteChoice) -> str:
+    """What the keys of finished runs begin with: another with an earlier history."""
+    return identity.runs if choice.as_of is None else f"{identity.runs} as of {choice.as_of}"
 
 
 def render(out: Path) -> Comparison:

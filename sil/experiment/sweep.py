@@ -49,11 +49,11 @@ class Sweep:
         """The key of the stored result; the result itself if the process died."""
         self._faulted_at: dict[str, int] = {}
 
-    def run(self, on_tables: Callable[[RunTables], None] | None = None) -> None:
+    def run(self, on_tables: Callable[[RunTables, bool], None] | None = None) -> None:
         """Carry out the runs that are not stored. Raises what `Runner.run` raises.
 
-        `on_tables` is called with the tables of each task, in order of tasks and as soon as all tasks before
-        it are done, so that the order does not depend on the executor.
+        `on_tables` is called with the tables of each task and whether it is the last one, in order of tasks
+        and as soon as all tasks before it are done, so that the order does not depend on the executor.
         """
         following = iter(self._tasks)
         next_task = next(following, None)
@@ -68,8 +68,8 @@ class Sweep:
                 task = self._task_of[run]
                 self._faulted_at[run.scheduler] = min(task, self._faulted_at.get(run.scheduler, task))
             while on_tables and next_task and all(map(self._is_over, next_task)):
-                on_tables(self._tables(next_task))
-                next_task = next(following, None)
+                done, next_task = next_task, next(following, None)
+                on_tables(self._tables(done), next_task is None)
 
         self._runner.run(self._items, finish, skip=lambda item: self._is_left_out(self._runs[item.key]))
 

@@ -26,7 +26,8 @@ class Recorder:
         """Raises UnknownSite, and DatabaseTrouble if the database cannot be reached."""
         self._engine = engine
         self._notify = notify
-        self._waiting: deque[Batch] = deque()
+        self._waiting: deque[tuple[Batch, Source | None]] = deque()
+        """Each batch, and what it is the last one of."""
         self._name = uuid4().hex
         self._written = 0
         self._in_doubt = False
@@ -37,15 +38,16 @@ class Recorder:
     @property
     def waiting(self) -> Sequence[Batch]:
         """The batches that are not written yet."""
-        return tuple(self._waiting)
+        return tuple(batch for batch, _ in self._waiting)
 
-    def record(self, source: Source, jobs: Sequence[JobRecord]) -> None:
-        """Record a batch now or, if the database is unreachable, later.
+    def record(self, source: Source, jobs: Sequence[JobRecord], completes: Source | None = None) -> None:
+        """Record a batch now or, if the database is unreachable, later. The last one of several `completes`
+        a source that stands for all of them, which is added in the same transaction.
 
         Raises BadRecord and Rejected, with nothing of the batch recorded, and DatabaseTrouble for a database
         that cannot be written: then the batch waits.
         """
-        self._waiting.append((source, jobs))
+        self._waiting.append(((source, jobs), completes))
         self.write()
 
     def write(self) -> None:
@@ -68,7 +70,7 @@ class Recorder:
             )
 
     def _write_first(self) -> None:
-        source, jobs = self._waiting[0]
+        (source, jobs), completes = self._waiting[0]
         try:
             with store.changing(self._engine) as session:
                 self._writer.lock(session)
@@ -81,6 +83,8 @@ class Recorder:
                     self._writer.add(session, source, jobs)
                     self._writer.count_batch_of(session, self._name)
                     self._in_doubt = True
+                if completes is not None:
+                    self._writer.source_id(session, completes)
             self._in_doubt = False
             if is_new:
                 self._written += 1

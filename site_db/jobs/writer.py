@@ -92,6 +92,14 @@ class JobWriter:
         """Whether anything of the source was recorded before."""
         return self._find(session, source) is not None
 
+    def has_any(self, session: Session, prefix: str) -> bool:
+        """Whether anything of a source whose key begins so was recorded before."""
+        row = schema.SourceRow
+        query = select(row.id).where(
+            row.site_id == self._site_id, row.key.startswith(prefix, autoescape=True)
+        )
+        return session.scalar(query.limit(1)) is not None
+
     def source_id(self, session: Session, source: Source) -> int:
         """The id of a source, which is added if it is new."""
         found = self._find(session, source)

@@ -196,7 +196,7 @@ def test_with_learning_every_job_is_recorded_once_with_its_whole_run(
 ) -> None:
     path = tiny_experiment(tmp_path)
     run(path, address)
-    assert count(engine, SourceRow) == N_RUNS_OF_THE_HARNESS
+    assert count(engine, SourceRow) == N_RUNS_OF_THE_HARNESS + 1  # and all of them together
     assert count(engine, JobRow) == len(history(engine)) == N_RUNS_OF_THE_HARNESS * N_JOBS
     with Session(engine) as session:
         assert session.scalar(select(func.sum(UserUsageRow.runs))) == N_RUNS_OF_THE_HARNESS * N_JOBS
@@ -362,7 +362,7 @@ def test_results_are_recorded_in_a_separate_database(
             ("testbed", "tiny-experiment", scheduler, replication)
             for scheduler in ("mct", "sjs")
             for replication in range(3)
-        }
+        } | {("testbed", "tiny-experiment", None, None)}  # all of them together
         predictions = session.scalars(select(PredictionRow)).all()
         states = session.scalars(select(MachineStateRow)).all()
     assert len(predictions) == N_RUNS_OF_THE_HARNESS * N_JOBS
