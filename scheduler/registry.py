@@ -86,12 +86,10 @@ class Source(Protocol):
     @property
     def constructor(self) -> Callable[..., Any]:
         """A class or function that makes instances."""
-        ...
 
     @property
     def parameters(self) -> Mapping[str, object]:
         """Arguments for it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +174,7 @@ def resolve(name: str) -> SchedulerSpec:
     "module:Class", with or without parameters: `loras(selection=easy)`.
 
     Imports plug-ins, and built-in schedulers only to check parameters that the user has given. Raises
-    SchedulerNotLoaded if the name is unknown, the module cannot be imported, the class is no scheduler, its
-    declarations are wrong, or the parameters do not fit.
+    SchedulerNotLoaded if the name leads to no scheduler, or its declarations or parameters do not fit.
     """
     spec = named(name)
     return spec if spec.is_built_in else declared(spec)
@@ -197,7 +194,19 @@ def named(name: str) -> SchedulerSpec:
     """The built-in scheduler that `name` denotes, or a plug-in of which nothing is imported: `declared` says
     what it is. Raises SchedulerNotLoaded."""
     with _misnamed():
-        return _named(name)
+        spec = _named(name)
+        if spec.is_built_in and "(" in name:
+            _check_parameters(spec)
+            _instance(spec)
+        return spec
+
+
+def key_of(name: str) -> str:
+    """The key of the scheduler that `name` denotes, whose code is not run; of an unknown one, the name."""
+    try:
+        return _named(name).key
+    except (naming.Misnamed, SchedulerNotLoaded):
+        return name
 
 
 @contextmanager
@@ -209,20 +218,17 @@ def _misnamed() -> Iterator[None]:
 
 
 def _named(name: str) -> SchedulerSpec:
-    base, given = naming.split(name)
-    composed, parameters = base, given
-    if "(" in _COMPOSED.get(base, ""):
-        composed, own = naming.split(_COMPOSED[base])
-        parameters = own | given
+    """What the name alone tells."""
+    base, parameters = naming.split(name)
+    composed = base
+    if "(" in (composition := _COMPOSED.get(base, "")):
+        composed, own = naming.split(composition)
+        parameters = own | parameters
     spec = SchedulerSpec(name, _target(composed), tuple(parameters.items()))
     if composed not in _ALL_BUILT_IN:
         return spec
     kind = next(kind for kind, names in BUILT_IN.items() if base in names)
-    spec = replace(spec, kind=kind, is_built_in=True, memoryless=spec.target in _MEMORYLESS)
-    if given:
-        _check_parameters(spec)
-        _instance(spec)
-    return spec
+    return replace(spec, kind=kind, is_built_in=True, memoryless=spec.target in _MEMORYLESS)
 
 
 def declared(spec: SchedulerSpec) -> SchedulerSpec:

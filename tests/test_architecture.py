@@ -118,7 +118,7 @@ def test_the_site_database_imports_only_values_and_errors_of_the_scheduler_packa
 
 
 def test_only_selected_packages_import_the_database() -> None:
-    may = {"settings", "site", "runs", "experiment", "workers", "planning", "studies", "api", "cli"}
+    may = {"settings", "site", "trust", "runs", "experiment", "workers", "planning", "studies", "api", "cli"}
     of_logs = {
         *(f"site_db.jobs.logs.{name}" for name in ("log_file", "logged_job", "sacct", "swf_format", "tres")),
         "site_db.jobs.logs.occupancy",
@@ -144,6 +144,7 @@ STAGES = [
     "report",
     "settings",
     "site",
+    "trust",
     "workers",
     "isolation",
     "batsim",

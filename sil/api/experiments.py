@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from sil.api.experiment_results import ExperimentResults
     from sil.api.faults import OnFault
     from sil.experiment.run import Definition, SiteChoice
+    from sil.trust.foreign_code import Named
     from sil.workers.executor import Executor, Listener
+    from site_db.store import Address
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Experiment:
     source: Path
     _given: Mapping[str, str | Factory] = field(default_factory=dict)
     """The schedulers that are given as objects, or under other names, by name."""
+    _trusted: frozenset[str] = frozenset()
+    """Names of schedulers that are not those of the file, but given by the user."""
 
     @classmethod
     def builtin(cls, name: str) -> Experiment:
@@ -62,9 +66,10 @@ class Experiment:
         whole. None leaves a setting as it is. `schedulers` are as for `replay`. `add`, `remove` and `upgrade`
         are what-if changes of the site, like "8 x CLASS". Raises UserError for unknown or invalid settings.
         """
-        given = self._given
+        given, trusted = self._given, self._trusted
         if schedulers is not None:
             found = by_name(schedulers)
+            trusted |= found.keys()
             settings["schedulers"] = tuple(found)
             given = {name: each for name, each in found.items() if each != name}
         changed = experiment_file.changed(self.settings, **settings)
@@ -72,7 +77,8 @@ class Experiment:
             if "grid" not in settings and _has(settings, key.split(".")):
                 raise UserError(f"{key} has the values of the grid; give grid={{}} to leave these out")
         notional = {"add": _several(add), "remove": _several(remove), "upgrade": _several(upgrade)}
-        return Experiment(experiment_file.with_notional(changed, **notional), self.source, given)
+        trusted |= _named_by(changed) - _named_by(self.settings)
+        return Experiment(experiment_file.with_notional(changed, **notional), self.source, given, trusted)
 
     def run(
         self,
@@ -87,6 +93,7 @@ class Experiment:
         dask: str | None = None,
         on_fault: OnFault = "raise",
         progress: bool = True,
+        trust: bool = False,
     ) -> ExperimentResults:
         """Run the experiment, with the results of the command `sil run`.
 
@@ -97,20 +104,26 @@ class Experiment:
           history up to this run.
         * `folder`: for the results; a call with the same experiment and folder resumes an interrupted one. By
           default they are kept until the object that is returned is no longer used.
+        * `trust`: modules and commands that the file or its site names may be run. Schedulers that are given
+          in Python are trusted, as is what the user's list of trusted files has.
 
         For the other parameters see `replay`. Ctrl-C returns the replications that are done under all
         schedulers, with a warning. Raises UserError for invalid settings, and for schedulers that do not fit
-        the experiment.
+        the experiment. Raises Untrusted, a UserError, if a file names code that is not trusted.
         """
         from sil.api.execution import executing
         from sil.api.experiment_results import raise_faults
         from sil.api.faults import raised_if
         from sil.api.progress import shown
         from sil.experiment.run import SiteChoice
+        from sil.trust.consent import permit, refuse
         from site_db.store import parse_address
 
         experiment = self if schedulers is None else self.with_(schedulers=schedulers)
-        choice = SiteChoice(None if site is None else parse_address(site), learn, as_of)
+        address = None if site is None else parse_address(site)
+        if not trust:
+            permit(experiment.foreign_code(address), refuse("give trust=True"))
+        choice = SiteChoice(address, learn, as_of)
         kept = None
         if folder is None:
             kept = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
@@ -133,9 +146,20 @@ class Experiment:
 
         return Definition(self.settings, self.source, among(self._given))
 
+    def foreign_code(self, address: Address | None) -> list[Named]:
+        """What the file names, and its site or the one at `address`, that is to be run with the user's
+        consent only."""
+        from sil.trust.foreign_code import foreign_code
+
+        return foreign_code(self.settings, self.source, address, self._trusted)
+
     def __repr__(self) -> str:
         of, schedulers = self.settings, ", ".join(self.settings.schedulers)
         return f"Experiment {of.name}: {of.replications} replications at {of.site} under {schedulers}"
+
+
+def _named_by(settings: experiment_file.Experiment) -> set[str]:
+    return {*settings.schedulers, *(queue.scheduler for queue in settings.queues if queue.scheduler)}
 
 
 def _has(settings: object, path: list[str]) -> bool:

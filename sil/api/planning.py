@@ -19,6 +19,8 @@ from sil.planning.report.page import as_dict, plan_page, write_page
 from sil.runs.own_schedulers import among, by_name
 from sil.settings import files
 from sil.settings.experiment_file import changed
+from sil.trust.consent import permit, refuse
+from sil.trust.foreign_code import foreign_code
 from sil.workers.runner import Runner
 from sil.workers.store import Store
 from site_db.store import parse_address
@@ -33,6 +35,7 @@ def plan(
     workers: int | None = None,
     dask: str | None = None,
     progress: bool = True,
+    trust: bool = False,
     **settings: Any,
 ) -> PlanAnswers:
     """Answer a purchasing question, with the results of the command `sil plan`.
@@ -44,15 +47,18 @@ def plan(
       plan and repeats no run.
     * `workers`: processes to run on, by default one per core; `dask`: the address of a Dask scheduler
       instead. The answers do not depend on them.
+    * `trust`: modules and commands that the file or its site names may be run, as for `Experiment.run`.
     * `settings` replace those of the file: `budget=40_000`, `seed=2`, `confidence=0.9`.
 
     Ctrl-C raises KeyboardInterrupt: answers rest on complete comparisons. Raises UserError for invalid
-    settings, and SchedulerFault if a scheduler breaks a rule.
+    settings (Untrusted for code that is not trusted), and SchedulerFault if a scheduler breaks a rule.
     """
     path = files.find(str(plan), "plans", Path())
     given = None if schedulers is None else by_name(schedulers)
     chosen = changed(read_plan(path), schedulers=None if given is None else tuple(given), **settings)
     address = None if site is None else parse_address(site)
+    if not trust:
+        permit(foreign_code(chosen, path, address, given or ()), refuse("give trust=True"))
     prepared = Prepared(chosen, path, address, among(given or {}))
     if folder is not None:
         make_usable(Path(folder))

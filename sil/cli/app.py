@@ -120,8 +120,9 @@ app = group(
 
 
 def main() -> None:
-    """Entry point. Puts the current folder on the module path, as `python -m` does."""
-    sys.path.insert(0, os.getcwd())
+    """Entry point. Schedulers may be modules of the current folder. It comes last on the module path, so that
+    no file in it, which may be somebody else's, takes the place of a library."""
+    sys.path.append(os.getcwd())
     # Before NumPy is loaded, here and in worker processes: its threads for linear algebra, of which commands
     # have little, take as much time to start as the rest of NumPy.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

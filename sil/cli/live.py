@@ -37,6 +37,7 @@ def live(
     scheduler: Annotated[str | None, Option(help="Override the first one in the file.")] = None,
     seed: options.Seed = None,
     out_folder: Annotated[Path | None, options.folder("sil-live-NAME, with both traces")] = None,
+    trust: options.Trust = False,
     as_json: options.Json = False,
 ) -> None:
     """Run an experiment on this computer with real processes, simulate it, and compare the two.
@@ -50,12 +51,17 @@ def live(
     from sil.experiment.live import run_live_and_simulated
     from sil.experiment.output_folder import default_folder
     from sil.settings import experiment_file, files
+    from sil.trust.consent import ask_in_terminal, permit
+    from sil.trust.foreign_code import foreign_code
     from sil.world.guard.faults import SchedulerFault
 
     with console.one_sentence_for_bad_input():
         path = files.find(experiment, "experiments", Path())
         read = experiment_file.changed(experiment_file.read_experiment(path), seed=seed)
         name = scheduler or read.schedulers[0]
+        if not trust:
+            of_one = experiment_file.changed(read, schedulers=(name,))
+            permit(foreign_code(of_one, path, None, [scheduler] if scheduler else []), ask_in_terminal)
         folder = out_folder or default_folder("live", read.name)
         try:
             with progress("jobs") as bar:

@@ -35,6 +35,14 @@ Site = Annotated[
         "postgresql://user@host/database#SITE.",
     ),
 ]
+Trust = Annotated[
+    bool,
+    Option(
+        "--trust",
+        help="Run the modules and commands that the file or its site names, without a question. Schedulers "
+        "given as options are trusted.",
+    ),
+]
 Metric = Annotated[str, Option(help="The metric of the grid table: a column of summary.json.")]
 METRIC = "sum_job_times"
 Reasons = Annotated[bool, Option("--reasons", help="Record in the trace why jobs wait (for `sil why`).")]

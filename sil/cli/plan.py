@@ -37,6 +37,7 @@ def plan(
     dask: options.Dask = None,
     site: options.Site = None,
     no_determinism_check: options.NoDeterminismCheck = False,
+    trust: options.Trust = False,
     as_json: options.Json = False,
 ) -> None:
     """Answer a purchasing question: the effect of each offer, the best buy within a budget, sizing, and
@@ -58,6 +59,8 @@ def plan(
     from sil.planning.report.page import PAGE, as_dict, write_page
     from sil.report.origin import record_origin, sha256_sums
     from sil.settings.experiment_file import changed
+    from sil.trust.consent import ask_in_terminal, permit
+    from sil.trust.foreign_code import foreign_code
     from sil.workers.runner import Runner, selected_executor
     from sil.workers.store import Store
     from sil.world.guard.faults import SchedulerFault
@@ -67,9 +70,12 @@ def plan(
         schedulers = tuple(scheduler) if scheduler else None
         guard = {"ask_twice": False} if no_determinism_check else None
         chosen = changed(read_plan(path), schedulers=schedulers, budget=budget, seed=seed, guard=guard)
+        address = parse_address(site) if site else None
+        if not trust:
+            permit(foreign_code(chosen, path, address, schedulers or ()), ask_in_terminal)
         folder = out_folder or default_folder("plan", chosen.name)
         make_usable(folder)
-        prepared = Prepared(chosen, path, parse_address(site) if site else None)
+        prepared = Prepared(chosen, path, address)
         try:
             with (
                 plan_progress(chosen.name) as bar,

@@ -65,6 +65,7 @@ def run(
     as_of: AsOfOption = None,
     reasons: options.Reasons = False,
     no_determinism_check: options.NoDeterminismCheck = False,
+    trust: options.Trust = False,
     as_json: options.Json = False,
 ) -> None:
     """Run an experiment and compare its schedulers.
@@ -74,6 +75,8 @@ def run(
     runs and predictions of this experiment). Repeat the command to resume an interrupted run.
     """
     from sil.api.experiments import Experiment
+    from sil.trust.consent import ask_in_terminal, permit
+    from site_db.store import parse_address
 
     guard = {"reasons": True} if reasons else {}
     guard |= {"ask_twice": False} if no_determinism_check else {}
@@ -87,17 +90,19 @@ def run(
             replications=replications,
             guard=guard,
         )
+        address = parse_address(site) if site else None
+        if not trust:
+            permit(chosen.foreign_code(address), ask_in_terminal)
     name = chosen.settings.name
     executor = _chosen_executor(chosen.settings, workers, dask)
     from sil.experiment.output_folder import default_folder
     from sil.experiment.run import REPORT, SiteChoice, run_experiment
     from sil.outcome import metrics
-    from site_db.store import parse_address
 
     with console.one_sentence_for_bad_input():
         metrics.metric(metric)
         folder = out_folder or default_folder(name)
-        choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
+        choice = SiteChoice(address, learn, as_of)
         with progress("runs") as bars, executor:
             bar = ProgressBar(bars, name)
             comparison = run_experiment(chosen.definition, folder, executor, choice, bar)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
@@ -117,7 +118,7 @@ def run_experiment(
         if error.place >= len(read_experiment(source).notional):
             raise  # it is none of the file's
         raise toml_file.invalid(source, [(("notional", error.place), str(error))]) from None
-    identity, down = Identity.of(scenario), scenario.in_use.down
+    identity = Identity.of(scenario)
     if choice.learns and _is_complete(identity, out, choice):
         listener.notify(
             f"{out} has the results of this experiment, and {choice.address} its jobs: nothing is run or "
@@ -125,11 +126,7 @@ def run_experiment(
         )
         return render(out)
     record_origin(out, {**sha256_sums(source), "experiment with its site and code": identity.whole})
-    if down:
-        more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
-        names = ", ".join(down[:MAX_NAMES]) + more
-        listener.notify(f"down at the site, and in the experiment from its beginning: {names}")
-    for sentence in scenario.notes():
+    for sentence in _notes(scenario):
         listener.notify(sentence)
     with Store(out / UNFINISHED) as store:
         stored_as = _stored_as(identity, choice)
@@ -156,6 +153,14 @@ def run_experiment(
             write_results(out / DATABASE, tables, scenario.resources, identity)
         store.remove()
     return comparison
+
+
+def _notes(scenario: Scenario) -> Iterator[str]:
+    if down := scenario.in_use.down:
+        more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
+        names = ", ".join(down[:MAX_NAMES]) + more
+        yield f"down at the site, and in the experiment from its beginning: {names}"
+    yield from scenario.notes()
 
 
 def _use_site(definition: Definition, site: SiteSource, out: Path, choice: SiteChoice) -> Scenario:

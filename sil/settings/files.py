@@ -17,6 +17,11 @@ def built_in(kind: str) -> dict[str, Path]:
     return {path.stem: path for path in sorted((FIXTURES / kind).glob("*.toml"))}
 
 
+def is_built_in(path: Path) -> bool:
+    """Whether it is one of the files that come with the package."""
+    return path.resolve().is_relative_to(FIXTURES.resolve())
+
+
 def find(name: str, kind: str, folder: Path) -> Path:
     """The file that `name` means: a path (relative ones start at `folder`), or the name of a built-in one.
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, named
+from scheduler.registry import SchedulerSpec, key_of
 from scheduler.time_shared.prediction.forecast import Circumstances, Error, ErrorHistory
 from sil.site.time_shared_cluster import Characterisations
 from site_db.prediction_errors import KnownError
@@ -17,21 +17,13 @@ if TYPE_CHECKING:
 NOTHING = ErrorHistory(())
 
 
-def scheduler_key(recorded: str) -> str:
-    """The key of a scheduler by the name under which it was recorded; of an unknown one, the name."""
-    try:
-        return named(recorded).key
-    except SchedulerNotLoaded:
-        return recorded
-
-
 def histories(
     errors: Iterable[KnownError], known: Characterisations, scheduler: SchedulerSpec
 ) -> Callable[[PredictorName], ErrorHistory]:
     """The errors of each predictor under one scheduler. Jobs with equal requirements are of one kind."""
     errors, sizes = list(errors), known.sizes()
     names = {error.scheduler for error in errors}
-    same = {name for name in names if scheduler_key(name) == scheduler.key}
+    same = {name for name in names if key_of(name) == scheduler.key}
     found: defaultdict[str, list[Error]] = defaultdict(list)
     for error in errors:
         if error.scheduler in same and error.tasks in sizes.get(error.job_class, ()):

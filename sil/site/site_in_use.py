@@ -15,9 +15,9 @@ from sqlalchemy.orm import Session
 
 from scheduler.managers.queues import QueuePolicy, UserPolicy
 from scheduler.model import Site
+from scheduler.registry import key_of
 from sil.settings import files
 from sil.settings.experiment_file import Experiment
-from sil.site.error_histories import scheduler_key
 from sil.site.logs import read_log
 from sil.site.past_log import past_log
 from sil.site.what_if_changes import ChangedSite, apply_changes
@@ -273,9 +273,9 @@ def errors_under(
     session: Session, site_id: int, schedulers: Iterable[str], as_of: int
 ) -> Iterator[KnownError]:
     """The errors of predictions under some schedulers, however they were named."""
-    keys = {scheduler_key(name) for name in schedulers}
+    keys = {key_of(name) for name in schedulers}
     for name in schedulers_predicted(session, site_id):
-        if scheduler_key(name) in keys:
+        if key_of(name) in keys:
             yield from known_errors(session, site_id, name, as_of)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scheduler import UserError
+from scheduler import UserError, printable
 
 MOST = 1e15
 """No number of seconds, megabytes or jobs is greater, in a file or in the database."""
@@ -14,8 +14,7 @@ class InvalidFile(UserError):
     """A file that cannot be used. The message has one line for each mistake: file, line, value, expected."""
 
     def __init__(self, *sentences: str) -> None:
-        printable = ("".join(c if c.isprintable() else repr(c)[1:-1] for c in s) for s in sentences)
-        super().__init__("\n".join(printable))
+        super().__init__("\n".join(printable(sentence).replace("\n", "\\n") for sentence in sentences))
 
 
 def read_text(path: Path) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sil.experiment.results import batches
+from sil.experiment.results import Identity, batches
 from sil.experiment.run import Definition, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison, accuracies
 from sil.report.node_figures import timeline
@@ -542,7 +542,9 @@ def test_unrecorded_predictions_round_trip_through_the_csv_file(tmp_path: Path) 
     experiment = experiment_file.read_experiment(path)
     in_use = SiteSource(experiment, path.parent, None).snapshot(tmp_path / "site.db")
     tables = scenario_of(experiment, in_use).at(0).run(RunKey(0, 0, "uniform"))
-    waiting = list(batches(tables, scenario_of(experiment, in_use).resources, "small", "print"))
+    waiting = list(
+        batches(tables, scenario_of(experiment, in_use).resources, Identity("small", "print", "all"))
+    )
     csv_file.write(tmp_path / "unrecorded.csv", waiting)
     assert csv_file.read(tmp_path / "unrecorded.csv", 1e9) == [(s, list(jobs)) for s, jobs in waiting]
 

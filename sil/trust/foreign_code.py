@@ -1,0 +1,109 @@
+"""The code that files name which neither comes with this package nor belongs to an installed one."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from scheduler import naming, registry
+from sil.settings import files
+from sil.settings.experiment_file import RunSettings
+from site_db import sites, store
+from site_db.files.given import read_text
+from site_db.files.toml_file import parse
+from site_db.sites import SiteReader
+from site_db.store import Address
+
+BUILT_IN = {**registry.ON_MACHINES, **registry.ON_SHARED_NODES, **registry.ON_FREE_NODES}
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a file or a database would run; `path` is that of a file."""
+
+    where: str
+    code: tuple[str, ...]
+    path: Path | None = None
+
+    @property
+    def key(self) -> str:
+        """Of the file or the database, from whatever folder it is named."""
+        return self.where if self.path is None else str(self.path.resolve())
+
+
+def foreign_code(
+    settings: RunSettings, source: Path, address: Address | None, given: Collection[str] = ()
+) -> list[Named]:
+    """What an experiment or a plan in the file `source` would run, and what its site would: the one at
+    `address`, or else the one that it names. Names that the user has `given` are left out.
+
+    Raises InvalidFile, UnknownSite and DatabaseTrouble.
+    """
+    own = (*settings.schedulers, *(queue.scheduler for queue in settings.queues))
+    found = [_in_file(source, [name for name in own if name not in given])]
+    site: str = getattr(settings, "site", "")
+    if not settings.queues and address is not None:
+        found.append(Named(str(address), _foreign(_of_queues_in_database(address))))
+    elif not settings.queues and site:
+        path = files.find(site, "sites", source.parent)
+        found.append(_in_file(path, () if files.is_built_in(path) else _of_queues_in_file(path)))
+    return [named for named in found if named.code]
+
+
+def _in_file(path: Path, names: Iterable[str | None]) -> Named:
+    return Named(str(path), () if files.is_built_in(path) else _foreign(names), path)
+
+
+def _of_queues_in_file(path: Path) -> Iterator[str]:
+    """Without all the checks of a site file, which follow when it is read."""
+    queues = parse(read_text(path), path).get("queues", [])
+    for queue in queues if isinstance(queues, list) else []:
+        name = queue.get("scheduler") if isinstance(queue, dict) else None
+        if isinstance(name, str):
+            yield name
+
+
+def _of_queues_in_database(address: Address) -> list[str | None]:
+    with store.opened(address) as session:
+        reader = SiteReader(session, sites.site_at(session, address))
+        return [scheduler for _, scheduler in reader.queue_policies()]
+
+
+def _foreign(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_described(name) for name in names if name and is_foreign(name)))
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a scheduler's name denotes a module, a command or an address, also in a parameter; or a plug-in
+    whose package lies in the current folder without being installed."""
+    if ":" not in name:
+        return name.partition("(")[0].strip() in _plugins_of_current_folder(name)
+    try:
+        base, given = naming.split(name)
+    except naming.Misnamed:
+        return True
+    is_built_in = base in BUILT_IN or base in BUILT_IN.values()
+    return not is_built_in or any(":" in value for value in given.values() if isinstance(value, str))
+
+
+def _plugins_of_current_folder(name: str) -> Collection[str]:
+    if name in BUILT_IN:  # before all installed packages are read
+        return ()
+    places = {
+        point.name: point.dist and Path(str(point.dist.locate_file(""))).resolve()
+        for point in entry_points(group=registry.PLUGIN_GROUP)
+    }
+    return {plugin for plugin, place in places.items() if place == Path.cwd()}
+
+
+def _described(name: str) -> str:
+    """The name, and for a module where it would be loaded from."""
+    module = name.partition(":")[0].partition(".")[0].strip()
+    try:
+        found = None if name.startswith("batsim") else importlib.util.find_spec(module)
+    except (ImportError, ValueError, AttributeError):
+        found = None
+    return name if found is None or not found.origin else f"{name} ({found.origin})"
