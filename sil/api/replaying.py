@@ -198,7 +198,7 @@ class Replays:
     def decisions(self, scheduler: str) -> pl.DataFrame:
         """A row for each decision, with the columns of timings.parquet: when it was made, and how long it
         took."""
-        return pl.read_parquet(self._folder_of(scheduler) / TIMINGS)
+        return pl.read_parquet(self._folder_of(scheduler) / TIMINGS, glob=False)
 
     def differences(self, block_days: float = 7.0) -> pl.DataFrame:
         """How jobs differ from what they are under the first scheduler: a row for each other scheduler and

@@ -18,7 +18,7 @@ from rich.text import Text
 from scheduler import UserError, printable
 from sil.experiment.output_folder import no_room, no_room_message
 from sil.report.json_text import json_text
-from sil.report.listing import Listing
+from sil.report.listing import Column, Listing, Row
 from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
 
@@ -140,11 +140,16 @@ def as_table(listing: Listing) -> Table:
     for column in listing.columns:
         table.add_column(column.title, justify="right" if column.is_number else "left")
     for row in listing.rows[: listing.most]:
-        table.add_row(*(column.show(row) for column in listing.columns))
+        table.add_row(*(_cell(column, row) for column in listing.columns))
     if listing.total is not None:
         table.add_section()
         table.add_row(*(column.show(listing.total) for column in listing.columns))
     return table
+
+
+def _cell(column: Column, row: Row) -> str | Text:
+    text = column.show(row)
+    return styled(text, "red") if column.warns(row) else text
 
 
 def print_listings(listings: Sequence[Listing], as_json: bool = False) -> None:

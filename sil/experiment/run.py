@@ -216,7 +216,9 @@ def evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
     """The tables in `out`, and the table of jobs and the comparison computed from them. Raises NoTrace."""
     facts, description = read_trace(out / TRACE)
     optional = {
-        name: pl.read_parquet(out / file) for name, file in BESIDE_THE_TRACE.items() if (out / file).is_file()
+        name: pl.read_parquet(out / file, glob=False)
+        for name, file in BESIDE_THE_TRACE.items()
+        if (out / file).is_file()
     }
     tables = RunTables.of(facts=facts, **optional)
     jobs = job_table(tables.facts, description.n_machines)

@@ -22,8 +22,8 @@ TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "meta
 
 def read_whole_jobs_csv(path: Path) -> pl.DataFrame:
     """All columns of a jobs.csv."""
-    texts = {name: pl.String for name in pl.read_csv(path, n_rows=0).columns if name in TEXTS}
-    return pl.read_csv(path, schema_overrides=texts)
+    texts = {name: pl.String for name in pl.read_csv(path, n_rows=0, glob=False).columns if name in TEXTS}
+    return pl.read_csv(path, schema_overrides=texts, glob=False)
 
 
 def read_jobs_csv(path: Path) -> pl.DataFrame:
@@ -43,15 +43,15 @@ def read_jobs_csv(path: Path) -> pl.DataFrame:
         "allocated_resources": pl.String,
         "bounded_slowdown": pl.Float64,
     }
-    if "requested_gpus" in pl.read_csv(path, n_rows=0).columns:
+    if "requested_gpus" in pl.read_csv(path, n_rows=0, glob=False).columns:
         kinds["requested_gpus"] = pl.Float64
-    return pl.read_csv(path, columns=list(kinds), schema_overrides=kinds)
+    return pl.read_csv(path, columns=list(kinds), schema_overrides=kinds, glob=False)
 
 
 def with_users_and_reasons(jobs: pl.DataFrame, trace: Path) -> pl.DataFrame:
     """Jobs with what only their trace has: `user`, if users are known, and `reason`, why a job waited at last
     and how often it was passed over, if the trace has that."""
-    facts = pl.scan_parquet(trace)
+    facts = pl.scan_parquet(trace, glob=False)
     users = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select("user", job_id="job").collect()
     if users["user"].n_unique() > 1:
         jobs = jobs.join(users.unique("job_id", keep="last"), on="job_id", how="left", maintain_order="left")
@@ -63,7 +63,7 @@ def with_users_and_reasons(jobs: pl.DataFrame, trace: Path) -> pl.DataFrame:
 
 def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:
     """The jobs of a trace, as `jobs_in` describes them."""
-    return jobs_in(pl.read_parquet(trace), log, cut)
+    return jobs_in(pl.read_parquet(trace, glob=False), log, cut)
 
 
 def jobs_in(facts: pl.DataFrame, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:

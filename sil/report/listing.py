@@ -17,6 +17,8 @@ class Column:
     title: str
     show: Callable[[Row], str]
     is_number: bool = False
+    warns: Callable[[Row], bool] = lambda row: False
+    """Whether a cell stands out, like that of a machine that is down."""
 
 
 def text(title: str, key: str | None = None) -> Column:

@@ -149,7 +149,7 @@ class Replay:
             replayed.end()
         schedule = replayed.statistics.schedule(len(self.log.jobs), decided_s)
         schedule.write_csv(folder / SCHEDULE)
-        return replayed.results(lambda: pl.read_parquet(folder / TRACE))
+        return replayed.results(lambda: pl.read_parquet(folder / TRACE, glob=False))
 
     def results(self, scheduler: UnderTest, printed: Path) -> Results:
         """As `run`, without files. A scheduler in another process prints into the file `printed`."""

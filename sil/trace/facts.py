@@ -278,7 +278,7 @@ def trace_file(path: Path) -> Path:
 def read_facts(path: Path) -> pl.DataFrame:
     """The facts of a trace. Raises NoTrace."""
     try:
-        facts, is_ours = pl.read_parquet(path), METADATA_KEY in pl.read_parquet_metadata(path)
+        facts, is_ours = pl.read_parquet(path, glob=False), METADATA_KEY in pl.read_parquet_metadata(path)
     except FileNotFoundError:
         raise NoTrace(f"{path}: there is no such file; `sil run` and `sil replay` write traces") from None
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -45,9 +45,10 @@ def foreign_code(
     own = (*settings.schedulers, *(queue.scheduler for queue in settings.queues))
     found = [_in_file(source, [name for name in own if name not in given])]
     site: str = getattr(settings, "site", "")
-    if not settings.queues and address is not None:
+    has_queues = not settings.queues and getattr(settings, "is_on_site", True)
+    if has_queues and address is not None:
         found.append(Named(str(address), _foreign(_of_queues_in_database(address))))
-    elif not settings.queues and site:
+    elif has_queues and site:
         path = files.find(site, "sites", source.parent)
         found.append(_in_file(path, () if files.is_built_in(path) else _of_queues_in_file(path)))
     return [named for named in found if named.code]
@@ -77,8 +78,10 @@ def _foreign(names: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def is_foreign(name: str) -> bool:
-    """Whether a scheduler's name denotes a module, a command or an address, also in a parameter; or a plug-in
-    whose package lies in the current folder without being installed."""
+    """Whether a scheduler's name denotes a module or a command, also in a parameter; or a plug-in whose
+    package lies in the current folder without being installed."""
+    if name.startswith("batsim+tcp://"):
+        return False
     if ":" not in name:
         return name.partition("(")[0].strip() in _plugins_of_current_folder(name)
     try:

@@ -19,7 +19,7 @@ from site_db.site_file.cluster import Cluster
 from site_db.sites import SiteReader
 from site_db.states import CurrentStates
 
-UP, DOWN = "up", "[red]down[/red]"
+UP, DOWN = "up", "down"
 MOST_USERS_SHOWN = 20
 
 
@@ -142,20 +142,32 @@ def clusters(reader: SiteReader, states: CurrentStates) -> Listing:
         text("cluster"),
         number("members"),
         number("available"),
-        Column("parallel execution", _parallel_execution),
-        Column("interconnects", _interconnects),
+        Column("parallel execution", _parallel_execution, warns=_accepts_nothing),
+        Column("interconnects", _interconnects, warns=_has_one_down),
     ]
     if any(row["social_contract"] for row in rows):
         columns.append(Column("time-shared nodes", _social_contract))
     return Listing("clusters", "Clusters", columns, rows)
 
 
+def _is_cut_off(row: Row) -> bool:
+    return bool(row["interconnects"]) and not any(line["up"] for line in row["interconnects"])
+
+
+def _accepts_nothing(row: Row) -> bool:
+    return _is_cut_off(row) or not row["accepts_parallel"]
+
+
+def _has_one_down(row: Row) -> bool:
+    return not all(line["up"] for line in row["interconnects"])
+
+
 def _parallel_execution(row: Row) -> str:
-    if row["interconnects"] and not any(line["up"] for line in row["interconnects"]):
-        return "[red]no[/red], its members are not connected"
+    if _is_cut_off(row):
+        return "no, its members are not connected"
     share = row["least_share"]
     some = "all members" if share == 1 else f"{share:.0%} of the members or more"
-    return f"yes, with {some}" if row["accepts_parallel"] else f"[red]no[/red], it takes {some}"
+    return f"yes, with {some}" if row["accepts_parallel"] else f"no, it takes {some}"
 
 
 def _interconnects(row: Row) -> str:
@@ -187,7 +199,7 @@ def states(current: CurrentStates) -> Listing:
     rows = [row for row in rows if not row["up"] or any(row[key] is not None for key in measured)]
     columns = [
         text("machine or interconnect", "name"),
-        Column("state", lambda row: UP if row["up"] else DOWN),
+        Column("state", lambda row: UP if row["up"] else DOWN, warns=lambda row: not row["up"]),
         Column("since (UTC)", lambda row: utc(row["since_unix_s"])),
         number("local load (processors)", "local_load", ",g"),
         number("traffic (Mbit/s)", "traffic_mbit_per_s", ",g"),
