@@ -8,11 +8,16 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.kinds import Kind
+from sil.outcome.statistics import Interval
+from sil.report.page import write_page
 from sil.workers.store import MISSING, Store, UnusableStore
 from tests.sil.test_experiment import ROOT
 
@@ -142,3 +147,43 @@ def test_a_full_disk_raises_the_error_of_the_system(tmp_path: Path, monkeypatch:
         store._connection.execute("PRAGMA max_page_count = 3")
         with pytest.raises(OSError, match="disk is full"):
             store.put("another", "long" * 100_000)
+
+
+class _Calls:
+    """Pickled as a call of a function."""
+
+    def __init__(self, function: Any, *arguments: object) -> None:
+        self._call = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self._call
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        _Calls(Path.touch, Path("RAN")),
+        _Calls(subprocess.call, ["touch", "RAN"]),
+        _Calls(eval, "open('RAN', 'w')"),
+        _Calls(write_page, Path("RAN"), None),
+    ],
+)
+def test_a_file_of_somebody_else_runs_nothing(
+    call: _Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Store(tmp_path / "runs.db") as store:
+        store.put("run", {"measure": call})
+        with pytest.raises(UnusableStore, match="the file is damaged; delete it"):
+            store.get("run")
+    assert not (tmp_path / "RAN").exists()
+
+
+def test_frames_and_objects_of_ours_are_read_back(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"x": [1.5, None], "who": ["ann", "bob"]})
+    with Store(tmp_path / "runs.db") as store:
+        store.put("run", {"frame": frame, "kind": Kind.MAPPING, "interval": Interval(1.0, 0.5)})
+        found = store.get("run")
+    assert found["frame"].equals(frame)
+    assert found["kind"] is Kind.MAPPING
+    assert found["interval"] == Interval(1.0, 0.5)
