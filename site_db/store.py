@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 from urllib.parse import unquote
 
@@ -115,7 +116,7 @@ def open_database(address: Address) -> Engine:
     if version != HEAD:
         raise DatabaseTrouble(
             f"{address}: the database is of an older version ({version}, not {HEAD}); run: sil db upgrade "
-            f"--db '{address}'"
+            f"--db {quote(str(address))}"
         )
     return engine
 

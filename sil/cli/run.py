@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -243,4 +244,5 @@ def copy(
     with console.one_sentence_for_bad_input():
         copied = copy_examples(folder)
     first = folder / "experiments" / "light-to-heavy.toml"
-    console.print_line(f"Copied {len(copied)} files into {folder}; edit {first}, and run it: sil run {first}")
+    command = shlex.join(["sil", "run", str(first)])
+    console.print_line(f"Copied {len(copied)} files into {folder}; edit {first}, and run it: {command}")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
@@ -234,9 +235,8 @@ def new_scheduler(
         written = write_package(name, kind, folder or Path(name))
     for path in written:
         console.print_line(f"  {path}")
-    console.print_line(
-        f"The scheduler works as it is. To try it:\n  pip install -e {folder or name}\n  sil check {name}"
-    )
+    install = shlex.join(["pip", "install", "-e", str(folder or name)])
+    console.print_line(f"The scheduler works as it is. To try it:\n  {install}\n  sil check {name}")
     if kind is Kind.FREE_NODES:
         console.print_line(f"  sil check {name} --kind consumable-nodes")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -11,13 +11,13 @@ from typing import cast
 
 from sil.experiment.output_folder import UNFINISHED, UnusableFolder, make_usable
 from sil.experiment.provenance import code_under_test
-from sil.experiment.replay_folder import DESCRIBED, REPORT, SUMMARY, render
+from sil.experiment.replay_folder import DESCRIBED, FIGURES, REPORT, SUMMARY, render
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.replayed_log import Results
 from sil.report.analysis import Analysis
 from sil.report.file_name import file_name
 from sil.report.json_text import json_text
-from sil.report.origin import record_origin
+from sil.report.origin import ORIGIN, record_origin
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
@@ -30,6 +30,8 @@ from sil.workers.store import MISSING, Store
 
 FEW_IN_ALL = 10_000
 """Up to this number, over all schedulers, a replay takes less time than starting worker processes."""
+FILES = (SUMMARY, REPORT, FIGURES, ORIGIN, UNFINISHED)
+"""Beside the folders of the schedulers."""
 _TABLES = (TRACE, TIMINGS, JOBS, SCHEDULE)
 
 
@@ -69,14 +71,7 @@ def replay_all(
     raises; if costs of an earlier run are charged again, also NoTrace, and BadDecisionCost if the results
     would replace that run.
     """
-    # Absolute, since a scheduler may change the working directory.
-    folders = {scheduler: (out / file_name(scheduler.label)).absolute() for scheduler in schedulers}
-    for one, other in combinations(folders, 2):
-        if folders[one] == folders[other]:
-            raise UnusableFolder(
-                f"the results of '{one.label}' and '{other.label}' would both be in {folders[one]}; name one "
-                "differently"
-            )
+    folders = _folders(out, schedulers)
     charged = replayed_trace(replay.decision_cost)
     if charged is not None:
         read_facts(charged)
@@ -100,6 +95,25 @@ def replay_all(
             render(out, report)
         store.remove()
     return outcomes
+
+
+def _folders(out: Path, schedulers: Iterable[UnderTest]) -> dict[UnderTest, Path]:
+    """Raises UnusableFolder for a name that leads to no folder of its own."""
+    # Absolute, since a scheduler may change the working directory.
+    folders = {scheduler: (out / file_name(scheduler.label)).absolute() for scheduler in schedulers}
+    for scheduler, folder in folders.items():
+        if folder.name in FILES:
+            raise UnusableFolder(
+                f"the results of '{scheduler.label}' would be in {folder}, where those of all are; name it "
+                "differently"
+            )
+    for one, other in combinations(folders, 2):
+        if folders[one] == folders[other]:
+            raise UnusableFolder(
+                f"the results of '{one.label}' and '{other.label}' would both be in {folders[one]}; name one "
+                "differently"
+            )
+    return folders
 
 
 def _outcomes(folders: Mapping[UnderTest, Path], results: Mapping[UnderTest, Results]) -> list[Outcome]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import polars as pl
@@ -246,6 +247,6 @@ class Teacher:
         csv_file.write(self._leftover, waiting)
         self._notify(
             f"{sum(len(jobs) for _, jobs in waiting)} jobs could not be recorded and are kept in "
-            f"{self._leftover}; record them later with: sil db history --import '{self._leftover}' "
-            f"--db '{self._address}#{self._resources.site}'"
+            f"{self._leftover}; record them later with: sil db history --import {quote(str(self._leftover))} "
+            f"--db {quote(f'{self._address}#{self._resources.site}')}"
         )

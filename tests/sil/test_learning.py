@@ -280,7 +280,7 @@ def test_jobs_that_a_server_cannot_take_are_kept_in_a_file_for_later(server: Ser
         _, kept = listener.sentences
         assert kept == (
             f"48 jobs could not be recorded and are kept in {leftover}; record them later with: "
-            f"sil db history --import '{leftover}' --db '{address}#tiny'"
+            f"sil db history --import {leftover} --db '{address}#tiny'"
         )
     url = f"{address.url.render_as_string(hide_password=False)}#tiny"
     told = sil("db", "history", "--import", str(leftover), "--db", url)

@@ -15,7 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.table import Table
 
-from scheduler import printable
+import sil as api
+from scheduler import UserError, printable
 from sil.api.progress import ProgressBar, bars
 from sil.cli import console
 from sil.report.file_name import file_name
@@ -25,12 +26,14 @@ from sil.report.page import Table as PageTable
 from sil.report.vega_lite import Figure, column, save
 from site_db.site_file.exchange import read_site_file, site_text
 from tests.builders import TINY_SITE, tiny_experiment
+from tests.sil.batsim.scripted import scheduler
 from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 HOSTILE = "a\x1b]0;owned\x07\x9b31m\r\u202eb[/b][red]:cat:<script>&\"'\\x1b]]>\ud800"
 SHOWN = "a\\u001b]0;owned\\u0007\\u009b31m\\u000d\\u202eb[/b][red]:cat:<script>&\"'\\x1b]]>\\ud800"
+SWF = "; MaxProcs: 2\n1 0 -1 50 2 -1 -1 2 60 -1 1 1 1 1 1 -1 -1 -1\n"
 any_text = st.text(st.characters(exclude_categories=()))
 
 
@@ -101,6 +104,34 @@ def test_the_text_of_an_exception_reaches_no_terminal(here: Path) -> None:
     assert done.exit_code == console.EXIT_FAULT, done.output
     assert "\\u001b]0;owned\\u0007" in done.stderr
     assert not obeyed(done.output)
+
+
+def test_the_answer_of_a_client_reaches_no_terminal(here: Path) -> None:
+    (here / "log.swf").write_text(SWF)
+    with scheduler(lambda now_s, events: HOSTILE[:-1]) as (name, _):
+        done = sil("replay", "log.swf", "--scheduler", name, "--no-report", "--out", "out")
+    assert done.exit_code == console.EXIT_FAULT, done.output
+    assert "\\u001b]0;owned" in done.stderr
+    assert not obeyed(done.output)
+
+
+def test_names_in_accounting_reach_no_terminal(here: Path) -> None:
+    (here / "log.txt").write_text(
+        "JobID|User|JobName|Partition|AllocCPUS|NodeList|Submit|Start|End|Elapsed|State\n"
+        "1|a\x1b[2Jnn|s\x9b31mim[/b]|batch|4|n1|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:11:00"
+        "|00:10:00|COMPLETED\n"
+    )
+    sil("db", "init")
+    commands = [("import-sacct", "log.txt"), ("show",), ("history",), ("demand", "--by", "user"), ("check",)]
+    outputs = [sil("db", *command, "--db", "site.db#here") for command in commands]
+    assert [done.exit_code for done in outputs] == [0] * len(commands), outputs
+    assert not obeyed("".join(done.output for done in outputs))
+    assert "a[2Jnn" in outputs[2].stdout
+
+
+def test_a_command_to_copy_is_quoted(here: Path) -> None:
+    done = sil("experiments", "copy", "my files;ls")
+    assert "run it: sil run 'my files;ls/experiments/light-to-heavy.toml'" in done.stdout
 
 
 def test_a_file_name_that_is_no_text_is_reported_like_any_other(here: Path) -> None:
@@ -203,3 +234,16 @@ def test_results_stay_in_the_current_folder(
     (folder,) = here.iterdir()
     assert folder.name.startswith("sil-")
     assert all(new.is_relative_to(folder) for new in set(tmp_path.rglob("*")) - before)
+
+
+def test_a_folder_may_be_named_like_a_pattern(here: Path) -> None:
+    (here / "log.swf").write_text(SWF)
+    assert sil("replay", "log.swf", "--scheduler", "easy", "--out", "a[1]*?").exit_code == 0
+    assert sil("report", "a[1]*?").exit_code == 0
+    assert sil("why", "--job", "1", "a[1]*?/easy").exit_code == 0
+
+
+def test_a_scheduler_is_not_named_like_a_file_of_the_results(here: Path) -> None:
+    (here / "log.swf").write_text(SWF)
+    with pytest.raises(UserError, match=r"the results of 'summary.json' would be in .*; name it differently"):
+        api.replay(api.read_log("log.swf"), {"summary.json": "easy"}, progress=False)

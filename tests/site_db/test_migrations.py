@@ -62,7 +62,7 @@ def test_an_older_database_is_rejected_with_the_upgrade_command(old: Address) ->
         store.open_database(old)
     assert str(caught.value) == (
         f"{old}: the database is of an older version ({old.path.stem}, not 0004); run: sil db upgrade "
-        f"--db '{old}'"
+        f"--db {old}"
     )
 
 
