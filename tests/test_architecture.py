@@ -272,3 +272,18 @@ def assert_acyclic(graph: Mapping[str, Iterable[str]]) -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         raise AssertionError("a cycle of imports: " + " <- ".join(error.args[1])) from None
+
+
+def test_text_reaches_terminals_and_pages_through_one_module_each() -> None:
+    """Which escapes it: a console of Rich obeys markup, and `html.escape` is not what pages use."""
+    of = {
+        "rich.console": ("cli/console.py", "api/progress.py"),
+        "rich.markup": (),
+        "html": (),
+        "jinja2": ("report/page.py", "experiment/new_scheduler/__init__.py"),
+    }
+    none_of(
+        (path, module)
+        for path, module in imported("sil")
+        if module in of and not str(path).endswith(of[module])
+    )
