@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from scheduler.kinds import Kind
-from scheduler.registry import BUILT_IN, PLUGIN_GROUP, SchedulerNotLoaded, SchedulerSpec, resolve
+from scheduler.plugins import plugins
+from scheduler.registry import BUILT_IN, SchedulerNotLoaded, SchedulerSpec, resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def entries(resolve: Callable[[str], SchedulerSpec] = resolve) -> list[Entry]:
         for kind, targets in BUILT_IN.items()
         for name, target in targets.items()
     ]
-    return built_in + [_plugin_entry(point, resolve) for point in sorted(entry_points(group=PLUGIN_GROUP))]
+    return built_in + [_plugin_entry(point, resolve) for point in plugins()]
 
 
 def _plugin_entry(point: EntryPoint, resolve: Callable[[str], SchedulerSpec]) -> Entry:

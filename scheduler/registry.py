@@ -11,16 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from importlib.metadata import entry_points
 from typing import Any, Protocol, cast
 
 from scheduler import UserError, naming
 from scheduler.kinds import Kind
+from scheduler.plugins import plugins
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Ports, ResourceManager
-
-PLUGIN_GROUP = "scheduler.plugins"
-"""Entry-point group in which an installed package offers its schedulers."""
 
 ON_MACHINES = {
     "olb": "scheduler.mapping.immediate:Olb",
@@ -317,4 +314,4 @@ def modules_of(names: Iterable[str]) -> list[str]:
 
 
 def _plugins() -> dict[str, str]:
-    return {point.name: point.value for point in entry_points(group=PLUGIN_GROUP)}
+    return {point.name: point.value for point in plugins()}

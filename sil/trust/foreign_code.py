@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from scheduler import naming, registry
@@ -78,28 +77,15 @@ def _foreign(names: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def is_foreign(name: str) -> bool:
-    """Whether a scheduler's name denotes a module or a command, also in a parameter; or a plug-in whose
-    package lies in the current folder without being installed."""
-    if name.startswith("batsim+tcp://"):
+    """Whether a scheduler's name denotes a module or a command, also in a parameter."""
+    if ":" not in name or name.startswith("batsim+tcp://"):
         return False
-    if ":" not in name:
-        return name.partition("(")[0].strip() in _plugins_of_current_folder(name)
     try:
         base, given = naming.split(name)
     except naming.Misnamed:
         return True
     is_built_in = base in BUILT_IN or base in BUILT_IN.values()
     return not is_built_in or any(":" in value for value in given.values() if isinstance(value, str))
-
-
-def _plugins_of_current_folder(name: str) -> Collection[str]:
-    if name in BUILT_IN:  # before all installed packages are read
-        return ()
-    places = {
-        point.name: point.dist and Path(str(point.dist.locate_file(""))).resolve()
-        for point in entry_points(group=registry.PLUGIN_GROUP)
-    }
-    return {plugin for plugin, place in places.items() if place == Path.cwd()}
 
 
 def _described(name: str) -> str:
