@@ -89,7 +89,7 @@ def test_without_a_terminal_nothing_that_a_file_names_is_run(place: str, here: P
     assert str(list_path()) in sentence
 
 
-@pytest.mark.parametrize("place", ["module", "queue", "site file", "database"])
+@pytest.mark.parametrize("place", ["module", "database"])
 def test_with_trust_it_is_run(place: str, here: Path) -> None:
     done = sil("run", *PLACES[place](here), "--trust", "--out", "out")
     assert done.exit_code == 0, done.output
