@@ -60,7 +60,7 @@ COMMANDS = {
         "--scheduler",
         "killed_once:StartsJobs",
     ),
-    "plan": ("plan", "plan.toml"),
+    "plan": ("plan", "plan.toml", "--trust"),
 }
 pytestmark = pytest.mark.usefixtures("without_figures")
 
