@@ -17,8 +17,8 @@ from rich.text import Text
 
 from scheduler import UserError, printable
 from sil.experiment.output_folder import no_room, no_room_message
-from sil.report.json_text import json_text
 from sil.report.listing import Column, Listing, Row
+from sil.trace.json_text import json_text
 from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
 

@@ -8,8 +8,8 @@ from typing import Any
 from sil.experiment.log_sweep import LogSweep, run_sweep
 from sil.experiment.output_folder import UNFINISHED, make_usable
 from sil.outcome.sweep_comparison import SweepComparison
-from sil.report.json_text import json_text
 from sil.settings.code_version import package_version, scheduler_source
+from sil.trace.json_text import json_text
 from sil.workers.executor import Executor, Listener
 from sil.workers.store import Store
 from sil.workload.slices import SlicedLog

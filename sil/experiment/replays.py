@@ -16,13 +16,13 @@ from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.replayed_log import Results
 from sil.report.analysis import Analysis
 from sil.report.file_name import file_name
-from sil.report.json_text import json_text
 from sil.report.origin import ORIGIN, record_origin
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
 from sil.settings.decision_costs import BadDecisionCost, replayed_trace
 from sil.trace.facts import TIMINGS, TRACE, read_facts
+from sil.trace.json_text import json_text
 from sil.workers.executor import Died, Executor, Inline, Interrupted, Item, Listener, send_report
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest

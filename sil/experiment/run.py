@@ -19,7 +19,6 @@ from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
 from sil.report import FigureKind
 from sil.report.experiment import experiment_page
-from sil.report.json_text import json_text
 from sil.report.origin import record_origin, sha256_sums
 from sil.report.page import write_figures, write_page
 from sil.runs.resolve import scenario_of_file
@@ -30,6 +29,7 @@ from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import InapplicableChange
 from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, RunTables, read_trace, write_trace
+from sil.trace.json_text import json_text
 from sil.workers.executor import Executor, Interrupted, Listener
 from sil.workers.runner import Runner
 from sil.workers.store import Store

@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from scheduler import counted
-from sil.report.json_text import json_text
+from sil.trace.json_text import json_text
 
 ORIGIN = "origin.json"
 LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow")
