@@ -10,8 +10,8 @@ from scheduler import printable
 
 
 def json_text(value: object) -> str:
-    """JSON with a member on each line, in ASCII if characters in it could not be printed as they are. It has no
-    infinity and no NaN: they are null."""
+    """JSON with a member on each line, in ASCII if characters in it could not be printed. JSON has no infinity
+    and no NaN: they are null."""
     finite = _finite(value)
     text = json.dumps(finite, indent=2, ensure_ascii=False, allow_nan=False)
     return text if printable(text) == text else json.dumps(finite, indent=2)
