@@ -10,7 +10,7 @@ from scheduler import printable
 
 
 def json_text(value: object) -> str:
-    """JSON with a member on each line, in ASCII if characters in it could not be printed. JSON has no infinity
+    """JSON with a member on each line, in ASCII if some characters could not be printed. JSON has no infinity
     and no NaN: they are null."""
     finite = _finite(value)
     text = json.dumps(finite, indent=2, ensure_ascii=False, allow_nan=False)
