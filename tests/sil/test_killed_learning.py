@@ -43,8 +43,8 @@ from sil.cli import main
 sys.argv[1:] = arguments
 main()
 """
-AFTER_EVERYTHING = ("after", "sil.workers.store:Store.remove")
-EARLIER_OR_LATER = (
+PLACES = (
+    ("after", "sil.workers.store:Store.remove"),
     ("after", "sil.experiment.run:write_results"),
     ("before", "sil.experiment.run:Teacher.finish"),
     ("before", "sil.experiment.run:write_trace"),
@@ -91,10 +91,8 @@ def recorded(database: Path) -> tuple[int, int, int]:
     return jobs or 0, sources or 0, states or 0
 
 
-@pytest.mark.parametrize(
-    ("when", "place"),
-    [AFTER_EVERYTHING, *(pytest.param(*point, marks=pytest.mark.long) for point in EARLIER_OR_LATER)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("when", "place"), PLACES)
 def test_a_command_killed_after_its_last_run_records_nothing_again(
     when: str, place: str, experiment: Path
 ) -> None:
