@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import psutil
 
+from scheduler import printable
 from sil.workers.nursery import adopt_orphans, end_with_parent, kill_descendants
 from sil.world.guard.time_limit import announce_deadlines_to
 
@@ -214,12 +215,19 @@ class _Output:
         if data and self._room:
             if self._file is None:
                 self._file = self._opened()
-            self._file.write(data[: self._room])
+            self._file.write(self._written(data[: self._room]))
             self._room = max(0, self._room - len(data))
             if not self._room:
                 self._file.write(CUT)
             self._file.flush()
         return bool(data)
+
+    def _written(self, data: bytes) -> bytes:
+        """On a terminal, nothing but text."""
+        if self._path is not None:
+            return data
+        lines = data.decode(errors="replace").splitlines(keepends=True)
+        return b"".join(printable(line.rstrip("\r\n")).encode() + b"\n" for line in lines)
 
     def close(self) -> None:
         if self._file is not None and self._path is not None:

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
+from scheduler import printable
 from scheduler.model import JobId
 from scheduler.rules import RAISES_NOTHING, Violation
 from sil.world import SHOW_TRACEBACKS
@@ -78,7 +79,8 @@ def fault_of(error: BaseException, method: str, module: str, time_s: float) -> S
     if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
         raise error  # Ctrl-C ends a worker process without an exception
     if os.environ.get(SHOW_TRACEBACKS):
-        traceback.print_exception(error, file=sys.stderr)
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            print(printable(line), file=sys.stderr)
     message = f"{method} raised {type(error).__name__}: {one_line(error)}{source_line(error, module)}"
     return SchedulerFault(RAISES_NOTHING, message, time_s)
 
