@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scheduler.node_request import MOST_GPUS, Node, Partition
-from site_db.files.given import MOST
-from site_db.jobs.logs.log_file import BadLog, open_log
+from site_db.files.given import MOST, InvalidFile
+from site_db.files.opened import open_lines
 from site_db.jobs.logs.tres import BadTres, amount_of
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.hostlist import expand, patterns
@@ -41,7 +41,7 @@ class _Line:
         return next((self.values[key] for key in keys if key in self.values), "")
 
     def number(self, *keys: str, default: int) -> int:
-        """A whole number. Raises BadLog."""
+        """A whole number. Raises InvalidFile."""
         text = self.get(*keys)
         if not text:
             return default
@@ -50,7 +50,8 @@ class _Line:
         return int(text)
 
     def check_words(self) -> None:
-        """Raises BadLog for what is not of the form key=value, like the second word of `MaxTime=2 days`."""
+        """Raises InvalidFile for what is not of the form key=value, like the second word of
+        `MaxTime=2 days`."""
         words = _PAIR.sub("", self.text).split()
         if words:
             pairs = f"{self.text} ".split(f" {words[0]} ", 1)[0].split()
@@ -60,8 +61,8 @@ class _Line:
                 f"quotes"
             )
 
-    def mistake(self, sentence: str) -> BadLog:
-        return BadLog(f"{self.where}: {sentence}")
+    def mistake(self, sentence: str) -> InvalidFile:
+        return InvalidFile(f"{self.where}: {sentence}")
 
 
 @dataclass
@@ -91,7 +92,7 @@ def read_cluster(path: Path) -> Cluster:
     or in a partition with OverSubscribe=EXCLUSIVE, jobs take whole nodes. A DefaultTime above MaxTime does
     not count, as in Slurm. Licenses are resources of the whole site. Nodes in state FUTURE are left out.
     `notes` says what else is ignored (`IgnoredKeys`).
-    Raises BadLog with file and line.
+    Raises InvalidFile with file and line.
     """
     found = _Found()
     defaults: dict[str, Mapping[str, str]] = {key: {} for key in _OF_A_LINE}
@@ -118,7 +119,7 @@ def read_cluster(path: Path) -> Cluster:
         whole = _Line({**defaults[key], **line.values}, line.where)
         (_add_nodes if key == "nodename" else _add_partition)(found, whole)
     if not found.nodes:
-        raise BadLog(f"{path}: there is no node; expected {EXPECTED}")
+        raise InvalidFile(f"{path}: there is no node; expected {EXPECTED}")
     members = {name: _members(found, name) for name in found.partitions}
     nodes = {
         name: replace(
@@ -145,7 +146,7 @@ def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str,
         if include is not None:
             other = path.parent / include[1]
             if other in (*including, path):
-                raise BadLog(f"{path}, line {number}: {other} includes itself")
+                raise InvalidFile(f"{path}, line {number}: {other} includes itself")
             yield from _definitions(other, (*including, path))
             continue
         values = {key.lower(): value.strip('"') for key, value in _PAIR.findall(text)}
@@ -159,7 +160,7 @@ def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str,
 def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Lines without comments; a backslash at the end, or an indent as in `scontrol`'s output, joins lines."""
     text, first = "", 0
-    with open_log(path) as lines:
+    with open_lines(path) as lines:
         for number, raw in enumerate(lines, start=1):
             line = re.sub(r"(?<!\\)#.*", "", raw).rstrip()
             continues = text.endswith("\\") or (line[:1].isspace() and bool(line.strip()))

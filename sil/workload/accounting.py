@@ -11,10 +11,11 @@ from pathlib import Path
 import polars as pl
 
 from scheduler import counted
-from sil.workload.job_log import SCHEMA, BadLog, JobLog
+from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf_rules import Rules
 from sil.workload.time_limits import sentences, times_of
-from site_db.jobs.logs.log_file import open_log
+from site_db.files.given import InvalidFile
+from site_db.files.opened import open_lines
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.occupancy import Occupancy
 from site_db.jobs.logs.requests import LoggedRequests, partitions_of
@@ -27,14 +28,14 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
 
     A job ends at its time limit or before; without one, the partition's default or largest counts, else its
     run time. It arrives when it was submitted. Licences that the cluster does not declare are ignored, and
-    counted in the notes. Raises BadLog with file and line.
+    counted in the notes. Raises InvalidFile with file and line.
     """
     tally, requests, occupancy = Tally(), LoggedRequests(cluster), Occupancy()
-    with open_log(path) as lines:
+    with open_lines(path) as lines:
         jobs = sorted(read_sacct(lines, path, tally, RAN), key=lambda job: job.submitted_unix_s)
     if not jobs:
         refused = "; ".join(f"{n:,}: {reason}" for reason, n in tally.refused.most_common())
-        raise BadLog(f"{path}: no job of {tally.rows:,} rows used its nodes ({refused or 'no rows'})")
+        raise InvalidFile(f"{path}: no job of {tally.rows:,} rows used its nodes ({refused or 'no rows'})")
     origin_s = jobs[0].submitted_unix_s
     users = {name: x for x, name in enumerate(dict.fromkeys(job.user for job in jobs))}
     notes = Counter[str]()

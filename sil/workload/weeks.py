@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from sil.workload.job_log import BadLog, JobLog
+from sil.workload.job_log import JobLog
+from site_db.files.given import InvalidFile
 
 DAY_S = 86_400.0
 WEEK_S = 7 * DAY_S
@@ -32,9 +33,9 @@ def weeks_of(log: JobLog) -> list[JobLog]:
 
 
 def check_weeks(log: JobLog) -> None:
-    """Raises BadLog for a log that is too short to draw weeks from it."""
+    """Raises InvalidFile for a log that is too short to draw weeks from it."""
     if n_weeks(log) < FEWEST_WEEKS:
-        raise BadLog(
+        raise InvalidFile(
             f"{log.name}: its submissions span {log.span_s / 86_400:,.1f} days; expected "
             f"{FEWEST_WEEKS} whole weeks or more"
         )

@@ -20,7 +20,8 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from sqlalchemy.orm import Session
 
 from site_db.files import toml_file
-from site_db.files.given import MOST, InvalidFile, read_text
+from site_db.files.given import MOST, InvalidFile
+from site_db.files.opened import read_text
 from site_db.files.toml_file import Table
 from site_db.jobs.records import (
     CLOCKS_AGREE_TO_S,
@@ -37,6 +38,8 @@ _OF_SOURCE = tuple(f"source_{field.name}" for field in fields(Source))
 _UNIX = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}
 _OF_JOB = {field.name: _UNIX.get(field.name, field.name) for field in fields(JobRecord)}
 """Fields of a job, each with its column."""
+EACH = 16.0
+"""Bytes of memory that a byte of a row takes as a job, about."""
 REQUIRED = ("job_class", "started_unix_s", "run_time_s")
 
 
@@ -59,7 +62,7 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
     Raises InvalidFile with file and line for rows that are no jobs, and for runs that ended after
     `now_unix_s`.
     """
-    text = read_text(path)
+    text = read_text(path, EACH)
     rows = csv.DictReader(io.StringIO(text, newline=""), restkey="")
     batches: dict[str, tuple[Source, list[JobRecord]]] = {}
     line = 1
