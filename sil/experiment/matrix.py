@@ -15,10 +15,9 @@ from scheduler.registry import SchedulerSpec
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import CheckedScheduler, Guard, Timing
 from site_db.files import npy
-from site_db.files.given import MOST, InvalidFile
+from site_db.files.given import MOST, InvalidFile, printable
 from site_db.files.opened import read_text
 from site_db.files.plain_numbers import is_decimal, is_whole
-from site_db.jobs.logs.log_file import printable
 
 EACH = 96.0
 """Bytes of memory that a byte of text takes as numbers, at most."""

@@ -17,8 +17,8 @@ import polars as pl
 
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, possible_size
 from site_db.files import opened
-from site_db.files.given import InvalidFile
-from site_db.jobs.logs.log_file import printable, write_log
+from site_db.files.given import InvalidFile, printable
+from site_db.jobs.logs.log_file import write_log
 
 DELAY_TYPES = ("delay", "DelayProfile")
 """The type of a profile of fixed duration in Batsim up to version 4, and in version 5."""

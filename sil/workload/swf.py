@@ -22,8 +22,8 @@ from sil.workload.mapped_columns import ColumnFiles
 from sil.workload.swf_repairs import LINE, MEMORY_KIB, NEEDED, repaired
 from sil.workload.swf_rules import Rules
 from site_db.files import opened
-from site_db.files.given import InvalidFile
-from site_db.jobs.logs.log_file import printable, write_log
+from site_db.files.given import InvalidFile, printable
+from site_db.jobs.logs.log_file import write_log
 from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
 from site_db.site_file.cluster import Cluster
 

@@ -14,3 +14,9 @@ class InvalidFile(UserError):
     def __init__(self, *sentences: str) -> None:
         printable = ("".join(c if c.isprintable() else repr(c)[1:-1] for c in s) for s in sentences)
         super().__init__("\n".join(printable))
+
+
+def printable(text: str) -> str:
+    """A text of a file, short and printable, for a message."""
+    found = "".join(c if c.isprintable() else "?" for c in text.strip())
+    return f"'{found}'" if len(found) <= 60 else f"'{found[:57]}...'"

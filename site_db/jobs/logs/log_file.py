@@ -1,4 +1,4 @@
-"""Writing logs, and errors in them."""
+"""Writing logs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,3 @@ def write_log(path: Path, data: bytes) -> None:
         path.write_bytes(gzip.compress(data, mtime=0) if path.suffix.lower() == ".gz" else data)
     except OSError as error:
         raise InvalidFile(f"{path}: the file cannot be written: {error.strerror}") from None
-
-
-def printable(line: str) -> str:
-    """A line of a log, short and printable, for a message."""
-    text = "".join(c if c.isprintable() else "?" for c in line.strip())
-    return f"'{text}'" if len(text) <= 60 else f"'{text[:57]}...'"

@@ -10,8 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from site_db.files.given import MOST, InvalidFile
-from site_db.jobs.logs.log_file import printable
+from site_db.files.given import MOST, InvalidFile, printable
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
 from site_db.jobs.logs.sacct_command import COMMAND
 from site_db.jobs.logs.slurm_times import elapsed_s, unix_s, whole

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from site_db.files.given import InvalidFile
-from site_db.jobs.logs.log_file import printable
+from site_db.files.given import InvalidFile, printable
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
 from site_db.jobs.logs.swf_format import (
     EXPECTED,
