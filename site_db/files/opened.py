@@ -145,7 +145,7 @@ def _reading(path: Path) -> Iterator[None]:
         raise InvalidFile(f"{path}: {reason} a damaged one") from None
     except OSError as error:
         raise InvalidFile(f"{path}: the file cannot be read: {error.strerror}") from None
-    except ValueError as error:  # a path with a NUL character
-        if "null" not in str(error):
+    except ValueError:
+        if "\0" not in str(path):
             raise
         raise InvalidFile(f"{path}: the file cannot be read: its name has a NUL character") from None
