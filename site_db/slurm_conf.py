@@ -12,6 +12,7 @@ from pathlib import Path
 
 from scheduler.node_request import MOST_GPUS, Node, Partition
 from site_db.files.given import MOST, InvalidFile
+from site_db.files.memory import Memory
 from site_db.files.opened import open_lines
 from site_db.jobs.logs.tres import BadTres, amount_of
 from site_db.site_file.cluster import Cluster
@@ -26,6 +27,7 @@ _DOWN = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "ERROR", "FAIL", "FAILING"}
 _NO_LIMIT = ("", "unlimited", "infinite", "none")
 _MOST = 2**31 - 1
 """Of a node: each is stored by itself."""
+BYTES_OF_A_NODE = 1_000
 EXPECTED = "lines like 'NodeName=n[01-40] CPUs=64 RealMemory=256000' (slurm.conf, or scontrol show node)"
 
 
@@ -67,6 +69,7 @@ class _Line:
 
 @dataclass
 class _Found:
+    memory: Memory
     nodes: dict[str, Node] = field(default_factory=dict)
     threads: dict[str, int] = field(default_factory=dict)
     partitions: dict[str, tuple[Partition, list[str] | None, _Line]] = field(default_factory=dict)
@@ -94,7 +97,7 @@ def read_cluster(path: Path) -> Cluster:
     `notes` says what else is ignored (`IgnoredKeys`).
     Raises InvalidFile with file and line.
     """
-    found = _Found()
+    found = _Found(Memory(path))
     defaults: dict[str, Mapping[str, str]] = {key: {} for key in _OF_A_LINE}
     for key, line in _definitions(path, ()):
         if key == "selecttypeparameters":
@@ -159,23 +162,28 @@ def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str,
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Lines without comments; a backslash at the end, or an indent as in `scontrol`'s output, joins lines."""
-    text, first = "", 0
+    parts: list[str] = []
+    first = 0
     with open_lines(path) as lines:
         for number, raw in enumerate(lines, start=1):
-            line = re.sub(r"(?<!\\)#.*", "", raw).rstrip()
-            continues = text.endswith("\\") or (line[:1].isspace() and bool(line.strip()))
-            if not continues:
-                if text.strip():
-                    yield first, text.strip()
-                text, first = "", number
-            text = f"{text.removesuffix(chr(92))} {line.strip()}"
-    if text.strip():
-        yield first, text.strip()
+            line = (re.sub(r"(?<!\\)#.*", "", raw) if "#" in raw else raw).rstrip()
+            joins = bool(parts) and parts[-1].endswith("\\")
+            if not (joins or (line[:1].isspace() and bool(line.strip()))):
+                if text := " ".join(parts).strip():
+                    yield first, text
+                parts, first = [], number
+            if joins:
+                parts[-1] = parts[-1].removesuffix("\\")
+            parts.append(line.strip())
+    if text := " ".join(parts).strip():
+        yield first, text
 
 
 def _add_nodes(found: _Found, line: _Line) -> None:
+    names = _hosts(line, line.values["nodename"])
+    found.memory.take(BYTES_OF_A_NODE * len(names))
     if line.get("state").upper().startswith("FUTURE"):
-        found.future.update(_hosts(line, line.values["nodename"]))
+        found.future.update(names)
         return
     threads = max(1, line.number("threadspercore", default=1))
     boards = line.number("boards", default=1)
@@ -203,7 +211,7 @@ def _add_nodes(found: _Found, line: _Line) -> None:
         features=frozenset(filter(None, re.split(r"[,&]", features.replace("(null)", "")))),
         partitions=frozenset(filter(None, line.get("partitions").split(","))),
     )
-    for name in _hosts(line, line.values["nodename"]):
+    for name in names:
         if name in found.nodes:
             raise line.mistake(f"node {name} is defined twice")
         found.nodes[name] = node
@@ -286,6 +294,7 @@ def _add_partition(found: _Found, line: _Line) -> None:
     partition = Partition(name, max_time_s, max_nodes, shared == "EXCLUSIVE", default_time_s)
     listed = line.get("nodes")
     members = None if listed.upper() == "ALL" else _hosts(line, listed)
+    found.memory.take(BYTES_OF_A_NODE / 10 * len(members or ()))
     if members == []:
         raise line.mistake(f"partition {name} has no nodes; expected Nodes=n[01-40], or ALL")
     found.partitions[name] = partition, members, line

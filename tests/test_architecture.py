@@ -122,6 +122,7 @@ def test_only_selected_packages_import_the_database() -> None:
     of_logs = {
         *(f"site_db.jobs.logs.{name}" for name in ("log_file", "logged_job", "sacct", "swf_format", "tres")),
         *("site_db.files", "site_db.files.given", "site_db.files.memory", "site_db.files.opened"),
+        "site_db.files.plain_numbers",
         "site_db.jobs.logs.occupancy",
         "site_db.jobs.logs.requests",
         "site_db.site_file.cluster",

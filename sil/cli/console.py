@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from rich.table import Table
 from scheduler import UserError
 from sil.experiment.output_folder import no_room, no_room_message
 from sil.report.listing import Listing
+from sil.trace.json_text import json_text
 from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
 
@@ -78,7 +78,7 @@ def print_line(text: str, *, markup: bool = True) -> None:
 
 def print_json(value: object) -> None:
     """Print machine-readable output; the caller prints nothing else to standard output."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(json_text(value))
 
 
 def print_fault(sentence: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from sil.experiment.log_sweep import LogSweep, run_sweep
 from sil.experiment.output_folder import UNFINISHED, make_usable
 from sil.outcome.sweep_comparison import SweepComparison
 from sil.settings.code_version import package_version, scheduler_source
+from sil.trace.json_text import json_text
 from sil.workers.executor import Executor, Listener
 from sil.workers.store import Store
 from sil.workload.slices import SlicedLog
@@ -34,7 +34,7 @@ def sweep_into(out: Path, sweep: LogSweep, executor: Executor, listener: Listene
         comparison = SweepComparison(table)
         table.write_csv(out / TABLE)
         table.write_parquet(out / PARQUET)
-        text = json.dumps(summary(sweep, comparison), indent=2, ensure_ascii=False)
+        text = json_text(summary(sweep, comparison))
         (out / SUMMARY).write_text(text + "\n", encoding="utf-8")
         store.remove()
     return comparison

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +21,7 @@ from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
 from sil.settings.decision_costs import BadDecisionCost, replayed_trace
 from sil.trace.facts import TIMINGS, TRACE, read_facts
+from sil.trace.json_text import json_text
 from sil.workers.executor import Died, Executor, Inline, Interrupted, Item, Listener, send_report
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest
@@ -182,5 +182,5 @@ def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> N
             o.scheduler: {**o.statistics, "fault": o.fault, "refused": o.refused} for o in outcomes
         },
     }
-    text = json.dumps({key: found[key] for key in DESCRIBED}, indent=2, ensure_ascii=False)
+    text = json_text({key: found[key] for key in DESCRIBED})
     path.write_text(text + "\n", encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
@@ -29,6 +28,7 @@ from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import InapplicableChange
 from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, RunTables, read_trace, write_trace
+from sil.trace.json_text import json_text
 from sil.workers.executor import Executor, Interrupted, Listener
 from sil.workers.runner import Runner
 from sil.workers.store import Store
@@ -176,7 +176,7 @@ def render(out: Path) -> Comparison:
     NoTrace."""
     tables, jobs, comparison = evaluated(out)
     write_jobs_csv(out / JOBS, jobs)
-    summary = json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False)
+    summary = json_text(comparison.as_dict())
     (out / SUMMARY).write_text(summary + "\n", encoding="utf-8")
     write_page(out / REPORT, experiment_page(tables, jobs, comparison))
     return comparison

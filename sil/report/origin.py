@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from scheduler import counted
+from sil.trace.json_text import json_text
 
 ORIGIN = "origin.json"
 LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow")
@@ -34,7 +35,7 @@ def record_origin(folder: Path, inputs: Mapping[str, str]) -> None:
         "host": f"{platform.node()}, {platform.system()} {platform.release()} on {platform.machine()}, "
         f"{counted(os.cpu_count() or 1, 'CPU')}",
     }
-    text = json.dumps(found, indent=2, ensure_ascii=False)
+    text = json_text(found)
     (folder / ORIGIN).write_text(text + "\n", encoding="utf-8")
 
 

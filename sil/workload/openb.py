@@ -13,10 +13,11 @@ from pathlib import Path
 
 import polars as pl
 
-from scheduler.node_request import Gpus, Node, Request
+from scheduler.node_request import MOST_GPUS, Gpus, Node, Request
 from sil.workload.job_log import SCHEMA, JobLog
-from site_db.files.given import InvalidFile
+from site_db.files.given import MOST, InvalidFile, printable
 from site_db.files.opened import open_lines
+from site_db.files.plain_numbers import is_whole
 from site_db.site_file.cluster import Cluster
 
 MILLI = 1000
@@ -43,7 +44,10 @@ def read_nodes(path: Path) -> dict[str, Node]:
     """The nodes by name. Raises InvalidFile with file and line."""
     nodes = {}
     for row in read_rows(path, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
-        gpus = (row["model"],) * row.number("gpu")
+        n_gpus = row.number("gpu")
+        if n_gpus > MOST_GPUS:
+            raise row.mistake(f"gpu is {n_gpus:,}; expected at most {MOST_GPUS}")
+        gpus = (row["model"],) * n_gpus
         nodes[row["sn"]] = Node(row.number("cpu_milli") / MILLI, row.number("memory_mib"), gpus)
     return nodes
 
@@ -123,9 +127,9 @@ class Row:
     def number(self, column: str) -> int:
         """A whole number of at least 0. Raises InvalidFile."""
         text = self._values[column]
-        if not (text.isascii() and text.isdigit()):
-            raise self.mistake(f"{column} is '{text}'; expected a whole number, 0 or greater")
-        return int(text)
+        if not is_whole(text) or (number := int(text)) >= MOST:
+            raise self.mistake(f"{column} is {printable(text)}; expected a whole number from 0 to {MOST:g}")
+        return number
 
     def mistake(self, sentence: str) -> InvalidFile:
         return InvalidFile(f"{self._where}: {sentence}")
@@ -135,10 +139,13 @@ def read_rows(path: Path, required: Iterable[str]) -> Iterator[Row]:
     """The rows of a CSV file, which may be compressed. Raises InvalidFile with file and line."""
     with open_lines(path) as lines:
         reader = csv.DictReader(lines, restval="")
-        missing = [name for name in required if name not in (reader.fieldnames or ())]
-        if missing:
-            raise InvalidFile(
-                f"{path}, line 1: there is no column '{missing[0]}'; expected {', '.join(required)}"
-            )
-        for values in reader:
-            yield Row(values, f"{path}, line {reader.line_num}")
+        try:
+            missing = [name for name in required if name not in (reader.fieldnames or ())]
+            if missing:
+                raise InvalidFile(
+                    f"{path}, line 1: there is no column '{missing[0]}'; expected {', '.join(required)}"
+                )
+            for values in reader:
+                yield Row(values, f"{path}, line {reader.line_num}")
+        except csv.Error as error:
+            raise InvalidFile(f"{path}, line {reader.line_num + 1}: this is not valid CSV: {error}") from None

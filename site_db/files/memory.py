@@ -51,5 +51,5 @@ def amount(n_bytes: float) -> str:
     for unit in ("MB", "GB", "TB", "PB"):
         n_bytes /= 1000 if unit != "MB" else _MB
         if n_bytes < 1000:
-            return f"{n_bytes:,.3g} {unit}"
-    return f"{n_bytes:,.3g} PB"
+            return f"{n_bytes:.3g} {unit}"
+    return f"{n_bytes:,.0f} PB"

@@ -21,7 +21,7 @@ from site_db.files.opened import read_bytes
 _MAGIC = b"\x93NUMPY"
 _SIZE = 8
 """Bytes of a number in memory."""
-_HEADER = re.compile(r"[\w\s'\"<>=|(){},:-]{,400}", re.ASCII)
+_HEADER = re.compile(r"[\w\s'\"<>=|(){}\[\],:-]{,400}", re.ASCII)
 _MOST_AXES = 32
 _KINDS = "iuf"
 """Integers, with or without a sign, and floating-point numbers."""

@@ -37,7 +37,7 @@ Positive = Annotated[float, Field(gt=0, lt=MOST, strict=True)]
 NotNegative = Annotated[float, Field(ge=0, lt=MOST, strict=True)]
 Period = Annotated[float, Field(ge=1e-3, lt=MOST, strict=True)]
 """Seconds between repetitions; with shorter periods, simulated time would hardly pass."""
-Count = Annotated[int, Field(ge=1, strict=True)]
+Count = Annotated[int, Field(ge=1, lt=MOST, strict=True)]
 
 
 def parse(text: str, path: Path) -> dict[str, Any]:

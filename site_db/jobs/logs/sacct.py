@@ -299,7 +299,8 @@ def _nodes(text: str, repairs: list[str]) -> tuple[str, ...]:
     if text.lower() in _NO_NODES:
         return ()
     try:
-        return _names(text)
+        # Longer lists are few; to remember many of them would take much memory.
+        return _names(text) if len(text) <= 100 else _names.__wrapped__(text)
     except ValueError:
         repairs.append("the list of nodes cannot be read, taken as none")
         return ()

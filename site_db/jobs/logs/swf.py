@@ -145,8 +145,10 @@ def _rows(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[_Row]:
         surplus = (f"more than {N_FIELDS} fields, the rest ignored",) if len(fields) > N_FIELDS else ()
         del fields[N_FIELDS:]
         # A number costs little to recognise and much to convert; most fields are only recognised.
+        # There are other digits than those of ASCII.
+        is_ascii = line.isascii() or all(map(str.isascii, fields))
         odd = [text for text in fields if not text.isdecimal() and text != "-1"]
-        if odd and not all(map(_is_number, odd)):
+        if not is_ascii or (odd and not all(map(_is_number, odd))):
             tally.refuse("a field is not a number", number)
             continue
         has_rows = True
