@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import polars as pl
-
 from scheduler import UserError
 from sil.experiment.output_folder import as_file_name
 from sil.outcome.batsim_tables import JOBS, read_jobs_csv, with_users_and_reasons
 from sil.outcome.replayed_schedulers import Replayed
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
-from sil.trace.facts import TRACE
+from sil.trace.facts import DAMAGED, TRACE
 
 SUMMARY = "summary.json"
 REPORT = "report.html"
@@ -86,7 +84,7 @@ def read(out: Path) -> Replayed:
                 if (trace := path.parent / TRACE).is_file():
                     jobs[name] = with_users_and_reasons(jobs[name], trace)
         return Replayed(described, {name: table for name, table in jobs.items() if len(table)})
-    except (OSError, ValueError, LookupError, TypeError, pl.exceptions.PolarsError) as error:
+    except (*DAMAGED, ValueError, LookupError, TypeError, RecursionError) as error:
         raise NoReplay(
             f"{path}: this was not written by `sil replay` ({type(error).__name__}); repeat the replay"
         ) from None
