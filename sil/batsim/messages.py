@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sil.workload.job_log import LARGEST, MOST_PROCESSORS
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault
-from site_db.files.memory import most_bytes
+from site_db.files.memory import OF_JSON, most_bytes
 
 WORKLOAD = "w0"
 """All jobs are of one workload: `w0!1`."""
@@ -21,8 +21,6 @@ WORKLOAD = "w0"
 MAX_SHOWN = 200
 """Characters of an invalid message that are shown."""
 
-EACH = 24.0
-"""Bytes of memory that a byte of JSON takes as objects, at most."""
 JsonEvent = dict[str, Any]
 Type = TypeVar("Type", bound=str)
 Data = TypeVar("Data")
@@ -87,7 +85,7 @@ FINAL_STATES = (SUCCEEDED, FAILED, KILLED, "COMPLETED_WALLTIME_REACHED", "REJECT
 
 def longest_message() -> int:
     """In bytes; who sends a longer one is disconnected."""
-    return int(most_bytes() / EACH)
+    return int(most_bytes() / OF_JSON)
 
 
 def event(time_s: float, kind: str, **data: Any) -> JsonEvent:

@@ -12,6 +12,8 @@ from sil.outcome.replayed_schedulers import Replayed
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.trace.facts import DAMAGED, TRACE
+from site_db.files.memory import OF_JSON
+from site_db.files.opened import read_text
 
 SUMMARY = "summary.json"
 REPORT = "report.html"
@@ -75,7 +77,7 @@ def read(out: Path) -> Replayed:
     """The results in a folder. Raises NoReplay."""
     path = out / SUMMARY
     try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
+        summary = json.loads(read_text(path, OF_JSON))
         described, jobs = {key: summary[key] for key in DESCRIBED}, {}
         for name, statistics in described["schedulers"].items():
             path = out / as_file_name(name) / JOBS

@@ -18,13 +18,12 @@ import polars as pl
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, possible_size
 from site_db.files import opened
 from site_db.files.given import InvalidFile, printable
+from site_db.files.memory import OF_JSON
 from site_db.jobs.logs.log_file import write_log
 
 DELAY_TYPES = ("delay", "DelayProfile")
 """The type of a profile of fixed duration in Batsim up to version 4, and in version 5."""
 NO_WALLTIME = -1
-EACH = 24.0
-"""Bytes of memory that a byte of JSON takes as objects, at most."""
 
 
 def read_batsim_json(path: Path, processors: int | None = None) -> JobLog:
@@ -86,7 +85,7 @@ def _plain(number: float) -> int | float:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    text = opened.read_text(path, EACH)
+    text = opened.read_text(path, OF_JSON)
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:

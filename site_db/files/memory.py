@@ -10,6 +10,8 @@ from site_db.files.given import InvalidFile
 VARIABLE = "SIL_INPUT_MEMORY_MB"
 """The environment variable with the limit, in megabytes (10^6 bytes)."""
 DEFAULT_MB = 4096
+OF_JSON = 24.0
+"""Bytes of memory that a byte of JSON takes as objects, at most."""
 _MB = 1e6
 
 
