@@ -91,7 +91,7 @@ def test_every_command_that_prints_a_table_can_print_json() -> None:
         *("new-scheduler", "serve-scheduler", "workload convert", "workload lublin"),
         *(f"db {name}" for name in ("init", "import", "export", "import-sacct", "import-swf")),
         "db import-slurm-conf",
-        *(f"db {name}" for name in ("state", "check", "prune", "upgrade")),
+        *(f"db {name}" for name in ("state", "check", "prune", "salvage", "upgrade")),
     }
     commands = {
         f"{group} {name}".strip()
@@ -100,7 +100,7 @@ def test_every_command_that_prints_a_table_can_print_json() -> None:
         for name in re.findall(r"^  ([a-z][a-z-]*) ", help_text, re.MULTILINE)
         if name not in ("workload", "db")
     }
-    assert len(commands) == 33
+    assert len(commands) == 34
     with_json = {name for name in commands if "--json" in sil(*name.split(), "--help").stdout}
     assert commands - with_json == without_tables
 
