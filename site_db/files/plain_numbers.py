@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 MOST_DIGITS = 4_000
 """Python converts no whole number of more than 4,300 digits."""
 

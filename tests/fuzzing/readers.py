@@ -25,7 +25,14 @@ from sil.report.origin import origin_terms
 from sil.runs.on_log import Replay
 from sil.settings.experiment_file import Experiment
 from sil.site.logs import read_log
-from sil.trace.facts import read_facts, read_resource_names, read_table, read_trace
+from sil.trace.facts import (
+    RunDescription,
+    read_facts,
+    read_resource_names,
+    read_table,
+    read_trace,
+    write_trace,
+)
 from sil.workers.executor import Inline, Listener
 from sil.workload import openb
 from sil.workload.swf import read_swf
@@ -84,6 +91,11 @@ SCONTROL = """NodeName=n1 Arch=x86_64 CoresPerSocket=8
 CLEAN_SWF = "; MaxProcs: 8\n" + "".join(
     f"{k} {10 * k} 5 100 4 -1 -1 4 200 -1 1 3 1 7 1 2 -1 -1\n" for k in range(1, 9)
 )
+RESOURCES = """JobIDRaw|User|Account|QOS|JobName|Partition|Submit|Start|End|State|ElapsedRaw|Timelimit|ReqTRES|AllocTRES|ReqMem|NNodes|NodeList
+7|ann|phys|high|a.sh|batch,all|1700000000|1700000100|1700000200|COMPLETED|100|1-00:00:00|cpu=4,mem=16G,node=2,gres/gpu:a100=2,license/matlab=1|cpu=8,mem=16G,node=2|4Gc|2|n[01-02]
+8|bob|chem||b.sh|batch|1700000000|1700000100|1700000300|TIMEOUT|200|00:03:00|cpu=1,mem=500M,node=1,gres/shard=2||16Gn|1|n03
+9|bob|chem||c|d|all|1700000000|1700000100|1700000300|CANCELLED by 7|200|UNLIMITED|billing=3,cpu=1,bb/cray=5G||0|1|None assigned
+"""  # noqa: E501
 RUNS = (
     "job_class,resource,started_unix_s,run_time_s,user,size,number,state,predicted,members\n"
     'short,f1,1700000000,12.5,ann,2,1,done,"[]",\nshort,f1,1700000100,14,bob,,2,done,,\n'
@@ -196,7 +208,19 @@ def _table(path: Path) -> object:
 
 
 def _trace(path: Path) -> object:
-    return read_facts(path), read_resource_names(path), read_trace(path)
+    return read_facts(path), read_resource_names(path)
+
+
+@cache
+def _of_an_experiment() -> Sequence[bytes]:
+    """A trace with the metadata that `sil run` writes."""
+    path = _replayed() / "of-an-experiment.parquet"
+    of_site = {"site": "s", "machines": ("a", "b"), "machine_classes": ("k", "k"), "clusters": ()}
+    drawn = {"job_classes": ("x",), "workload": "3 jobs", "points": ({},)}
+    made = {"version": "1", "scheduler_source": "2", "seed": 1, "replications": 1, "schedulers": ("easy",)}
+    description = RunDescription(experiment="e", description="", **of_site, **drawn, **made)  # type: ignore[arg-type]
+    write_trace(path, read_facts(next(_replayed().rglob("trace.parquet"))), description)
+    return [path.read_bytes()]
 
 
 def _origin(path: Path) -> object:
@@ -220,7 +244,8 @@ def _matrix(path: Path) -> object:
 
 
 CUT = Rules(overrun=Overrun.CUT, too_large=TooLarge.CLIP)
-SWF, SACCT = fixtures("logs/*.swf"), fixtures("logs/*.txt")
+SWF = fixtures("logs/*.swf")
+SACCT = cache(lambda: [*fixtures("logs/*.txt")(), *texts(RESOURCES)()])
 ARRAYS = _saved(np.ones((3, 2)), np.ones((2, 2), "i4"), np.ones((2, 2), ">f4"), np.ones((2, 1), "c16"))
 HCSP = "2 3 0\n1\n2.5\n3\n4\n5e2\ninf\n"
 ORIGIN = '{"command": "a", "versions": {"b": "1"}, "inputs": {"c": "d"}, "host": "e"}'
@@ -244,6 +269,7 @@ READERS = {
     "experiment": Reader("e.toml", fixtures("experiments/*.toml"), _toml(Experiment)),
     "plan": Reader("p.toml", fixtures("plans/*.toml"), _toml(Plan)),
     "trace": Reader("trace.parquet", _of_a_replay("trace.parquet"), _trace, False),
+    "trace of an experiment": Reader("trace.parquet", _of_an_experiment, read_trace, False),
     "timings": Reader("timings.parquet", _of_a_replay("timings.parquet"), _table, False),
     **{
         f"{name} of results": Reader("changed", _of_a_replay(name), _folder_with(name), False)

@@ -22,6 +22,7 @@ from site_db.files.opened import open_lines
 from site_db.jobs import csv_file
 from site_db.jobs.logs.logged_job import Tally
 from site_db.jobs.logs.sacct import read_sacct
+from site_db.jobs.logs.tres import BadTres, memory_mib
 from site_db.site_file.hostlist import expand
 from site_db.slurm_conf import read_cluster
 from tests.builders import TINY_SITE
@@ -195,10 +196,23 @@ def test_odd_digits_are_refused(name: str, text: str, message: str, here: Path) 
     assert message in result.output
 
 
+def test_a_number_of_many_digits_is_looked_at_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time grew with the square of the digits: minutes for this one."""
+    monkeypatch.delenv(VARIABLE)
+    (here / "m.csv").write_text("1,2\n1," + "9" * 300_000 + "x\n")
+    assert "line 2" in the_sentence(sil("schedule", "m.csv"))
+
+
 def test_columns_with_underscores_are_refused_in_a_table_of_runs(here: Path) -> None:
     (here / "runs.csv").write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,0,1_0\n")
     with pytest.raises(InvalidFile, match="line 2: run_time_s: '1_0' is not a number"):
         csv_file.read(here / "runs.csv", 2e9)
+
+
+def test_more_memory_than_any_number_is_no_amount_of_memory() -> None:
+    """The infinity that came of it ended the reading of accounting in a traceback."""
+    with pytest.raises(BadTres, match="is not an amount of memory"):
+        memory_mib("9" * 400 + "G")
 
 
 def test_a_key_of_many_parts_takes_no_memory(here: Path) -> None:
