@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from polars.exceptions import PanicException, PolarsError
 
 from scheduler import UserError
 from sil.trace.stream import ParquetStream, Schema
@@ -278,7 +279,7 @@ def trace_file(path: Path) -> Path:
     )
 
 
-DAMAGED = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException)
+DAMAGED = (OSError, UnicodeDecodeError, pa.ArrowException, PolarsError, PanicException)
 """What reading a damaged Parquet file raises."""
 
 
@@ -302,7 +303,10 @@ def read_table(path: Path) -> pl.DataFrame:
     with reading(path):
         found = pq.read_metadata(path)
         Memory(path).take(BYTES_OF_A_VALUE * found.num_rows * found.num_columns)
-        return pl.read_parquet(path)
+        # Arrow's reader refuses what makes that of Polars panic, which prints to the terminal.
+        table = pl.from_arrow(pq.read_table(path))
+    assert isinstance(table, pl.DataFrame)
+    return table
 
 
 def _description(path: Path) -> dict[str, Any]:
