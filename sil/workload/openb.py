@@ -128,7 +128,7 @@ class Row:
         """A whole number of at least 0. Raises InvalidFile."""
         text = self._values[column]
         if not is_whole(text) or (number := int(text)) >= MOST:
-            raise self.mistake(f"{column} is {printable(text)}; expected a whole number from 0 to {MOST:g}")
+            raise self.mistake(f"{column} is {printable(text)}; expected a whole number, 0 or greater")
         return number
 
     def mistake(self, sentence: str) -> InvalidFile:
