@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, Any, TypeVar
@@ -219,27 +220,50 @@ class ServedScheduler:
 
 
 def serve(served: ServedScheduler, address: str, on_listening: Callable[[], None]) -> None:
-    """Answer at an address like tcp://127.0.0.1:28000 until the simulation is over. Raises CannotListen, and
-    as `ServedScheduler.answer`, after telling the simulator: `{"error": sentence}`."""
+    """Answer at an address until the simulation is over. Raises as `listening` and `ServedScheduler.answer`."""
+    with listening(address) as (receive, reply):
+        on_listening()
+        while not served.is_over:
+            reply(served.answer(receive()))
+
+
+@contextmanager
+def listening(address: str) -> Iterator[tuple[Callable[[], bytes], Callable[[str], None]]]:
+    """Functions that receive a message and send its reply, at an address like tcp://127.0.0.1:28000.
+
+    A simulator that waits for a reply when the block ends with an error is told why: `{"error": sentence}`.
+    Raises CannotListen, and BadRequest for a message in parts.
+    """
     context = zmq.Context()
     socket = context.socket(zmq.REP)
     socket.setsockopt(zmq.MAXMSGSIZE, longest_message())
+    waits = False
+
+    def receive() -> bytes:
+        nonlocal waits
+        first, *others = socket.recv_multipart()
+        waits = True
+        if others:
+            n = 1 + len(others)
+            raise BadRequest(f"the simulator sent a message of {n} parts; expected one part, with JSON")
+        return bytes(first)
+
+    def reply(text: str) -> None:
+        nonlocal waits
+        socket.send_string(text)
+        waits = False
+
     try:
         try:
             socket.bind(address)
         except zmq.ZMQError as error:
             raise CannotListen(f"cannot listen at '{address}': {error.strerror}") from None
-        on_listening()
-        while not served.is_over:
-            parts = socket.recv_multipart()
-            try:
-                if len(parts) > 1:
-                    raise BadRequest(f"the simulator sent a message of {len(parts)} parts; expected one part")
-                reply = served.answer(parts[0])
-            except Exception as error:
-                socket.send_string(json.dumps({"error": str(error)}))
-                raise
-            socket.send_string(reply)
+        try:
+            yield receive, reply
+        except Exception as error:
+            if waits:
+                reply(json.dumps({"error": str(error)}))
+            raise
     finally:
         socket.close(linger=1_000)
         context.term()
