@@ -220,7 +220,7 @@ class ServedScheduler:
 
 
 def serve(served: ServedScheduler, address: str, on_listening: Callable[[], None]) -> None:
-    """Answer at an address until the simulation is over. Raises as `listening` and `ServedScheduler.answer`."""
+    """Answer until the simulation is over. Raises as `listening` and `ServedScheduler.answer`."""
     with listening(address) as (receive, reply):
         on_listening()
         while not served.is_over:

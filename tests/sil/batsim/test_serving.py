@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.registry import resolve
-from sil.batsim.serving import BadRequest, ServedScheduler, serve
+from sil.batsim.serving import BadRequest, ServedScheduler, listening
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from sil.workers.executor import Inline, Listener
@@ -149,14 +149,11 @@ def test_a_simulator_is_told_why_it_is_not_served_any_longer(parts: list[bytes],
     context = zmq.Context()
     simulator = context.socket(zmq.REQ)
     address = "tcp://127.0.0.1:" + str(free_port())
-
-    def ask() -> None:
-        simulator.connect(address)
-        simulator.send_multipart(parts)
-
     try:
-        with pytest.raises(BadRequest, match=sentence):
-            serve(served(), address, ask)
+        with pytest.raises(BadRequest, match=sentence), listening(address) as (receive, _):
+            simulator.connect(address)
+            simulator.send_multipart(parts)
+            served().answer(receive())
         assert simulator.poll(5_000)
         assert json.loads(simulator.recv())["error"].startswith(sentence)
     finally:
