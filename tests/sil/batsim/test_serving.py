@@ -149,10 +149,10 @@ def test_a_simulator_is_told_why_it_is_not_served_any_longer(parts: list[bytes],
     context = zmq.Context()
     simulator = context.socket(zmq.REQ)
     address = "tcp://127.0.0.1:" + str(free_port())
+    simulator.connect(address)
+    simulator.send_multipart(parts)
     try:
         with pytest.raises(BadRequest, match=sentence), listening(address) as (receive, _):
-            simulator.connect(address)
-            simulator.send_multipart(parts)
             served().answer(receive())
         assert simulator.poll(5_000)
         assert json.loads(simulator.recv())["error"].startswith(sentence)
