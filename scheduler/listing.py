@@ -9,8 +9,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from scheduler.kinds import Kind
-from scheduler.plugins import plugins
-from scheduler.registry import BUILT_IN, SchedulerNotLoaded, SchedulerSpec, resolve
+from scheduler.registry import BUILT_IN, SchedulerNotLoaded, SchedulerSpec, plugins, resolve
 
 
 @dataclass(frozen=True, slots=True)

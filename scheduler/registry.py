@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 from scheduler import UserError, naming
 from scheduler.kinds import Kind
-from scheduler.plugins import plugins
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Ports, ResourceManager
+
+PLUGIN_GROUP = "scheduler.plugins"
+"""Entry-point group in which an installed package offers its schedulers."""
 
 ON_MACHINES = {
     "olb": "scheduler.mapping.immediate:Olb",
@@ -311,6 +315,16 @@ def modules_of(names: Iterable[str]) -> list[str]:
     found = (_ALL_BUILT_IN.get(name.partition("(")[0], "") for name in names)
     targets = (_ALL_BUILT_IN[target.partition("(")[0]] if "(" in target else target for target in found)
     return sorted({target.partition(":")[0] for target in targets if target})
+
+
+def plugins() -> list[EntryPoint]:
+    """Schedulers of installed packages, in order of names. The current folder is no place of installed
+    packages, although modules are found there: it may be somebody else's."""
+    return sorted(point for point in entry_points(group=PLUGIN_GROUP) if not _is_of_current_folder(point))
+
+
+def _is_of_current_folder(point: EntryPoint) -> bool:
+    return point.dist is not None and Path(str(point.dist.locate_file(""))).resolve() == Path.cwd()
 
 
 def _plugins() -> dict[str, str]:

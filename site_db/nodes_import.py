@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from scheduler import counted, shown
 from site_db.files.given import InvalidFile
-from site_db.jobs.logs.log_file import BadLog
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import SiteConflict, put_site
 from site_db.site_file.nodes import cluster_of, first_of, never_satisfied
@@ -37,12 +36,12 @@ def import_nodes(session: Session, site: str, conf: Path, now_unix_s: float) -> 
     those of a site, which is created if there is none of that name.
 
     Nodes that are down there are recorded as down from now on; no others are reported to be up. Job classes,
-    history, queues and users stay. Importing the same file again changes nothing. Raises BadLog
+    history, queues and users stay. Importing the same file again changes nothing. Raises InvalidFile
     with file and line, and InvalidFile where the site contradicts the file.
     """
     cluster = read_cluster(conf)
     if not any(node.partitions for node in cluster.nodes.values()):
-        raise BadLog(
+        raise InvalidFile(
             f"{conf}: there is no partition, which jobs are submitted to; expected a line like "
             f"'PartitionName=batch Nodes=ALL', or Partitions=batch in the output of scontrol show node"
         )

@@ -14,12 +14,16 @@ from scheduler import UserError
 from scheduler.managers.queues import MappingPolicy, QueuePolicy, UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db.estimation import Layout, Place, PlaceKind
+from site_db.files.memory import Memory
 from site_db.rows import ids_of
 from site_db.schema import SiteRow
 from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, site_file
 from site_db.site_file.tables import QueueTable, SiteFile
 from site_db.slots import Slots, slot_names
 from site_db.store import Address
+
+BYTES_OF_A_SLOT = 1_000
+"""Of memory: schedulers see each as a machine."""
 
 
 class UnknownSite(UserError):
@@ -142,7 +146,10 @@ class SiteReader:
 
     def as_scheduled(self) -> Site:
         """The site for the scheduler, which sees each slot as a machine."""
-        slots = {m["name"]: slot_names(m["name"], m["slots"]) for m in self.tables("machines")}
+        machines = self.tables("machines")
+        n_slots = sum(m["slots"] for m in machines)
+        Memory(f"the {n_slots:,} slots of the site '{self.site.name}'").take(BYTES_OF_A_SLOT * n_slots)
+        slots = {m["name"]: slot_names(m["name"], m["slots"]) for m in machines}
         return Site(
             name=self.site.name,
             machines=tuple(

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from site_db.files.plain_numbers import is_whole
+
 SEPARATOR = "/"
 
 
@@ -27,7 +29,7 @@ def machine_of_slot(name: str, n_slots: Mapping[str, int]) -> str | None:
     machine, _, number = name.rpartition(SEPARATOR)
     n = n_slots.get(machine, 1)
     # "n01/07" and the digits of other scripts are names of something else.
-    is_number = number.isdecimal() and str(int(number)) == number
+    is_number = is_whole(number) and str(int(number)) == number
     return machine if n > 1 and is_number and 1 <= int(number) <= n else None
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scheduler.node_request import MOST_GPUS, Node, Partition
-from site_db.files.given import MOST
-from site_db.jobs.logs.log_file import BadLog, open_log
+from site_db.files.given import MOST, InvalidFile
+from site_db.files.memory import Memory
+from site_db.files.opened import open_lines
 from site_db.jobs.logs.tres import BadTres, amount_of
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.hostlist import expand, patterns
@@ -26,6 +27,7 @@ _DOWN = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "ERROR", "FAIL", "FAILING"}
 _NO_LIMIT = ("", "unlimited", "infinite", "none")
 _MOST = 2**31 - 1
 """Of a node: each is stored by itself."""
+BYTES_OF_A_NODE = 1_000
 EXPECTED = "lines like 'NodeName=n[01-40] CPUs=64 RealMemory=256000' (slurm.conf, or scontrol show node)"
 
 
@@ -41,7 +43,7 @@ class _Line:
         return next((self.values[key] for key in keys if key in self.values), "")
 
     def number(self, *keys: str, default: int) -> int:
-        """A whole number. Raises BadLog."""
+        """A whole number. Raises InvalidFile."""
         text = self.get(*keys)
         if not text:
             return default
@@ -50,7 +52,8 @@ class _Line:
         return int(text)
 
     def check_words(self) -> None:
-        """Raises BadLog for what is not of the form key=value, like the second word of `MaxTime=2 days`."""
+        """Raises InvalidFile for what is not of the form key=value, like the second word of
+        `MaxTime=2 days`."""
         words = _PAIR.sub("", self.text).split()
         if words:
             pairs = f"{self.text} ".split(f" {words[0]} ", 1)[0].split()
@@ -60,12 +63,13 @@ class _Line:
                 f"quotes"
             )
 
-    def mistake(self, sentence: str) -> BadLog:
-        return BadLog(f"{self.where}: {sentence}")
+    def mistake(self, sentence: str) -> InvalidFile:
+        return InvalidFile(f"{self.where}: {sentence}")
 
 
 @dataclass
 class _Found:
+    memory: Memory
     nodes: dict[str, Node] = field(default_factory=dict)
     threads: dict[str, int] = field(default_factory=dict)
     partitions: dict[str, tuple[Partition, list[str] | None, _Line]] = field(default_factory=dict)
@@ -91,9 +95,9 @@ def read_cluster(path: Path) -> Cluster:
     or in a partition with OverSubscribe=EXCLUSIVE, jobs take whole nodes. A DefaultTime above MaxTime does
     not count, as in Slurm. Licenses are resources of the whole site. Nodes in state FUTURE are left out.
     `notes` says what else is ignored (`IgnoredKeys`).
-    Raises BadLog with file and line.
+    Raises InvalidFile with file and line.
     """
-    found = _Found()
+    found = _Found(Memory(path))
     defaults: dict[str, Mapping[str, str]] = {key: {} for key in _OF_A_LINE}
     for key, line in _definitions(path, ()):
         if key == "selecttypeparameters":
@@ -118,7 +122,7 @@ def read_cluster(path: Path) -> Cluster:
         whole = _Line({**defaults[key], **line.values}, line.where)
         (_add_nodes if key == "nodename" else _add_partition)(found, whole)
     if not found.nodes:
-        raise BadLog(f"{path}: there is no node; expected {EXPECTED}")
+        raise InvalidFile(f"{path}: there is no node; expected {EXPECTED}")
     members = {name: _members(found, name) for name in found.partitions}
     nodes = {
         name: replace(
@@ -145,7 +149,7 @@ def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str,
         if include is not None:
             other = path.parent / include[1]
             if other in (*including, path):
-                raise BadLog(f"{path}, line {number}: {other} includes itself")
+                raise InvalidFile(f"{path}, line {number}: {other} includes itself")
             yield from _definitions(other, (*including, path))
             continue
         values = {key.lower(): value.strip('"') for key, value in _PAIR.findall(text)}
@@ -158,23 +162,28 @@ def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str,
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Lines without comments; a backslash at the end, or an indent as in `scontrol`'s output, joins lines."""
-    text, first = "", 0
-    with open_log(path) as lines:
+    parts: list[str] = []
+    first = 0
+    with open_lines(path) as lines:
         for number, raw in enumerate(lines, start=1):
-            line = re.sub(r"(?<!\\)#.*", "", raw).rstrip()
-            continues = text.endswith("\\") or (line[:1].isspace() and bool(line.strip()))
-            if not continues:
-                if text.strip():
-                    yield first, text.strip()
-                text, first = "", number
-            text = f"{text.removesuffix(chr(92))} {line.strip()}"
-    if text.strip():
-        yield first, text.strip()
+            line = (re.sub(r"(?<!\\)#.*", "", raw) if "#" in raw else raw).rstrip()
+            joins = bool(parts) and parts[-1].endswith("\\")
+            if not (joins or (line[:1].isspace() and bool(line.strip()))):
+                if text := " ".join(parts).strip():
+                    yield first, text
+                parts, first = [], number
+            if joins:
+                parts[-1] = parts[-1].removesuffix("\\")
+            parts.append(line.strip())
+    if text := " ".join(parts).strip():
+        yield first, text
 
 
 def _add_nodes(found: _Found, line: _Line) -> None:
+    names = _hosts(line, line.values["nodename"])
+    found.memory.take(BYTES_OF_A_NODE * len(names))
     if line.get("state").upper().startswith("FUTURE"):
-        found.future.update(_hosts(line, line.values["nodename"]))
+        found.future.update(names)
         return
     threads = max(1, line.number("threadspercore", default=1))
     boards = line.number("boards", default=1)
@@ -202,7 +211,7 @@ def _add_nodes(found: _Found, line: _Line) -> None:
         features=frozenset(filter(None, re.split(r"[,&]", features.replace("(null)", "")))),
         partitions=frozenset(filter(None, line.get("partitions").split(","))),
     )
-    for name in _hosts(line, line.values["nodename"]):
+    for name in names:
         if name in found.nodes:
             raise line.mistake(f"node {name} is defined twice")
         found.nodes[name] = node
@@ -285,6 +294,7 @@ def _add_partition(found: _Found, line: _Line) -> None:
     partition = Partition(name, max_time_s, max_nodes, shared == "EXCLUSIVE", default_time_s)
     listed = line.get("nodes")
     members = None if listed.upper() == "ALL" else _hosts(line, listed)
+    found.memory.take(BYTES_OF_A_NODE / 10 * len(members or ()))
     if members == []:
         raise line.mistake(f"partition {name} has no nodes; expected Nodes=n[01-40], or ALL")
     found.partitions[name] = partition, members, line

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from site_db.jobs.logs.log_file import BadLog
+from site_db.files.given import InvalidFile
 
 _READ = {
     "nodename": """NodeName Boards CoreSpecCount CoresPerSocket CPUs CpuSpecList Feature Features Gres
@@ -66,8 +66,8 @@ class IgnoredKeys:
     def note(self, kind: str, values: Mapping[str, str], where: str) -> None:
         """A line of NodeName, PartitionName or DownNodes (`kind`, in small letters, like the keys).
 
-        Raises BadLog for a key that Slurm does not know and that is similar to one that it knows; others may
-        be of a newer Slurm.
+        Raises InvalidFile for a key that Slurm does not know and that is similar to one that it knows; others
+        may be of a newer Slurm.
         """
         known = _KNOWN[kind]
         what = f"{known[kind]}={values[kind]}"
@@ -76,7 +76,7 @@ class IgnoredKeys:
             if name is None:
                 similar = get_close_matches(key, known, 1, _SIMILAR)
                 if similar:
-                    raise BadLog(
+                    raise InvalidFile(
                         f"{where}: {what} has {key}={value}, which is no key of Slurm; expected "
                         f"{known[similar[0]]}"
                     )

@@ -12,7 +12,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    NoSuchModuleError,
+    SQLAlchemyError,
+)
 from sqlalchemy.orm import Session
 
 from scheduler import UserError
@@ -131,6 +138,8 @@ def open_to_upgrade(address: Address) -> Engine:
         version = version_of(engine)
     if version is None:
         raise DatabaseTrouble(f"{address}: this is not a site database; `sil db init` makes one")
+    if not isinstance(version, str):
+        raise DatabaseTrouble(f"{address}: {DAMAGED}")
     if version < OLDEST:
         raise DatabaseTrouble(
             f"{address}: the database is of version {version}, which this version of sil cannot upgrade; "
@@ -188,11 +197,34 @@ def changing(engine: Engine) -> Iterator[Session]:
 
 @contextmanager
 def in_sentences(address: Address) -> Iterator[None]:
-    """Turn errors of the database driver into DatabaseTrouble or a subclass."""
+    """Turn errors of the database driver into DatabaseTrouble or a subclass, and those that follow from a
+    damaged SQLite file."""
     try:
         yield
     except DBAPIError as error:
         raise _trouble(address, error) from error
+    except UserError:
+        raise
+    except _OF_DAMAGE as error:
+        if not _is_damaged(address):
+            raise
+        raise DatabaseTrouble(f"{address}: {DAMAGED}") from error
+
+
+_OF_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SQLAlchemyError)
+"""What may follow from values that no database of ours has, and from messages that quote them."""
+
+
+def _is_damaged(address: Address) -> bool:
+    from site_db.integrity import of_sqlite
+
+    if address.path is None:
+        return False
+    connection = sqlite3.connect(address.path)
+    try:
+        return next(of_sqlite(connection), None) is not None
+    finally:
+        connection.close()
 
 
 def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
@@ -224,6 +256,10 @@ _PASSING_STATES = ("08", "57P", "53", "40", "55P03")
 """Lost connections, starting or stopping servers, lack of resources, deadlocks, locks."""
 
 
+DAMAGED = (
+    "the database file is damaged; restore it from a copy, or save what is intact: "
+    "sil db salvage NEW.db --db DAMAGED.db"
+)
 _SQLITE = {
     "database is locked": "another process keeps the database locked; try again when it is done",
     # A write-ahead log is written beside the database while it is read.
@@ -233,7 +269,8 @@ _SQLITE = {
     "not a database": "this is not an SQLite database",
     "disk is full": "there is no space left for the database",
     "disk I/O error": "the database cannot be read or written: the disk or the network file system fails",
-    "malformed": "the database file is damaged; restore it from a copy",
+    "malformed": DAMAGED,
+    "Could not decode": DAMAGED,
 }
 _MAY_PASS = ("database is locked", "disk is full", "disk I/O error")
 

@@ -121,18 +121,20 @@ def test_only_selected_packages_import_the_database() -> None:
     may = {"settings", "site", "trust", "runs", "experiment", "workers", "planning", "studies", "api", "cli"}
     of_logs = {
         *(f"site_db.jobs.logs.{name}" for name in ("log_file", "logged_job", "sacct", "swf_format", "tres")),
+        *("site_db.files", "site_db.files.given", "site_db.files.memory", "site_db.files.opened"),
+        "site_db.files.plain_numbers",
         "site_db.jobs.logs.occupancy",
         "site_db.jobs.logs.requests",
         "site_db.site_file.cluster",
     }
-    notation = "site_db.site_file.hostlist"
+    anywhere = {"site_db.site_file.hostlist", "site_db.files.memory", "site_db.files.given"}
     none_of(
         (path, module)
         for path, module in imported("sil")
         if top(module) == "site_db"
         and not may & set(path.parts)
         and not ("workload" in path.parts and module in of_logs)
-        and module != notation
+        and module not in anywhere
     )
 
 

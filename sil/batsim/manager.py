@@ -6,21 +6,26 @@ import heapq
 import json
 import time
 from collections.abc import Callable, Mapping
-from math import inf, nan
+from math import nan
 from typing import Any
 
 from scheduler.model import Completion, Job, JobId, Loss, RunId
 from scheduler.resource_manager import ResourceManager
-from scheduler.rules import EACH_JOB_ONCE, NOT_IN_THE_PAST, PREEMPTS_RUNNING_RUNS
+from scheduler.rules import EACH_JOB_ONCE, MAKES_PROGRESS, NOT_IN_THE_PAST, PREEMPTS_RUNNING_RUNS
 from sil.batsim import messages
 from sil.batsim.messages import WORKLOAD, JsonEvent, Reply, read_reply
 from sil.batsim.nodes import Nodes
 from sil.batsim.process import NoReply
 from sil.batsim.session import Session, SessionJob
+from sil.workload.job_log import LARGEST
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
 from sil.world.guard.scheduler import Guard
+
+MOST_REGISTERED, REGISTERED_PER_JOB = 10_000, 10
+"""Jobs of its own that a scheduler may register, and how many more for each job of the log: with one that
+never stops, the run would not end."""
 
 
 class BatsimManager(ResourceManager):
@@ -44,6 +49,8 @@ class BatsimManager(ResourceManager):
         self._note = guard.note
         self._charge = guard.charge
         self._profiles: dict[tuple[str, str], dict[str, Any]] = {}
+        self._most_registered = REGISTERED_PER_JOB * n_jobs + MOST_REGISTERED
+        self._n_registered = 0
         self._registered: dict[JobId, str] = {}
         """Jobs that the scheduler has registered and that have not arrived."""
         self._session = Session(self._n_nodes, self._clock)
@@ -267,9 +274,13 @@ class BatsimManager(ResourceManager):
             raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, now_s)
         if job_id in self._session or job_id in self._registered.values():
             raise SchedulerFault(EACH_JOB_ONCE, f"job {job_id} was registered, and is known already", now_s)
+        self._n_registered += 1
+        if self._n_registered > self._most_registered:
+            message = f"it registered more than {self._most_registered:,} jobs of its own"
+            raise SchedulerFault(MAKES_PROGRESS, message, now_s)
         profile = self._profiles.get((job_id.partition("!")[0], new.profile), {})
         delay = profile.get("delay")
-        if not isinstance(delay, int | float) or not 0.0 < delay < inf:
+        if not isinstance(delay, int | float) or not 0.0 < delay <= LARGEST:
             message = (
                 f"job {job_id} was registered with profile '{new.profile}', which is not a registered delay"
             )

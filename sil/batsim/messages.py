@@ -11,7 +11,9 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from sil.workload.job_log import LARGEST, MOST_PROCESSORS
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault
+from site_db.files.memory import OF_JSON, most_bytes
 
 WORKLOAD = "w0"
 """All jobs are of one workload: `w0!1`."""
@@ -81,6 +83,11 @@ SUCCEEDED, FAILED, KILLED = "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPL
 FINAL_STATES = (SUCCEEDED, FAILED, KILLED, "COMPLETED_WALLTIME_REACHED", "REJECTED")
 
 
+def longest_message() -> int:
+    """In bytes; who sends a longer one is disconnected."""
+    return int(most_bytes() / OF_JSON)
+
+
 def event(time_s: float, kind: str, **data: Any) -> JsonEvent:
     return {"timestamp": time_s, "type": kind, "data": data}
 
@@ -94,6 +101,12 @@ class Message(BaseModel):
     model_config = ConfigDict(allow_inf_nan=False)
 
 
+Time = Annotated[float, Field(le=LARGEST)]
+Size = Annotated[int, Field(gt=0, le=MOST_PROCESSORS)]
+Walltime = Annotated[float, Field(le=LARGEST)]
+"""Seconds; 0 or less is none."""
+
+
 class RejectJob(Message):
     job_id: str
 
@@ -104,7 +117,7 @@ class ExecuteJob(Message):
 
 
 class CallMeLater(Message):
-    timestamp: float
+    timestamp: Time
 
 
 class KillJob(Message):
@@ -112,9 +125,9 @@ class KillJob(Message):
 
 
 class NewJob(Message):
-    res: int = Field(gt=0)
+    res: Size
     profile: str
-    walltime: float = -1.0
+    walltime: Walltime = -1.0
 
 
 class RegisterJob(Message):
@@ -153,7 +166,7 @@ class Query(Message):
 
 class Decision(Message, Generic[Type, Data]):
     type: Type
-    timestamp: float
+    timestamp: Time
     data: Data
 
 
@@ -177,7 +190,7 @@ AnyDecision = Annotated[
 class Reply(Message):
     """Decisions in order of time, and the time when the scheduler had made them."""
 
-    now: float
+    now: Time
     events: list[AnyDecision]
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import zmq
 
 from scheduler.rules import RETURNS_IN_TIME
+from sil.batsim.messages import longest_message
 from sil.batsim.naming import PLACEHOLDER, PORT, BatsimScheduler
 from sil.isolation.process import OwnProcess, execute, own_process
-from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
+from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
 
 ENDS_WITHIN_S = 5.0
 """The time that a scheduler has to exit by itself after the last message."""
@@ -23,7 +24,8 @@ LOOK_EVERY_MS = 200
 
 
 class NoReply(Exception):
-    """The scheduler has ended or does not answer in time, which breaks `rule`. The message is a sentence."""
+    """The scheduler has ended, does not answer in time, or answers in parts, which breaks `rule`. The message
+    is a sentence."""
 
     def __init__(self, rule: str, message: str) -> None:
         super().__init__(message)
@@ -42,6 +44,7 @@ class Endpoint:
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.REQ)
         self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.setsockopt(zmq.MAXMSGSIZE, longest_message())
         self._socket.connect(address)
 
     def ask(self, request: str) -> str:
@@ -55,7 +58,11 @@ class Endpoint:
             if time.monotonic() > deadline_s:
                 message = f"no answer from {self._address} within {self._limit_s:g} s"
                 raise NoReply(RETURNS_IN_TIME, message)
-        return self._socket.recv().decode(errors="replace")
+        reply, *others = self._socket.recv_multipart()
+        if others:
+            message = f"it sent an answer of {1 + len(others)} parts; expected one part, with JSON"
+            raise NoReply(SPEAKS_THE_PROTOCOL, message)
+        return reply.decode(errors="replace")
 
     def close(self) -> None:
         self._socket.close()

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from itertools import pairwise
+from typing import Annotated, Any, TypeVar
 
 import zmq
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from scheduler import UserError
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
@@ -18,31 +19,46 @@ from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet
 from scheduler.ports import RuntimeEstimator, Scheduler
 from scheduler.resource_manager import OnFreeNodes
-from sil.batsim.messages import JsonEvent
+from sil.batsim.messages import JsonEvent, Message, Size, Time, Walltime, longest_message
 from sil.batsim.messages import event as decision
+from site_db.files.given import quoted
+from site_db.files.memory import Memory
 
 Model = TypeVar("Model", bound=BaseModel)
+BYTES_OF_A_JOB = 1_000
+"""Memory for a job, about: also the names of those that have ended are kept."""
+BYTES_OF_A_NODE = 100
 
 
 # Messages of a simulator; the counterpart of `sil.batsim.messages.Reply`.
 
 
-class Event(BaseModel):
-    timestamp: float
+class Event(Message):
+    timestamp: Time
     type: str
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = Field(default_factory=dict)
 
 
-class Request(BaseModel):
-    now: float
+class Request(Message):
+    """Events in order of time, and the time when they were sent."""
+
+    now: Time
     events: list[Event]
 
+    @model_validator(mode="after")
+    def _in_order(self) -> Request:
+        times_s = [0.0, *(event.timestamp for event in self.events), self.now]
+        for before_s, after_s in pairwise(times_s):
+            if after_s < before_s:
+                raise ValueError(f"the time goes back from {before_s:.15g} s to {after_s:.15g} s")
+        return self
 
-class Platform(BaseModel):
+
+class Platform(Message):
     """Of SIMULATION_BEGINS."""
 
-    nb_resources: int = Field(gt=0)
-    nb_compute_resources: int | None = Field(default=None, gt=0)
+    nb_resources: Size
+    nb_compute_resources: Size | None = None
 
     @property
     def n_nodes(self) -> int:
@@ -50,19 +66,19 @@ class Platform(BaseModel):
         return self.nb_compute_resources or self.nb_resources
 
 
-class SubmittedJob(BaseModel):
-    res: int = Field(gt=0)
-    walltime: float = -1.0
+class SubmittedJob(Message):
+    res: Annotated[int, Field(gt=0, lt=2**31)]
+    walltime: Walltime = -1.0
 
 
-class Submission(BaseModel):
+class Submission(Message):
     """Of JOB_SUBMITTED."""
 
     job_id: str
     job: SubmittedJob
 
 
-class CompletedJob(BaseModel):
+class CompletedJob(Message):
     """Of JOB_COMPLETED."""
 
     job_id: str
@@ -126,12 +142,20 @@ class ServedScheduler:
         self._orders = Orders(self._clock)
         self._manager: StartingManager | None = None
         self._jobs = 0
+        self._known = set[str]()
+        self._memory = Memory("the jobs of the simulator")
         self._called_for_s: float | None = None
         self.is_over = False
 
     def answer(self, request: bytes) -> str:
         """The reply to a message."""
         asked = _valid(Request.model_validate_json, request, "a message")
+        first_s = asked.events[0].timestamp if asked.events else asked.now
+        if first_s < self._clock.now_s:
+            raise BadRequest(
+                f"the simulator sent a message of {first_s:.15g} s after one of {self._clock.now_s:.15g} s; "
+                f"expected no earlier time"
+            )
         self._clock.now_s = asked.now
         for event in asked.events:
             self._receive(event)
@@ -146,7 +170,10 @@ class ServedScheduler:
     def _receive(self, event: Event) -> None:
         match event.type:
             case "SIMULATION_BEGINS":
+                if self._manager is not None:
+                    raise BadRequest("the simulator sent a second SIMULATION_BEGINS; expected one")
                 n_nodes = _valid(Platform.model_validate, event.data, event.type).n_nodes
+                self._memory.take(BYTES_OF_A_NODE * n_nodes)
                 ports = OnFreeNodes(self._clock, self._orders, n_nodes, self._run_times)
                 nodes = FreeNodeAllocation(n_nodes, self._run_times)
                 self._manager = StartingManager(ports, nodes, self._make(self._clock), self._memoryless)
@@ -157,14 +184,21 @@ class ServedScheduler:
             case "JOB_COMPLETED":
                 completed = _valid(CompletedJob.model_validate, event.data, event.type)
                 run = self._orders.run_of.pop(completed.job_id, None)
-                if run is not None:
-                    self._running().on_run_ended(Completion(run, event.timestamp))
+                if run is None:
+                    raise BadRequest(
+                        f"the simulator sent JOB_COMPLETED for {_named(completed.job_id)}, which does not run"
+                    )
+                self._running().on_run_ended(Completion(run, event.timestamp))
             case "REQUESTED_CALL":
                 wakes_at_s = self._running().wakes_at_s
                 if wakes_at_s is not None and wakes_at_s <= self._clock.now_s:
                     self._running().on_time_passed()
 
     def _submit(self, submitted: Submission) -> None:
+        if submitted.job_id in self._known:
+            raise BadRequest(f"the simulator submitted {_named(submitted.job_id)} twice")
+        self._memory.take(BYTES_OF_A_JOB + len(submitted.job_id))
+        self._known.add(submitted.job_id)
         wanted = submitted.job
         estimate_s = wanted.walltime if wanted.walltime > 0 else None
         job = Job(JobId(self._jobs), "rigid", self._clock.now_s, n_tasks=wanted.res, estimate_s=estimate_s)
@@ -187,19 +221,48 @@ class ServedScheduler:
 
 @contextmanager
 def listening(address: str) -> Iterator[tuple[Callable[[], bytes], Callable[[str], None]]]:
-    """Functions that receive a message and send its reply, at an address like tcp://127.0.0.1:28000. Raises
-    CannotListen."""
+    """Functions that receive a message and send its reply, at an address like tcp://127.0.0.1:28000.
+
+    A simulator that waits for a reply when the block ends with an error is told why: `{"error": sentence}`.
+    Raises CannotListen, and BadRequest for a message in parts.
+    """
     context = zmq.Context()
     socket = context.socket(zmq.REP)
+    socket.setsockopt(zmq.MAXMSGSIZE, longest_message())
+    waits = False
+
+    def receive() -> bytes:
+        nonlocal waits
+        first, *others = socket.recv_multipart()
+        waits = True
+        if others:
+            n = 1 + len(others)
+            raise BadRequest(f"the simulator sent a message of {n} parts; expected one part, with JSON")
+        return bytes(first)
+
+    def reply(text: str) -> None:
+        nonlocal waits
+        socket.send_string(text)
+        waits = False
+
     try:
         try:
             socket.bind(address)
         except zmq.ZMQError as error:
             raise CannotListen(f"cannot listen at '{address}': {error.strerror}") from None
-        yield lambda: bytes(socket.recv()), lambda text: cast("None", socket.send_string(text))
+        try:
+            yield receive, reply
+        except Exception as error:
+            if waits:
+                reply(json.dumps({"error": str(error)}))
+            raise
     finally:
         socket.close(linger=1_000)
         context.term()
+
+
+def _named(job_id: str) -> str:
+    return f"job {quoted(job_id)}"
 
 
 def _valid(validate: Callable[[Any], Model], data: object, what: str) -> Model:
@@ -208,5 +271,6 @@ def _valid(validate: Callable[[Any], Model], data: object, what: str) -> Model:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "its whole"
-        message = f"the simulator sent {what} in which {place} is wrong: {first['msg'].lower()}"
+        reason = first["msg"].removeprefix("Value error, ")
+        message = f"the simulator sent {what} in which {place} is wrong: {reason[0].lower()}{reason[1:]}"
         raise BadRequest(message) from None

@@ -131,7 +131,7 @@ def sweep(
 
 
 def _sliced(log: JobLog, slices: int | None, slice_jobs: int | None, jobs: Sequence[str]) -> SlicedLog:
-    """Raises BadLog."""
+    """Raises InvalidFile."""
     from sil.workload.slices import chosen_slices, equal_slices, slices_of_size
 
     if slice_jobs is not None:

@@ -86,7 +86,7 @@ class Case(NamedTuple):
     scheduler: UnderTest
 
     def replay(self, settings: Settings, few_jobs: int) -> Replay:
-        """Raises BadLog for an impossible load."""
+        """Raises InvalidFile for an impossible load."""
         return settings.replay(self.slice.log.with_load(self.load), self.estimates, few_jobs)
 
     def row(self, **results: Any) -> Row:
@@ -106,8 +106,8 @@ class Case(NamedTuple):
 @dataclass(frozen=True)
 class LogSweep:
     """A grid of replays; the first scheduler is the baseline. Raises BadSweep if something is named twice, or
-    nothing is named, BadLog for an impossible load, and NotCompiled if the compiled engine is asked for and
-    cannot run a scheduler."""
+    nothing is named, InvalidFile for an impossible load, and NotCompiled if the compiled engine is asked for
+    and cannot run a scheduler."""
 
     logs: tuple[SlicedLog, ...]
     schedulers: tuple[UnderTest, ...]

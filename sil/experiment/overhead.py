@@ -31,6 +31,7 @@ from sil.workers.runner import OnProgress
 from sil.world.events import SimClock
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.scheduler import Guard, GuardedScheduler, Timing
+from site_db.files.memory import Memory
 
 CLUSTER_SIZE = 4
 SEED = 1
@@ -68,6 +69,8 @@ class Grid:
         return len(self.jobs) * len(self.machines) * len(self.shares) * self.tables
 
 
+BYTES_OF_A_TIME = 40
+"""Of memory, for an expected time while a problem is made."""
 Ask = Callable[[int, int, int, int], MappingProblem]
 """Makes a problem, by number of jobs, number of machines, share in percent, and number of the table."""
 
@@ -75,6 +78,7 @@ Ask = Callable[[int, int, int, int], MappingProblem]
 def random_problem(n: int, m: int, share: int, table: int) -> MappingProblem:
     """Execution times uniform from 1 to 100 s; half of the machines are in clusters of 4, on which parallel
     jobs take a third of that on average."""
+    Memory(f"a problem of {n:,} jobs on {m:,} machines").take(BYTES_OF_A_TIME * n * m)
     rng = np.random.default_rng([SEED, n, m, table])
     etc_s = rng.uniform(1.0, 100.0, (n, m))
     clusters = m // 2 // CLUSTER_SIZE

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import polars as pl
-
 from scheduler import UserError
 from sil.outcome.batsim_tables import JOBS, read_jobs_csv, with_users_and_reasons
 from sil.outcome.replayed_schedulers import Replayed
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.report.file_name import file_name
-from sil.trace.facts import TRACE
+from sil.trace.facts import DAMAGED, TRACE
+from site_db.files.memory import OF_JSON
+from site_db.files.opened import read_text
 
 SUMMARY = "summary.json"
 REPORT = "report.html"
@@ -77,7 +77,7 @@ def read(out: Path) -> Replayed:
     """The results in a folder. Raises NoReplay."""
     path = out / SUMMARY
     try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
+        summary = json.loads(read_text(path, OF_JSON))
         described, jobs = {key: summary[key] for key in DESCRIBED}, {}
         for name, statistics in described["schedulers"].items():
             path = out / file_name(name) / JOBS
@@ -86,7 +86,7 @@ def read(out: Path) -> Replayed:
                 if (trace := path.parent / TRACE).is_file():
                     jobs[name] = with_users_and_reasons(jobs[name], trace)
         return Replayed(described, {name: table for name, table in jobs.items() if len(table)})
-    except (OSError, ValueError, LookupError, TypeError, pl.exceptions.PolarsError) as error:
+    except (*DAMAGED, ValueError, LookupError, TypeError, RecursionError) as error:
         raise NoReplay(
             f"{path}: this was not written by `sil replay` ({type(error).__name__}); repeat the replay"
         ) from None

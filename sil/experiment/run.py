@@ -28,7 +28,16 @@ from sil.settings.experiment_file import Experiment, read_experiment
 from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import InapplicableChange
-from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, RunTables, read_trace, write_trace
+from sil.trace.facts import (
+    RUN,
+    TIMINGS,
+    TRACE,
+    RunDescription,
+    RunTables,
+    read_table,
+    read_trace,
+    write_trace,
+)
 from sil.trace.json_text import json_text
 from sil.workers.executor import Executor, Interrupted, Listener
 from sil.workers.runner import Runner
@@ -216,9 +225,7 @@ def evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
     """The tables in `out`, and the table of jobs and the comparison computed from them. Raises NoTrace."""
     facts, description = read_trace(out / TRACE)
     optional = {
-        name: pl.read_parquet(out / file, glob=False)
-        for name, file in BESIDE_THE_TRACE.items()
-        if (out / file).is_file()
+        name: read_table(out / file) for name, file in BESIDE_THE_TRACE.items() if (out / file).is_file()
     }
     tables = RunTables.of(facts=facts, **optional)
     jobs = job_table(tables.facts, description.n_machines)

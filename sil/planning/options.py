@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sil.planning.plan_file import OfferTable, Plan, RetireTable
 from sil.settings.notional import NotionalTable
 from sil.site.site_in_use import SiteInUse
+from site_db.files.memory import Memory
 
 Counts = tuple[int, ...]
 """How many of each offer of the plan, in its order."""
@@ -79,14 +80,27 @@ def is_affordable(plan: Plan, counts: Counts) -> bool:
     return is_possible and cost(plan, counts) <= plan.budget * (1 + 1e-12)
 
 
-def affordable(plan: Plan, chosen: Counts = ()) -> Iterator[Counts]:
-    """All affordable combinations that begin with `chosen`, the empty one among them."""
+BYTES_OF_A_COMBINATION = 200
+
+
+def affordable(plan: Plan) -> list[Counts]:
+    """All affordable combinations, the empty one among them. Raises TooLarge."""
+    memory = Memory(f"all that a budget of {plan.budget:,g} buys")
+    found = []
+    for counts in _affordable(plan, ()):
+        memory.take(BYTES_OF_A_COMBINATION)
+        found.append(counts)
+    return found
+
+
+def _affordable(plan: Plan, chosen: Counts) -> Iterator[Counts]:
+    """Those that begin with `chosen`."""
     if len(chosen) == len(plan.offers):
         yield chosen
         return
     count = 0
     while is_affordable(plan, (*chosen, count)):
-        yield from affordable(plan, (*chosen, count))
+        yield from _affordable(plan, (*chosen, count))
         count += 1
 
 

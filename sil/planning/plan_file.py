@@ -18,6 +18,7 @@ from sil.settings.experiment_file import (
 )
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.notional import Notional
+from sil.settings.sizes import check_sizes
 from site_db.files import toml_file
 from site_db.files.toml_file import Count, NotNegative, Positive, Table
 
@@ -79,6 +80,10 @@ class GoalTable(Table):
         return f"{metric.title}{of}{where}" + (f" ({metric.unit})" if metric.unit else "")
 
 
+MOST_UNITS = 10_000
+"""Of one offer: so many forecasts may be asked for."""
+
+
 class OfferTable(Table):
     """Something that can be bought, up to `limit` times: changes of a site (clusters are numbered from the
     second unit on), or more processors for the machine of a log."""
@@ -89,7 +94,7 @@ class OfferTable(Table):
     price: Positive
     running_cost: NotNegative = 0.0
     """Each year."""
-    limit: Count = 1
+    limit: Annotated[int, Field(ge=1, le=MOST_UNITS, strict=True)] = 1
 
 
 class SizeTable(Table):
@@ -176,6 +181,8 @@ class Plan(RunSettings):
     @model_validator(mode="after")
     def _fits_together(self) -> Plan:
         check_one_workload(self)
+        drawn = self.workload or self.history
+        check_sizes(None if drawn is None else drawn.jobs, self.most_replications, (), len(self.schedulers))
         self._suits_its_forecast()
         names = [offer.name for offer in self.offers]
         for name in names:

@@ -16,6 +16,7 @@ from sil.settings.decision_costs import NONE, check_decision_cost
 from sil.settings.estimates import Estimates
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.notional import Notional
+from sil.settings.sizes import check_sizes
 from sil.settings.time_shared_table import SharedNodesTable
 from site_db.files import toml_file
 from site_db.files.given import InvalidFile
@@ -205,6 +206,9 @@ class Experiment(RunSettings):
     @model_validator(mode="after")
     def _every_point_is_valid(self) -> Experiment:
         check_one_workload(self)
+        drawn = self.workload or self.history
+        n_values = map(len, self.grid.values())
+        check_sizes(None if drawn is None else drawn.jobs, self.replications, n_values, len(self.schedulers))
         if self.shared_nodes is not None and self.workload is None:
             raise ValueError("time-shared nodes need a [workload], since logs do not tell what jobs require")
         if "shared_nodes.cluster" in self.grid:

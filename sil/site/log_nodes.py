@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from sil.site.logs import is_csv
-from sil.workload.job_log import BadLog
 from sil.workload.openb import read_nodes
 from site_db import sites, store
+from site_db.files.given import InvalidFile
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.exchange import read_site_file
 from site_db.site_file.nodes import cluster_of
@@ -28,7 +28,7 @@ def read_nodes_of(path: Path) -> Cluster:
 
 def nodes_in_database(address: Address) -> Cluster:
     """The nodes of a site in a database, without those that are down. Raises UnknownSite, DatabaseTrouble and
-    BadLog."""
+    InvalidFile."""
     with store.opened(address) as session:
         reader = SiteReader(session, sites.site_at(session, address))
         cluster = cluster_of(reader.as_file())
@@ -37,7 +37,7 @@ def nodes_in_database(address: Address) -> Cluster:
 
 
 def _up(cluster: Cluster, where: object) -> Cluster:
-    """Raises BadLog if all nodes are down."""
+    """Raises InvalidFile if all nodes are down."""
     if not cluster.up.nodes:
-        raise BadLog(f"{where}: all nodes are down; expected one that takes jobs")
+        raise InvalidFile(f"{where}: all nodes are down; expected one that takes jobs")
     return cluster.up

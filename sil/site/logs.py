@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from sil.report.origin import sha256_sums
-from sil.workload.job_log import BadLog, JobLog
+from sil.workload.job_log import JobLog
 from sil.workload.swf import read_swf, write_swf
 from sil.workload.swf_rules import Rules
-from site_db.jobs.logs.log_file import open_log
+from site_db.files.given import InvalidFile
+from site_db.files.opened import open_lines
 from site_db.site_file.cluster import Cluster
 
 
@@ -24,7 +25,7 @@ def read_log(
     """A log of the Standard Workload Format, or a workload of Batsim's where the name says JSON.
 
     With the nodes of a cluster, also Slurm's accounting and Alibaba's pods (CSV); then the jobs of a log are
-    tasks of one core. `nodes` are the files from which the cluster was read. Raises BadLog.
+    tasks of one core. `nodes` are the files from which the cluster was read. Raises InvalidFile.
     """
     log = _read(path, rules, processors, cluster)
     return replace(log, sources=sha256_sums(path, *nodes))
@@ -38,7 +39,7 @@ def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | N
 
         return read_batsim_json(path, processors)
     if _is_accounting(path):
-        raise BadLog(
+        raise InvalidFile(
             f"{path}: this is Slurm's accounting, whose jobs request parts of nodes; name the nodes with "
             f"--nodes slurm.conf (or the output of: scontrol show node), or with --site DATABASE#SITE"
         )
@@ -46,7 +47,7 @@ def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | N
 
 
 def write_log(path: Path, log: JobLog) -> None:
-    """Raises BadLog where the file cannot be written."""
+    """Raises InvalidFile where the file cannot be written."""
     if _is_json(path):
         from sil.workload.batsim_json import write_batsim_json
 
@@ -65,13 +66,13 @@ def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
 
         return read_pod_log(path, cluster)
     if _is_json(path):
-        raise BadLog(f"{path}: Batsim's workloads are for identical nodes; leave out --nodes")
+        raise InvalidFile(f"{path}: Batsim's workloads are for identical nodes; leave out --nodes")
     return read_swf(path, rules, cluster=cluster)
 
 
 def _is_accounting(path: Path) -> bool:
     """Whether the first line has the fields of sacct -P. Its reader says which are missing."""
-    with open_log(path) as lines:
+    with open_lines(path) as lines:
         first = next((line for line in lines if line.strip()), "")
     return "|" in first and not first.lstrip().startswith(";")  # a comment of the Standard Workload Format
 

@@ -223,7 +223,7 @@ class SiteSource:
             )
 
     def _log(self, file: SiteFile) -> JobLog | None:
-        """The jobs of a log or of the past, on the nodes of `file`. Raises BadLog and NothingArrived."""
+        """The jobs of a log or of the past, on the nodes of `file`. Raises InvalidFile and NothingArrived."""
         if self._observed is None:
             return None
         cluster = cluster_of(file)

@@ -11,8 +11,8 @@ from scheduler import naming, registry
 from sil.settings import files
 from sil.settings.experiment_file import RunSettings
 from site_db import sites, store
-from site_db.files.given import read_text
-from site_db.files.toml_file import parse
+from site_db.files.opened import read_text
+from site_db.files.toml_file import EACH, parse
 from site_db.sites import SiteReader
 from site_db.store import Address
 
@@ -59,7 +59,7 @@ def _in_file(path: Path, names: Iterable[str | None]) -> Named:
 
 def _of_queues_in_file(path: Path) -> Iterator[str]:
     """Without all the checks of a site file, which follow when it is read."""
-    queues = parse(read_text(path), path).get("queues", [])
+    queues = parse(read_text(path, EACH), path).get("queues", [])
     for queue in queues if isinstance(queues, list) else []:
         name = queue.get("scheduler") if isinstance(queue, dict) else None
         if isinstance(name, str):

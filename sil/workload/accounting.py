@@ -11,10 +11,13 @@ from pathlib import Path
 import polars as pl
 
 from scheduler import counted
-from sil.workload.job_log import SCHEMA, BadLog, JobLog
+from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf_rules import Rules
 from sil.workload.time_limits import sentences, times_of
-from site_db.jobs.logs.log_file import open_log
+from site_db.files.given import InvalidFile
+from site_db.files.memory import Memory
+from site_db.files.opened import open_lines
+from site_db.files.plain_numbers import is_whole
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.occupancy import Occupancy
 from site_db.jobs.logs.requests import LoggedRequests, partitions_of
@@ -27,14 +30,14 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
 
     A job ends at its time limit or before; without one, the partition's default or largest counts, else its
     run time. It arrives when it was submitted. Licences that the cluster does not declare are ignored, and
-    counted in the notes. Raises BadLog with file and line.
+    counted in the notes. Raises InvalidFile with file and line.
     """
     tally, requests, occupancy = Tally(), LoggedRequests(cluster), Occupancy()
-    with open_log(path) as lines:
-        jobs = sorted(read_sacct(lines, path, tally, RAN), key=lambda job: job.submitted_unix_s)
+    with open_lines(path) as lines:
+        jobs = sorted(_kept(read_sacct(lines, path, tally, RAN), path), key=lambda job: job.submitted_unix_s)
     if not jobs:
         refused = "; ".join(f"{n:,}: {reason}" for reason, n in tally.refused.most_common())
-        raise BadLog(f"{path}: no job of {tally.rows:,} rows used its nodes ({refused or 'no rows'})")
+        raise InvalidFile(f"{path}: no job of {tally.rows:,} rows used its nodes ({refused or 'no rows'})")
     origin_s = jobs[0].submitted_unix_s
     users = {name: x for x, name in enumerate(dict.fromkeys(job.user for job in jobs))}
     notes = Counter[str]()
@@ -73,16 +76,34 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     )
 
 
+MOST_DIGITS = 15
+"""Of the number of a job."""
+BYTES_OF_A_JOB, BYTES_OF_A_NAME = 1_500, 80
+"""Of memory, for a job in all forms that it has here, and for the name of a node."""
+
+
+def _kept(jobs: Iterator[LoggedJob], path: Path) -> Iterator[LoggedJob]:
+    """Raises TooLarge."""
+    memory = Memory(path)
+    for job in jobs:
+        memory.take(BYTES_OF_A_JOB + BYTES_OF_A_NAME * len(job.nodes))
+        yield job
+
+
 def _numbers(jobs: list[LoggedJob]) -> Iterator[int]:
     """Slurm's job ids; a new number for array tasks and requeued jobs, which share one."""
-    known = {int(job.number) for job in jobs if job.number.isdecimal()}
+    known = {int(job.number) for job in jobs if _is_number(job.number)}
     unused, used = count(max(known, default=0) + 1), set[int]()
     for job in jobs:
-        number = int(job.number) if job.number.isdecimal() else 0
+        number = int(job.number) if _is_number(job.number) else 0
         if number < 1 or number in used:
             number = next(unused)
         used.add(number)
         yield number
+
+
+def _is_number(text: str) -> bool:
+    return is_whole(text) and len(text) <= MOST_DIGITS
 
 
 def _sentences(tally: Tally) -> Iterator[str]:

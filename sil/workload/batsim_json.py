@@ -15,8 +15,11 @@ from typing import Any, NoReturn, TypeGuard
 
 import polars as pl
 
-from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, BadLog, JobLog, possible_size
-from site_db.jobs.logs.log_file import printable, read_log, write_log
+from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, possible_size
+from site_db.files import opened
+from site_db.files.given import InvalidFile, quoted
+from site_db.files.memory import OF_JSON
+from site_db.jobs.logs.log_file import write_log
 
 DELAY_TYPES = ("delay", "DelayProfile")
 """The type of a profile of fixed duration in Batsim up to version 4, and in version 5."""
@@ -27,13 +30,13 @@ def read_batsim_json(path: Path, processors: int | None = None) -> JobLog:
     """The jobs of a workload (`.json` or `.json.gz`); without a walltime, the estimate is the run time.
 
     The machine has `processors`, else nb_res. A run of less than 1 s takes 1 s, and a run longer than its
-    walltime ends there, as in Batsim, with notes. Raises BadLog with file and job for errors in Batsim, a
-    profile that is not a delay, and a job larger than the machine.
+    walltime ends there, as in Batsim, with notes. Raises InvalidFile with file and job for errors in Batsim,
+    a profile that is not a delay, and a job larger than the machine.
     """
     document = _document(path)
     jobs, profiles = _member(document, "jobs", list, path), _member(document, "profiles", dict, path)
     if not jobs:
-        raise BadLog(f"{path}: the list of jobs is empty; at least one job is needed")
+        raise InvalidFile(f"{path}: the list of jobs is empty; at least one job is needed")
     size = _machine_size(document, processors, path)
     reading = _Reading(path, profiles, size)
     rows = [reading.row(place, job) for place, job in enumerate(jobs)]
@@ -53,7 +56,7 @@ def read_batsim_json(path: Path, processors: int | None = None) -> JobLog:
 
 def write_batsim_json(path: Path, log: JobLog) -> None:
     """Write a workload (`.json` or `.json.gz`) with one delay profile for each distinct run time. A job's
-    user is added as `user`. Raises BadLog if the file cannot be written."""
+    user is added as `user`. Raises InvalidFile if the file cannot be written."""
     jobs, run_times = [], {}
     for job, submit_s, run_s, size, estimate_s, user in log.jobs.select(SCHEMA.keys()).iter_rows():
         profile = f"delay-{_plain(run_s)}"
@@ -82,29 +85,30 @@ def _plain(number: float) -> int | float:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    data = read_log(path)
+    text = opened.read_text(path, OF_JSON)
     try:
-        document = json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise BadLog(f"{path}, line {line}: the file is not UTF-8 text") from None
+        document = json.loads(text)
     except json.JSONDecodeError as error:
-        raise BadLog(f"{path}, line {error.lineno}: this is not valid JSON: {error.msg}") from None
+        raise InvalidFile(f"{path}, line {error.lineno}: this is not valid JSON: {error.msg}") from None
     except RecursionError:
-        raise BadLog(f"{path}: the JSON is nested too deeply to be a workload of Batsim") from None
+        raise InvalidFile(f"{path}: the JSON is nested too deeply to be a workload of Batsim") from None
     except ValueError:
-        raise BadLog(f"{path}: the JSON has a number with too many digits") from None
+        raise InvalidFile(f"{path}: the JSON has a number with too many digits") from None
     if not isinstance(document, dict):
-        raise BadLog(f"{path}: expected an object with nb_res, jobs and profiles, found {_text(document)}")
+        raise InvalidFile(
+            f"{path}: expected an object with nb_res, jobs and profiles, found {_text(document)}"
+        )
     return document
 
 
 def _member(document: Mapping[str, Any], name: str, kind: type, path: Path) -> Any:
     expected = "a list" if kind is list else "an object"
     if name not in document:
-        raise BadLog(f"{path}: there is no '{name}' in it; a workload of Batsim has {expected} of that name")
+        raise InvalidFile(
+            f"{path}: there is no '{name}' in it; a workload of Batsim has {expected} of that name"
+        )
     if not isinstance(document[name], kind):
-        raise BadLog(f"{path}: '{name}' has to be {expected}; it is {_text(document[name])}")
+        raise InvalidFile(f"{path}: '{name}' has to be {expected}; it is {_text(document[name])}")
     return document[name]
 
 
@@ -113,11 +117,11 @@ def _machine_size(document: Mapping[str, Any], asked: int | None, path: Path) ->
         return possible_size(asked, path)
     size = document.get("nb_res")
     if size is None:
-        raise BadLog(
+        raise InvalidFile(
             f"{path}: the file does not say how large the machine is (nb_res); give it with --processors"
         )
     if not _is_whole(size):
-        raise BadLog(f"{path}: nb_res has to be a whole number; it is {_text(size)}")
+        raise InvalidFile(f"{path}: nb_res has to be a whole number; it is {_text(size)}")
     return possible_size(size, path)
 
 
@@ -149,7 +153,7 @@ def _text(value: object) -> str:
         case int() if abs(value) > LARGEST:
             return "a number beyond 1e15"
         case str():
-            return printable(value)
+            return quoted(value)
         case _:
             return json.dumps(value)
 
@@ -171,7 +175,7 @@ class _Reading:
     def row(self, place: int, job: Any) -> tuple[float, float, int, float]:
         """Submission time, run time, processors and estimate of a job."""
         if not isinstance(job, dict):
-            raise BadLog(f"{self.path}: jobs[{place}] has to be an object; it is {_text(job)}")
+            raise InvalidFile(f"{self.path}: jobs[{place}] has to be an object; it is {_text(job)}")
         name = self._id(place, job)
         submit_s = self._number(name, job, "subtime")
         size = self._size(name, job)
@@ -209,19 +213,19 @@ class _Reading:
     def notes(self) -> Iterator[str]:
         for what, (first, *others) in self.repairs.items():
             jobs = f"{1 + len(others):,} jobs, the first is job" if others else "job"
-            yield f"{jobs} {printable(first)}: {what}"
+            yield f"{jobs} {quoted(first)}: {what}"
 
     def _repaired(self, name: str, what: str) -> None:
         self.repairs.setdefault(what, []).append(name)
 
     def _refuse(self, name: str, reason: str) -> NoReturn:
-        raise BadLog(f"{self.path}, job {printable(name)}: {reason}")
+        raise InvalidFile(f"{self.path}, job {quoted(name)}: {reason}")
 
     def _id(self, place: int, job: Mapping[str, Any]) -> str:
         given = job.get("id")
         if not (isinstance(given, str) or _is_whole(given)):
             wrong = f"the id of jobs[{place}] has to be a text or a whole number; it is {_found(job, 'id')}"
-            raise BadLog(f"{self.path}: {wrong}")
+            raise InvalidFile(f"{self.path}: {wrong}")
         name = str(given)
         if name in self.ids:
             self._refuse(name, f"jobs[{place}] repeats the id of an earlier job; ids have to be unique")
@@ -259,13 +263,13 @@ class _Reading:
             self._refuse(name, f"profile has to be the name of a profile; it is {_found(job, 'profile')}")
         profile = self.profiles.get(wanted)
         if not isinstance(profile, dict):
-            self._refuse(name, f"there is no profile {printable(wanted)}")
+            self._refuse(name, f"there is no profile {quoted(wanted)}")
         kind = profile.get("type")
         if kind not in DELAY_TYPES:
             self._refuse(
                 name,
-                f"its profile {printable(wanted)} is of the type {_text(kind)}; only delays can be replayed",
+                f"its profile {quoted(wanted)} is of the type {_text(kind)}; only delays can be replayed",
             )
         if "delay" not in profile:
-            self._refuse(name, f"its profile {printable(wanted)} has no delay")
+            self._refuse(name, f"its profile {quoted(wanted)} has no delay")
         return self._number(name, profile, "delay")

@@ -17,7 +17,7 @@ from scheduler import counted
 from scheduler.model import ANYONE, Job, JobId
 from scheduler.node_request import Request
 from sil.workload.mapped_columns import Pages
-from site_db.jobs.logs.log_file import BadLog as BadLog
+from site_db.files.given import InvalidFile
 from site_db.jobs.logs.swf_format import unix_start_s
 from site_db.site_file.cluster import Cluster
 
@@ -55,9 +55,9 @@ def span_text(span_s: float) -> str:
 
 
 def possible_size(processors: int, path: Path) -> int:
-    """The size itself, if a machine can have it. Raises BadLog."""
+    """The size itself, if a machine can have it. Raises InvalidFile."""
     if not 1 <= processors <= MOST_PROCESSORS:
-        raise BadLog(
+        raise InvalidFile(
             f"{path}: a machine cannot have {processors:,} processors; from 1 to {MOST_PROCESSORS:,} are "
             "possible"
         )
@@ -96,9 +96,9 @@ class JobLog:
         return len(self.jobs)
 
     def __getitem__(self, places: slice) -> JobLog:
-        """Jobs by their index in order of submission. Raises BadLog if none is left."""
+        """Jobs by their index in order of submission. Raises InvalidFile if none is left."""
         if not isinstance(places, slice) or places.step not in (None, 1):
-            raise BadLog(f"{self.name}: log[{places!r}] is no range of jobs; expected one like log[:3000]")
+            raise InvalidFile(f"{self.name}: log[{places!r}] is no range of jobs, like log[:3000]")
         return self.slice(places.start, places.stop)
 
     def __repr__(self) -> str:
@@ -174,7 +174,7 @@ class JobLog:
         return content.hexdigest()
 
     def slice(self, first: int | None, last: int | None) -> JobLog:
-        """Jobs by their index in order of submission, as Python slices. Raises BadLog if none is left."""
+        """Jobs by their index, as Python slices. Raises InvalidFile if none is left."""
         named = ":".join("" if place is None else str(place) for place in (first, last))
         begin, end, _ = slice(first, last).indices(len(self.jobs))
         return self._with(self.jobs[begin:end], f"jobs {named}")
@@ -185,11 +185,13 @@ class JobLog:
         return replace(self, jobs=jobs)
 
     def between(self, begin: datetime | None, end: datetime | None) -> JobLog:
-        """Jobs submitted from `begin` on, and before `end`. A time without a zone is UTC. Raises BadLog if
-        none is left, or if the log has no UnixStartTime."""
+        """Jobs submitted from `begin` on, and before `end`. A time without a zone is UTC. Raises InvalidFile
+        if none is left, or if the log has no UnixStartTime."""
         origin_s, chosen = unix_start_s(self.header.get("unixstarttime", "")), self.jobs
         if origin_s is None:
-            raise BadLog(f"{self.name}: jobs cannot be chosen by date: the log has no header UnixStartTime")
+            raise InvalidFile(
+                f"{self.name}: jobs cannot be chosen by date: the log has no header UnixStartTime"
+            )
         for moment, keep in ((begin, pl.Expr.ge), (end, pl.Expr.lt)):
             if moment is not None:
                 zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -198,18 +200,18 @@ class JobLog:
 
     def with_load(self, factor: float) -> JobLog:
         """The same jobs under `factor` times the load: the times between arrivals are divided by it, and the
-        arrivals rounded to whole seconds; with 1, nothing changes. Raises BadLog for a factor of 0 or less,
-        or one that is too small.
+        arrivals rounded to whole seconds; with 1, nothing changes. Raises InvalidFile for a factor of 0 or
+        less, or one that is too small.
         """
         if factor == 1.0:
             return self
         if not 0 < factor < float("inf"):
-            raise BadLog(
+            raise InvalidFile(
                 f"{self.name}: the load cannot be multiplied by {factor:g}; a factor above 0 is needed"
             )
         first_s = float(self.jobs["submit_s"][0])
         if self.span_s > (LARGEST - first_s) * factor:
-            raise BadLog(
+            raise InvalidFile(
                 f"{self.name}: with {factor:g} times the load, the last job would arrive after "
                 f"{LARGEST:g} s; a larger factor is needed"
             )
@@ -224,16 +226,16 @@ class JobLog:
     def at_load(self, load: float) -> JobLog:
         """The same jobs, with the times between arrivals scaled so that `load` is offered, within 1 %.
 
-        Raises BadLog if that is impossible: all jobs arrive at once, or the load is 0 or less or too high for
-        arrivals at whole seconds.
+        Raises InvalidFile where all jobs arrive at once, or the load is 0 or less or too high for arrivals at
+        whole seconds.
         """
         if not self.load:
-            raise BadLog(f"{self.name}: all jobs arrive at once, so their load cannot be changed")
+            raise InvalidFile(f"{self.name}: all jobs arrive at once, so their load cannot be changed")
         if not 0 < load < float("inf"):
-            raise BadLog(f"{self.name}: a load of {load:g} is impossible; give a number above 0, like 0.7")
+            raise InvalidFile(f"{self.name}: a load of {load:g} is impossible; give one above 0, like 0.7")
         scaled = self.with_load(load / self.load)
         if scaled.load is None or abs(scaled.load / load - 1) > _LOAD_TOLERANCE:
-            raise BadLog(
+            raise InvalidFile(
                 f"{self.name}: {len(self.jobs):,} jobs that arrive at whole seconds cannot make a load of "
                 f"{load:g}; ask for a lower one, or for more jobs"
             )
@@ -241,7 +243,7 @@ class JobLog:
 
     def _with(self, jobs: pl.DataFrame, what: str) -> JobLog:
         if not len(jobs):
-            raise BadLog(f"{self.name}: there are no {what}; the log has {len(self.jobs):,} jobs")
+            raise InvalidFile(f"{self.name}: there are no {what}; the log has {len(self.jobs):,} jobs")
         return replace(self, jobs=jobs, part=(*self.part, what))
 
 
@@ -327,7 +329,7 @@ def part_of(
     log: JobLog, jobs: str | None, begin: datetime | None, end: datetime | None, load: float | None
 ) -> JobLog:
     """Select jobs between two dates, then by index ("A:B"), then scale the load; None = no change. Raises
-    BadLog."""
+    InvalidFile."""
     if begin is not None or end is not None:
         log = log.between(begin, end)
     if jobs is not None:
@@ -336,11 +338,11 @@ def part_of(
 
 
 def places(text: str) -> tuple[int | None, int | None]:
-    """The places `A:B` in the order of submission; each may be missing. Raises BadLog."""
+    """The places `A:B` in the order of submission; each may be missing. Raises InvalidFile."""
     first, colon, last = text.partition(":")
     try:
         if colon:
             return int(first) if first.strip() else None, int(last) if last.strip() else None
     except ValueError:
         pass
-    raise BadLog(f"jobs '{text}' cannot be read; give two places in the order of submission, like 0:1000")
+    raise InvalidFile(f"jobs '{text}' cannot be read; give two places in order of submission, like 0:1000")

@@ -17,9 +17,12 @@ from scipy.special import gammainc
 
 from scheduler import UserError
 from sil.workload.job_log import LEAST_S, MOST_PROCESSORS, SCHEMA, JobLog
+from site_db.files.memory import Memory
 
 Floats = NDArray[np.float64]
 
+BYTES_OF_A_JOB = 500
+"""Of memory, while the jobs are drawn."""
 BUCKETS = 48
 BUCKET_S = 1800.0
 DAY_S = BUCKETS * BUCKET_S
@@ -88,6 +91,7 @@ class Lublin:
                 f"the model was asked for a machine of {processors:,} processors; "
                 f"it takes from 2 to {MOST_PROCESSORS:,}"
             )
+        Memory(f"the model's {n:,} jobs").take(BYTES_OF_A_JOB * n)
         sizes = self._sizes(n, processors, rng)
         run_s = self._run_times_s(sizes, rng)
         columns = {

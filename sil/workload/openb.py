@@ -13,9 +13,11 @@ from pathlib import Path
 
 import polars as pl
 
-from scheduler.node_request import Gpus, Node, Request
-from sil.workload.job_log import SCHEMA, BadLog, JobLog
-from site_db.jobs.logs.log_file import open_log
+from scheduler.node_request import MOST_GPUS, Gpus, Node, Request
+from sil.workload.job_log import SCHEMA, JobLog
+from site_db.files.given import MOST, InvalidFile, quoted
+from site_db.files.opened import open_lines
+from site_db.files.plain_numbers import is_whole
 from site_db.site_file.cluster import Cluster
 
 MILLI = 1000
@@ -39,16 +41,19 @@ class Pod:
 
 
 def read_nodes(path: Path) -> dict[str, Node]:
-    """The nodes by name. Raises BadLog with file and line."""
+    """The nodes by name. Raises InvalidFile with file and line."""
     nodes = {}
     for row in read_rows(path, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
-        gpus = (row["model"],) * row.number("gpu")
+        n_gpus = row.number("gpu")
+        if n_gpus > MOST_GPUS:
+            raise row.mistake(f"gpu is {n_gpus:,}; expected at most {MOST_GPUS}")
+        gpus = (row["model"],) * n_gpus
         nodes[row["sn"]] = Node(row.number("cpu_milli") / MILLI, row.number("memory_mib"), gpus)
     return nodes
 
 
 def read_pods(path: Path) -> dict[str, Pod]:
-    """The pods by name, in order of the file. Raises BadLog with file and line."""
+    """The pods by name, in order of the file. Raises InvalidFile with file and line."""
     pods = {}
     for row in read_rows(path, ("name", *_SIZES)):
         pods[row["name"]] = Pod(row["name"], _request(row), row.get("gpu_spec"))
@@ -58,7 +63,7 @@ def read_pods(path: Path) -> dict[str, Pod]:
 def read_pod_log(path: Path, cluster: Cluster) -> JobLog:
     """The pods as jobs that arrive when they were created and run as long as they did, known in advance.
 
-    Pods that were never scheduled or have not ended are left out, with a note. Raises BadLog.
+    Pods that were never scheduled or have not ended are left out, with a note. Raises InvalidFile.
     """
     jobs, requests, left_out = [], list[Request](), 0
     places: dict[object, int] = {}
@@ -76,7 +81,7 @@ def read_pod_log(path: Path, cluster: Cluster) -> JobLog:
             requests.append(request)
         jobs.append((number, float(created_s), run_s, max(1, ceil(request.cores)), run_s, -1, place))
     if not jobs:
-        raise BadLog(f"{path}: no pod was scheduled and deleted")
+        raise InvalidFile(f"{path}: no pod was scheduled and deleted")
     table = pl.DataFrame(jobs, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
     notes = [f"{left_out:,} pods were never scheduled or have not ended; left out"] if left_out else []
     return JobLog(
@@ -120,22 +125,27 @@ class Row:
         return self._values.get(column) or ""
 
     def number(self, column: str) -> int:
-        """A whole number of at least 0. Raises BadLog."""
+        """A whole number of at least 0. Raises InvalidFile."""
         text = self._values[column]
-        if not (text.isascii() and text.isdigit()):
-            raise self.mistake(f"{column} is '{text}'; expected a whole number, 0 or greater")
-        return int(text)
+        if not is_whole(text) or (number := int(text)) >= MOST:
+            raise self.mistake(f"{column} is {quoted(text)}; expected a whole number, 0 or greater")
+        return number
 
-    def mistake(self, sentence: str) -> BadLog:
-        return BadLog(f"{self._where}: {sentence}")
+    def mistake(self, sentence: str) -> InvalidFile:
+        return InvalidFile(f"{self._where}: {sentence}")
 
 
 def read_rows(path: Path, required: Iterable[str]) -> Iterator[Row]:
-    """The rows of a CSV file, which may be compressed. Raises BadLog with file and line."""
-    with open_log(path) as lines:
+    """The rows of a CSV file, which may be compressed. Raises InvalidFile with file and line."""
+    with open_lines(path) as lines:
         reader = csv.DictReader(lines, restval="")
-        missing = [name for name in required if name not in (reader.fieldnames or ())]
-        if missing:
-            raise BadLog(f"{path}, line 1: there is no column '{missing[0]}'; expected {', '.join(required)}")
-        for values in reader:
-            yield Row(values, f"{path}, line {reader.line_num}")
+        try:
+            missing = [name for name in required if name not in (reader.fieldnames or ())]
+            if missing:
+                raise InvalidFile(
+                    f"{path}, line 1: there is no column '{missing[0]}'; expected {', '.join(required)}"
+                )
+            for values in reader:
+                yield Row(values, f"{path}, line {reader.line_num}")
+        except csv.Error as error:
+            raise InvalidFile(f"{path}, line {reader.line_num + 1}: this is not valid CSV: {error}") from None

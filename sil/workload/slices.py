@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from scheduler import counted
-from sil.workload.job_log import BadLog, JobLog, places
+from sil.workload.job_log import JobLog, places
+from site_db.files.given import InvalidFile
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ def whole(log: JobLog) -> SlicedLog:
 
 
 def equal_slices(log: JobLog, n: int) -> SlicedLog:
-    """All jobs in `n` slices, whose sizes differ by at most one job. Raises BadLog for more slices than jobs,
-    or less than one."""
+    """All jobs in `n` slices, whose sizes differ by at most one job. Raises InvalidFile for more slices than
+    jobs, or less than one."""
     n_jobs = len(log.jobs)
     if not 1 <= n <= n_jobs:
-        raise BadLog(
+        raise InvalidFile(
             f"{log.name}: {counted(n_jobs, 'job')} cannot be cut into {n:,} slices; give a number from 1 to "
             f"{n_jobs:,}"
         )
@@ -52,10 +53,10 @@ def equal_slices(log: JobLog, n: int) -> SlicedLog:
 
 def slices_of_size(log: JobLog, size: int) -> SlicedLog:
     """Slices of `size` jobs, from the first job on; the jobs after the last whole slice are in none. Raises
-    BadLog if there is none, or the size is less than one."""
+    InvalidFile if there is none, or the size is less than one."""
     n_jobs = len(log.jobs)
     if not 1 <= size <= n_jobs:
-        raise BadLog(
+        raise InvalidFile(
             f"{log.name}: {counted(n_jobs, 'job')} make no slice of {size:,}; give a number from 1 to "
             f"{n_jobs:,}"
         )
@@ -64,8 +65,8 @@ def slices_of_size(log: JobLog, size: int) -> SlicedLog:
 
 
 def chosen_slices(log: JobLog, ranges: Sequence[str]) -> SlicedLog:
-    """The slices `A:B`, in order of submission. Raises BadLog for an empty one, and for two that overlap,
-    whose results would not be independent."""
+    """The slices `A:B`, in order of submission. Raises InvalidFile for an empty one, and for two that
+    overlap, whose results would not be independent."""
     bounds = []
     for text in ranges:
         begin, end, _ = slice(*places(text)).indices(len(log.jobs))
@@ -73,7 +74,7 @@ def chosen_slices(log: JobLog, ranges: Sequence[str]) -> SlicedLog:
         bounds.append((begin, end))
     for (begin, end), (next_begin, next_end) in pairwise(sorted(bounds)):
         if next_begin < end:
-            raise BadLog(
+            raise InvalidFile(
                 f"{log.name}: slices {begin}:{end} and {next_begin}:{next_end} overlap; give slices without "
                 "common jobs"
             )

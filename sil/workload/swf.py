@@ -17,11 +17,13 @@ import numpy as np
 import polars as pl
 
 from scheduler.node_request import Request
-from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, BadLog, JobLog, possible_size
+from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, JobLog, possible_size
 from sil.workload.mapped_columns import ColumnFiles
 from sil.workload.swf_repairs import LINE, MEMORY_KIB, NEEDED, repaired
 from sil.workload.swf_rules import Rules
-from site_db.jobs.logs.log_file import parts_of_log, printable, read_log, write_log
+from site_db.files import opened
+from site_db.files.given import InvalidFile, quoted
+from site_db.jobs.logs.log_file import write_log
 from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
 from site_db.site_file.cluster import Cluster
 
@@ -33,15 +35,15 @@ def read_swf(
 
     The machine has `processors`, else the header's MaxProcs, else MaxNodes. On a `cluster`, a job requests
     tasks of one core, anywhere, each with the memory that the job requested (field 10), else used (7).
-    Raises BadLog with file, line and reason for an invalid file, and for a machine of unknown or impossible
-    size.
+    Raises InvalidFile with file, line and reason for an invalid file, and for a machine of unknown or
+    impossible size.
     """
     rules = rules or Rules()
     if cluster is None and path.is_file():  # others cannot be read twice
         clean = _long_clean_log(path, rules, processors)
         if clean is not None:
             return clean
-    data = read_log(path).removeprefix(BOM_UTF8)
+    data = opened.read_bytes(path, EACH).removeprefix(BOM_UTF8)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     comments = list(_comments(data))
@@ -52,7 +54,7 @@ def read_swf(
     else:
         broken = {}
     if not len(rows):
-        raise BadLog(f"{path}: the file has a header, but no jobs")
+        raise InvalidFile(f"{path}: the file has a header, but no jobs")
     size = cluster.cores if cluster else _machine_size(path, header, processors)
     jobs, notes, cut = repaired(rows, broken, size, rules, path)
     if processors is None and cluster is None:
@@ -64,7 +66,7 @@ def read_swf(
 def _long_clean_log(path: Path, rules: Rules, processors: int | None) -> JobLog | None:
     """A log with any number of jobs, of which few are in memory; None if it is short, if a row needs a repair
     or another place, if it cannot be used, or if there is no room for temporary files."""
-    parts = parts_of_log(path, PART)
+    parts = opened.parts(path, PART)
     data, more = next(parts, b""), next(parts, None)
     if more is None:
         return None
@@ -87,7 +89,7 @@ def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int
             try:
                 sizes.add(size := _machine_size(path, dict(reversed(comments)), processors))
                 jobs, notes, _ = repaired(rows, {}, size, rules, path)
-            except BadLog:  # with the number of a line in this part
+            except InvalidFile:  # with the number of a line in this part
                 return None
             submit_s, job = jobs["submit_s"].to_numpy(), jobs["job"].to_numpy()
             in_order = submit_s[0] >= last_s and job[0] > last_job and (np.diff(job) > 0).all()
@@ -116,7 +118,8 @@ def _as_tasks(log: JobLog, memory_kib: pl.Series, cluster: Cluster) -> JobLog:
 
 
 def write_swf(path: Path, log: JobLog) -> None:
-    """Write a log (`.swf` or `.swf.gz`); unknown fields are -1. Raises BadLog if it cannot be written."""
+    """Write a log (`.swf` or `.swf.gz`); unknown fields are -1. Raises InvalidFile if it cannot be
+    written."""
     head = {
         **{key: value for key, value in log.header.items() if key not in _OURS},
         "maxjobs": str(len(log.jobs)),
@@ -139,6 +142,8 @@ def write_swf(path: Path, log: JobLog) -> None:
     write_log(path, ("\n".join([*lines, *rows]) + "\n").encode())
 
 
+EACH = 32.0
+"""Bytes of memory that a byte of a log takes, which is read as a whole if a row of it needs a repair."""
 PART = 2**23
 """Number of bytes of a longer log that are in memory at a time."""
 LONG = 2**18
@@ -183,7 +188,7 @@ def _other_sizes(comments: Sequence[tuple[str, str]]) -> Iterator[str]:
     for key in ("maxprocs", "maxnodes"):
         sizes = dict.fromkeys(value for name, value in comments if name == key)
         if len(sizes) > 1:
-            first, other, *_ = map(printable, sizes)
+            first, other, *_ = map(quoted, sizes)
             yield f"the header gives {_TITLES[key]} as {first} and as {other}; the first is used"
 
 
@@ -194,16 +199,16 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
         match = re.match(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?![\w.,])", header.get(key, ""), re.ASCII)
         digits = match[0].replace(",", "").lstrip("0") if match else ""
         if len(digits) > len(str(MOST_PROCESSORS)) or int(digits or 0) > MOST_PROCESSORS:
-            raise BadLog(
-                f"{path}: the header says that the machine has {printable(digits)} processors; at most "
+            raise InvalidFile(
+                f"{path}: the header says that the machine has {quoted(digits)} processors; at most "
                 f"{MOST_PROCESSORS:,} are possible here; give the number with --processors"
             )
         if digits:
             return int(digits)
     named = [key for key in ("MaxProcs", "MaxNodes") if key.lower() in header]
-    found = " and ".join(f"{key} is {printable(header[key.lower()])}" for key in named)
+    found = " and ".join(f"{key} is {quoted(header[key.lower()])}" for key in named)
     found = found or "MaxProcs or MaxNodes"
-    raise BadLog(
+    raise InvalidFile(
         f"{path}: the header does not say how large the machine is ({found}); give it with --processors"
     )
 
@@ -236,7 +241,7 @@ def _rows_by_line(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list
     )
     lines = lines.with_columns(pl.col("text").str.strip_chars()).filter(pl.col("text") != "")
     if not len(lines):
-        raise BadLog(f"{path}: the file is empty; expected {EXPECTED}")
+        raise InvalidFile(f"{path}: the file is empty; expected {EXPECTED}")
     rows = lines.filter(~pl.col("text").str.starts_with(";")).with_columns(
         fields=pl.col("text").str.extract_all(r"\S+")
     )
@@ -252,8 +257,8 @@ def _rows_by_line(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list
     whole = rows.filter(~short & ~odd)
     if len(rows) and not len(whole):
         number, found = rows.select(LINE, "text").row(0)
-        raise BadLog(
-            f"{path}, line {number}: found {printable(found)}, and no line of the file is {EXPECTED}"
+        raise InvalidFile(
+            f"{path}, line {number}: found {quoted(found)}, and no line of the file is {EXPECTED}"
         )
     last_line, ends_in_newline = lines[LINE].max(), data.endswith(b"\n")
     cut_off = (short | odd) & (rows[LINE] == last_line) & (not ends_in_newline)

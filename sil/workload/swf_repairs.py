@@ -9,8 +9,9 @@ from types import MappingProxyType
 
 import polars as pl
 
-from sil.workload.job_log import LARGEST, LEAST_S, BadLog
+from sil.workload.job_log import LARGEST, LEAST_S
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
+from site_db.files.given import InvalidFile
 from site_db.jobs.logs.swf_format import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Status, joined
 
 LINE = "line"
@@ -43,7 +44,7 @@ def repaired(
     log, a sentence for each repair, and the numbers of the jobs whose runs were cut. The rows have the line,
     and FIELDS, or those NEEDED if the others are numbers in range.
 
-    Raises BadLog if no job is left, and in a strict reading for the first line that needs a repair.
+    Raises InvalidFile if no job is left, and in a strict reading for the first line that needs a repair.
     """
     repairs = [
         _Repair(wrong, "the rest is ignored" if "more than" in wrong else "left out", lines)
@@ -54,12 +55,12 @@ def repaired(
     repairs += [repair for repair in steps if repair.lines]
     if rules.strict and repairs:
         first = min(repairs, key=lambda repair: min(repair.lines))
-        raise BadLog(
+        raise InvalidFile(
             f"{path}, line {min(first.lines)}: {first.wrong}; a strict reading changes nothing (read it "
             f"without --strict, and: {first.done})"
         )
     if not len(steps.rows):
-        raise BadLog(f"{path}: none of {len(rows):,} jobs can be used; {'; '.join(map(str, repairs))}")
+        raise InvalidFile(f"{path}: none of {len(rows):,} jobs can be used; {'; '.join(map(str, repairs))}")
     memory, used = pl.col("requested_memory"), pl.col("memory")
     in_order = steps.rows if steps.are_in_order else steps.rows.sort("submit", "job")
     jobs = in_order.select(
@@ -185,7 +186,7 @@ class _Steps:
         first = self.rows.filter(where).head(1)
         line, job, asks = first.select(LINE, pl.col("job", "requested").cast(pl.Int64)).row(0)
         if self._rules.too_large is TooLarge.STOP:
-            raise BadLog(
+            raise InvalidFile(
                 f"{self._path}, line {line}: job {job} asks for {asks:,} processors, and the machine has "
                 f"{n}; clip such jobs or skip them with --too-large clip or --too-large skip"
             )

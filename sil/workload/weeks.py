@@ -8,10 +8,14 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from sil.workload.job_log import BadLog, JobLog
+from sil.workload.job_log import JobLog
+from site_db.files.given import InvalidFile
+from site_db.files.memory import Memory
 
 DAY_S = 86_400.0
 WEEK_S = 7 * DAY_S
+BYTES_OF_A_WEEK, BYTES_OF_A_JOB = 100, 3_000
+"""Memory of a drawn week, and of each of its jobs in a run."""
 FEWEST_WEEKS = 2
 ENOUGH_WEEKS = 8
 """Of fewer, a bootstrap's intervals are much too narrow: it sees (n - 1) / n of the variance of means of n
@@ -27,14 +31,16 @@ def n_weeks(log: JobLog) -> int:
 def weeks_of(log: JobLog) -> list[JobLog]:
     """The whole weeks of a log, each as a log of its own, except those without a job."""
     week = ((log.jobs["submit_s"] - log.jobs["submit_s"][0]) // WEEK_S).cast(pl.Int64)
-    parts = ((k, log.jobs.filter(week == k)) for k in range(n_weeks(log)))
-    return [replace(log, name=f"{log.name}, week {k + 1}", jobs=jobs) for k, jobs in parts if len(jobs)]
+    with_jobs = sorted(k for k in week.unique().to_list() if k < n_weeks(log))
+    return [
+        replace(log, name=f"{log.name}, week {k + 1}", jobs=log.jobs.filter(week == k)) for k in with_jobs
+    ]
 
 
 def check_weeks(log: JobLog) -> None:
-    """Raises BadLog for a log that is too short to draw weeks from it."""
+    """Raises InvalidFile for a log that is too short to draw weeks from it."""
     if n_weeks(log) < FEWEST_WEEKS:
-        raise BadLog(
+        raise InvalidFile(
             f"{log.name}: its submissions span {log.span_s / 86_400:,.1f} days; expected "
             f"{FEWEST_WEEKS} whole weeks or more"
         )
@@ -57,6 +63,9 @@ def drawn_weeks(log: JobLog, weeks: int, rng: np.random.Generator) -> JobLog:
     week to the next is lost. Jobs are numbered from 1. Source: Kuensch, "The jackknife and the bootstrap for
     general stationary observations", Annals of Statistics 17 (1989), with blocks that do not overlap.
     """
+    n_jobs = len(log.jobs) / n_weeks(log)
+    what = f"{weeks:,} weeks of {log.name}, with {n_jobs:,.0f} jobs each"
+    Memory(what).take(weeks * (BYTES_OF_A_WEEK + n_jobs * BYTES_OF_A_JOB))
     first_s = float(log.jobs["submit_s"][0])
     week = pl.col("week")
     jobs = log.jobs.with_columns(week=((pl.col("submit_s") - first_s) // WEEK_S).cast(pl.Int64))

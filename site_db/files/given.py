@@ -1,8 +1,6 @@
-"""Files that the user gives: their text, and errors in them."""
+"""Errors in files that the user gives."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from scheduler import UserError, printable
 
@@ -17,13 +15,7 @@ class InvalidFile(UserError):
         super().__init__("\n".join(printable(sentence).replace("\n", "\\n") for sentence in sentences))
 
 
-def read_text(path: Path) -> str:
-    """The text of a user's file. Raises InvalidFile if it cannot be read."""
-    try:
-        # Some editors begin a file with a byte order mark; "-sig" removes it.
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InvalidFile(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InvalidFile(f"{path}: the file cannot be read: {reason}") from None
+def quoted(text: str) -> str:
+    """A text of a file, short and printable, for a message."""
+    found = printable(text.strip()).replace("\n", "\\n")
+    return f"'{found}'" if len(found) <= 60 else f"'{found[:57]}...'"

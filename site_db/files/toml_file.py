@@ -14,11 +14,17 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from site_db.files.given import MOST, InvalidFile, read_text
+from site_db.files.given import MOST, InvalidFile
+from site_db.files.opened import read_text
 from site_db.files.toml_lines import Location as Location
 from site_db.files.toml_lines import line_of
 
 Model = TypeVar("Model", bound=BaseModel)
+EACH = 128.0
+"""Bytes of memory that a byte of TOML takes as objects, at most."""
+MOST_PARTS = 100
+"""Of a dotted key. The memory that the parser takes for it grows with their square."""
+_MORE_PARTS = re.compile(rf"""(?:\.[ \t]*(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*){{{MOST_PARTS}}}""")
 
 
 class Table(BaseModel):
@@ -31,11 +37,14 @@ Positive = Annotated[float, Field(gt=0, lt=MOST, strict=True)]
 NotNegative = Annotated[float, Field(ge=0, lt=MOST, strict=True)]
 Period = Annotated[float, Field(ge=1e-3, lt=MOST, strict=True)]
 """Seconds between repetitions; with shorter periods, simulated time would hardly pass."""
-Count = Annotated[int, Field(ge=1, strict=True)]
+Count = Annotated[int, Field(ge=1, lt=MOST, strict=True)]
 
 
 def parse(text: str, path: Path) -> dict[str, Any]:
     """The tables of a TOML text. Raises InvalidFile if it is not valid TOML."""
+    if many := _MORE_PARTS.search(text):
+        line = text.count("\n", 0, many.start()) + 1
+        raise InvalidFile(f"{path}, line {line}: a key has more than {MOST_PARTS} parts")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -61,7 +70,7 @@ def _not_toml(message: str, text: str, path: Path) -> str:
 
 def read(path: Path, model: type[Model]) -> Model:
     """A TOML file as a `model`. Raises InvalidFile with all mistakes."""
-    data = parse(read_text(path), path)
+    data = parse(read_text(path, EACH), path)
     try:
         return model.model_validate(data)
     except ValidationError as error:

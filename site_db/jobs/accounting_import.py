@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
+from site_db.files.opened import open_lines
 from site_db.jobs.log_import import DESCRIPTION, import_log, source_of
-from site_db.jobs.logs.log_file import open_log
 from site_db.jobs.logs.logged_job import Tally, up_to_now
 from site_db.jobs.logs.occupancy import Occupancy
 from site_db.jobs.logs.sacct import RAN, read_sacct
@@ -44,7 +44,7 @@ def import_accounting(
 
     At a site with partitions, jobs request parts of its nodes. A new site gets nodes that are inferred from
     the jobs. Returns how many jobs were recorded before, and sentences on what is assumed. Raises as
-    `import_log`, and BadLog.
+    `import_log`, and InvalidFile.
     """
     notes: list[str] = []
     is_new, file = site not in site_names(session), site_or_new(session, site)
@@ -69,7 +69,7 @@ def import_accounting(
             experienced = [table.name for table in file.job_classes]
             put_site(session, with_cluster(file, cluster), experienced)
     make = JobsOnMachines if cluster is None or not cluster.nodes else partial(build_on_nodes, cluster)
-    with open_log(log) as lines:
+    with open_lines(log) as lines:
         jobs = up_to_now(read_sacct(lines, log, tally, RAN), log, now_unix_s)
         skipped = import_log(session, site, source_of(SourceKind.SACCT, log), jobs, make)
     return skipped, notes + [sentence for builder in on_nodes for sentence in builder.assumptions()]
@@ -78,7 +78,7 @@ def import_accounting(
 def _inferred(log: Path) -> Cluster:
     """The nodes of a log, as far as its jobs used them."""
     occupancy = Occupancy()
-    with open_log(log) as lines:
+    with open_lines(log) as lines:
         for job in read_sacct(lines, log, Tally(), RAN):
             occupancy.add(job)
     return occupancy.cluster()

@@ -16,11 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 from sqlalchemy.orm import Session
 
 from site_db.files import toml_file
-from site_db.files.given import MOST, InvalidFile, read_text
+from site_db.files.given import MOST, InvalidFile, quoted
+from site_db.files.opened import read_text
 from site_db.files.toml_file import Table
 from site_db.jobs.records import (
     CLOCKS_AGREE_TO_S,
@@ -37,6 +38,8 @@ _OF_SOURCE = tuple(f"source_{field.name}" for field in fields(Source))
 _UNIX = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}
 _OF_JOB = {field.name: _UNIX.get(field.name, field.name) for field in fields(JobRecord)}
 """Fields of a job, each with its column."""
+EACH = 16.0
+"""Bytes of memory that a byte of a row takes as a job, about."""
 REQUIRED = ("job_class", "started_unix_s", "run_time_s")
 
 
@@ -59,7 +62,7 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
     Raises InvalidFile with file and line for rows that are no jobs, and for runs that ended after
     `now_unix_s`.
     """
-    text = read_text(path)
+    text = read_text(path, EACH)
     rows = csv.DictReader(io.StringIO(text, newline=""), restkey="")
     batches: dict[str, tuple[Source, list[JobRecord]]] = {}
     line = 1
@@ -127,8 +130,18 @@ def import_file(session: Session, site: str, path: Path, now_unix_s: float) -> t
     return n, skipped
 
 
+def _plain(text: object) -> object:
+    """A number without the underscores and the digits of other scripts that Python allows."""
+    if isinstance(text, str) and ("_" in text or not text.isascii()):
+        raise ValueError(f"{quoted(text)} is not a number")
+    return text
+
+
 # Not strict: all values of a CSV file are text.
-Number = Annotated[int, Field(ge=0, lt=2**31)]
+Plain = BeforeValidator(_plain)
+Number = Annotated[int, Plain, Field(ge=0, lt=2**31)]
+Time = Annotated[float, Plain, Field(ge=0, lt=MOST)]
+Duration = Annotated[float, Plain, Field(gt=0, lt=MOST)]
 
 
 class _Row(Table):
@@ -145,18 +158,18 @@ class _Row(Table):
     user: str = "unknown"
     queue: str = "default"
     state: JobState | None = None
-    submitted_unix_s: float | None = Field(default=None, ge=0)
+    submitted_unix_s: Time | None = None
     resource: str | None = None
     machine_class: str | None = None
-    members: int | None = Field(default=None, ge=1, lt=2**31)
-    started_unix_s: float | None = Field(default=None, ge=0)
-    run_time_s: float | None = Field(default=None, gt=0, lt=MOST)
-    size: float | None = Field(default=None, gt=0, lt=MOST)
+    members: Annotated[int, Plain, Field(ge=1, lt=2**31)] | None = None
+    started_unix_s: Time | None = None
+    run_time_s: Duration | None = None
+    size: Duration | None = None
     submitted_by: str | None = None
-    expected_s: float | None = Field(default=None, ge=0, lt=MOST)
+    expected_s: Time | None = None
     preemptions: Number = 0
     reason: str = ""
-    time_limit_s: float | None = Field(default=None, gt=0, lt=MOST)
+    time_limit_s: Duration | None = None
     account: str = ""
     qos: str = ""
     predicted: str = ""

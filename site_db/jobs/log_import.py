@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -13,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from site_db import schema
 from site_db.files.given import InvalidFile
+from site_db.files.opened import digest
 from site_db.jobs.logs.logged_job import COMPLETED, LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter, SiteNames
@@ -109,8 +109,7 @@ def import_log(
 
 def source_of(kind: SourceKind, log: Path) -> Source:
     """A log as a source of jobs."""
-    with log.open("rb") as file:
-        return Source(kind, hashlib.file_digest(file, "sha256").hexdigest(), log.name)
+    return Source(kind, digest(log), log.name)
 
 
 def record_of(

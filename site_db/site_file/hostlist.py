@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-MOST = 100_000
-"""Names in one range; more are a typing error, which must not exhaust the memory."""
+MOST, MOST_IN_ALL = 100_000, 1_000_000
+"""Names in one range, and in a list; more are a typing error, which must not exhaust the memory."""
 
 
 def expand(names: Iterable[str]) -> list[str]:
-    """All names that the patterns `names` stand for, in order. Raises ValueError for a malformed bracket."""
-    return [name for pattern in names for name in _expand_one(pattern)]
+    """All names that the patterns `names` stand for, in order. Raises ValueError for a malformed bracket, and
+    for more names than any site has."""
+    found: list[str] = []
+    for pattern in names:
+        for part in _expand_one(pattern):
+            found += part
+            if len(found) > MOST_IN_ALL:
+                raise ValueError(f"a list that ends in '{part[-1][:40]}' has more than {MOST_IN_ALL:,} names")
+    return found
 
 
-def _expand_one(pattern: str) -> list[str]:
+def _expand_one(pattern: str) -> Iterator[list[str]]:
     match = re.fullmatch(r"([^\[\]]*)\[([^\[\]]*)\]([^\[\]]*)", pattern)
     if match is None:
         if "[" in pattern or "]" in pattern:
             raise ValueError(f"'{pattern}' is neither a name nor a range like node[01-08,12]")
-        return [pattern]
+        yield [pattern]
+        return
     before, ranges, after = match.groups()
-    return [f"{before}{number}{after}" for part in ranges.split(",") for number in _numbers(part, pattern)]
+    for part in ranges.split(","):
+        yield [f"{before}{number}{after}" for number in _numbers(part, pattern)]
 
 
 def _numbers(part: str, pattern: str) -> list[str]:

@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 from site_db.files.given import InvalidFile
 from site_db.history.as_of import disagreements
 from site_db.jobs.log_import import count_things
-from site_db.jobs.logs.log_file import BadLog
 from site_db.nodes_import import ImportedNodes, import_nodes
 from site_db.schema import ExecutionHistoryRow, JobRow, SiteRow, UserRow
 from site_db.site_file.cluster import Cluster
@@ -370,7 +369,7 @@ def test_a_value_that_no_site_can_have_is_reported_with_its_line(
     text = f"NodeName=m CPUs=4\n{line}\nPartitionName=p Nodes=ALL\n"
     path = tmp_path / "slurm.conf"
     path.write_text(text)
-    with pytest.raises(BadLog) as caught:
+    with pytest.raises(InvalidFile) as caught:
         import_nodes(session, "ours", path, 0.0)
     assert str(caught.value) == f"{path}, line 2: {sentence}"
 

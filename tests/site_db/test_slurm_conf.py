@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.node_request import Node, Partition
-from site_db.jobs.logs.log_file import BadLog
+from site_db.files.given import InvalidFile
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
 
@@ -17,7 +17,7 @@ def cluster(folder: Path, *lines: str) -> Cluster:
 
 
 def the_sentence(folder: Path, *lines: str) -> str:
-    with pytest.raises(BadLog) as caught:
+    with pytest.raises(InvalidFile) as caught:
         cluster(folder, *lines)
     return str(caught.value).removeprefix(f"{folder}/slurm.conf, ")
 

@@ -18,7 +18,7 @@ from site_db.migrations import HEAD
 from site_db.schema import SiteRow
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader, site_names
-from site_db.store import Address, DatabaseTrouble, Unreachable, parse_address
+from site_db.store import DAMAGED, Address, DatabaseTrouble, Unreachable, parse_address
 from tests.postgres import Server
 from tests.site_db.site_texts import SMALL, read
 
@@ -166,7 +166,7 @@ def test_a_damaged_file_is_reported_as_damaged(database: Path) -> None:
     content = bytearray(database.read_bytes())
     content[4096 : len(content)] = b"\xff" * (len(content) - 4096)
     database.write_bytes(content)
-    assert sentence(database) == f"{database}: the database file is damaged; restore it from a copy"
+    assert sentence(database) == f"{database}: {DAMAGED}"
 
 
 def test_a_server_that_does_not_answer_is_reported_as_unreachable(server: Server) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from typer import Argument, Option
@@ -16,6 +17,9 @@ from sil.cli.console import print_listings
 from sil.cli.db import demand, logs
 from sil.cli.db.database import DEFAULT, Database, opened
 from sil.cli.start.lazy_group import group
+
+if TYPE_CHECKING:
+    from site_db.store import Address
 
 app = group(
     """The database of a site: machines, users, job classes, and execution history.
@@ -189,13 +193,17 @@ def state(
 
 @app.command()
 def check(db: Database = DEFAULT) -> None:
-    """Recompute all statistics from the history and compare; look for contradictions in the site itself."""
+    """Look for damage of the database, with its own check; recompute all statistics from the history and
+    compare; look for contradictions in the site itself."""
     from site_db.history.as_of import disagreements
+    from site_db.integrity import damages
     from site_db.site_file.nodes import never_satisfied
     from site_db.site_file.validation import errors
     from site_db.sites import SiteReader, find_site, site_at
 
     with opened(db) as (session, address):
+        if damaged := list(damages(session)):
+            _report_damage(address, damaged)
         site = site_at(session, address)
         row = find_site(session, site)
         recorded, pruned = row.runs_recorded, row.runs_pruned
@@ -211,6 +219,44 @@ def check(db: Database = DEFAULT) -> None:
         raise typer.Exit(1)
     kept = f"{recorded - pruned:,} runs" + (f" (and {pruned:,} that were pruned)" if pruned else "")
     console.print_line(f"The statistics of the site '{site}' agree with its history of {kept}.")
+
+
+def _report_damage(address: Address, sentences: Sequence[str]) -> NoReturn:
+    for sentence in sentences:
+        console.print_note(sentence)
+    restore = "restore the database from a backup, as the documentation of PostgreSQL describes"
+    if address.is_sqlite:
+        restore = f"restore it from a copy, or save what is intact: sil db salvage NEW.db --db '{address}'"
+    console.print_note(f"{address}: the database is damaged; {restore}")
+    raise typer.Exit(1)
+
+
+@app.command()
+def salvage(
+    new: Annotated[Path, Argument(help="The SQLite file to write; it must not exist.")],
+    db: Database = DEFAULT,
+) -> None:
+    """Save what is intact of a damaged SQLite file into a new database.
+
+    Prints how many rows of each table were saved and left out. What can no longer be derived from them, like
+    the statistics of lost runs, is named by `sil db check`.
+    """
+    from site_db import store
+    from site_db.salvage import salvage as salvaged
+
+    with console.one_sentence_for_bad_input():
+        address, new_address = store.parse_address(db), store.parse_address(str(new))
+        if address.path is None:
+            console.fail(f"{address}: only SQLite files can be salvaged; restore a server's from a backup")
+        tables = salvaged(address.path, new_address)
+    for table in tables:
+        if table.left_out or table.is_torn:
+            lost = " more may be on damaged pages" if table.is_torn else ""
+            left_out = f"{table.left_out:,} left out;{lost}".rstrip(";")
+            console.print_note(f"table {table.table}: {counted(table.saved, 'row')} saved, {left_out}")
+    n = sum(table.saved for table in tables)
+    saved = f"{new_address}: {counted(n, 'row')} saved"
+    console.print_line(f"{saved}; check it: sil db check --db '{new_address}'")
 
 
 @app.command()

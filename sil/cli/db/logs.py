@@ -78,14 +78,14 @@ def _import_archive(
     session: Session, site: str, log: Path, tally: Tally, now_unix_s: float
 ) -> tuple[int, list[str]]:
     """As `import_accounting`, for a log in the Standard Workload Format."""
+    from site_db.files.opened import open_lines
     from site_db.jobs.log_import import import_log, source_of
-    from site_db.jobs.logs.log_file import open_log
     from site_db.jobs.logs.logged_job import up_to_now
     from site_db.jobs.logs.swf import read_swf
     from site_db.jobs.on_machines import JobsOnMachines
     from site_db.jobs.records import SourceKind
 
-    with open_log(log) as lines:
+    with open_lines(log) as lines:
         jobs = up_to_now(read_swf(lines, log, tally), log, now_unix_s)
         return import_log(session, site, source_of(SourceKind.SWF, log), jobs, JobsOnMachines), []
 

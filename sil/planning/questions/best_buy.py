@@ -60,7 +60,7 @@ def best_buy(
         values.update(zip(many, found, strict=True))
         return found
 
-    possible = list(affordable(plan))
+    possible = affordable(plan)
     if len(possible) <= MOST_ENUMERATED:
         judge(possible)
     else:
@@ -80,7 +80,7 @@ def purchases(plan: Plan) -> list[Counts]:
     many of one offer as its limit allows. If there are many, only those to which nothing can be added."""
     if plan.budget is None:
         return [only(plan, k, n) for k, offer in enumerate(plan.offers) for n in range(2, offer.limit + 1)]
-    possible = list(affordable(plan))
+    possible = affordable(plan)
     if len(possible) <= MOST_ENUMERATED:
         return possible
     within = set(possible)

@@ -57,7 +57,7 @@ class LogRun(OptionRun):
 
 
 class OnLog:
-    """Raises BadLog, and SchedulerNotLoaded for a scheduler that cannot replay a log."""
+    """Raises InvalidFile, and SchedulerNotLoaded for a scheduler that cannot replay a log."""
 
     def __init__(self, plan: Plan, folder: Path, find: Find = resolve) -> None:
         assert plan.log is not None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from scheduler.node_request import Node
 from sil.workload.openb import Pod, Row, read_nodes, read_pods, read_rows
-from site_db.jobs.logs.log_file import BadLog
+from site_db.files.given import InvalidFile
 
 COLUMNS = range(131)
 """Of a curve: the GPUs requested so far, in percent of capacity."""
@@ -28,10 +28,10 @@ class Experiment(NamedTuple):
 
 
 def workloads(folder: Path) -> list[str]:
-    """The names of the workloads in a folder. Raises BadLog if there are none, or a file is missing."""
+    """The names of the workloads in a folder. Raises InvalidFile if there are none, or a file is missing."""
     names = sorted(path.name.removeprefix("pods_").split(".")[0] for path in folder.glob("pods_*.csv*"))
     if not names:
-        raise BadLog(
+        raise InvalidFile(
             f"{folder}: there is no workload; expected files like pods_default.csv and order_default.csv"
         )
     for name in (
@@ -67,7 +67,7 @@ def published(folder: Path) -> dict[tuple[str, str, str], list[float]]:
 
 
 def read_experiment(folder: Path, workload: str, seed: str) -> Experiment:
-    """Raises BadLog with file and line."""
+    """Raises InvalidFile with file and line."""
     pods, order, rank = _of_workload(folder, workload)
     nodes = _nodes(folder)
     ranked = sorted(rank, key=lambda row: row.number(f"s{seed}"))
@@ -98,4 +98,4 @@ def _file(folder: Path, name: str) -> Path:
     for path in (folder / f"{name}.csv", folder / f"{name}.csv.gz"):
         if path.exists():
             return path
-    raise BadLog(f"{folder}: there is no file {name}.csv or {name}.csv.gz")
+    raise InvalidFile(f"{folder}: there is no file {name}.csv or {name}.csv.gz")

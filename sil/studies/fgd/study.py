@@ -33,7 +33,8 @@ METHOD = (
 
 
 def study(folder: Path, runner: Runner) -> Findings:
-    """All workloads in the folder, with all seeds of which the order of arrivals is known. Raises BadLog."""
+    """All workloads in the folder, with all seeds of which the order of arrivals is known. Raises
+    InvalidFile."""
     cases = [
         Case(workload, policy, seed, _digest(folder, workload))
         for workload in workloads(folder)

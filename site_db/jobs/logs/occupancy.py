@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.node_request import Node, Partition
+from site_db.files.memory import Memory
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.logs.requests import partitions_of
 from site_db.site_file.cluster import Cluster
 
 NO_PARTITION = "default"
+BYTES_OF_A_PLACE = 150
+"""Of memory, for a job on a node, also while they are sorted."""
 UNNAMED = "gpu"
 """The type of GPUs whose type accounting does not state."""
 
@@ -45,6 +48,7 @@ class Occupancy:
     down, since accounting does not say which of the nodes had more."""
 
     def __init__(self) -> None:
+        self._room = Memory("which nodes the jobs of a log had")
         self._index: dict[str, int] = {}
         self._used: list[_Used] = []
         self._node, self._line = array("q"), array("q")
@@ -55,6 +59,7 @@ class Occupancy:
         n = len(job.nodes)
         if not n:
             return
+        self._room.take(BYTES_OF_A_PLACE * n)
         cpus, memory = max(job.processors, job.resources.cpus), job.resources.memory_mib
         partitions = partitions_of(job) or {NO_PARTITION}
         need = _need(job, n)

@@ -10,8 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from site_db.files.given import MOST
-from site_db.jobs.logs.log_file import BadLog, printable
+from site_db.files.given import MOST, InvalidFile, quoted
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
 from site_db.jobs.logs.sacct_command import COMMAND
 from site_db.jobs.logs.slurm_times import elapsed_s, unix_s, whole
@@ -98,7 +97,7 @@ def read_sacct(
     job was suspended); with a submit time after the start; without processors (1 is taken); with a list of
     nodes or a time limit that cannot be read (none is taken).
 
-    Raises BadLog for a file without such a header; `path` is for its message.
+    Raises InvalidFile for a file without such a header; `path` is for its message.
     """
     header, columns, at_id = "", None, 0
     for number, raw in enumerate(lines, start=1):
@@ -123,11 +122,11 @@ def read_sacct(
             tally.repair(rule, number)
         yield job
     if columns is None:
-        raise BadLog(f"{path}: the file is empty; expected {EXPECTED}")
+        raise InvalidFile(f"{path}: the file is empty; expected {EXPECTED}")
 
 
 def _columns(header: str, line: int, path: Path) -> list[str]:
-    """The names of the columns in small letters. Raises BadLog if one that is required is missing."""
+    """The names of the columns in small letters. Raises InvalidFile if one that is required is missing."""
     columns = [name.strip().lower() for name in header.split("|")]
     missing = [name for name in ("User", "Start", "End", "State") if name.lower() not in columns]
     if "jobid" not in columns and "jobidraw" not in columns:
@@ -135,7 +134,7 @@ def _columns(header: str, line: int, path: Path) -> list[str]:
     if missing:
         no_header = set(columns).isdisjoint(("user", "start", "end", "state", "jobid", "jobidraw"))
         lack = "is not a header" if no_header else f"has no column {' and no column '.join(missing)}"
-        raise BadLog(f"{path}, line {line}: {printable(header)} {lack}; expected {EXPECTED}")
+        raise InvalidFile(f"{path}, line {line}: {quoted(header)} {lack}; expected {EXPECTED}")
     return columns
 
 
@@ -300,7 +299,8 @@ def _nodes(text: str, repairs: list[str]) -> tuple[str, ...]:
     if text.lower() in _NO_NODES:
         return ()
     try:
-        return _names(text)
+        # Longer lists are few; to remember many of them would take much memory.
+        return _names(text) if len(text) <= 100 else _names.__wrapped__(text)
     except ValueError:
         repairs.append("the list of nodes cannot be read, taken as none")
         return ()

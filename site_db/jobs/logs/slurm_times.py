@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from site_db.files.plain_numbers import is_whole
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 
 _EPOCH = datetime(1970, 1, 1)
@@ -42,4 +43,4 @@ def elapsed_s(text: str) -> int | None:
 
 def whole(text: str) -> int | None:
     """A whole number of up to 18 digits; None for other texts."""
-    return int(text) if text.isdecimal() and len(text) <= 18 else None
+    return int(text) if is_whole(text) and len(text) <= 18 else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from site_db.jobs.logs.log_file import BadLog, printable
+from site_db.files.given import InvalidFile, quoted
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
 from site_db.jobs.logs.swf_format import (
     EXPECTED,
@@ -75,7 +75,7 @@ def read_swf(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJ
     Users, executables, queues and partitions are numbers here, and become "user-7", "program-3" ("queue-1"
     if the executable is unknown) and "partition-1". The format names no nodes.
 
-    Raises BadLog after the last line if no line was a row of 18 numbers; `path` is for its message.
+    Raises InvalidFile after the last line if no line was a row of 18 numbers; `path` is for its message.
     """
     reported = False
     for row, job in _jobs(_rows(lines, path, tally), tally):
@@ -145,17 +145,19 @@ def _rows(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[_Row]:
         surplus = (f"more than {N_FIELDS} fields, the rest ignored",) if len(fields) > N_FIELDS else ()
         del fields[N_FIELDS:]
         # A number costs little to recognise and much to convert; most fields are only recognised.
+        # There are other digits than those of ASCII.
+        is_ascii = line.isascii() or all(map(str.isascii, fields))
         odd = [text for text in fields if not text.isdecimal() and text != "-1"]
-        if odd and not all(map(_is_number, odd)):
+        if not is_ascii or (odd and not all(map(_is_number, odd))):
             tally.refuse("a field is not a number", number)
             continue
         has_rows = True
         yield _Row(number, fields, origin_s, surplus)
     if not has_rows:
         if first is None:
-            raise BadLog(f"{path}: the file is empty; expected {EXPECTED}")
-        raise BadLog(
-            f"{path}, line {first[0]}: found {printable(first[1])}, and no line of the file is {EXPECTED}"
+            raise InvalidFile(f"{path}: the file is empty; expected {EXPECTED}")
+        raise InvalidFile(
+            f"{path}, line {first[0]}: found {quoted(first[1])}, and no line of the file is {EXPECTED}"
         )
 
 

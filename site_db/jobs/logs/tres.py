@@ -66,7 +66,7 @@ def tres_of(text: str) -> Tres:
 
 def memory_mib(text: str) -> int:
     """The MiB of a text like 256G or 4000M, rounded up. Raises BadTres."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]?)", text, re.IGNORECASE)
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([KMGTP]?)", text, re.IGNORECASE)
     if match is None:
         raise BadTres(f"'{text}' is not an amount of memory, like 256G or 4000M")
     return ceil(float(match[1]) * _MIB[match[2].upper()])

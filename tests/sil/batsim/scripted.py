@@ -11,8 +11,9 @@ from typing import Any
 import zmq
 
 Event = dict[str, Any]
-Answer = Callable[[float, list[Event]], tuple[float, list[Event]] | str]
-"""Given the time and the events of a message: when it is done, and its decisions; or just a text."""
+Answer = Callable[[float, list[Event]], tuple[float, list[Event]] | str | list[bytes]]
+"""Given the time and the events of a message: when it is done, and its decisions; or just a text, or the
+parts of a message."""
 
 
 def decision(time_s: float, kind: str, **data: Any) -> Event:
@@ -36,6 +37,9 @@ def scheduler(answer: Answer) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             message = json.loads(bound.recv())
             received.append(message)
             reply = answer(message["now"], message["events"])
+            if isinstance(reply, list):
+                bound.send_multipart(reply)
+                continue
             if not isinstance(reply, str):
                 reply = json.dumps({"now": reply[0], "events": reply[1]})
             bound.send_string(reply)

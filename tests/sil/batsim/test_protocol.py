@@ -218,6 +218,27 @@ def test_a_scheduler_may_submit_its_own_jobs(tmp_path: Path) -> None:
     ]
 
 
+def test_a_scheduler_that_registers_a_job_in_each_message_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sil.batsim.manager.MOST_REGISTERED", 30)
+    profile = {"type": "delay", "delay": 1.0}
+
+    def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
+        job = {"res": 1, "profile": "p", "walltime": 9.0}
+        return now_s, [
+            decision(now_s, "REGISTER_PROFILE", workload_name="dyn", profile_name="p", profile=profile),
+            decision(now_s, "REGISTER_JOB", job_id=f"dyn!{len(received)}", job=job),
+        ]
+
+    with scheduler(answer) as (name, received):
+        replay = Replay(log_of([(1, 0.0, 50.0, 1, 60.0, 1)], 1), decision_limit_s=20.0)
+        (outcome,) = replay_all(replay, [name], tmp_path, Inline(), False, Listener())
+    assert outcome.fault is not None
+    assert f"{MAKES_PROGRESS} at" in outcome.fault
+    assert "it registered more than 40 jobs of its own" in outcome.fault
+
+
 def test_questions_and_states_are_answered(tmp_path: Path) -> None:
     def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
         if events[0]["type"] == "SIMULATION_BEGINS":
@@ -288,6 +309,19 @@ def execute(alloc: str, job_id: str = "w0!1") -> Event:
         (at_first_job(decision(0.0, "KILL_JOB", job_ids=["w0!1"])), PREEMPTS_RUNNING_RUNS, "does not run"),
         (lambda now_s, events: "{not json", SPEAKS_THE_PROTOCOL, "not valid JSON: {not json"),
         (lambda now_s, events: "[]", SPEAKS_THE_PROTOCOL, "a message in which the message is wrong"),
+        (lambda now_s, events: [b"{", b"}"], SPEAKS_THE_PROTOCOL, "it sent an answer of 2 parts"),
+        (lambda now_s, events: '{"now": NaN, "events": []}', SPEAKS_THE_PROTOCOL, "now is wrong"),
+        (at_first_job(now_s=2e15), SPEAKS_THE_PROTOCOL, "now is wrong"),
+        (
+            at_first_job(decision(0.0, "CALL_ME_LATER", timestamp=1e300)),
+            SPEAKS_THE_PROTOCOL,
+            "timestamp is wrong",
+        ),
+        (
+            at_first_job(decision(0.0, "REGISTER_JOB", job_id="d!1", job={"res": 2**31, "profile": "p"})),
+            SPEAKS_THE_PROTOCOL,
+            "res is wrong",
+        ),
         (
             lambda now_s, events: (now_s, []),
             MAKES_PROGRESS,

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import socket
 import sys
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+import zmq
 from polars.testing import assert_frame_equal
 
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.registry import resolve
-from sil.batsim.serving import BadRequest, ServedScheduler
+from sil.batsim.serving import BadRequest, ServedScheduler, listening
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from sil.workers.executor import Inline, Listener
@@ -46,6 +48,17 @@ def event(kind: str, **data: object) -> dict[str, Any]:
 
 
 BEGIN = event("SIMULATION_BEGINS", nb_resources=3, nb_compute_resources=2)
+
+
+def submitted(job_id: str, at_s: float = 0.0, walltime: float = 50.0) -> dict[str, Any]:
+    job = {"id": job_id, "res": 1, "walltime": walltime, "profile": "p"}
+    return {**event("JOB_SUBMITTED", job_id=job_id, job=job), "timestamp": at_s}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def served(name: str = "easy") -> ServedScheduler:
@@ -84,11 +97,67 @@ def test_a_job_larger_than_the_machine_is_rejected_and_others_start() -> None:
             message(0.0, BEGIN, event("JOB_SUBMITTED", job_id="a", job={"res": 0})),
             "in which job.res is wrong",
         ),
+        (
+            message(0.0, BEGIN, event("JOB_SUBMITTED", job_id="a", job={"res": 2**63})),
+            "in which job.res is wrong",
+        ),
+        (message(nan, BEGIN), "in which now is wrong: input should be a finite number"),
+        (message(inf, BEGIN), "in which now is wrong: input should be a finite number"),
+        (message(1e16, BEGIN), "in which now is wrong: input should be less than or equal to"),
+        (message(-1.0, BEGIN), "the time goes back from 0 s to -1 s"),
+        (
+            message(5.0, BEGIN, submitted("a", at_s=4.0), submitted("b", at_s=3.0)),
+            "the time goes back from 4 s to 3 s",
+        ),
+        (message(5.0, BEGIN, submitted("a", at_s=6.0)), "the time goes back from 6 s to 5 s"),
+        (message(0.0, BEGIN, submitted("a", walltime=nan)), "in which job.walltime is wrong"),
+        (message(0.0, BEGIN, submitted("a"), submitted("a")), "submitted job 'a' twice"),
+        (message(0.0, BEGIN, BEGIN), "sent a second SIMULATION_BEGINS"),
+        (message(0.0, BEGIN, event("JOB_COMPLETED", job_id="a")), "for job 'a', which does not run"),
+        (message(0.0, event("SIMULATION_BEGINS", nb_resources=10**12)), "in which nb_resources is wrong"),
     ],
 )
 def test_an_unreadable_message_is_reported_in_one_sentence(request_: bytes, message_: str) -> None:
     with pytest.raises(BadRequest, match=message_):
         served().answer(request_)
+
+
+@pytest.mark.parametrize("name", ["conservative", "easy"])
+def test_a_message_without_a_time_stops_no_scheduler_in_its_compiled_code(name: str) -> None:
+    """With NaN as the time, conservative backfilling ended in a segmentation fault."""
+    scheduler = served(name)
+    scheduler.answer(message(0.0, BEGIN))
+    with pytest.raises(BadRequest, match="now is wrong"):
+        scheduler.answer(message(nan, submitted("a", at_s=1.0)))
+
+
+def test_messages_that_go_back_in_time_are_reported() -> None:
+    easy = served()
+    easy.answer(message(5.0, BEGIN))
+    with pytest.raises(BadRequest, match="sent a message of 4 s after one of 5 s"):
+        easy.answer(message(6.0, submitted("a", at_s=4.0)))
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ([b"{}", b"{}"], "the simulator sent a message of 2 parts; expected one part"),
+        ([b"[]"], "the simulator sent a message in which its whole is wrong"),
+    ],
+)
+def test_a_simulator_is_told_why_it_is_not_served_any_longer(parts: list[bytes], sentence: str) -> None:
+    context = zmq.Context()
+    simulator = context.socket(zmq.REQ)
+    address = "tcp://127.0.0.1:" + str(free_port())
+    simulator.connect(address)
+    simulator.send_multipart(parts)
+    try:
+        with pytest.raises(BadRequest, match=sentence), listening(address) as (receive, _):
+            served().answer(receive())
+        assert simulator.poll(5_000)
+        assert json.loads(simulator.recv())["error"].startswith(sentence)
+    finally:
+        context.destroy(linger=0)
 
 
 def test_an_unusable_address_is_reported_in_one_sentence() -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from scheduler.node_request import Gpus, Node, Partition, Request
 from sil.workload.accounting import read_accounting
-from sil.workload.job_log import BadLog, JobLog
+from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Overrun, Rules
+from site_db.files.given import InvalidFile
 from site_db.site_file.cluster import Cluster
 
 NODES = {
@@ -258,6 +259,6 @@ def test_a_request_that_no_node_can_satisfy_is_named_with_its_jobs(tmp_path: Pat
 def test_accounting_without_a_usable_job_is_refused_with_the_reason(
     job: dict[str, str], sentence: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(BadLog) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read(tmp_path, job)
     assert sentence in str(caught.value)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sil.workload.batsim_json import read_batsim_json, write_batsim_json
-from sil.workload.job_log import SCHEMA, BadLog, JobLog
+from sil.workload.job_log import SCHEMA, JobLog
+from site_db.files.given import InvalidFile
 from tests.sil.workload.swf_files import assert_sound
 
 MISSING = object()
@@ -51,7 +52,7 @@ def refusal(folder: Path, document: object) -> str:
 
 
 def refusal_of(path: Path) -> str:
-    with pytest.raises(BadLog) as refused:
+    with pytest.raises(InvalidFile) as refused:
         read_batsim_json(path)
     message = str(refused.value)
     assert message.startswith(str(path))
@@ -288,5 +289,5 @@ def test_each_run_time_has_one_profile(tmp_path: Path) -> None:
 
 def test_an_unwritable_file_is_reported(tmp_path: Path) -> None:
     log = read(tmp_path, workload(job()))
-    with pytest.raises(BadLog, match="cannot be written"):
+    with pytest.raises(InvalidFile, match="cannot be written"):
         write_batsim_json(tmp_path / "missing" / "workload.json", log)

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from scheduler.node_request import Gpus, Node, Request
-from sil.workload.job_log import BadLog, JobLog
+from sil.workload.job_log import JobLog
 from sil.workload.openb import read_nodes, read_pod_log
+from site_db.files.given import InvalidFile
 from site_db.site_file.cluster import Cluster
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na,4000,1000,0,\nb,96000,300000,2,T4\n"
@@ -37,7 +38,7 @@ def test_pods_that_never_ran_or_have_not_ended_are_counted_and_left_out(tmp_path
 
 
 def test_pods_of_which_none_ran_are_no_log(tmp_path: Path) -> None:
-    with pytest.raises(BadLog, match="no pod was scheduled and deleted"):
+    with pytest.raises(InvalidFile, match="no pod was scheduled and deleted"):
         read(tmp_path, "p,1000,1,0,0,,0,20,")
 
 
@@ -51,7 +52,7 @@ def test_pods_of_which_none_ran_are_no_log(tmp_path: Path) -> None:
     ],
 )
 def test_an_error_is_one_sentence_with_its_line(pod: str, sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(BadLog) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read(tmp_path, "p,1000,1,0,0,,0,20,10", pod)
     assert str(caught.value).startswith(f"{tmp_path}/pods.csv, line 3: ")
     assert sentence in str(caught.value)

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from scheduler.node_request import Node, Request
 from sil.workload import mapped_columns, swf
-from sil.workload.job_log import LARGEST, SCHEMA, BadLog, JobLog
+from sil.workload.job_log import LARGEST, SCHEMA, JobLog
 from sil.workload.swf import read_swf, write_swf
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
+from site_db.files.given import InvalidFile
 from site_db.site_file.cluster import Cluster
 from tests.sil.workload.swf_files import GOOD, HEADER, assert_sound, job, log_file
 
@@ -29,7 +30,7 @@ def read(folder: Path, *lines: str, header: str = HEADER, rules: Rules | None = 
 
 
 def refusal(path: Path, rules: Rules | None = None, processors: int | None = None) -> str:
-    with pytest.raises(BadLog) as refused:
+    with pytest.raises(InvalidFile) as refused:
         read_swf(path, rules, processors)
     message = str(refused.value)
     assert message.startswith(str(path))
@@ -417,14 +418,14 @@ def test_a_gzip_file_is_read_regardless_of_its_name(tmp_path: Path) -> None:
     path.write_bytes(whole)
     assert read_swf(path).jobs["run_s"].to_list() == [5.0]
     path.write_bytes(whole[:-9])
-    with pytest.raises(BadLog, match="the gzip file is truncated"):
+    with pytest.raises(InvalidFile, match="the gzip file is truncated"):
         read_swf(path)
 
 
 def test_an_invalid_machine_size_in_the_header_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "eight.swf"
     path.write_text("; MaxProcs: eight\n1 0 0 5 1 -1 -1 1 9 -1 1 1 1 -1 -1 -1 -1 -1\n")
-    with pytest.raises(BadLog, match="how large the machine is \\(MaxProcs is 'eight'\\); give it with"):
+    with pytest.raises(InvalidFile, match="how large the machine is \\(MaxProcs is 'eight'\\); give it with"):
         read_swf(path)
 
 
@@ -467,14 +468,14 @@ def test_a_slice_selects_jobs_by_position() -> None:
 
 def test_a_slice_may_extend_far_beyond_the_log() -> None:
     assert len(log_of(0, 1).slice(-(10**30), 10**30).jobs) == 2
-    with pytest.raises(BadLog, match="the log has 2 jobs"):
+    with pytest.raises(InvalidFile, match="the log has 2 jobs"):
         log_of(0, 1).slice(10**30, None)
 
 
 def test_an_empty_slice_is_rejected_with_the_request() -> None:
-    with pytest.raises(BadLog, match="there are no jobs 7:9; the log has 2 jobs"):
+    with pytest.raises(InvalidFile, match="there are no jobs 7:9; the log has 2 jobs"):
         log_of(0, 1).slice(7, 9)
-    with pytest.raises(BadLog, match="there are no jobs 1:0; the log has 2 jobs"):
+    with pytest.raises(InvalidFile, match="there are no jobs 1:0; the log has 2 jobs"):
         log_of(0, 1).slice(1, 0)
 
 
@@ -494,7 +495,7 @@ def test_a_date_may_have_a_time_zone() -> None:
 
 
 def test_dates_outside_the_log_are_rejected() -> None:
-    with pytest.raises(BadLog, match="there are no jobs between 1999-01-01"):
+    with pytest.raises(InvalidFile, match="there are no jobs between 1999-01-01"):
         log_of(0, unixstarttime="1000000000").between(None, None).between(
             datetime(1999, 1, 1, tzinfo=UTC), datetime(2000, 1, 1, tzinfo=UTC)
         )
@@ -504,7 +505,7 @@ def test_dates_outside_the_log_are_rejected() -> None:
     "header", [{}, {"unixstarttime": ""}, {"unixstarttime": "-1"}, {"unixstarttime": "9" * 500}]
 )
 def test_dates_require_a_log_with_a_start_time(header: dict[str, str]) -> None:
-    with pytest.raises(BadLog, match="no header UnixStartTime"):
+    with pytest.raises(InvalidFile, match="no header UnixStartTime"):
         log_of(0, **header).between(datetime(2001, 1, 1), None)
 
 
@@ -534,7 +535,7 @@ def test_jobs_scaled_into_the_same_second_are_sorted_by_number() -> None:
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, float("inf"), float("nan"), 1e-300])
 def test_an_invalid_load_factor_is_rejected(factor: float) -> None:
-    with pytest.raises(BadLog, match="factor"):
+    with pytest.raises(InvalidFile, match="factor"):
         log_of(0, 100).with_load(factor)
 
 
@@ -544,11 +545,11 @@ def test_a_target_load_is_met() -> None:
 
 
 def test_an_impossible_target_load_is_rejected() -> None:
-    with pytest.raises(BadLog, match="2 jobs that arrive at whole seconds cannot make a load of 150"):
+    with pytest.raises(InvalidFile, match="2 jobs that arrive at whole seconds cannot make a load of 150"):
         log_of(0, 100).at_load(150.0)
-    with pytest.raises(BadLog, match="all jobs arrive at once"):
+    with pytest.raises(InvalidFile, match="all jobs arrive at once"):
         log_of(5, 5).at_load(0.7)
-    with pytest.raises(BadLog, match="a load of -1 is impossible"):
+    with pytest.raises(InvalidFile, match="a load of -1 is impossible"):
         log_of(0, 100).at_load(-1.0)
 
 
@@ -607,7 +608,7 @@ def test_the_same_log_gives_the_same_file(tmp_path: Path) -> None:
 
 
 def test_an_unwritable_file_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(BadLog, match="cannot be written: No such file or directory"):
+    with pytest.raises(InvalidFile, match="cannot be written: No such file or directory"):
         write_swf(tmp_path / "missing" / "log.swf", log_of(0))
 
 

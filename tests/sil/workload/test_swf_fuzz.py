@@ -9,10 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sil.workload import swf
-from sil.workload.job_log import BadLog, JobLog
+from sil.workload.job_log import JobLog
 from sil.workload.swf import read_swf
 from sil.workload.swf_repairs import FIELDS
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
+from site_db.files.given import InvalidFile
 from tests.examples import up_to
 from tests.sil.workload.swf_files import HEADER, assert_sound, job
 
@@ -89,7 +90,7 @@ def what_is_read(path: Path, chosen: Rules, processors: int | None) -> JobLog | 
     """The log, or why it is refused."""
     try:
         return read_swf(path, chosen, processors)
-    except BadLog as error:
+    except InvalidFile as error:
         return str(error)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from site_db.files.given import InvalidFile
-from site_db.jobs.logs.log_file import open_log
+from site_db.files.opened import open_lines
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.sacct import RAN, read_sacct
 from site_db.jobs.logs.tres import Tres
@@ -478,7 +478,7 @@ def test_a_log_is_read_as_a_stream() -> None:
 def test_a_log_is_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "jobs.txt"
     path.write_bytes("\r\n".join(log(GOOD, without(User="Se\xf1or"))).encode("latin-1"))
-    with open_log(path) as lines:
+    with open_lines(path) as lines:
         users = [job.user for job in read_sacct(lines, path, Tally())]
     assert users == ["ann", "Se\N{REPLACEMENT CHARACTER}or"]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from site_db.files.given import InvalidFile
-from site_db.jobs.logs.log_file import open_log
+from site_db.files.opened import open_lines
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.swf import read_swf
 from tests.oracles import oracle
@@ -291,7 +291,7 @@ def test_a_log_is_opened_plain_or_compressed_by_its_name(name: str, tmp_path: Pa
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
     tally = Tally()
-    with open_log(path) as lines:
+    with open_lines(path) as lines:
         (job,) = read_swf(lines, path, tally)
     assert job == the_job(ORIGIN, row())
     assert tally == Tally(used=1)
@@ -300,7 +300,7 @@ def test_a_log_is_opened_plain_or_compressed_by_its_name(name: str, tmp_path: Pa
 def test_invalid_utf_8_becomes_replacement_characters(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"Se\xf1or\nSe\xc3\xb1or")
-    with open_log(path) as lines:
+    with open_lines(path) as lines:
         assert list(lines) == ["Se\N{REPLACEMENT CHARACTER}or\n", "Señor"]
 
 
@@ -339,7 +339,7 @@ def test_an_unreadable_file_is_rejected(
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InvalidFile) as caught, open_log(path) as lines:
+    with pytest.raises(InvalidFile) as caught, open_lines(path) as lines:
         list(lines)
     assert str(caught.value) == f"{path}: {sentence}"
 
@@ -349,7 +349,7 @@ def test_a_folder_is_not_a_log(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     with (
         pytest.raises(InvalidFile, match="the file cannot be read: Is a directory"),
-        open_log(tmp_path / name),
+        open_lines(tmp_path / name),
     ):
         pass
 
@@ -357,7 +357,7 @@ def test_a_folder_is_not_a_log(name: str, tmp_path: Path) -> None:
 def test_an_error_raised_by_the_reader_is_not_attributed_to_the_log(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("a line")
-    with pytest.raises(OSError, match="the disk is full"), open_log(path):
+    with pytest.raises(OSError, match="the disk is full"), open_lines(path):
         raise OSError("the disk is full")
 
 
@@ -395,7 +395,7 @@ def test_any_row_is_used_or_rejected_and_every_job_is_valid(lines: list[str]) ->
 def test_archive_logs_are_read_to_the_last_job(log: str, jobs: int) -> None:
     path = oracle(f"swf/{log}.swf.gz")
     tally = Tally()
-    with open_log(path) as lines:
+    with open_lines(path) as lines:
         assert sum(1 for _ in read_swf(lines, path, tally)) == jobs
     assert (tally.used, tally.rows) == (jobs, jobs)
     assert tally.repaired[NO_ORIGIN] == 1

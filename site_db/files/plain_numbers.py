@@ -1,0 +1,19 @@
+"""Numbers as texts in files: decimal digits of ASCII, without the `_` that Python allows between them."""
+
+from __future__ import annotations
+
+import re
+
+_DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+MOST_DIGITS = 4_000
+"""Python converts no whole number of more than 4,300 digits."""
+
+
+def is_whole(text: str) -> bool:
+    """Whether it is a whole number of at least 0, which `int` converts."""
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+
+
+def is_decimal(text: str) -> bool:
+    """Whether it is a number like 12, -0.5 or 1e3, which `float` converts; it may be too great for it."""
+    return _DECIMAL.fullmatch(text) is not None

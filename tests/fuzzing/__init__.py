@@ -1,0 +1,1 @@
+"""Fuzzing: mutated files for every reader."""
