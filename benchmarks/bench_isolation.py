@@ -34,8 +34,8 @@ from sil.isolation.process import own_process
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, resolve
 from sil.settings.engines import Engine
-from sil.workers import trust
 from sil.workload.lublin import Lublin
+from sil.world.guard import apart
 
 SEED, RUNS = 1, 7
 JOBS, PROCESSORS, LOAD = 3_000, 128, 0.7
@@ -78,7 +78,7 @@ def in_turns(measure: Callable[[], tuple[float, ...]]) -> dict[bool, tuple[float
     found: dict[bool, list[tuple[float, ...]]] = {False: [], True: []}
     for _ in range(RUNS):
         for isolates, values in found.items():
-            trust._isolates = isolates
+            apart._isolates = isolates
             values.append(measure())
     return {isolates: tuple(map(median, zip(*values, strict=True))) for isolates, values in found.items()}
 
@@ -133,8 +133,10 @@ def main() -> None:
         f"matrix {MATRIX[0]:,} x {MATRIX[1]:,}, decision, ms": (large[False][0], large[True][0]),
         "the same with handing it over, ms": (large[False][1], large[True][1]),
     }
-    for what, (here_, apart) in rows.items():
-        table.add_row(what, f"{here_:.1f}", f"{apart:.1f}", f"{apart - here_:+.1f}", f"{apart / here_:.2f}")
+    for what, (inside, outside) in rows.items():
+        table.add_row(
+            what, f"{inside:.1f}", f"{outside:.1f}", f"{outside - inside:+.1f}", f"{outside / inside:.2f}"
+        )
     table.add_row("a start, ms until the first message", "", f"{starts[0]:.1f}", "", "")
     table.add_row("a start and its end, ms", "", f"{starts[1]:.1f}", "", "")
     Console().print(table)

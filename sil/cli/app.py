@@ -14,8 +14,8 @@ from sil.cli.start.ending import end_without_output
 from sil.cli.start.interrupts import remember_interrupts
 from sil.cli.start.lazy_group import LazyGroup, Listed, group
 from sil.cli.start.scheduler_notes import SchedulerNotes
-from sil.workers.trust import isolate_schedulers
 from sil.world import SHOW_TRACEBACKS
+from sil.world.guard.apart import isolate_schedulers
 
 
 class Commands(LazyGroup):

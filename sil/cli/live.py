@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,8 +45,6 @@ def live(
     core busy, preemption kills the process, and time is wall time: choose short experiments. Exit code 1 if
     the two decide differently. An example of adapters for the scheduler's ports; Linux only.
     """
-    if importlib.util.find_spec("psutil") is None:
-        console.fail("`sil live` needs the package psutil; install sil-testbed[live]")
     from sil.experiment.live import run_live_and_simulated
     from sil.experiment.output_folder import default_folder
     from sil.settings import experiment_file, files

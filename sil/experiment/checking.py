@@ -29,7 +29,8 @@ from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.isolation.channel import BadMessage, Message
 from sil.isolation.process import NoAnswer, OwnProcess, own_process
 from sil.runs.under_test import resolve
-from sil.workers.executor import Died, tried
+from sil.workers.executor import Died, Item
+from sil.workers.processes import Processes
 from sil.world.guard.faults import KILLED, PROCESS_SURVIVES, KilledFromOutside, SchedulerFault, one_line
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
@@ -85,10 +86,15 @@ def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checke
     contract = contract_for(asked or scheduler.spec.kind or Kind.MAPPING)
     if asked is not None:
         scheduler.require(contract.kind, f"--kind {asked}")
-    checked = tried(partial(_judged, scheduler.spec, contract, examples, limit_s))
-    if isinstance(checked, Died):
-        return Checked(contract.kind, [Finding(checked.rule, str(checked))], frozenset())
-    return checked
+    checked: list[Checked | Died] = []
+    # Judged in a new process, too: Hypothesis draws, among others, values from modules that are loaded.
+    with Processes(1) as executor:
+        item = Item(name, partial(_judged, scheduler.spec, contract, examples, limit_s))
+        executor.run([item], lambda _, value: checked.append(value))
+    (found,) = checked
+    if isinstance(found, Died):
+        return Checked(contract.kind, [Finding(found.rule, str(found))], frozenset())
+    return found
 
 
 def _judged(spec: SchedulerSpec, contract: type[Contract[Any]], examples: int, limit_s: float) -> Checked:

@@ -22,8 +22,8 @@ from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs.under_test import UnderTest
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Died, tried
-from sil.workers.trust import isolates_schedulers
 from sil.world.dispatcher import SimDispatcher
+from sil.world.guard.apart import isolates_schedulers
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
 from sil.world.harness import World

@@ -12,7 +12,7 @@ from scheduler import registry
 from scheduler.kinds import Kind
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
 from sil.batsim.naming import BatsimScheduler, batsim_scheduler
-from sil.workers.trust import isolates_schedulers
+from sil.world.guard.apart import isolates_schedulers
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from sil.workers.executor import (
     reports_to,
 )
 from sil.workers.nursery import Nursery, begun, serve
-from sil.workers.trust import isolate_schedulers
+from sil.world.guard.apart import isolate_schedulers
 from sil.world.guard.faults import KilledFromOutside
 from sil.world.guard.time_limit import announce_deadlines_to
 

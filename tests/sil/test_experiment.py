@@ -17,6 +17,7 @@ import pytest
 
 from scheduler import rules
 from scheduler.mapping.greedy import Sjs
+from scheduler.rules import RETURNS_IN_TIME
 from sil.experiment.run import Definition, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.runs.composition import RunKey
@@ -342,9 +343,11 @@ class Hangs:
 """
 
 
-@pytest.mark.parametrize(("name", "limit_s"), [("Killer", 60.0), ("Hangs", 1.0)])
+@pytest.mark.parametrize(
+    ("name", "limit_s", "rule"), [("Killer", 60.0, PROCESS_SURVIVES), ("Hangs", 1.0, RETURNS_IN_TIME)]
+)
 def test_a_scheduler_that_kills_its_process_is_reported_and_the_others_continue(
-    name: str, limit_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, limit_s: float, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "killers.py").write_text(KILLER)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -353,7 +356,7 @@ def test_a_scheduler_that_kills_its_process_is_reported_and_the_others_continue(
     )
     comparison = run(path, tmp_path / "out", workers=2)
     (fault,) = comparison.faults
-    assert (fault.scheduler, fault.rule) == (f"killers:{name}", PROCESS_SURVIVES)
+    assert (fault.scheduler, fault.rule) == (f"killers:{name}", rule)
     assert comparison.cell(0, "mct", "makespan") is not None
 
 

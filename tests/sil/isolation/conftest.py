@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sil.workers import trust
+from sil.world.guard import apart
 
 
 @pytest.fixture
 def isolated(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a command: schedulers that are not built in do not run in this process."""
-    monkeypatch.setattr(trust, "_isolates", True)
+    monkeypatch.setattr(apart, "_isolates", True)

@@ -17,9 +17,9 @@ from sil.settings import experiment_file, files
 from sil.settings.engines import Engine
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact, RunTables
-from sil.workers import trust
 from sil.workload.job_log import JobLog
 from sil.workload.lublin import Lublin
+from sil.world.guard import apart
 from tests import hostile
 
 OWN = "tests.sil.isolation.own"
@@ -68,7 +68,7 @@ def test_an_experiment_has_the_same_tables(
     name = f"{OWN}:{scheduler}"
     found = []
     for isolates in (False, True):
-        monkeypatch.setattr(trust, "_isolates", isolates)
+        monkeypatch.setattr(apart, "_isolates", isolates)
         tables = tables_of(tmp_path, experiment, name, **settings)
         assert tables.facts.filter(pl.col("event") == Fact.FAULT).is_empty(), tables.facts[-1].to_dicts()
         assert len(tables.facts) > 20
@@ -84,7 +84,7 @@ def test_the_replay_of_a_log_has_the_same_facts(
     replay = Replay(some_jobs(), order=order, engine=Engine.HARNESS)
     facts = []
     for isolates in (False, True):
-        monkeypatch.setattr(trust, "_isolates", isolates)
+        monkeypatch.setattr(apart, "_isolates", isolates)
         facts.append(replay.facts(resolve(f"{OWN}:Starts"), tmp_path / "printed"))
     assert len(facts[0]) == 3 * len(replay.log.jobs)
     assert facts[0].equals(facts[1])

@@ -1,4 +1,4 @@
-"""Whether this process trusts schedulers under test that are not built in."""
+"""Whether schedulers under test that are not built in run apart from this process."""
 
 _isolates = False
 
