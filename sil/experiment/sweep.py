@@ -18,7 +18,7 @@ from sil.runs.scenario import Scenario
 from sil.trace.facts import RUN, SCHEMAS, Fact, RunTables
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Died, Item
-from sil.workers.runner import Runner
+from sil.workers.runner import ItemDied, Runner
 
 Packed = dict[str, bytes]
 """The tables of a run as Parquet files, by name."""
@@ -50,16 +50,21 @@ class Sweep:
         self._faulted_at: dict[str, int] = {}
 
     def run(self, on_tables: Callable[[RunTables, bool], None] | None = None) -> None:
-        """Carry out the runs that are not stored. Raises what `Runner.run` raises.
+        """Carry out the runs that are not stored. Raises what `Runner.run` raises and, when all others are
+        done, ItemDied for a run whose process was killed from outside: the same command continues there.
 
         `on_tables` is called with the tables of each task and whether it is the last one, in order of tasks
         and as soon as all tasks before it are done, so that the order does not depend on the executor.
         """
         following = iter(self._tasks)
         next_task = next(following, None)
+        killed: dict[str, Died] = {}
 
         def finish(item: Item, value: Packed | Died) -> None:
             nonlocal next_task
+            if isinstance(value, Died) and value.from_outside:
+                killed[item.key] = value
+                return
             run = self._runs[item.key]
             self._finished[run] = item.key
             if isinstance(value, Died):
@@ -72,6 +77,9 @@ class Sweep:
                 on_tables(self._tables(done), next_task is None)
 
         self._runner.run(self._items, finish, skip=lambda item: self._is_left_out(self._runs[item.key]))
+        for key, died in killed.items():
+            run = self._runs[key]
+            raise ItemDied(f"{run.scheduler} in replication {run.replication} at point {run.point}", died)
 
     @property
     def n_whole_replications(self) -> int:

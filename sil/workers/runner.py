@@ -26,7 +26,9 @@ class ItemDied(UserError):
     """An item's process died each time. The message is one sentence for the user."""
 
     def __init__(self, key: str, died: Died) -> None:
-        super().__init__(f"run {key}: {died}; the runs that are done are kept")
+        super().__init__(
+            f"run {key}: {died}; the runs that are done are kept, and the same command continues there"
+        )
         self.key = key
 
 
