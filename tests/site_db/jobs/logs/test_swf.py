@@ -267,7 +267,7 @@ def test_a_file_of_another_format_is_rejected_with_its_first_line() -> None:
     [
         (["; Version: 2.2"], "line 1: found '; Version: 2.2', and"),
         (["x" * 100], f"line 1: found '{'x' * 57}...', and"),
-        (["a\0b"], r"line 1: found 'a?b', and"),
+        (["a\0b"], r"line 1: found 'a\u0000b', and"),
         ([row(f3="x")], "line 1: found '17 100 x 300"),
         ([], "the file is empty; expected a job of the Standard Workload Format"),
         (["", " "], "the file is empty; expected"),
