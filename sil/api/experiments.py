@@ -122,7 +122,7 @@ class Experiment:
         experiment = self if schedulers is None else self.with_(schedulers=schedulers)
         address = None if site is None else parse_address(site)
         if not trust:
-            permit(experiment._foreign_code(address), refuse("give trust=True"))
+            permit(experiment.foreign_code(address), refuse("give trust=True"))
         choice = SiteChoice(address, learn, as_of)
         kept = None
         if folder is None:
@@ -146,7 +146,7 @@ class Experiment:
 
         return Definition(self.settings, self.source, among(self._given))
 
-    def _foreign_code(self, address: Address | None) -> list[Named]:
+    def foreign_code(self, address: Address | None) -> list[Named]:
         """What the file names, and its site or the one at `address`, that is to be run with the user's
         consent only."""
         from sil.trust.foreign_code import foreign_code

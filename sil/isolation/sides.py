@@ -305,19 +305,20 @@ def _answer(
 ) -> None:
     """Run in the process of a scheduler: follow its run, and answer."""
     answering = _Answering(name, connection, memory_mb)
+    fault = None
     try:
         with on(answering):
             follow()
-    except _RunIsOver:
-        return
-    except SchedulerFault as fault:
-        answering.faulted(fault)
-    except (ConnectionError, EOFError):
-        return  # nobody listens any more
+    except (_RunIsOver, ConnectionError, EOFError):
+        return  # or nobody listens any more
+    except SchedulerFault as found:
+        fault = found
     except BaseException as error:
         what = f"{type(error).__name__}: {one_line(error)}"
         text = (
-            f"in its process, the testbed failed ({what}); does it change objects or modules of the testbed?"
+            f"in its process the testbed failed ({what}); does it change objects or modules of the testbed?"
         )
+        fault = SchedulerFault(TESTBED_UNTOUCHED, text, 0.0)
+    if fault is not None:
         with suppress(OSError):  # nobody listens any more
-            answering.faulted(SchedulerFault(TESTBED_UNTOUCHED, text, 0.0))
+            answering.faulted(fault)

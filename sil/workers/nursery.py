@@ -63,8 +63,6 @@ def begun() -> Nursery:
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
         try:
-            os.closerange(3, theirs.fileno())
-            os.closerange(theirs.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
             serve(theirs)
         finally:
             os._exit(0)
@@ -74,6 +72,9 @@ def begun() -> Nursery:
 
 def serve(connection: socket.socket) -> None:
     """Run in the nursery, until the connection is closed."""
+    # Those of the process that it was forked from are no business of a scheduler.
+    os.closerange(3, connection.fileno())
+    os.closerange(connection.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     os.setsid()
     adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
