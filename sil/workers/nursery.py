@@ -16,8 +16,10 @@ import sys
 import time
 from contextlib import suppress
 from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
-import psutil
+if TYPE_CHECKING:
+    import psutil
 
 _REQUEST = struct.Struct("<cqq")
 """What is asked for, the length of a name, and a process."""
@@ -118,6 +120,8 @@ def end_with_parent(parent: int) -> None:
 def kill_descendants(spared: set[int] | None = None) -> dict[int, int]:
     """Kill all processes that descend from this one, orphans included and those `spared` with all theirs
     excepted, and wait for their end. Returns the wait status of its children."""
+    import psutil
+
     statuses: dict[int, int] = {}
     while found := _descendants(spared or set()):
         for process in found:
@@ -133,6 +137,8 @@ def kill_descendants(spared: set[int] | None = None) -> dict[int, int]:
 
 
 def _descendants(spared: set[int]) -> list[psutil.Process]:
+    import psutil  # takes as long as much of a command
+
     found = []
     for child in psutil.Process().children():
         if child.pid not in spared:

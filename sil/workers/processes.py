@@ -46,6 +46,7 @@ LIBRARIES = [
     "scipy.special",
     "site_db.site_file.importing",
     "site_db.experience",
+    "psutil",
 ]
 """Imported by the server that forks workers. Not Polars, which starts threads when it is imported."""
 PREDICTION = ["scheduler.time_shared.loras", "scheduler.time_shared.prediction.by_name"]
