@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
 from scheduler.registry import SchedulerSpec
-from sil.isolation.sides import side
+from sil.isolation.side import side
 from sil.runs.composition import asked_apart
 from sil.runs.under_test import UnderTest
 from sil.world.events import SimClock

@@ -18,7 +18,7 @@ from scheduler.kinds import Kind
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
-from sil.isolation.sides import side
+from sil.isolation.side import side
 from sil.outcome.statistics import PowerLaw, fit_power_law, quantile
 from sil.runs.composition import asked_apart
 from sil.runs.under_test import UnderTest

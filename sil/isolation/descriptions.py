@@ -12,7 +12,7 @@ from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, declared
 from sil.isolation import channel
 from sil.isolation.channel import Message
 from sil.isolation.process import NoAnswer, own_process
-from sil.isolation.sides import MAKING_LIMIT_S
+from sil.isolation.side import MAKING_LIMIT_S
 from sil.workers.executor import Died, tried
 from sil.world.guard.faults import one_line
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit

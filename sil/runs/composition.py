@@ -16,8 +16,7 @@ from scheduler.model import Job
 from scheduler.ports import Clock, Scheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
-from sil.isolation import sides
-from sil.isolation.sides import side
+from sil.isolation.side import side
 from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs.under_test import UnderTest
 from sil.trace.recorder import TraceRecorder
@@ -130,10 +129,14 @@ def judged(
     log: Path | None = None,
     memory_mb: float | None = None,
 ) -> Iterator[None]:
-    """As `sil.isolation.sides.judged`, unless this process trusts all schedulers."""
-    apart = isolates_schedulers()
-    specs = [scheduler.spec for scheduler in schedulers if apart and scheduler.in_process is not None]
-    with sides.judged(follow, specs, log, memory_mb):
+    """As `sil.isolation.judging.judged`, unless this process trusts all schedulers."""
+    asked = [each.spec for each in schedulers if each.in_process is not None and not each.is_built_in]
+    if not asked or not isolates_schedulers():
+        yield
+        return
+    from sil.isolation import judging  # not loaded for built-in schedulers
+
+    with judging.judged(follow, asked, log, memory_mb):
         yield
 
 

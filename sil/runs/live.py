@@ -1,7 +1,7 @@
 """A run on this computer, in real time.
 
-On both sides (`sil.isolation.sides`), what is read from the computer is the same: a time, the usable cores or
-which runs are over is read once, where the run counts, and passed on to where its scheduler answers.
+On both sides (`sil.isolation.judging`), what is read from the computer is the same: a time, the usable cores
+or which runs are over is read once, where the run counts, and passed on to where its scheduler answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import polars as pl
 from scheduler.model import DispatchOrder, RunId
 from scheduler.ports import Clock
 from scheduler.resource_manager import OnMachines
-from sil.isolation.sides import side
+from sil.isolation.side import side
 from sil.live import kernel
 from sil.live.loop import CoreMonitor, LiveWorld, WallClock, usable_cores
 from sil.live.processes import JobProcesses, Over, Runs

@@ -10,7 +10,7 @@ from scheduler.ports import Scheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.rules import ScheduleRejected
 from sil.batsim.serving import MessageClock, ServedScheduler, listening
-from sil.isolation.sides import side
+from sil.isolation.side import side
 from sil.runs.composition import judged
 from sil.runs.under_test import UnderTest
 from sil.world.guard.faults import SchedulerFault

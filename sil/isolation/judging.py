@@ -9,31 +9,28 @@ the answers of the others from here.
 from __future__ import annotations
 
 import socket
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
 
 from scheduler.model import JobId
-from scheduler.ports import Clock, Scheduler
+from scheduler.ports import Clock
 from scheduler.problem import SchedulingProblem
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
-from scheduler.rules import RETURNS_A_SCHEDULE, RETURNS_IN_TIME
+from scheduler.rules import RETURNS_A_SCHEDULE
 from sil.isolation import channel
 from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.isolation.channel import BadMessage, Message
 from sil.isolation.managers import Answering, Followed, SelfTimedManager, took_another_course
 from sil.isolation.process import NoAnswer, OwnProcess, own_process
+from sil.isolation.side import HERE, Side, made, on, side
 from sil.world.guard.asking import Decision, Respondent, TimedScheduler, count_of
-from sil.world.guard.faults import KEEPS_TO_MEMORY, TESTBED_UNTOUCHED, SchedulerFault, fault_of, one_line
-from sil.world.guard.manager import GuardedManager
+from sil.world.guard.faults import KEEPS_TO_MEMORY, TESTBED_UNTOUCHED, SchedulerFault, one_line
 from sil.world.guard.scheduler import Guard
-from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 MODULES = ("sil.runs.machines_scenario", "sil.runs.on_log")
 """What most runs need: imported once for many processes."""
@@ -42,72 +39,6 @@ BYTES = 1 << 20
 BYTES_OF_A_JOB = 4_096
 BYTES_OF_A_PLACE = 256
 """Limits of the size of an answer: in all, and more for each job and each resource or node."""
-
-MAKING_LIMIT_S = 120.0
-"""Time to import a scheduler's module and make an instance; libraries that it imports may be large."""
-
-
-class Side(ABC):
-    """Where the schedulers of a run are asked."""
-
-    @abstractmethod
-    def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
-        """A new instance of a scheduler. Raises SchedulerFault if it cannot be made."""
-
-    @abstractmethod
-    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
-        """A resource manager. Raises SchedulerFault if it cannot be made."""
-
-    def input(self, read: Callable[[], bytes]) -> bytes:
-        """What a run reads from outside, where `read` is called once for both sides."""
-        return read()
-
-    def faulted(self, fault: SchedulerFault) -> None:  # noqa: B027 (the trace has it)
-        """The run has ended with a fault."""
-
-    def over(self) -> None:  # noqa: B027 (the results follow)
-        """All jobs have ended."""
-
-
-class InThisProcess(Side):
-    """For built-in schedulers, and those whose author asks for it."""
-
-    def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
-        return guard.timed(made(spec, seed, guard))
-
-    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
-        return GuardedManager(lambda ports: spec.make_manager(ports, seed), ports, guard, spec.target)
-
-
-_HERE = InThisProcess()
-_side: ContextVar[Side] = ContextVar("side", default=_HERE)
-
-
-def side() -> Side:
-    """That of this process."""
-    return _side.get()
-
-
-@contextmanager
-def on(side: Side) -> Iterator[None]:
-    before = _side.set(side)
-    try:
-        yield
-    finally:
-        _side.reset(before)
-
-
-def made(spec: SchedulerSpec, seed: int, guard: Guard) -> Scheduler:
-    """A new instance of a scheduler. Raises SchedulerFault."""
-    name = spec.target.partition(":")[2]
-    try:
-        with time_limit(max(guard.limit_s, MAKING_LIMIT_S)):
-            return spec.make(seed)
-    except TimeLimitExceeded:
-        raise SchedulerFault(RETURNS_IN_TIME, f"{name}() did not return", guard.clock.now_s) from None
-    except BaseException as error:
-        module = spec.target.partition(":")[0]
-        raise fault_of(error, f"{name}()", module, guard.clock.now_s) from error
 
 
 @contextmanager
@@ -125,7 +56,7 @@ def judged(
     rule. Where such a process has been started already, or everything runs in this one, nothing changes.
     """
     apart = {spec.name: spec for spec in schedulers if not spec.is_built_in}
-    if not apart or side() is not _HERE:
+    if not apart or side() is not HERE:
         yield
         return
     with ExitStack() as stack:
@@ -146,7 +77,7 @@ class _Judging(Side):
 
     def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
         if spec.is_built_in:
-            return _HERE.respondent(spec, seed, guard)
+            return HERE.respondent(spec, seed, guard)
         return _Judged(self, spec.name, guard.clock)
 
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
@@ -203,7 +134,7 @@ class _Answering(Side):
 
     def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
         if spec.is_built_in:
-            return _HERE.respondent(spec, seed, guard)
+            return HERE.respondent(spec, seed, guard)
         if spec.name != self._name:
             return _Relayed(self._connection, guard.clock)
         with_details = guard.decision_log is not None
