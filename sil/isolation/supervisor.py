@@ -17,10 +17,11 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from mmap import ACCESS_COPY, mmap
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple, NoReturn
 
 import psutil
@@ -35,6 +36,9 @@ MOST_OUTPUT = 1_000_000
 CUT = b"\n... (more was printed than a log takes)\n"
 
 END = b"."
+
+LOOK_EVERY_S = 0.02
+"""How often to look whether a process has ended, where that cannot be waited for."""
 
 ALIGNED = 64
 """Bytes; arrays begin at multiples."""
@@ -53,7 +57,7 @@ class Deadline:
     @classmethod
     def handle(cls) -> int:
         """New memory, as a file."""
-        handle = os.memfd_create("deadline")
+        handle = file_in_memory()
         os.truncate(handle, _TIME.size)
         return handle
 
@@ -83,11 +87,19 @@ class Start(NamedTuple):
     memory_mb: float | None = None
 
 
+def file_in_memory() -> int:
+    """Outside Linux it is on disk, under no name."""
+    if sys.platform == "linux":
+        return os.memfd_create("sil")
+    with TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
 def pickled(call: Callable[[socket.socket], None]) -> tuple[bytes, tuple[int, ...], int]:
     """A call, the sizes of its large arrays, and a file in memory that has these."""
     arrays: list[pickle.PickleBuffer] = []
     text = pickle.dumps(call, protocol=5, buffer_callback=arrays.append)
-    memory = os.memfd_create("arrays")
+    memory = file_in_memory()
     with open(memory, "wb", closefd=False) as file:
         for array in arrays:
             file.write(array.raw())
@@ -181,25 +193,41 @@ def _carried_out(
     os.close(memory)
     answers.close()
     output = _Output(start.log)
-    has_ended = os.pidfd_open(child)
-    waiting: list[Any] = [printed, control, has_ended]
-    while True:
-        ready, _, _ = select.select(waiting, [], [])
-        if printed in ready and not output.take(os.read(printed, 1 << 16)):
-            waiting.remove(printed)
-        if control in ready or has_ended in ready:
-            break
+    statuses: dict[int, int] = {}
+    with _end_of(child) as ended:
+        waiting: list[Any] = [printed, control, *ended]
+        while True:
+            ready, _, _ = select.select(waiting, [], [], None if ended else LOOK_EVERY_S)
+            if printed in ready and not output.take(os.read(printed, 1 << 16)):
+                waiting.remove(printed)
+            pid, status = (0, 0) if ended else os.waitpid(child, os.WNOHANG)
+            if pid:
+                statuses[pid] = status
+            if control in ready or pid or not set(ended).isdisjoint(ready):
+                break
     is_told = control in ready
     if is_told:
         control.recv(1)
-    os.close(has_ended)
-    statuses = kill_descendants()
+    statuses |= kill_descendants()
     while output.take(os.read(printed, 1 << 16)):
         pass  # its writers have ended
     os.close(printed)
     output.close()
     status = statuses[child] if child in statuses else os.waitpid(child, 0)[1]
     return os.waitstatus_to_exitcode(status), is_told
+
+
+@contextmanager
+def _end_of(child: int) -> Iterator[list[int]]:
+    """What becomes readable when a child has ended; outside Linux there is nothing like that."""
+    if sys.platform != "linux":
+        yield []
+        return
+    handle = os.pidfd_open(child)
+    try:
+        yield [handle]
+    finally:
+        os.close(handle)
 
 
 class _Output:
