@@ -72,7 +72,9 @@ def overhead(
             measured, faults = measuring.measure(names, grid, ask, decision_limit, bar.progressed)
     if len(faults) < len(names):
         _report(measured, [name for name in names if name not in faults], out_folder, as_json)
-    console.exit_on_faults(f"{name} broke the rule {fault}" for name, fault in faults.items())
+    from sil.world.guard.faults import sentence
+
+    console.exit_on_faults(sentence(name, fault.rule, fault.message) for name, fault in faults.items())
 
 
 def _report(measured: pl.DataFrame, names: list[str], folder: Path, as_json: bool) -> None:

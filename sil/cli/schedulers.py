@@ -73,7 +73,7 @@ def schedule(
     from scheduler.kinds import Kind
     from sil.experiment.matrix import map_matrix, read_problem, write_mapping
     from sil.runs.under_test import resolve
-    from sil.world.guard.faults import SchedulerFault
+    from sil.world.guard.faults import SchedulerFault, sentence
 
     mapped, faults = [], []
     with console.one_sentence_for_bad_input():
@@ -88,7 +88,7 @@ def schedule(
             try:
                 mapped.append(map_matrix(given, each, decision_limit))
             except SchedulerFault as fault:
-                faults.append(f"{each.label} broke the rule {fault}")
+                faults.append(sentence(each.label, fault.rule, fault.message))
         if out_file is not None:
             write_mapping(out_file, mapped)
     rows = [_row(result) for result in mapped]

@@ -128,7 +128,7 @@ class _Elsewhere:
         except NoAnswer as gone:
             raise CannotAnswer(gone.rule, str(gone)) from None
         except KilledFromOutside as killed:
-            raise CannotAnswer(KILLED, str(killed)) from None
+            raise CannotAnswer(KILLED, killed.how) from None
         match message.fields:
             case {"broken": [str(rule), str(text)]}:
                 raise BrokeRule(rule, one_line(text))

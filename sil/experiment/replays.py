@@ -27,6 +27,7 @@ from sil.workers.executor import Died, Executor, Inline, Interrupted, Item, List
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest
 from sil.workers.store import MISSING, Store
+from sil.world.guard.faults import sentence
 
 FEW_IN_ALL = 10_000
 """Up to this number, over all schedulers, a replay takes less time than starting worker processes."""
@@ -184,7 +185,7 @@ def fastest(executor: Executor, schedulers: Sequence[UnderTest], n_items: int, n
 
 def died_sentence(scheduler: str, died: Died) -> str:
     """The fault of a scheduler whose process died."""
-    return f"{scheduler} broke the rule {died.rule}: {died}"
+    return sentence(scheduler, died.rule, str(died))
 
 
 def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:

@@ -17,7 +17,7 @@ from sil.isolation import channel
 from sil.isolation.channel import HEAD, BadMessage, Message, unpacked
 from sil.isolation.supervisor import Deadline, Start, pickled, received_status, send_end, send_start
 from sil.workers.nursery import NurseryGone
-from sil.workers.processes import nursery
+from sil.workers.processes import forget_nursery, nursery
 from sil.world.guard.faults import PROCESS_SURVIVES, KilledFromOutside, one_line
 
 LOOK_EVERY_S = 0.2
@@ -25,6 +25,9 @@ LOOK_EVERY_S = 0.2
 
 SILENT_S = 60.0
 """Time for the testbed's own part of the work between two answers, in addition to what it takes here."""
+
+ENDS_BY_ITSELF_S = 2.0
+"""Time for what a scheduler does when its process ends after a complete run, like writing its files."""
 
 ENDS_WITHIN_S = 3.0
 """Time in which a supervisor must end a process."""
@@ -97,9 +100,10 @@ class OwnProcess:
         """Wait until it ends by itself, for some time. Returns whether it has."""
         return self.supervisor.wait(for_s)
 
-    def close(self) -> None:
-        """End the process and all that it has started."""
+    def close(self, by_itself_s: float = 0.0) -> None:
+        """End the process, perhaps after time to end by itself, and all that it has started."""
         self._messages.close()
+        self.supervisor.wait(by_itself_s)
         self.supervisor.status()
 
     def _first_unread(self, most_bytes: int) -> Message | None:
@@ -215,15 +219,17 @@ def own_process(
     For the other parameters see `Start`."""
     printed = None if log is None else log.absolute()
     text, arrays, memory = pickled(call)
-    start = Start(text, arrays, os.getcwd(), tuple(sys.path), modules, printed, memory_mb)
+    start = Start(text, arrays, os.getcwd(), dict(os.environ), tuple(sys.path), modules, printed, memory_mb)
     try:
         process = _started(start, memory)
     finally:
         os.close(memory)
+    by_itself_s = 0.0
     try:
         yield process
+        by_itself_s = ENDS_BY_ITSELF_S
     finally:
-        process.close()
+        process.close(by_itself_s)
         if process.supervisor.is_alive:
             _idle.append(process.supervisor)
 
@@ -235,6 +241,7 @@ def _started(start: Start, memory: int) -> OwnProcess:
     try:
         return OwnProcess(_Supervisor(), start, memory)
     except NurseryGone:
+        forget_nursery()
         raise KilledFromOutside("its nursery ended") from None
 
 

@@ -8,6 +8,8 @@ uses Polars in the parent: it starts its threads when it is used first, and a co
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import os
 import pickle
@@ -19,6 +21,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import IOBase
 from mmap import ACCESS_COPY, mmap
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -27,7 +30,7 @@ from typing import Any, NamedTuple, NoReturn
 import psutil
 
 from scheduler import printable
-from sil.workers.nursery import adopt_orphans, end_with_parent, kill_descendants
+from sil.workers.nursery import adopt_orphans, end_with_parent, flush_output, kill_descendants
 from sil.world.guard.time_limit import announce_deadlines_to
 
 MOST_OUTPUT = 1_000_000
@@ -70,9 +73,9 @@ class Deadline:
 
 
 class Start(NamedTuple):
-    """What a process does: `call` is a pickled function of its socket, in a folder, with modules found along
-    `path`. Its large arrays, of these sizes, are in memory that the process shares with the one that asks for
-    it. The supervisor imports `modules` once, for this and later processes.
+    """What a process does: `call` is a pickled function of its socket, in a folder and with an environment,
+    with modules found along `path`. Its large arrays, of these sizes, are in memory that the process shares
+    with the one that asks for it. The supervisor imports `modules` once, for this and later processes.
 
     Its output goes into the file `log`, or else to the terminal. `memory_mb` is what it may use in addition
     to the testbed's own memory.
@@ -81,6 +84,7 @@ class Start(NamedTuple):
     call: bytes
     arrays: tuple[int, ...]
     folder: str
+    environment: dict[str, str]
     path: tuple[str, ...]
     modules: tuple[str, ...] = ()
     log: Path | None = None
@@ -181,8 +185,6 @@ def _carried_out(
     `control` said so."""
     deadline.set(0.0)
     printed, printing = os.pipe()
-    sys.stdout.flush()
-    sys.stderr.flush()
     parent, child = os.getpid(), os.fork()
     if child == 0:
         os.close(printed)
@@ -241,13 +243,16 @@ class _Output:
     def take(self, data: bytes) -> bool:
         """Whether there was any."""
         if data and self._room:
-            if self._file is None:
-                self._file = self._opened()
-            self._file.write(self._written(data[: self._room]))
-            self._room = max(0, self._room - len(data))
-            if not self._room:
-                self._file.write(CUT)
-            self._file.flush()
+            try:
+                if self._file is None:
+                    self._file = self._opened()
+                self._file.write(self._written(data[: self._room]))
+                self._room = max(0, self._room - len(data))
+                if not self._room:
+                    self._file.write(CUT)
+                self._file.flush()
+            except (OSError, AttributeError):  # it cannot be written, or there is no terminal
+                self._room = 0
         return bool(data)
 
     def _written(self, data: bytes) -> bytes:
@@ -259,7 +264,8 @@ class _Output:
 
     def close(self) -> None:
         if self._file is not None and self._path is not None:
-            self._file.close()
+            with suppress(OSError):
+                self._file.close()
 
     def _opened(self) -> Any:
         if self._path is None:
@@ -281,17 +287,23 @@ def _be_the_process(
         sys.stdin = open(0, closefd=False)  # noqa: SIM115 (for as long as the process)
         announce_deadlines_to(deadline.set)
         os.chdir(start.folder)
+        os.environ.clear()
+        os.environ.update(start.environment)
+        atexit._clear()  # what the testbed has registered
         sys.path[:] = start.path
         _limit_memory(start.memory_mb)
         _unpickled(start, memory)(answers)
+        atexit._run_exitfuncs()
+        for found in gc.get_objects():
+            if issubclass(type(found), IOBase):
+                with suppress(BaseException):
+                    found.flush()
         code = 0
     except BaseException:
         with suppress(BaseException):
             traceback.print_exc()
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(BaseException):
-                stream.flush()
+        flush_output()
         os._exit(code)
 
 

@@ -146,7 +146,7 @@ def tried(call: Callable[[], Value]) -> Value | Died:
         try:
             return call()
         except KilledFromOutside as killed:
-            died = Died(str(killed), from_outside=True)
+            died = Died(killed.how, from_outside=True)
     return died
 
 

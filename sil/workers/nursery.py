@@ -8,6 +8,7 @@ are killed, the nursery ends.
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import os
 import signal
 import socket
@@ -15,6 +16,8 @@ import struct
 import sys
 import time
 from contextlib import suppress
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing import process as processes
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -77,6 +80,7 @@ def serve(connection: socket.socket) -> None:
     # Those of the process that it was forked from are no business of a scheduler.
     os.closerange(3, connection.fileno())
     os.closerange(connection.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
+    _forget_parents()
     os.setsid()
     adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -157,9 +161,27 @@ def _be_the_process(place: str, handles: list[int]) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         resolve_name(place)(*handles)
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush_output()
         os._exit(0)
+
+
+def flush_output() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(BaseException):  # it may be closed, full, or None
+            stream.flush()
+
+
+def _forget_parents() -> None:
+    """Python's multiprocessing is as in a new program, since the servers and the parent of this process are
+    behind handles that are closed now. A scheduler may use it."""
+    processes._parent_process = None  # type: ignore[attr-defined]
+    processes._children.clear()  # type: ignore[attr-defined]
+    tracker = resource_tracker._resource_tracker
+    tracker._fd = tracker._pid = None  # type: ignore[attr-defined]
+    forkserver._forkserver = forkserver.ForkServer()
+    for name in ("ensure_running", "get_inherited_fds", "connect_to_new_process", "set_forkserver_preload"):
+        setattr(forkserver, name, getattr(forkserver._forkserver, name))
+    multiprocessing.set_start_method(None, force=True)
 
 
 def _prctl(option: int, value: int) -> None:

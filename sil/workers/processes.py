@@ -53,6 +53,8 @@ PREDICTION = ["scheduler.time_shared.loras", "scheduler.time_shared.prediction.b
 COMPILED = ["scheduler.mapping.pjs", "scheduler.free_nodes.identical_nodes", *PREDICTION]
 """Imported too, where it is not known which schedulers will run: compiled functions."""
 NOTES = "sil.workers.compilation_notes"
+UNDISTURBED = "sil.workers.undisturbed"
+"""Imported first."""
 
 LOOK_EVERY_S = 0.5
 """How often the watchdog checks whether a decision has passed its deadline."""
@@ -185,6 +187,7 @@ def _work(connection: Connection, deadline_s: Any) -> None:
 
     announce_deadlines_to(announce)
     isolate_schedulers()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which the fork server ignores
     while (pickled := connection.recv_bytes()) != STOP:
         with reports_to(lambda value: connection.send_bytes(pickle.dumps(Report(value)))):
             outcome = _outcome(pickled)
@@ -196,7 +199,7 @@ def _outcome(pickled: bytes) -> bytes:
     try:
         return pickle.dumps(Result(pickle.loads(pickled)()))
     except KilledFromOutside as killed:
-        return pickle.dumps(Died(str(killed), from_outside=True))
+        return pickle.dumps(Died(killed.how, from_outside=True))
     except BaseException as error:
         error.add_note(f"In a worker process:\n{traceback.format_exc()}")
         with suppress(Exception):
@@ -214,7 +217,7 @@ def worker_context() -> ForkServerContext | SpawnContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(LIBRARIES + COMPILED)
+    context.set_forkserver_preload([UNDISTURBED, *LIBRARIES, *COMPILED])
     return context
 
 
@@ -234,6 +237,12 @@ def nursery() -> Nursery:
     return _nursery
 
 
+def forget_nursery() -> None:
+    """Something has killed it; the next process gets another one."""
+    global _nursery
+    _nursery = None
+
+
 def _serve_as_nursery(connection: socket.socket) -> None:
     connection.setblocking(True)
     serve(connection)
@@ -244,7 +253,7 @@ def begin_early(schedulers: Sequence[str] = COMPILED) -> None:
     imports its own. The server says for both that something has to be compiled."""
     context = worker_context()
     if isinstance(context, ForkServerContext):
-        context.set_forkserver_preload([NOTES, *LIBRARIES, *schedulers])
+        context.set_forkserver_preload([UNDISTURBED, NOTES, *LIBRARIES, *schedulers])
         ensure_running()
         logging.getLogger("scheduler.compiled").addFilter(_says_the_server)
 

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
-from scheduler import printable
+from scheduler import UserError, printable
 from scheduler.model import JobId
 from scheduler.rules import RAISES_NOTHING, Violation
 from sil.world import SHOW_TRACEBACKS
@@ -62,9 +62,23 @@ class SchedulerFault(Exception):
         return SchedulerFault, (self.rule, self.message, self.time_s, self.job)
 
 
-class KilledFromOutside(Exception):
-    """A process was killed, not by the testbed: by an operator, or for lack of memory. No scheduler is to
-    blame, and what it was doing is to be tried again."""
+class KilledFromOutside(UserError):
+    """A process was killed, not by the testbed: by an operator, or for lack of memory; `how` says by what. No
+    scheduler is to blame, and what it was doing is to be tried again."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(
+            f"the process of a scheduler was killed from outside ({how}), perhaps for lack of memory; run "
+            f"the same command again"
+        )
+        self.how = how
+
+
+def sentence(scheduler: str, rule: str, message: str) -> str:
+    """What became of a scheduler that broke a rule, or that was not allowed to show whether it does."""
+    if rule == KILLED:
+        return f"{scheduler} has no result: {message}"
+    return f"{scheduler} broke the rule {rule}: {message}"
 
 
 def stuck(why: str, waiting: Mapping[JobId, str]) -> str:
