@@ -26,10 +26,10 @@ LOOK_EVERY_S = 0.2
 SILENT_S = 60.0
 """Time for the testbed's own part of the work between two answers, in addition to what it takes here."""
 
-ENDS_BY_ITSELF_S = 2.0
+ENDS_BY_ITSELF_S = 1.0
 """Time for what a scheduler does when its process ends after a complete run, like writing its files."""
 
-ENDS_WITHIN_S = 3.0
+ENDS_WITHIN_S = 2.0
 """Time in which a supervisor must end a process."""
 
 FROM_OUTSIDE = {-signal.SIGKILL, -signal.SIGTERM}
@@ -103,7 +103,8 @@ class OwnProcess:
     def close(self, by_itself_s: float = 0.0) -> None:
         """End the process, perhaps after time to end by itself, and all that it has started."""
         self._messages.close()
-        self.supervisor.wait(by_itself_s)
+        if self.supervisor.deadline_s == 0.0:  # not within a decision
+            self.supervisor.wait(by_itself_s)
         self.supervisor.status()
 
     def _first_unread(self, most_bytes: int) -> Message | None:
@@ -141,6 +142,8 @@ class OwnProcess:
             raise NoAnswer(PROCESS_SURVIVES, f"its process has been silent for {now_s - since_s:.0f} s")
 
     def _ended(self) -> Exception:
+        if not self.supervisor.wait(ENDS_BY_ITSELF_S):
+            return NoAnswer(PROCESS_SURVIVES, "its process closed its connection before it was told to")
         status = self.supervisor.status()
         if status is None or status in FROM_OUTSIDE:
             by = "its supervisor ended" if status is None else f"signal {-status}"
@@ -150,7 +153,7 @@ class OwnProcess:
         elif status > 0:
             how = f"its process ended with exit code {status}"
         else:
-            how = "its process ended with exit code 0, or closed its connection, before it was told to"
+            how = "its process ended with exit code 0 before it was told to"
         return NoAnswer(PROCESS_SURVIVES, how + last_line(self._log))
 
 
