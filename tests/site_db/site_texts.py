@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from scheduler import printable
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db.files.given import InvalidFile
 from site_db.jobs.records import LIVE, JobRecord, JobState
@@ -350,7 +351,7 @@ def after_path(error: InvalidFile, path: Path) -> str:
 
 
 def assert_has_a_plain_sentence_for_each_mistake(message: str) -> None:
-    assert all(line.isprintable() for line in message.split("\n"))
+    assert printable(message) == message
     for jargon in (
         "Input should be",
         "input should be",
