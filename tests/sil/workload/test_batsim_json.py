@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler import printable
 from sil.workload.batsim_json import read_batsim_json, write_batsim_json
 from sil.workload.job_log import SCHEMA, JobLog
 from site_db.files.given import InvalidFile
@@ -56,7 +57,7 @@ def refusal_of(path: Path) -> str:
         read_batsim_json(path)
     message = str(refused.value)
     assert message.startswith(str(path))
-    assert message.isprintable()
+    assert printable(message) == message
     return message
 
 
