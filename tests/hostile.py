@@ -120,49 +120,26 @@ def raises(problem: Any, good: Any) -> Any:
     raise KeyError("the queue I hoped for")
 
 
-@fault
-def raises_no_exception(problem: Any, good: Any) -> Any:
-    raise OfNoName
+def raising(name: str, error: BaseException) -> type:
+    def deed(problem: Any, good: Any) -> Any:
+        raise error
+
+    deed.__name__ = name
+    return fault(deed)
 
 
-@fault
-def raises_system_exit(problem: Any, good: Any) -> Any:
-    sys.exit(0)
-
-
-@fault
-def raises_keyboard_interrupt(problem: Any, good: Any) -> Any:
-    raise KeyboardInterrupt
-
-
-@fault
-def raises_generator_exit(problem: Any, good: Any) -> Any:
-    raise GeneratorExit
-
-
-@fault
-def raises_without_text(problem: Any, good: Any) -> Any:
-    raise SaysNothing
-
-
-@fault
-def exits_while_its_text_is_read(problem: Any, good: Any) -> Any:
-    raise SaysNothingAtAll
-
-
-@fault
-def hangs_while_its_text_is_read(problem: Any, good: Any) -> Any:
-    raise NeverStopsTalking
-
-
-@fault
-def raises_with_a_long_text(problem: Any, good: Any) -> Any:
-    raise TalksALot
-
-
-@fault
-def raises_with_escape_sequences(problem: Any, good: Any) -> Any:
-    raise ValueError("\x1b]0;owned\x07\x1b[2J [bold]red[/bold] <script>alert(1)</script>")
+raises_no_exception = raising("raises_no_exception", OfNoName())
+raises_system_exit = raising("raises_system_exit", SystemExit(0))
+raises_keyboard_interrupt = raising("raises_keyboard_interrupt", KeyboardInterrupt())
+raises_generator_exit = raising("raises_generator_exit", GeneratorExit())
+raises_without_text = raising("raises_without_text", SaysNothing())
+exits_while_its_text_is_read = raising("exits_while_its_text_is_read", SaysNothingAtAll())
+hangs_while_its_text_is_read = raising("hangs_while_its_text_is_read", NeverStopsTalking())
+raises_with_a_long_text = raising("raises_with_a_long_text", TalksALot())
+raises_with_escape_sequences = raising(
+    "raises_with_escape_sequences",
+    ValueError("\x1b]0;owned\x07\x1b[2J [bold]red[/bold] <script>alert(1)</script>"),
+)
 
 
 @fault

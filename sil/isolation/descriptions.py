@@ -12,8 +12,8 @@ from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, declared
 from sil.isolation import channel
 from sil.isolation.channel import Message
 from sil.isolation.process import NoAnswer, own_process
-from sil.isolation.side import MAKING_LIMIT_S
 from sil.workers.executor import Died, tried
+from sil.world.guard.asking import MAKING_LIMIT_S
 from sil.world.guard.faults import one_line
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 

@@ -1,9 +1,9 @@
-"""The two sides of a run with schedulers that are not built in.
+"""Both sides of a run whose schedulers are not built in.
 
-Each of them has a process of its own, which carries out the same run: there, its code answers; here, where
-the run counts, each of its answers is received, as plain data, and judged. So no problem has to be sent, and
-whatever it does to its process, it changes no other run than its own copy. With several, each process gets
-the answers of the others from here.
+Each scheduler has its own process, which carries out the same run and sends the scheduler's answers as plain
+data. The judging side receives and checks them; only its results count. So problems are never sent, and a
+scheduler that corrupts its process corrupts only a copy of the run. If there are several such schedulers, the
+judging side forwards the answers of each to the processes of the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scheduler.rules import RETURNS_A_SCHEDULE
 from sil.isolation import channel
 from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.isolation.channel import BadMessage, Message
-from sil.isolation.managers import Answering, Followed, SelfTimedManager, took_another_course
+from sil.isolation.managers import Answering, Followed, SelfTimedManager, diverged
 from sil.isolation.process import NoAnswer, OwnProcess, own_process
 from sil.isolation.side import HERE, Side, made, on, side
 from sil.world.guard.asking import Decision, Respondent, TimedScheduler, count_of
@@ -45,23 +45,22 @@ BYTES_OF_A_PLACE = 256
 def judged(
     follow: Callable[[], object],
     schedulers: Iterable[SchedulerSpec],
-    log: Path | None = None,
-    memory_mb: float | None = None,
+    log: Path | None,
+    memory_mb: float | None,
 ) -> Iterator[None]:
-    """Within this context, `schedulers` that are not built in are asked in processes of their own, each of
+    """Within this context, `schedulers`, which are not built in, are asked in processes of their own, each of
     which makes the call `follow`: the same run, of which only their answers are received.
 
     `follow` can be pickled, and asks the same questions in the same order. What a scheduler prints goes into
     the file `log`, or to the terminal. A process that uses `memory_mb` more than the testbed itself breaks a
-    rule. Where such a process has been started already, or everything runs in this one, nothing changes.
+    rule. Within such a process, nothing changes.
     """
-    apart = {spec.name: spec for spec in schedulers if not spec.is_built_in}
-    if not apart or side() is not HERE:
+    if side() is not HERE:
         yield
         return
     with ExitStack() as stack:
         processes = {}
-        for k, name in enumerate(apart):
+        for k, name in enumerate(dict.fromkeys(spec.name for spec in schedulers)):
             call = partial(_answer, follow, name, memory_mb)
             printed = log if log is None or k == 0 else log.with_stem(f"{log.stem}-{k + 1}")
             processes[name] = stack.enter_context(own_process(call, MODULES, printed, memory_mb))
@@ -213,7 +212,7 @@ def decision_in(message: Message, problem: SchedulingProblem, now_s: float) -> D
     """The decision on a problem. Raises SchedulerFault if it cannot be one."""
     fields = message.fields
     if fields.get("asked") != now_s or fields.get("jobs") != problem.n_jobs:
-        raise took_another_course(now_s)
+        raise diverged(now_s)
     try:
         answer = unpacked_answer(message, problem.n_jobs)
         wall_s, cpu_s, gc_s = map(float, fields["took"])
@@ -241,7 +240,7 @@ def _answer(
         with on(answering):
             follow()
     except (_RunIsOver, ConnectionError, EOFError):
-        return  # or nobody listens any more
+        return  # the run is complete, or the judging side has closed the connection
     except SchedulerFault as found:
         fault = found
     except BaseException as error:
@@ -251,5 +250,5 @@ def _answer(
         )
         fault = SchedulerFault(TESTBED_UNTOUCHED, text, 0.0)
     if fault is not None:
-        with suppress(OSError):  # nobody listens any more
+        with suppress(OSError):  # the judging side has closed the connection
             answering.faulted(fault)

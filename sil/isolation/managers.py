@@ -1,5 +1,5 @@
-"""A resource manager that is not built in: in its process it does as it is told, and sends what each call
-returned and ordered to where the run counts, which carries the orders out."""
+"""A resource manager that is not built in: its process sends the result and the orders of each call to the
+judging side, which carries the orders out."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _WITH_RESULT: dict[str, tuple[type, ...]] = {
 """Types of what methods return."""
 
 
-def took_another_course(now_s: float) -> SchedulerFault:
+def diverged(now_s: float) -> SchedulerFault:
     """The fault of a scheduler in whose process other questions are asked than where the run counts."""
-    text = "in its process the run took another course; does it change objects or modules of the testbed?"
+    text = "its process diverged from the run; does it change objects or modules of the testbed?"
     return SchedulerFault(TESTBED_UNTOUCHED, text, now_s)
 
 
@@ -148,7 +148,7 @@ class Followed(_ByMethod):
         now_s = self._clock.now_s
         fields = self._receive(BYTES).fields
         if fields.get("method") != method or fields.get("asked") != now_s:
-            raise took_another_course(now_s)
+            raise diverged(now_s)
         try:
             self.took_s = float(fields.get("took", "missing"))
             orders = unpacked_orders(fields.get("orders"), self._job_of)

@@ -1,4 +1,4 @@
-"""A process for a scheduler under test, as seen by those who judge it."""
+"""The judging side's handle on the process of a scheduler under test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sil.workers.processes import forget_nursery, nursery
 from sil.world.guard.faults import PROCESS_SURVIVES, KilledFromOutside, one_line
 
 LOOK_EVERY_S = 0.2
-"""How often a waiting judge looks whether a deadline has passed."""
+"""How often the judging side checks deadlines while it waits."""
 
 SILENT_S = 60.0
 """Time for the testbed's own part of the work between two answers, in addition to what it takes here."""
@@ -143,7 +143,7 @@ class OwnProcess:
 
     def _ended(self) -> Exception:
         if not self.supervisor.wait(ENDS_BY_ITSELF_S):
-            return NoAnswer(PROCESS_SURVIVES, "its process closed its connection before it was told to")
+            return NoAnswer(PROCESS_SURVIVES, "its process closed its connection before the end of the run")
         status = self.supervisor.status()
         if status is None or status in FROM_OUTSIDE:
             by = "its supervisor ended" if status is None else f"signal {-status}"
@@ -153,7 +153,7 @@ class OwnProcess:
         elif status > 0:
             how = f"its process ended with exit code {status}"
         else:
-            how = "its process ended with exit code 0 before it was told to"
+            how = "its process ended with exit code 0 before the end of the run"
         return NoAnswer(PROCESS_SURVIVES, how + last_line(self._log))
 
 

@@ -11,14 +11,11 @@ from scheduler.ports import Scheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import RETURNS_IN_TIME
-from sil.world.guard.asking import Respondent
+from sil.world.guard.asking import MAKING_LIMIT_S, Respondent
 from sil.world.guard.faults import SchedulerFault, fault_of
 from sil.world.guard.manager import GuardedManager
 from sil.world.guard.scheduler import Guard
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
-
-MAKING_LIMIT_S = 120.0
-"""Time to import a scheduler's module and make an instance; libraries that it imports may be large."""
 
 
 class Side(ABC):

@@ -217,7 +217,7 @@ class _AnyOther:
     """A scheduler of which nothing is known."""
 
     def schedule(self, problem: object) -> NodeSchedule:
-        raise NotImplementedError
+        raise NotImplementedError  # never runs: it stands for a plug-in that must not be imported here
 
 
 def _sharing(table: SharedNodesTable) -> Sharing:

@@ -185,7 +185,7 @@ ONLY_PARALLEL = TINY_SITE + '\n[[job_classes]]\nname = "wide"\n[job_classes.para
 
 
 class OwnSjs(Sjs):
-    """A plug-in that uses no clusters, which nobody knows."""
+    """A plug-in that uses no clusters, without declaring it."""
 
 
 def test_a_job_that_the_scheduler_can_never_run_is_a_fault_that_names_it(tmp_path: Path) -> None:

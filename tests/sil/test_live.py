@@ -77,7 +77,7 @@ def children(of: psutil.Process | None = None) -> list[psutil.Process]:
         try:
             command = " ".join(child.cmdline())
         except psutil.ZombieProcess:
-            command = ""  # it has ended, and nobody has asked how
+            command = ""  # a zombie
         except psutil.NoSuchProcess:
             continue
         if not any(name in command for name in PYTHON_HELPERS):

@@ -27,7 +27,7 @@ def test_a_sample_is_the_cpu_share_smoothed_over_time() -> None:
     assert (came.local_cpu, came.user_is_there) == (0.0, True)
     assert sampled.local_cpu == pytest.approx(0.8 * (1 - exp(-20 / 60)) * exp(-30 / 60))
     assert (sampled.node, sampled.local_tasks, sampled.local_memory_mb) == (3, 0.0, 200.0)
-    assert monitors.news() == [], "each reading is told once"
+    assert monitors.news() == [], "each reading is reported once"
 
 
 def test_samples_arrive_in_order_and_with_a_delay() -> None:

@@ -240,7 +240,7 @@ def test_a_plan_in_python_runs_code_only_if_it_is_trusted(here: Path) -> None:
     assert not ran(here)
 
 
-# -- code that nobody names --------------------------------------------------------------------------------
+# -- code that no file names --------------------------------------------------------------------------------
 
 
 def test_schedulers_recorded_in_a_database_are_not_imported_to_compare_them(here: Path) -> None:

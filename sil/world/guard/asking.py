@@ -17,6 +17,9 @@ from scheduler.rules import RETURNS_IN_TIME, RIGHT_KIND
 from sil.world.guard.faults import SchedulerFault, fault_of
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
+MAKING_LIMIT_S = 120.0
+"""Time to import a scheduler, make an instance or prepare it; its libraries may be large."""
+
 
 class Decision(NamedTuple):
     """An answer, its number of assignments, starts and preemptions, and what it took; garbage collection
@@ -142,7 +145,11 @@ class TimedScheduler:
         if load is None:
             return
         try:
-            load()
+            with time_limit(max(self._limit.limit_s, MAKING_LIMIT_S)):
+                load()
+        except TimeLimitExceeded:
+            text = f"{type(self._scheduler).__name__}.load_for_requests did not return"
+            raise SchedulerFault(RETURNS_IN_TIME, text, self._clock.now_s) from None
         except BaseException as error:
             raise self._fault_of(error, "load_for_requests") from error
 
