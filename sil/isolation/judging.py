@@ -8,7 +8,9 @@ judging side forwards the answers of each to the processes of the others.
 
 from __future__ import annotations
 
+import os
 import socket
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -28,8 +30,15 @@ from sil.isolation.channel import BadMessage, Message
 from sil.isolation.managers import Answering, Followed, SelfTimedManager, diverged
 from sil.isolation.process import NoAnswer, OwnProcess, own_process
 from sil.isolation.side import HERE, Side, made, on, side
+from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.asking import Decision, Respondent, TimedScheduler, count_of
-from sil.world.guard.faults import KEEPS_TO_MEMORY, TESTBED_UNTOUCHED, SchedulerFault, one_line
+from sil.world.guard.faults import (
+    KEEPS_TO_MEMORY,
+    TESTBED_UNTOUCHED,
+    SchedulerFault,
+    one_line,
+    print_traceback,
+)
 from sil.world.guard.scheduler import Guard
 
 MODULES = ("sil.runs.machines_scenario", "sil.runs.on_log")
@@ -93,6 +102,7 @@ class _Judging(Side):
             raise SchedulerFault(error.rule, str(error), now_s) from None
         fault = message.fields.get("fault")
         if fault is not None:
+            print_traceback(str(message.fields.get("traceback", "")))
             raise _fault(fault, now_s)
         for other, process in self._processes.items():
             if other != name:
@@ -164,7 +174,10 @@ class _Answering(Side):
                 KEEPS_TO_MEMORY,
                 f"it needs more than the {self._memory_mb:g} MB that it may use ({text})",
             )
-        self.send(Message({"fault": [rule, one_line(text), fault.job]}))
+        shown = ""
+        if os.environ.get(SHOW_TRACEBACKS) and fault.__cause__ is not None:
+            shown = "".join(traceback.format_exception(fault.__cause__))[-BYTES // 8 :]
+        self.send(Message({"fault": [rule, one_line(text), fault.job], "traceback": shown}))
 
     def over(self) -> None:
         raise _RunIsOver

@@ -93,10 +93,13 @@ def fault_of(error: BaseException, method: str, module: str, time_s: float) -> S
     if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
         raise error  # Ctrl-C ends a worker process without an exception
     if os.environ.get(SHOW_TRACEBACKS):
-        for line in "".join(traceback.format_exception(error)).splitlines():
-            print(printable(line), file=sys.stderr)
+        print_traceback("".join(traceback.format_exception(error)))
     message = f"{method} raised {type(error).__name__}: {one_line(error)}{source_line(error, module)}"
     return SchedulerFault(RAISES_NOTHING, message, time_s)
+
+
+def print_traceback(text: str) -> None:
+    print(printable(text), end="", file=sys.stderr)
 
 
 def one_line(value: object) -> str:
