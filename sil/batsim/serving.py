@@ -138,8 +138,8 @@ class ServedScheduler:
         self._make = make
         self._memoryless = memoryless
         self._run_times = run_times
-        self._clock = MessageClock()
-        self._orders = Orders(self._clock)
+        self.clock = MessageClock()
+        self._orders = Orders(self.clock)
         self._manager: StartingManager | None = None
         self._jobs = 0
         self._known = set[str]()
@@ -151,12 +151,12 @@ class ServedScheduler:
         """The reply to a message."""
         asked = _valid(Request.model_validate_json, request, "a message")
         first_s = asked.events[0].timestamp if asked.events else asked.now
-        if first_s < self._clock.now_s:
+        if first_s < self.clock.now_s:
             raise BadRequest(
-                f"the simulator sent a message of {first_s:.15g} s after one of {self._clock.now_s:.15g} s; "
+                f"the simulator sent a message of {first_s:.15g} s after one of {self.clock.now_s:.15g} s; "
                 f"expected no earlier time"
             )
-        self._clock.now_s = asked.now
+        self.clock.now_s = asked.now
         for event in asked.events:
             self._receive(event)
         if self._manager is not None and self._manager.wants_round:
@@ -174,9 +174,9 @@ class ServedScheduler:
                     raise BadRequest("the simulator sent a second SIMULATION_BEGINS; expected one")
                 n_nodes = _valid(Platform.model_validate, event.data, event.type).n_nodes
                 self._memory.take(BYTES_OF_A_NODE * n_nodes)
-                ports = OnFreeNodes(self._clock, self._orders, n_nodes, self._run_times)
+                ports = OnFreeNodes(self.clock, self._orders, n_nodes, self._run_times)
                 nodes = FreeNodeAllocation(n_nodes, self._run_times)
-                self._manager = StartingManager(ports, nodes, self._make(self._clock), self._memoryless)
+                self._manager = StartingManager(ports, nodes, self._make(self.clock), self._memoryless)
             case "SIMULATION_ENDS":
                 self.is_over = True
             case "JOB_SUBMITTED":
@@ -191,7 +191,7 @@ class ServedScheduler:
                 self._running().on_run_ended(Completion(run, event.timestamp))
             case "REQUESTED_CALL":
                 wakes_at_s = self._running().wakes_at_s
-                if wakes_at_s is not None and wakes_at_s <= self._clock.now_s:
+                if wakes_at_s is not None and wakes_at_s <= self.clock.now_s:
                     self._running().on_time_passed()
 
     def _submit(self, submitted: Submission) -> None:
@@ -201,7 +201,7 @@ class ServedScheduler:
         self._known.add(submitted.job_id)
         wanted = submitted.job
         estimate_s = wanted.walltime if wanted.walltime > 0 else None
-        job = Job(JobId(self._jobs), "rigid", self._clock.now_s, n_tasks=wanted.res, estimate_s=estimate_s)
+        job = Job(JobId(self._jobs), "rigid", self.clock.now_s, n_tasks=wanted.res, estimate_s=estimate_s)
         self._jobs += 1
         self._orders.names[job.id] = submitted.job_id
         if self._running().on_job_arrived(job) is not None:
@@ -209,7 +209,7 @@ class ServedScheduler:
             self._orders.decide("REJECT_JOB", job_id=submitted.job_id)
 
     def _ask_for_a_call(self, wakes_at_s: float | None) -> None:
-        if wakes_at_s is not None and wakes_at_s != self._called_for_s and wakes_at_s > self._clock.now_s:
+        if wakes_at_s is not None and wakes_at_s != self._called_for_s and wakes_at_s > self.clock.now_s:
             self._orders.decide("CALL_ME_LATER", timestamp=wakes_at_s)
             self._called_for_s = wakes_at_s
 

@@ -65,7 +65,7 @@ def live(
                 listener = ProgressBar(bar, f"{read.name}, live")
                 found, run = run_live_and_simulated(read, path, folder, name, listener)
         except SchedulerFault as fault:
-            console.exit_with_fault(f"{name} broke the rule {fault}")
+            console.exit_with_fault(fault.by(name))
     if as_json:
         console.print_json(
             {"jobs": found.jobs.to_dicts(), "diverged_at": found.diverged_at, "cpu_s": run.cpu_s}

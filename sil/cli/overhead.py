@@ -72,9 +72,7 @@ def overhead(
             measured, faults = measuring.measure(names, grid, ask, decision_limit, bar.progressed)
     if len(faults) < len(names):
         _report(measured, [name for name in names if name not in faults], out_folder, as_json)
-    from sil.world.guard.faults import sentence
-
-    console.exit_on_faults(sentence(name, fault.rule, fault.message) for name, fault in faults.items())
+    console.exit_on_faults(fault.by(name) for name, fault in faults.items())
 
 
 def _report(measured: pl.DataFrame, names: list[str], folder: Path, as_json: bool) -> None:

@@ -84,7 +84,7 @@ def plan(
             ):
                 answers = answer_questions(prepared, Runner(executor, store, bar.progressed), bar.look)
         except SchedulerFault as fault:
-            console.exit_with_fault(f"a scheduler broke the rule {fault}")
+            console.exit_with_fault(fault.by("a scheduler"))
         record_origin(folder, sha256_sums(path))
         write_page(folder, answers)
     if as_json:

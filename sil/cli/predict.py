@@ -68,6 +68,7 @@ def predict(
     """Predict when jobs on time-shared nodes start and complete, with an interval and its basis."""
     from sil.experiment.turnaround import predict_turnaround
     from sil.settings.queue_file import read_queue_file
+    from sil.world.guard.faults import SchedulerFault
 
     now = datetime.now()
     if submit is not None and job is not None:
@@ -79,7 +80,10 @@ def predict(
         if submit is not None:
             state = _with_submitted(state, submit, question.nodes)
             job = state.waiting[-1].job
-        predictions = predict_turnaround(state, queue, question)
+        try:
+            predictions = predict_turnaround(state, queue, question)
+        except SchedulerFault as fault:
+            console.exit_with_fault(fault.by(scheduler))
     if not predictions:
         console.fail(f"{queue}: there are no jobs; predict a hypothetical one with --submit CLASS:TASKS")
     if job is not None:

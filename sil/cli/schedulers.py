@@ -73,7 +73,7 @@ def schedule(
     from scheduler.kinds import Kind
     from sil.experiment.matrix import map_matrix, read_problem, write_mapping
     from sil.runs.under_test import resolve
-    from sil.world.guard.faults import SchedulerFault, sentence
+    from sil.world.guard.faults import SchedulerFault
 
     mapped, faults = [], []
     with console.one_sentence_for_bad_input():
@@ -88,7 +88,7 @@ def schedule(
             try:
                 mapped.append(map_matrix(given, each, decision_limit))
             except SchedulerFault as fault:
-                faults.append(sentence(each.label, fault.rule, fault.message))
+                faults.append(fault.by(each.label))
         if out_file is not None:
             write_mapping(out_file, mapped)
     rows = [_row(result) for result in mapped]
@@ -252,7 +252,6 @@ def serve_scheduler(
     """
     if importlib.util.find_spec("zmq") is None:
         console.fail("Batsim's protocol needs the package pyzmq; install sil-testbed[batsim]")
-    from scheduler.rules import ScheduleRejected
     from sil.runs.served import serve_scheduler
     from sil.runs.under_test import resolve
     from sil.world.guard.faults import SchedulerFault
@@ -264,5 +263,5 @@ def serve_scheduler(
             serve_scheduler(
                 scheduler, bind, decision_limit, lambda: console.err.print(f"{name} is listening on {bind}.")
             )
-        except (ScheduleRejected, SchedulerFault) as fault:
-            console.exit_with_fault(f"{name} broke the rule {fault}")
+        except SchedulerFault as fault:
+            console.exit_with_fault(fault.by(name))

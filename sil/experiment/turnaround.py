@@ -22,7 +22,6 @@ from sil.settings.queue_file import CannotPredict, QueueFile, RunningTable, Wait
 from sil.site.error_histories import histories
 from sil.site.time_shared_cluster import NodesOfSite
 from sil.world.events import SimClock
-from sil.world.guard.faults import SchedulerFault
 from site_db.files import toml_file
 from site_db.files.toml_file import Location
 from site_db.prediction_errors import KnownError
@@ -122,7 +121,8 @@ def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, st
 
 
 def predict_turnaround(file: QueueFile, path: Path, question: Question) -> list[TurnaroundPrediction]:
-    """All jobs of a state, running ones first. Raises InvalidFile, CannotPredict and SchedulerNotLoaded."""
+    """All jobs of a state, running ones first. Raises InvalidFile, CannotPredict, SchedulerNotLoaded
+    and SchedulerFault."""
     mistakes = list(problems(file, question.nodes))
     if mistakes:
         raise toml_file.invalid(path, mistakes)
@@ -131,10 +131,7 @@ def predict_turnaround(file: QueueFile, path: Path, question: Question) -> list[
         raise CannotPredict(
             f"scheduler '{question.scheduler.label}' speaks Batsim's protocol, which cannot ask what if"
         )
-    try:
-        return asked_apart(partial(_predicted, file, question), [question.scheduler])
-    except SchedulerFault as fault:
-        raise CannotPredict(f"scheduler '{question.scheduler.label}' broke the rule {fault}") from None
+    return asked_apart(partial(_predicted, file, question), [question.scheduler])
 
 
 def _predicted(file: QueueFile, question: Question) -> list[TurnaroundPrediction]:

@@ -65,7 +65,7 @@ class OptionSamples:
         # By replication, so that an interrupted command leaves a balanced set of runs.
         wanted.sort(key=lambda one: one[1])
         works = [self._scenario.run(option, self.scheduler, replication) for option, replication in wanted]
-        results = self._runs.results([Item(work.key, work) for work in works])
+        results = self._runs.results([Item(work.key, work, name=work.name) for work in works])
         for (option, replication), measures in zip(wanted, results, strict=True):
             for goal in self.plan.goals:
                 if isnan(measures[goal.key]):

@@ -21,7 +21,7 @@ def serve_scheduler(
     scheduler: UnderTest, address: str, limit_s: float, on_listening: Callable[[], None]
 ) -> None:
     """Answer at an address like tcp://127.0.0.1:28000 until the simulation is over. Raises CannotListen,
-    BadRequest, and SchedulerFault or ScheduleRejected if the scheduler breaks a rule."""
+    BadRequest, and SchedulerFault if the scheduler breaks a rule."""
     spec = scheduler.spec
     with listening(address) as (receive, reply), judged(partial(_follow, spec, limit_s), [scheduler]):
         on_listening()
@@ -37,12 +37,13 @@ def _answer_all(
 
     served = ServedScheduler(made, UserEstimates(), spec.memoryless)
     while not served.is_over:
-        reply(served.answer(side().input(receive)))
+        message = side().input(receive)
+        try:
+            reply(served.answer(message))
+        except ScheduleRejected as rejected:
+            raise SchedulerFault.of(rejected.violation, served.clock.now_s) from None
 
 
 def _follow(spec: SchedulerSpec, limit_s: float) -> None:
     """The same simulation, where the scheduler answers."""
-    try:
-        _answer_all(spec, limit_s, lambda: b"", lambda answer: None)
-    except ScheduleRejected as rejected:
-        raise SchedulerFault.of(rejected.violation, 0.0) from None
+    _answer_all(spec, limit_s, lambda: b"", lambda answer: None)

@@ -42,6 +42,8 @@ class Item:
     call: Callable[..., Any]
     folder: Path | None = None
     """The call's argument: the folder for its files, even if it runs on a computer without access."""
+    name: str = ""
+    """For messages, where the key says nothing to people."""
 
     def __call__(self) -> Any:
         return self.call() if self.folder is None else self.call(self.folder)

@@ -25,11 +25,11 @@ OnProgress = Callable[[int, int | None], None]
 class ItemDied(UserError):
     """An item's process died each time. The message is one sentence for the user."""
 
-    def __init__(self, key: str, died: Died) -> None:
+    def __init__(self, name: str, died: Died) -> None:
         super().__init__(
-            f"run {key}: {died}; the runs that are done are kept, and the same command continues there"
+            f"run {name}: {died}; the runs that are done are kept, and the same command continues there"
         )
-        self.key = key
+        self.name = name
 
 
 def no_progress(_done: int, _total: int | None) -> None:
@@ -106,7 +106,7 @@ class Runner:
 
         def note(item: Item, value: Any) -> None:
             if isinstance(value, Died):
-                raise ItemDied(item.key, value)
+                raise ItemDied(item.name or item.key, value)
             found[item.key] = value
 
         self.run(list({item.key: item for item in items}.values()), note)
@@ -116,9 +116,12 @@ class Runner:
         """`function(*context, case)` for each case, in order. The result must not depend on the context."""
         if self.total is None:
             self.total = len(cases)
-        name = f"{function.__module__}.{function.__qualname__}"
+        code = code_and_data(), f"{function.__module__}.{function.__qualname__}"
         return self.results(
-            [Item(digest(code_and_data(), name, case), partial(function, *context, case)) for case in cases]
+            [
+                Item(digest(*code, case), partial(function, *context, case), name=f"{number} of {len(cases)}")
+                for number, case in enumerate(cases, 1)
+            ]
         )
 
 

@@ -103,6 +103,11 @@ class OptionRun(ABC):
         return {}
 
     @property
+    def name(self) -> str:
+        """For messages."""
+        return f"{self.scheduler}, in {self.where}"
+
+    @property
     @abstractmethod
     def where(self) -> str:
         """For messages."""
@@ -114,7 +119,7 @@ class OptionRun(ABC):
         """Raises SchedulerFault."""
         facts, runs, all_jobs, jobs = self.simulate()
         for fault in faults(facts).iter_rows(named=True):
-            message = f"under {self.scheduler}, in {self.where}: {fault['message']}"
+            message = f"under {self.name}: {fault['message']}"
             raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])
         (refused,) = refusals(facts).iter_rows(named=True)
         found = {REFUSED: refused["refused"] / refused["arrived"]}

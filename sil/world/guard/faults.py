@@ -58,6 +58,10 @@ class SchedulerFault(Exception):
     def of(cls, violation: Violation, time_s: float, context: str = "") -> SchedulerFault:
         return cls(violation.rule, context + violation.message, time_s, violation.job)
 
+    def by(self, scheduler: str) -> str:
+        """A sentence about the scheduler whose fault it is."""
+        return sentence(scheduler, self.rule, self.message)
+
     def __reduce__(self) -> tuple[type[SchedulerFault], tuple[str, str, float, JobId | None]]:
         return SchedulerFault, (self.rule, self.message, self.time_s, self.job)
 

@@ -3,13 +3,10 @@ else is affected, and nothing is left of them."""
 
 from __future__ import annotations
 
-import csv
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from scheduler.registry import SchedulerNotLoaded, named
@@ -18,13 +15,10 @@ from sil.isolation.descriptions import described
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
-from sil.trace.facts import TRACE, Fact
+from sil.trace.facts import Fact
 from sil.workers.executor import TRIES, Died, tried
-from sil.workload.swf import write_swf
 from sil.world.guard.faults import KEEPS_TO_MEMORY, KILLED, PROCESS_SURVIVES, TESTBED_UNTOUCHED
 from tests import hostile
-from tests.builders import tiny_experiment
-from tests.sil.test_experiment import ROOT
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.test_replay import FIVE, log_of
 
@@ -190,112 +184,3 @@ def test_an_instance_that_cannot_be_made_again_is_the_fault_of_its_scheduler(
     *_, last = REPLAY.facts(resolve("counts:Counts"), tmp_path / "printed").to_dicts()
     assert last["detail"] == RAISES_NOTHING
     assert "Counts() raised RuntimeError: only one" in last["message"]
-
-
-# Every kind through every command: longer.
-
-
-def hostile_names(kind: dict[str, Any]) -> list[str]:
-    return [f"{hostile.__name__}:{name}" for name in kind]
-
-
-def sil(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sil", *arguments]
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=500, check=False, env=_environment()
-    )
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
-
-
-def each(option: str, names: list[str]) -> list[str]:
-    return [word for name in names for word in (option, name)]
-
-
-ONLY_IN_RUNS = {"decides_by_chance", "has_reasons_that_raise", "replaces_the_clock"}
-"""Seen only where there are a second instance, or a second decision."""
-
-
-LIMIT = ("--decision-limit", str(LIMIT_S))
-COMMANDS = {
-    "replay": ["replay", "log.swf", "--no-report", *LIMIT],
-    "run": ["run", "experiment.toml"],
-    "sweep": ["sweep", "log.swf", "--slices", "1", *LIMIT],
-    "schedule": ["schedule", "matrix.csv", *LIMIT],
-    "overhead": ["overhead", "--jobs", "8", "--machines", "4", "--tables", "1", "--repetitions", "1", *LIMIT],
-}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("group", ["FAULTS", "HARMLESS", "KILLED"])
-@pytest.mark.parametrize("command", COMMANDS)
-def test_no_kind_of_misbehaviour_affects_others(command: str, group: str, tmp_path: Path) -> None:
-    names = hostile_names(getattr(hostile, group))
-    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
-    tiny_experiment(tmp_path)
-    (tmp_path / "matrix.csv").write_text("10,20\n30,5\n")
-    settings = (tmp_path / "experiment.toml").read_text()
-    (tmp_path / "experiment.toml").write_text(settings + f"\n[guard]\ndecision_limit_s = {LIMIT_S}\n")
-    good = "fcfs" if command in ("replay", "sweep") else "mct"
-    found = {}
-    for out, others in (("alone", []), ("among", names)):
-        option = "--vs" if command == "overhead" else "--scheduler"
-        first = [good] if command == "overhead" else ["--scheduler", good]
-        to = ["--out", f"{out}.csv" if command == "schedule" else out]
-        done = found[out] = sil(tmp_path, *COMMANDS[command], "--json", *to, *first, *each(option, others))
-        assert "Traceback" not in done.stderr
-    assert found["alone"].returncode == 0, found["alone"].stderr
-    among = found["among"]
-    if (command, group) == ("run", "KILLED"):
-        assert among.returncode == 2
-        assert "no scheduler is to blame" in among.stderr
-        return
-    assert results_of(good, command, tmp_path / "among") == results_of(good, command, tmp_path / "alone")
-    faults = {name for name in names if f"Fault: {name} " in among.stderr}
-    expected = set() if group == "HARMLESS" else set(names)
-    if command in ("schedule", "overhead"):
-        expected -= {f"{hostile.__name__}:{name}" for name in ONLY_IN_RUNS}
-    assert faults >= expected - {f"{hostile.__name__}:decides_by_chance"}
-    assert among.returncode == (1 if faults else 0)
-
-
-def results_of(scheduler: str, command: str, out: Path) -> object:
-    """What a command has written about a scheduler, without measured times."""
-    match command:
-        case "replay":
-            return (out / scheduler / "jobs.csv").read_bytes()
-        case "run":
-            return pl.read_parquet(out / TRACE).filter(pl.col("scheduler") == scheduler).rows()
-        case "schedule":
-            rows = csv.DictReader(out.with_suffix(".csv").open())
-            return [row["completion"] for row in rows if row.get("scheduler", scheduler) == scheduler]
-        case "sweep":
-            rows = csv.DictReader((out / "sweep.csv").open())
-            return [
-                {key: value for key, value in row.items() if not key.startswith("decision")}
-                for row in rows
-                if row["scheduler"] == scheduler
-            ]
-    return [
-        row["decisions"]
-        for row in csv.DictReader((out / "overhead.csv").open())
-        if row["scheduler"] == scheduler
-    ]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ["mapping", "free-nodes"])
-@pytest.mark.parametrize("name", [*hostile.FAULTS, *hostile.HARMLESS, *hostile.KILLED])
-def test_no_kind_of_misbehaviour_ends_a_check(name: str, kind: str) -> None:
-    from sil.experiment.checking import check
-
-    checked = check(f"{hostile.__name__}:{name}", kind, 5, LIMIT_S)
-    broken = [finding.rule for finding in checked.findings]
-    if name in hostile.HARMLESS:
-        assert not broken, checked.findings
-    elif name not in (*ONLY_IN_RUNS, "replaces_the_encoder"):
-        assert broken

@@ -106,7 +106,7 @@ def test_an_item_that_always_dies_is_named_and_finished_results_are_kept(
     works = [*roots(tmp_path, 4), DiesAlways(7, tmp_path)]
     with pytest.raises(ItemDied, match="DiesAlways 7: its process was killed from outside 3 times") as caught:
         Runner(executor, store).results(items_of(works))
-    assert caught.value.key == "DiesAlways 7"
+    assert caught.value.name == "DiesAlways 7"
     assert begun(tmp_path)["DiesAlways 7"] == TRIES
     assert stored(tmp_path / "runs.db") == {work.key: 1 for work in works[:4]}
 
