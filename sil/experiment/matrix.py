@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf, isinf, nan
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ EACH = 96.0
 """Bytes of memory that a byte of text takes as numbers, at most."""
 INFINITE = ("inf", "+inf", "infinity", "+infinity")
 """Texts for where a job cannot run."""
+NO_NUMBER = "is not a number, or too great for one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def _read_ready(path: Path, n_machines: int) -> NDArray[np.float64]:
     if _plain(path).suffix == ".npy":
         ready_s = npy.read_numbers(path).ravel()
     else:
-        ready_s = _numbers(read_text(path, EACH).replace(",", " ").split(), path)
+        ready_s = _good_numbers(read_text(path, EACH).replace(",", " ").split(), path)
     if len(ready_s) != n_machines:
         raise InvalidFile(f"{path}: {len(ready_s)} ready times for a matrix of {n_machines} machines")
     bad = np.flatnonzero(~((ready_s >= 0) & (ready_s < MOST)))
@@ -178,12 +180,12 @@ def _from_csv(path: Path) -> NDArray[np.float64]:
         values = [value.strip(' \t"') for value in line.split(",")]
         if values == [""]:
             continue
-        bad = next((value for value in values if not _is_number(value)), None)
+        row = _numbers(values)
+        bad = _first_bad(row)
         if bad is not None and not rows and number == 1:
             continue  # a header
         if bad is not None:
-            raise InvalidFile(f"{path}, line {number}: {quoted(bad)} is not a number")
-        row = np.array(values, dtype=np.float64)
+            raise InvalidFile(f"{path}, line {number}: {quoted(values[bad])} {NO_NUMBER}")
         if rows and len(row) != len(rows[0]):
             found = f"{len(row)} values where the first job has {len(rows[0])}"
             raise InvalidFile(f"{path}, line {number}: {found}")
@@ -199,18 +201,31 @@ def _from_hcsp(path: Path) -> NDArray[np.float64]:
     if len(head) not in (2, 3) or not all(map(is_whole, head)):
         raise InvalidFile(f"{path}, line 1: expected 'jobs machines 0', as in the HCSP format")
     n, m = int(head[0]), int(head[1])
-    values = _numbers(rest.split(), path)
+    values = _good_numbers(rest.split(), path)
     if len(values) != n * m:
         raise InvalidFile(f"{path}: line 1 announces {n:,} x {m:,} values, and there are {len(values):,}")
     return values.reshape(n, m)
 
 
-def _numbers(tokens: list[str], path: Path) -> NDArray[np.float64]:
-    k = next((k for k, token in enumerate(tokens) if not _is_number(token)), None)
-    if k is not None:
-        raise InvalidFile(f"{path}: value {k + 1} is {quoted(tokens[k])}, not a number")
-    return np.array(tokens, dtype=np.float64)
+def _good_numbers(tokens: list[str], path: Path) -> NDArray[np.float64]:
+    values = _numbers(tokens)
+    if (k := _first_bad(values)) is not None:
+        raise InvalidFile(f"{path}: value {k + 1}, {quoted(tokens[k])}, {NO_NUMBER}")
+    return values
 
 
-def _is_number(token: str) -> bool:
-    return is_decimal(token) or token.lower() in INFINITE
+def _numbers(tokens: list[str]) -> NDArray[np.float64]:
+    """NaN for tokens that are no numbers, or too great."""
+    return np.fromiter(map(_number, tokens), np.float64, len(tokens))
+
+
+def _number(token: str) -> float:
+    if token.lower() in INFINITE:
+        return inf
+    value = float(token) if is_decimal(token) else nan
+    return nan if isinf(value) else value
+
+
+def _first_bad(values: NDArray[np.float64]) -> int | None:
+    bad = np.flatnonzero(np.isnan(values))
+    return int(bad[0]) if len(bad) else None

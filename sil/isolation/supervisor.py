@@ -33,6 +33,9 @@ from scheduler import printable
 from sil.workers.nursery import adopt_orphans, end_with_parent, flush_output, kill_descendants
 from sil.world.guard.time_limit import announce_deadlines_to
 
+MOST_MB = 1e9
+"""Of a memory limit: more than computers have."""
+
 MOST_OUTPUT = 1_000_000
 """Bytes of a log."""
 
@@ -313,5 +316,5 @@ def _limit_memory(most_mb: float | None) -> None:
     if most_mb is None:
         return
     used = psutil.Process().memory_info().data if sys.platform == "linux" else 0
-    most = used + int(most_mb * 2**20)
+    most = used + int(min(most_mb, MOST_MB) * 2**20)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))

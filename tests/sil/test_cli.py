@@ -507,7 +507,7 @@ BAD_MATRICES = {
     "empty.txt": ("", "line 1: expected 'jobs machines 0'"),
     "short.txt": ("2 2 0\n1\n2\n3\n", "line 1 announces 2 x 2 values, and there are 3"),
     "zero.txt": ("0 5 0\n", "at least 1 x 1"),
-    "word.txt": ("1 2 0\n1\nx\n", "value 2 is 'x', not a number"),
+    "word.txt": ("1 2 0\n1\nx\n", "value 2, 'x', is not a number"),
     "fake.npy": ("nothing", "not a NumPy file"),
     "fake.csv.gz": ("nothing", "not a gzip file, or a damaged one"),
 }

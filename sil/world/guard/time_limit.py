@@ -18,6 +18,10 @@ AGAIN_S = 1.0
 """A call that swallows the exception gets it again after this time, or after its limit if that is less."""
 
 
+LONGEST_S = 1e8
+"""A timer is set for at most three years; the clocks of computers know no infinity."""
+
+
 class TimeLimitExceeded(BaseException):
     """A call did not return in time. Not an Exception, so that `except Exception` does not swallow it."""
 
@@ -38,6 +42,7 @@ class _Timer:
         self.has_expired = False
 
     def set(self, now_s: float, for_s: float) -> None:
+        for_s = min(for_s, LONGEST_S)
         self.rings_s = now_s + for_s
         signal.signal(signal.SIGALRM, _ring)
         signal.setitimer(signal.ITIMER_REAL, for_s)

@@ -4,6 +4,8 @@ else is affected, and nothing is left of them."""
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,13 @@ def test_a_memory_limit_has_its_own_rule(tmp_path: Path, monkeypatch: pytest.Mon
         *_, last = replay.facts(resolve("hungry:Hungry"), tmp_path / "printed").to_dicts()
         assert last["detail"] == rule
         assert rule is None or "more than the 100 MB that it may use" in last["message"]
+
+
+@pytest.mark.usefixtures("isolated")
+@pytest.mark.parametrize("most", [1e300, inf])
+def test_a_limit_beyond_what_a_clock_or_a_computer_has_is_none(most: float, tmp_path: Path) -> None:
+    replay = replace(REPLAY, decision_limit_s=most, memory_limit_mb=most)
+    assert Fact.FAULT not in facts_under("Good", tmp_path, replay)["event"].to_list()
 
 
 WHEN_IMPORTED = {
