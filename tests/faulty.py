@@ -258,8 +258,11 @@ class FailsOnLargeProblems:
 class LooksForNodes:
     """Starts jobs on free nodes, whatever it is asked."""
 
+    def __init__(self) -> None:
+        self._rigid = Rigid()  # which may take longer than a decision may
+
     def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
-        return Rigid().schedule(problem)
+        return self._rigid.schedule(problem)
 
 
 class ForgetsToPlaceAJob:

@@ -31,7 +31,8 @@ from sil.runs.under_test import UnderTest
 from sil.settings.decision_costs import NONE, check_decision_cost
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
-from sil.trace.facts import TIMINGS, TRACE, Fact, NoTrace, read_facts, read_table
+from sil.trace.facts import TIMINGS, TRACE, Fact
+from sil.trace.reading import NoTrace, read_facts, read_table
 from sil.workers.executor import Inline, Interrupted
 from sil.workload.job_log import JobLog
 from sil.world.events import ORDERS
@@ -238,7 +239,7 @@ class Replays:
         session. Raises UserError for an unknown scheduler or job.
         """
         from sil.outcome.trace_inspection import timeline
-        from sil.trace.facts import read_resource_names
+        from sil.trace.reading import read_resource_names
 
         explained = self._explained(scheduler)
         facts = explained.trace(scheduler)

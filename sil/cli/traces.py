@@ -90,7 +90,7 @@ def why(
     Traces have wait reasons if they are recorded with `--reasons` of `sil replay` or `sil run`.
     """
     from sil.outcome.trace_inspection import timeline
-    from sil.trace.facts import read_resource_names, trace_file
+    from sil.trace.reading import read_resource_names, trace_file
 
     with console.one_sentence_for_bad_input():
         facts = _run(trace, scheduler, point, replication)
@@ -117,7 +117,7 @@ def _print_timeline(found: Timeline) -> None:
 def _run(path: Path, scheduler: str | None, point: int, replication: int) -> pl.DataFrame:
     """The facts of one run of a trace."""
     from sil.outcome.trace_inspection import runs_of
-    from sil.trace.facts import read_facts, trace_file
+    from sil.trace.reading import read_facts, trace_file
 
     facts = read_facts(trace_file(path))
     runs: Sequence[tuple[Any, ...]] = [run for run in runs_of(facts) if run[:2] == (point, replication)]

@@ -11,7 +11,8 @@ from sil.outcome.replayed_schedulers import Replayed
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.report.file_name import file_name
-from sil.trace.facts import DAMAGED, TRACE
+from sil.trace.facts import TRACE
+from sil.trace.reading import DAMAGED
 from site_db.files.memory import OF_JSON
 from site_db.files.opened import read_text
 

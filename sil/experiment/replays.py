@@ -21,8 +21,9 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
 from sil.settings.decision_costs import BadDecisionCost, replayed_trace
-from sil.trace.facts import TIMINGS, TRACE, read_facts
+from sil.trace.facts import TIMINGS, TRACE
 from sil.trace.json_text import json_text
+from sil.trace.reading import read_facts
 from sil.workers.executor import Died, Executor, Inline, Interrupted, Item, Listener, send_report
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest

@@ -28,17 +28,9 @@ from sil.settings.experiment_file import Experiment, read_experiment
 from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import InapplicableChange
-from sil.trace.facts import (
-    RUN,
-    TIMINGS,
-    TRACE,
-    RunDescription,
-    RunTables,
-    read_table,
-    read_trace,
-    write_trace,
-)
+from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, RunTables, write_trace
 from sil.trace.json_text import json_text
+from sil.trace.reading import read_table, read_trace
 from sil.workers.executor import Executor, Interrupted, Listener
 from sil.workers.runner import Runner
 from sil.workers.store import Store

@@ -8,7 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from scheduler import UserError, naming
-from sil.trace.facts import RUN, TRACE, Fact, read_facts
+from sil.trace.facts import RUN, TRACE, Fact
+from sil.trace.reading import read_facts
 from sil.world.guard.decision_cost import DecisionCost, fixed, measured, modelled, replayed
 
 NONE = "none"

@@ -23,8 +23,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -32,12 +31,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
-from polars.exceptions import PanicException, PolarsError
 
-from scheduler import UserError
 from sil.trace.stream import ParquetStream, Schema
-from site_db.files.memory import Memory
 
 METADATA_KEY = "sil"
 TRACE = "trace.parquet"
@@ -258,93 +253,3 @@ def trace_stream(path: Path, description: Mapping[str, object]) -> ParquetStream
 def write_trace(path: Path, facts: pl.DataFrame, description: RunDescription) -> None:
     with trace_stream(path, asdict(description)) as stream:
         stream.write(facts)
-
-
-class NoTrace(UserError):
-    """There is no trace to read. The message is one sentence for the user."""
-
-
-def trace_file(path: Path) -> Path:
-    """The trace at `path`: the file itself, or trace.parquet in a folder. Raises NoTrace."""
-    if not path.is_dir() or (path / TRACE).is_file():
-        return path / TRACE if path.is_dir() else path
-    folders = sorted(found.parent.name for found in path.glob(f"*/{TRACE}"))
-    if folders:
-        raise NoTrace(
-            f"{path}: each scheduler has its own trace; name one of the subfolders {', '.join(folders)}"
-        )
-    raise NoTrace(
-        f"{path}: there is no {TRACE} in this folder; `sil run` writes it into the folder --out, "
-        f"`sil replay` into a folder for each scheduler"
-    )
-
-
-DAMAGED = (OSError, UnicodeDecodeError, pa.ArrowException, PolarsError, PanicException)
-"""What reading a damaged Parquet file raises."""
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Raises NoTrace for a file that is missing or cannot be read."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise NoTrace(f"{path}: there is no such file; `sil run` and `sil replay` write traces") from None
-    except DAMAGED as error:
-        raise NoTrace(f"{path}: this is not a trace written by `sil` ({type(error).__name__})") from None
-
-
-BYTES_OF_A_VALUE = 8
-
-
-def read_table(path: Path) -> pl.DataFrame:
-    """A Parquet file of a results folder. Raises NoTrace, and TooLarge for more values than there may be
-    memory for: a small file can have many, since equal ones are stored once."""
-    with reading(path):
-        found = pq.read_metadata(path)
-        Memory(path).take(BYTES_OF_A_VALUE * found.num_rows * found.num_columns)
-        # Arrow's reader refuses what makes that of Polars panic, which prints to the terminal.
-        table = pl.from_arrow(pq.read_table(path))
-    assert isinstance(table, pl.DataFrame)
-    return table
-
-
-def _description(path: Path) -> dict[str, Any]:
-    """What is in the metadata of a trace. Raises NoTrace."""
-    with reading(path):
-        metadata = pq.read_metadata(path).metadata or {}
-    try:
-        found = json.loads(metadata[METADATA_KEY.encode()])
-    except (KeyError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise NoTrace(f"{path}: this is not a trace written by `sil`")
-    return found
-
-
-def read_facts(path: Path) -> pl.DataFrame:
-    """The facts of a trace. Raises NoTrace."""
-    _description(path)
-    facts = read_table(path)
-    if facts.schema != pl.Schema(SCHEMA):
-        raise NoTrace(f"{path}: this trace was written by another version of `sil`; repeat the run")
-    return facts
-
-
-def read_resource_names(path: Path) -> tuple[str, ...]:
-    """The names of the resources of a trace, by index; empty if it has none. Raises NoTrace."""
-    description = _description(path)
-    names = [description.get(key, []) for key in ("machines", "clusters")]
-    return tuple(str(name) for some in names if isinstance(some, list) for name in some)
-
-
-def read_trace(path: Path) -> tuple[pl.DataFrame, RunDescription]:
-    """The facts and the description. Raises NoTrace unless it is a trace of `sil run`."""
-    facts = read_facts(path)
-    as_tuples: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in _description(path).items()
-    }
-    try:
-        return facts, RunDescription(**as_tuples)
-    except TypeError:
-        raise NoTrace(f"{path}: this is not a trace written by `sil run`") from None

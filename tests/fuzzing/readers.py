@@ -25,14 +25,8 @@ from sil.report.origin import origin_terms
 from sil.runs.on_log import Replay
 from sil.settings.experiment_file import Experiment
 from sil.site.logs import read_log
-from sil.trace.facts import (
-    RunDescription,
-    read_facts,
-    read_resource_names,
-    read_table,
-    read_trace,
-    write_trace,
-)
+from sil.trace.facts import RunDescription, write_trace
+from sil.trace.reading import read_facts, read_resource_names, read_table, read_trace
 from sil.workers.executor import Inline, Listener
 from sil.workload import openb
 from sil.workload.swf import read_swf

@@ -15,7 +15,8 @@ from scheduler.managers.starting_manager import StartingManager
 from scheduler.resource_manager import OnFreeNodes
 from sil.runs.on_log import Replay
 from sil.settings.decision_costs import BadDecisionCost, check_decision_cost, decision_cost
-from sil.trace.facts import TIMINGS, TRACE, Fact, NoTrace
+from sil.trace.facts import TIMINGS, TRACE, Fact
+from sil.trace.reading import NoTrace
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Listener
 from sil.workers.processes import Processes

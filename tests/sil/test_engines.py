@@ -25,7 +25,8 @@ from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
-from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact, read_facts
+from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
+from sil.trace.reading import read_facts
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf import read_swf
 from tests.examples import up_to

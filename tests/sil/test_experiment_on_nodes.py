@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
-from sil.trace.facts import TRACE, Fact, read_facts
+from sil.trace.facts import TRACE, Fact
+from sil.trace.reading import read_facts
 from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")

@@ -21,7 +21,8 @@ from sil.experiment.output_folder import UnusableFolder
 from sil.experiment.run import Definition, NoDatabase, NotionalRuns, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.settings import experiment_file
-from sil.trace.facts import Fact, read_trace
+from sil.trace.facts import Fact
+from sil.trace.reading import read_trace
 from sil.workers.executor import Inline, Interrupted, Listener
 from sil.workers.processes import Processes
 from site_db import store

@@ -22,7 +22,8 @@ from sil.live.loop import CoreMonitor, LiveWorld, WallClock, usable_cores
 from sil.live.processes import JobFailed, JobProcesses, Over
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
-from sil.trace.facts import Fact, read_trace
+from sil.trace.facts import Fact
+from sil.trace.reading import read_trace
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Listener
 from sil.world.guard.faults import SchedulerFault

@@ -17,7 +17,8 @@ from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import METRICS, run_metrics
 from sil.outcome.statistics import interval, percent_changes, quantile
-from sil.trace.facts import TIMINGS_SCHEMA, Fact, NoTrace, RunTables, read_trace
+from sil.trace.facts import TIMINGS_SCHEMA, Fact, RunTables
+from sil.trace.reading import NoTrace, read_trace
 from tests.builders import description, site, trace
 
 SITE = site(3, [[0, 1]])

@@ -23,7 +23,8 @@ from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity,
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
-from sil.trace.facts import TRACE, Fact, read_facts
+from sil.trace.facts import TRACE, Fact
+from sil.trace.reading import read_facts
 from sil.trace.requests import request_of, request_text, shares_of, shares_text
 from sil.workload.accounting import read_accounting
 from sil.workload.job_log import SCHEMA, JobLog

@@ -28,7 +28,8 @@ from sil.settings.experiment_file import read_experiment
 from sil.settings.notional import NotionalTable
 from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.site.what_if_site import Absence, InapplicableChange
-from sil.trace.facts import Fact, read_trace
+from sil.trace.facts import Fact
+from sil.trace.reading import read_trace
 from sil.world.events import SimClock
 from sil.world.monitors import Noisy, SimMonitor
 from site_db import store

@@ -13,7 +13,8 @@ from polars.testing import assert_frame_equal
 
 from scheduler.rules import CLASS_CAN_RUN_THERE, KNOWN_NODES, MAKES_PROGRESS
 from sil.outcome.comparison import Comparison
-from sil.trace.facts import Fact, read_facts
+from sil.trace.facts import Fact
+from sil.trace.reading import read_facts
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL
 from site_db.files.given import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
