@@ -1,0 +1,165 @@
+"""The driver of a clock: time passes for its daemons as far as it is told, and stands still while they compute."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sil.slurm.clock.library import built
+
+SECOND_US = 1_000_000
+FINE_S = 5.0
+"""After an event, beats are not stretched for so long."""
+LIMIT_S = 300.0
+"""Real time in which daemons have to come to rest after each event."""
+_FOREVER_US = 2**63 - 1
+
+
+class Outcome(IntEnum):
+    """Why an advance has ended."""
+
+    REACHED = 0
+    """The time is the one asked for."""
+    READABLE = 1
+    """One of the handles is readable: a connection waits to be served. Serve it, then go on."""
+    DIED = 2
+    """A daemon has ended."""
+    HANGS = 3
+    """The daemons did not come to rest within the real time allowed."""
+
+
+class Clock:
+    """The clock in the file `path`, which is made here, at `now_s` (seconds since the epoch).
+
+    Daemons that are started with `environment` have its time. Simulated times are seconds since the epoch; the
+    clock's resolution is a microsecond. A context manager; the file is not removed.
+    """
+
+    def __init__(self, path: Path, now_s: float, limit_s: float = LIMIT_S) -> None:
+        self._library = _library()
+        self._path = path
+        self._limit_s = limit_s
+        self._driver: int | None = self._library.sil_clock_open(bytes(path), _us(now_s))
+        if not self._driver:
+            raise OSError(f"{path} cannot be made or mapped")
+        self._handles: Any = (ctypes.c_int * 0)()
+
+    def __enter__(self) -> Clock:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._driver:
+            self._library.sil_clock_close(self._driver)
+            self._driver = None
+
+    @property
+    def now_s(self) -> float:
+        return float(self._library.sil_clock_now(self._driver) / SECOND_US)
+
+    @property
+    def next_s(self) -> float:
+        """When the first thread is to be woken; infinite if none waits."""
+        at_us = self._library.sil_clock_next(self._driver)
+        return math.inf if at_us == _FOREVER_US else at_us / SECOND_US
+
+    def environment(self, role: str = "daemon", users: Path | None = None) -> Mapping[str, str]:
+        """The variables with which a program has this clock's time.
+
+        A "daemon" waits for this driver, which watches it; a "reader" is a command that reads the time and waits in
+        real time. Its users are those of the file `users`, in the form of /etc/passwd, and this computer's.
+        """
+        found = {"LD_PRELOAD": str(built()), "SIL_CLOCK": str(self._path), "SIL_CLOCK_ROLE": role}
+        return found if users is None else {**found, "SIL_USERS": str(users)}
+
+    def watch(self, process: int) -> None:
+        """Wait for this process, too, though it has another clock. Raises ProcessLookupError."""
+        if self._library.sil_clock_watch(self._driver, process):
+            raise ProcessLookupError(f"there is no process {process}")
+
+    def wake_on(self, handles: Sequence[int]) -> None:
+        """Advances end early when one of these handles is readable."""
+        self._handles = (ctypes.c_int * len(handles))(*handles)
+
+    def stretch_beats(self, step_s: float) -> None:
+        """Loops of the daemons that look around each second do so each `step_s` from now on, except for `FINE_S`
+        after an `event`."""
+        self._library.sil_clock_beats(self._driver, _us(step_s), 0)
+        self._step_us = _us(step_s)
+
+    _step_us = SECOND_US
+
+    def event(self) -> None:
+        """Something happened that daemons will look at: their loops do so now, and each second for some time."""
+        fine_until_us = _us(self.now_s + FINE_S)
+        self._library.sil_clock_beats(self._driver, self._step_us, fine_until_us)
+
+    def charge_computing(self, factor: float) -> None:
+        """From now on, a second of CPU time of the first daemon takes `factor` seconds; with 0, time stands still
+        while it computes."""
+        self._library.sil_clock_charge(self._driver, factor)
+
+    def settle(self) -> Outcome:
+        """Let the daemons come to rest at the present time."""
+        return self.advance(self.now_s)
+
+    def advance(self, to_s: float) -> Outcome:
+        """Let time pass: each waiting thread is woken at its time, one at a time in order, and the daemons come to rest
+        after each. Where computing is charged, the time reached may be later."""
+        return self._advanced(to_s, 0)
+
+    def jump(self, to_s: float) -> Outcome:
+        """As `advance`, but the time is `to_s` at once, and threads whose time was before are late: much faster,
+        for when nothing is to be decided."""
+        return self._advanced(to_s, 1)
+
+    def until_readable(self, handle: int) -> Outcome:
+        """Let the daemons answer: READABLE as soon as `handle` is readable, or one of `wake_on`. As little time passes
+        as they need for that, none in most cases."""
+        before = self._handles
+        self.wake_on([*before, handle])
+        try:
+            found = self.settle()
+            while found is Outcome.REACHED and self.next_s < math.inf:
+                found = self.advance(self.next_s)
+            return Outcome.HANGS if found is Outcome.REACHED else found
+        finally:
+            self._handles = before
+
+    def _advanced(self, to_s: float, jumps: int) -> Outcome:
+        handles = self._handles
+        return Outcome(
+            self._library.sil_clock_advance(self._driver, _us(to_s), jumps, handles, len(handles), self._limit_s)
+        )
+
+
+def _us(time_s: float) -> int:
+    return round(time_s * SECOND_US)
+
+
+@cache
+def _library() -> Any:
+    """Its functions release Python's lock."""
+    found = ctypes.CDLL(str(built()))
+    driver, time_us, handles = ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int)
+    for name, returned, *given in (
+        ("open", driver, ctypes.c_char_p, time_us),
+        ("close", None, driver),
+        ("watch", ctypes.c_int, driver, ctypes.c_int),
+        ("now", time_us, driver),
+        ("next", time_us, driver),
+        ("beats", None, driver, time_us, time_us),
+        ("charge", None, driver, ctypes.c_double),
+        ("advance", ctypes.c_int, driver, time_us, ctypes.c_int, handles, ctypes.c_int, ctypes.c_double),
+    ):
+        function = getattr(found, f"sil_clock_{name}")
+        function.restype, function.argtypes = returned, given
+    return found

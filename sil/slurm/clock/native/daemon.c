@@ -1,0 +1,233 @@
+/* The side that is preloaded into a daemon: time is read from the clock, and who waits for a time waits for the
+ * clock's driver.
+ *
+ * Environment: SIL_CLOCK is the clock's file. SIL_CLOCK_ROLE is "daemon" (the driver watches this process, and
+ * threads wait for its clock), "child" (of a daemon: not watched), or "reader" (a command: it reads the time
+ * and waits in real time). Without SIL_CLOCK nothing changes. */
+#define _GNU_SOURCE
+#include "layout.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BEAT_US 100000 /* the background loop of slurmctld sleeps ten times as long, then looks around */
+#define YIELD_US 1000  /* shorter sleeps only let other threads go first */
+#define POLL_S 2       /* slurmctld's agent waits as long for work, only to look whether it is to end */
+
+static struct clock *shared;
+static int waits_for_driver;
+
+__attribute__((constructor)) static void begin(void) {
+    const char *path = getenv("SIL_CLOCK"), *role = getenv("SIL_CLOCK_ROLE");
+    int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (file < 0) return;
+    void *memory = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED || ((struct clock *) memory)->magic != MAGIC) return;
+    shared = memory;
+    waits_for_driver = !role || strcmp(role, "reader");
+    if (!role || strcmp(role, "daemon")) return;
+    setenv("SIL_CLOCK_ROLE", "child", 1);
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* or the driver cannot see what threads wait for */
+    uint32_t k = __atomic_load_n(&shared->n_processes, __ATOMIC_SEQ_CST);
+    if (k == MOST_PROCESSES) abort();
+    shared->processes[k] = getpid(); /* daemons are started one after another */
+    __atomic_store_n(&shared->n_processes, k + 1, __ATOMIC_SEQ_CST);
+}
+
+static long futex(uint32_t *word, int what, uint32_t value) {
+    return syscall(SYS_futex, word, what, value, NULL, NULL, 0);
+}
+
+/* ---- reading the time ---- */
+
+static int64_t now_us(void) {
+    int64_t now = __atomic_load_n(&shared->now_us, __ATOMIC_SEQ_CST);
+    if (shared->charge > 0 && shared->processes[0] == getpid()) {
+        struct timespec used;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+        int64_t ns = used.tv_sec * 1000000000LL + used.tv_nsec - shared->charged_ns;
+        now += (int64_t) (ns * shared->charge / 1000);
+    }
+    return now;
+}
+
+/* The system's own, which bypasses the functions below. */
+static int real_clock(clockid_t clock, struct timespec *found) {
+    return (int) syscall(SYS_clock_gettime, clock, found);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *found) {
+    if (!shared || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)) return real_clock(clock, found);
+    int64_t now = now_us();
+    found->tv_sec = now / SECOND_US;
+    found->tv_nsec = now % SECOND_US * 1000;
+    return 0;
+}
+
+time_t time(time_t *found) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (found) *found = now.tv_sec;
+    return now.tv_sec;
+}
+
+int gettimeofday(struct timeval *restrict found, void *restrict zone) {
+    struct timespec now;
+    (void) zone;
+    clock_gettime(CLOCK_REALTIME, &now);
+    found->tv_sec = now.tv_sec;
+    found->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+
+/* ---- waiting for a time ---- */
+
+static struct wait *begin_wait(int64_t since_us, int64_t due_us, const void *condition, int is_beat) {
+    for (uint32_t k = 0; k < MOST_WAITS; k++) {
+        struct wait *wait = &shared->waits[k];
+        uint32_t expected = FREE;
+        if (!__atomic_compare_exchange_n(&wait->state, &expected, CLAIMED, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            continue;
+        wait->process = getpid();
+        wait->since_us = since_us;
+        wait->due_us = due_us;
+        wait->condition = (uint64_t) (uintptr_t) condition;
+        wait->is_beat = is_beat;
+        wait->order = __atomic_fetch_add(&shared->order, 1, __ATOMIC_SEQ_CST);
+        uint32_t used = __atomic_load_n(&shared->n_waits, __ATOMIC_SEQ_CST);
+        while (used < k + 1 &&
+               !__atomic_compare_exchange_n(&shared->n_waits, &used, k + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {}
+        __atomic_store_n(&wait->state, WAITING, __ATOMIC_SEQ_CST);
+        return wait;
+    }
+    abort(); /* more threads wait than slurmctld may have */
+}
+
+/* Sleep until the driver says that the wait is DUE, or a thread that it is SIGNALLED. Returns which. */
+static enum state end_wait(struct wait *wait) {
+    uint32_t state;
+    while ((state = __atomic_load_n(&wait->state, __ATOMIC_SEQ_CST)) == WAITING) futex(&wait->state, FUTEX_WAIT, WAITING);
+    __atomic_store_n(&wait->state, FREE, __ATOMIC_SEQ_CST);
+    return state;
+}
+
+static void sleep_us(int64_t us) {
+    /* A beat that was stretched stands for those that follow it within one turn of the loop. */
+    static __thread int64_t slept_before;
+    if (us < YIELD_US) {
+        sched_yield();
+        return;
+    }
+    int is_beat = us == BEAT_US;
+    if (is_beat && slept_before >= us) {
+        slept_before -= us;
+        return;
+    }
+    int64_t since = now_us();
+    end_wait(begin_wait(since, since + us, NULL, is_beat));
+    if (is_beat) {
+        int64_t longer = now_us() - since - us, most = SECOND_US - us;
+        slept_before = longer < most ? longer : most;
+    }
+}
+
+static void really_sleep(time_t s, long ns) {
+    struct timespec left = {s, ns};
+    while (nanosleep(&left, &left) && errno == EINTR) {}
+}
+
+int usleep(useconds_t us) {
+    if (shared && waits_for_driver) sleep_us(us);
+    else really_sleep(us / SECOND_US, us % SECOND_US * 1000L);
+    return 0;
+}
+
+unsigned sleep(unsigned s) {
+    if (shared && waits_for_driver) sleep_us((int64_t) s * SECOND_US);
+    else really_sleep(s, 0);
+    return 0;
+}
+
+/* ---- condition variables: those who wait for a time as well are woken by their own futex ---- */
+
+typedef int of_condition(pthread_cond_t *);
+typedef int timed_wait(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+
+static void *real(const char *name) {
+    void *found = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2"); /* x86-64 has an older one, too */
+    return found ? found : dlsym(RTLD_NEXT, name);
+}
+
+int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict until) {
+    static timed_wait *really;
+    if (!shared || !waits_for_driver) {
+        struct timespec now, due = *until;
+        if (shared) { /* as far ahead in real time */
+            int64_t ns = (until->tv_sec * (int64_t) SECOND_US - now_us()) * 1000 + until->tv_nsec;
+            real_clock(CLOCK_REALTIME, &now);
+            ns = (ns > 0 ? ns : 0) + now.tv_nsec;
+            due.tv_sec = now.tv_sec + ns / 1000000000;
+            due.tv_nsec = ns % 1000000000;
+        }
+        if (!really) really = (timed_wait *) real("pthread_cond_timedwait");
+        return really(condition, mutex, &due);
+    }
+    int64_t now = now_us(), due = until->tv_sec * (int64_t) SECOND_US + until->tv_nsec / 1000;
+    if (due <= now) {
+        pthread_mutex_unlock(mutex);
+        sched_yield();
+        pthread_mutex_lock(mutex);
+        return ETIMEDOUT;
+    }
+    int is_beat = until->tv_nsec == 0 && until->tv_sec - now / SECOND_US == POLL_S;
+    struct wait *wait = begin_wait(now, due, condition, is_beat); /* before another thread can signal */
+    pthread_mutex_unlock(mutex);
+    enum state state = end_wait(wait);
+    pthread_mutex_lock(mutex);
+    return state == DUE ? ETIMEDOUT : 0;
+}
+
+/* Wake one or all of those at a condition who wait for a time as well. With one more, which waits without a time
+ * and is woken by the system's function, that may be too many, as POSIX allows. */
+static void signal_waits(pthread_cond_t *condition, int all) {
+    if (!shared || !waits_for_driver) return;
+    uint32_t used = __atomic_load_n(&shared->n_waits, __ATOMIC_SEQ_CST);
+    int32_t process = getpid();
+    for (uint32_t k = 0; k < used; k++) {
+        struct wait *wait = &shared->waits[k];
+        uint32_t expected = WAITING;
+        if (wait->condition == (uint64_t) (uintptr_t) condition && wait->process == process &&
+            __atomic_compare_exchange_n(&wait->state, &expected, SIGNALLED, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            futex(&wait->state, FUTEX_WAKE, INT_MAX);
+            if (!all) return;
+        }
+    }
+}
+
+int pthread_cond_signal(pthread_cond_t *condition) {
+    static of_condition *really;
+    if (!really) really = (of_condition *) real("pthread_cond_signal");
+    signal_waits(condition, 0);
+    return really(condition);
+}
+
+int pthread_cond_broadcast(pthread_cond_t *condition) {
+    static of_condition *really;
+    if (!really) really = (of_condition *) real("pthread_cond_broadcast");
+    signal_waits(condition, 1);
+    return really(condition);
+}

@@ -1,0 +1,254 @@
+/* The side that a program loads to drive a clock: it wakes waits one at a time, in order of time, and looks after
+ * each whether the daemons are quiet again.
+ *
+ * A daemon is quiet if the kernel says of each of its threads that it sleeps in a call that waits for something,
+ * and if the daemon has used no CPU time while the threads were asked. Nothing is estimated: a thread that is
+ * ready to run, but does not get a processor, counts as running. */
+#define _GNU_SOURCE
+#include "layout.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST_THREADS 1024
+#define MOST_HANDLES 16
+#define SPIN_NS 200000      /* look as often as possible for so long, */
+#define LONGEST_NAP_NS 2000000 /* then sleep for an eighth of the time that it took, at most as long */
+
+enum outcome { REACHED, READABLE, DIED, HANGS };
+
+struct daemon {
+    int alive;       /* becomes readable when the process ends */
+    int folder;      /* of its threads */
+    DIR *listing;
+    clockid_t cpu;
+    int64_t used_ns; /* of it, before threads were asked */
+    int n, calls[MOST_THREADS]; /* for each thread, the file that says what it waits for */
+};
+
+struct driver {
+    struct clock *clock;
+    int n_known; /* of the processes in the clock's file */
+    int n;
+    struct daemon daemons[MOST_PROCESSES + 2];
+};
+
+static int64_t read_ns(clockid_t clock) {
+    struct timespec found;
+    return syscall(SYS_clock_gettime, clock, &found) ? -1 : found.tv_sec * 1000000000LL + found.tv_nsec;
+}
+
+struct driver *sil_clock_open(const char *path, int64_t now_us) {
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0) return NULL;
+    void *memory = MAP_FAILED;
+    if (!ftruncate(file, sizeof(struct clock)))
+        memory = mmap(NULL, sizeof(struct clock), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    struct driver *driver = memory == MAP_FAILED ? NULL : calloc(1, sizeof *driver);
+    if (!driver) return NULL;
+    driver->clock = memory;
+    driver->clock->now_us = now_us;
+    driver->clock->magic = MAGIC;
+    return driver;
+}
+
+/* Watch a process, also one that does not know the clock. Returns 0, or -1 if it is not there any more. */
+int sil_clock_watch(struct driver *driver, pid_t process) {
+    struct daemon *daemon = &driver->daemons[driver->n];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", process);
+    if (driver->n == MOST_PROCESSES + 2 || clock_getcpuclockid(process, &daemon->cpu)) return -1;
+    if ((daemon->alive = (int) syscall(SYS_pidfd_open, process, 0)) < 0) return -1;
+    if ((daemon->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) return -1;
+    if (!(daemon->listing = fdopendir(daemon->folder))) return -1;
+    daemon->n = 0;
+    driver->n++;
+    return 0;
+}
+
+static void forget_threads(struct daemon *daemon) {
+    while (daemon->n) close(daemon->calls[--daemon->n]);
+}
+
+void sil_clock_close(struct driver *driver) {
+    for (int k = 0; k < driver->n; k++) {
+        forget_threads(&driver->daemons[k]);
+        close(driver->daemons[k].alive);
+        closedir(driver->daemons[k].listing);
+    }
+    munmap(driver->clock, sizeof *driver->clock);
+    free(driver);
+}
+
+/* ---- are the daemons quiet? ---- */
+
+static int waits_for_something(long call) {
+    switch (call) {
+#ifdef SYS_poll
+    case SYS_poll: case SYS_accept: case SYS_epoll_wait: case SYS_select: case SYS_pause:
+#endif
+    case SYS_futex: case SYS_ppoll: case SYS_accept4: case SYS_epoll_pwait: case SYS_pselect6: case SYS_read:
+    case SYS_recvfrom: case SYS_recvmsg: case SYS_rt_sigtimedwait: case SYS_io_getevents: case SYS_clock_nanosleep:
+    case SYS_restart_syscall: case SYS_rt_sigsuspend:
+        return 1;
+    }
+    return 0;
+}
+
+static void find_threads(struct daemon *daemon) {
+    forget_threads(daemon);
+    rewinddir(daemon->listing);
+    for (struct dirent *entry; daemon->n < MOST_THREADS && (entry = readdir(daemon->listing));) {
+        char path[32];
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "%.16s/syscall", entry->d_name);
+        int file = openat(daemon->folder, path, O_RDONLY | O_CLOEXEC);
+        if (file >= 0) daemon->calls[daemon->n++] = file;
+    }
+}
+
+/* Whether a thread waits; -1 if it has ended. */
+static int thread_waits(int file) {
+    char text[256];
+    ssize_t n = pread(file, text, sizeof text - 1, 0);
+    if (n <= 0) return -1;
+    text[n] = 0;
+    return text[0] >= '0' && text[0] <= '9' && waits_for_something(strtol(text, NULL, 10));
+}
+
+static int threads_wait(struct daemon *daemon) {
+    struct stat folder;
+    if (fstat(daemon->folder, &folder)) return 0;
+    if ((int) folder.st_nlink - 2 != daemon->n) find_threads(daemon); /* a link for each thread */
+    for (int k = 0; k < daemon->n; k++) {
+        int waits = thread_waits(daemon->calls[k]);
+        if (waits == 1) continue;
+        if (waits < 0) { forget_threads(daemon); return 0; }
+        int busy = daemon->calls[k]; /* it is asked first the next time */
+        daemon->calls[k] = daemon->calls[0];
+        daemon->calls[0] = busy;
+        return 0;
+    }
+    return daemon->n > 0;
+}
+
+static int all_quiet(struct driver *driver) {
+    for (int k = 0; k < driver->n; k++) driver->daemons[k].used_ns = read_ns(driver->daemons[k].cpu);
+    for (int k = 0; k < driver->n; k++) if (!threads_wait(&driver->daemons[k])) return 0;
+    for (int k = 0; k < driver->n; k++)
+        if (read_ns(driver->daemons[k].cpu) != driver->daemons[k].used_ns) return 0;
+    return 1;
+}
+
+/* Look for up to `nap_ns` whether a daemon has ended or one of `handles` is readable; else REACHED. */
+static enum outcome look(struct driver *driver, const int *handles, int n_handles, int64_t nap_ns) {
+    struct pollfd found[MOST_PROCESSES + 2 + MOST_HANDLES];
+    int n = 0;
+    for (int k = 0; k < driver->n; k++) found[n++] = (struct pollfd){driver->daemons[k].alive, POLLIN, 0};
+    for (int k = 0; k < n_handles && k < MOST_HANDLES; k++) found[n++] = (struct pollfd){handles[k], POLLIN, 0};
+    struct timespec nap = {0, nap_ns};
+    if (ppoll(found, n, &nap, NULL) <= 0) return REACHED;
+    for (int k = 0; k < driver->n; k++) if (found[k].revents) return DIED;
+    return READABLE;
+}
+
+static enum outcome settle(struct driver *driver, const int *handles, int n_handles, double limit_s) {
+    int64_t began = read_ns(CLOCK_MONOTONIC), took = 0;
+    while (driver->n_known < (int) driver->clock->n_processes)
+        if (sil_clock_watch(driver, driver->clock->processes[driver->n_known++])) return DIED;
+    for (;; took = read_ns(CLOCK_MONOTONIC) - began) {
+        enum outcome found = look(driver, handles, n_handles, 0);
+        if (found != REACHED) return found;
+        if (all_quiet(driver)) return look(driver, handles, n_handles, 0);
+        if (took > limit_s * 1e9) return HANGS;
+        if (took < SPIN_NS) sched_yield();
+        else look(driver, handles, n_handles, took / 8 < LONGEST_NAP_NS ? took / 8 : LONGEST_NAP_NS);
+    }
+}
+
+/* ---- advancing ---- */
+
+/* When a wait is to be woken: at its time, unless it is a beat, which may be stretched. */
+static int64_t wake_us(const struct clock *clock, const struct wait *wait) {
+    if (!wait->is_beat) return wait->due_us;
+    int64_t length = clock->now_us < clock->fine_until_us || clock->step_us < SECOND_US ? SECOND_US : clock->step_us;
+    int64_t stretched_us = wait->since_us + length;
+    return stretched_us > wait->due_us ? stretched_us : wait->due_us;
+}
+
+static struct wait *first_wait(struct clock *clock) {
+    struct wait *first = NULL;
+    for (uint32_t k = 0; k < clock->n_waits; k++) {
+        struct wait *wait = &clock->waits[k];
+        if (__atomic_load_n(&wait->state, __ATOMIC_SEQ_CST) != WAITING) continue;
+        int64_t earlier = first ? wake_us(clock, wait) - wake_us(clock, first) : -1;
+        if (earlier < 0 || (earlier == 0 && wait->order < first->order)) first = wait;
+    }
+    return first;
+}
+
+/* The time of the first wait; INT64_MAX if nothing waits. */
+int64_t sil_clock_next(struct driver *driver) {
+    struct wait *first = first_wait(driver->clock);
+    return first ? wake_us(driver->clock, first) : INT64_MAX;
+}
+
+int64_t sil_clock_now(struct driver *driver) { return driver->clock->now_us; }
+
+/* What the first process has computed since the last time is simulated time. */
+static void charge(struct driver *driver) {
+    struct clock *clock = driver->clock;
+    if (clock->charge <= 0 || !driver->n) return;
+    int64_t used = read_ns(driver->daemons[0].cpu);
+    if (used <= clock->charged_ns) return;
+    clock->now_us += (int64_t) ((used - clock->charged_ns) * clock->charge / 1000);
+    clock->charged_ns = used;
+}
+
+/* From now on, a second of CPU time of the first process takes `factor` seconds. */
+void sil_clock_charge(struct driver *driver, double factor) {
+    driver->clock->charged_ns = driver->n ? read_ns(driver->daemons[0].cpu) : 0;
+    driver->clock->charge = factor;
+}
+
+/* Beats last `step_us`, but one second before `fine_until_us`. */
+void sil_clock_beats(struct driver *driver, int64_t step_us, int64_t fine_until_us) {
+    driver->clock->step_us = step_us;
+    driver->clock->fine_until_us = fine_until_us;
+}
+
+/* Let time pass until `to_us`: each wait is woken at its time, or, if `jumps`, at `to_us`; after each, the daemons
+ * come to rest. Returns early if one of `handles` is readable, a daemon has ended, or does not come to rest. */
+int sil_clock_advance(struct driver *driver, int64_t to_us, int jumps, const int *handles, int n_handles,
+                      double limit_s) {
+    struct clock *clock = driver->clock;
+    for (;;) {
+        enum outcome found = settle(driver, handles, n_handles, limit_s);
+        if (found != REACHED) return found;
+        charge(driver);
+        if (jumps && clock->now_us < to_us) clock->now_us = to_us;
+        struct wait *first = first_wait(clock);
+        int64_t at_us = first ? wake_us(clock, first) : INT64_MAX;
+        if (at_us > to_us) {
+            if (clock->now_us < to_us) __atomic_store_n(&clock->now_us, to_us, __ATOMIC_SEQ_CST);
+            return REACHED;
+        }
+        if (at_us > clock->now_us) __atomic_store_n(&clock->now_us, at_us, __ATOMIC_SEQ_CST);
+        uint32_t expected = WAITING; /* or a thread of a process that is not watched signals it just now */
+        if (__atomic_compare_exchange_n(&first->state, &expected, DUE, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            syscall(SYS_futex, &first->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
+}

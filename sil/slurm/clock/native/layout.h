@@ -1,0 +1,38 @@
+/* The memory that a clock's driver and the daemons under it share: one small file for each clock. */
+#ifndef LAYOUT_H
+#define LAYOUT_H
+#include <stdint.h>
+
+#define MAGIC 0x316b636f6c63u
+#define MOST_WAITS 1024
+#define MOST_PROCESSES 8
+#define SECOND_US 1000000
+
+enum state { FREE, CLAIMED, WAITING, DUE, SIGNALLED }; /* of a wait; FREE is the content of a new file */
+
+/* A thread that waits until a time, perhaps at a condition variable. `state` is the futex that it sleeps on. */
+struct wait {
+    uint32_t state;
+    int32_t process;
+    int64_t since_us, due_us;
+    uint64_t order;      /* among the waits of a clock: who began first is woken first */
+    uint64_t condition;  /* its address in that process, or 0 */
+    uint32_t is_beat;    /* the beat of a loop that looks whether there is something to do: may be stretched */
+    uint32_t unused;
+};
+
+/* Times are microseconds since the epoch. */
+struct clock {
+    uint64_t magic;
+    int64_t now_us;
+    int64_t step_us;       /* length of a stretched beat */
+    int64_t fine_until_us; /* beats are not stretched before */
+    double charge;         /* simulated seconds for a second of CPU time of the first process; 0 = time stands */
+    int64_t charged_ns;    /* its CPU time that is part of now_us already */
+    uint64_t order;
+    uint32_t n_waits;      /* waits that have been used: one more than the highest index */
+    uint32_t n_processes;
+    int32_t processes[MOST_PROCESSES];
+    struct wait waits[MOST_WAITS];
+};
+#endif
