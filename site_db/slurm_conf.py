@@ -13,58 +13,19 @@ from pathlib import Path
 from scheduler.node_request import MOST_GPUS, Node, Partition
 from site_db.files.given import MOST, InvalidFile
 from site_db.files.memory import Memory
-from site_db.files.opened import open_lines
 from site_db.jobs.logs.tres import BadTres, amount_of
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.hostlist import expand, patterns
 from site_db.slurm_keys import IgnoredKeys
+from site_db.slurm_lines import MOST_NUMBER, Line, is_indented, lines_of
 
-_PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|\S*)")
 _OF_A_LINE = ("nodename", "partitionname", "downnodes")
 _OF_THE_SITE = ("selecttype", "selecttypeparameters", "licenses")
 _DOWN = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "ERROR", "FAIL", "FAILING"}
 """States of nodes that take no new jobs."""
 _NO_LIMIT = ("", "unlimited", "infinite", "none")
-_MOST = 2**31 - 1
-"""Of a node: each is stored by itself."""
 BYTES_OF_A_NODE = 1_000
 EXPECTED = "lines like 'NodeName=n[01-40] CPUs=64 RealMemory=256000' (slurm.conf, or scontrol show node)"
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A definition: its keys in small letters, its values, and where it is."""
-
-    values: Mapping[str, str]
-    where: str
-    text: str = ""
-
-    def get(self, *keys: str) -> str:
-        return next((self.values[key] for key in keys if key in self.values), "")
-
-    def number(self, *keys: str, default: int) -> int:
-        """A whole number. Raises InvalidFile."""
-        text = self.get(*keys)
-        if not text:
-            return default
-        if not (text.isascii() and text.isdigit() and len(text) <= 15 and int(text) <= _MOST):
-            raise self.mistake(f"{keys[0]} is '{text}'; expected a whole number, at most {_MOST:,}")
-        return int(text)
-
-    def check_words(self) -> None:
-        """Raises InvalidFile for what is not of the form key=value, like the second word of
-        `MaxTime=2 days`."""
-        words = _PAIR.sub("", self.text).split()
-        if words:
-            pairs = f"{self.text} ".split(f" {words[0]} ", 1)[0].split()
-            after = f" after {pairs[-1]}" if pairs else ""
-            raise self.mistake(
-                f"'{words[0]}'{after} is not of the form Key=value; expected values without spaces, or in "
-                f"quotes"
-            )
-
-    def mistake(self, sentence: str) -> InvalidFile:
-        return InvalidFile(f"{self.where}: {sentence}")
 
 
 @dataclass
@@ -72,11 +33,11 @@ class _Found:
     memory: Memory
     nodes: dict[str, Node] = field(default_factory=dict)
     threads: dict[str, int] = field(default_factory=dict)
-    partitions: dict[str, tuple[Partition, list[str] | None, _Line]] = field(default_factory=dict)
+    partitions: dict[str, tuple[Partition, list[str] | None, Line]] = field(default_factory=dict)
     """With the nodes that each lists (None: all), and where."""
     future: set[str] = field(default_factory=set)
     """Nodes that are not there yet."""
-    down: dict[str, _Line] = field(default_factory=dict)
+    down: dict[str, Line] = field(default_factory=dict)
     """Nodes that take no jobs, and where that is said."""
     ignored: IgnoredKeys = field(default_factory=IgnoredKeys)
     has_memory: bool = True
@@ -99,7 +60,7 @@ def read_cluster(path: Path) -> Cluster:
     """
     found = _Found(Memory(path))
     defaults: dict[str, Mapping[str, str]] = {key: {} for key in _OF_A_LINE}
-    for key, line in _definitions(path, ()):
+    for key, line in _definitions(path):
         if key == "selecttypeparameters":
             found.has_memory = "MEMORY" in line.values[key].upper()
             continue
@@ -119,7 +80,7 @@ def read_cluster(path: Path) -> Cluster:
         if name.upper() == "DEFAULT":
             defaults[key] = {**defaults[key], **line.values}
             continue
-        whole = _Line({**defaults[key], **line.values}, line.where)
+        whole = Line({**defaults[key], **line.values}, line.where)
         (_add_nodes if key == "nodename" else _add_partition)(found, whole)
     if not found.nodes:
         raise InvalidFile(f"{path}: there is no node; expected {EXPECTED}")
@@ -142,44 +103,16 @@ def read_cluster(path: Path) -> Cluster:
     return Cluster(nodes, partitions, found.threads, has_memory, found.licences, down, notes)
 
 
-def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str, _Line]]:
+def _definitions(path: Path) -> Iterator[tuple[str, Line]]:
     """The definitions of nodes and partitions, with the key that each begins with."""
-    for number, text in _whole_lines(path):
-        include = re.fullmatch(r"include[\s=]\s*(\S+)", text, re.IGNORECASE)
-        if include is not None:
-            other = path.parent / include[1]
-            if other in (*including, path):
-                raise InvalidFile(f"{path}, line {number}: {other} includes itself")
-            yield from _definitions(other, (*including, path))
-            continue
-        values = {key.lower(): value.strip('"') for key, value in _PAIR.findall(text)}
-        line = _Line(values, f"{path}, line {number}", text)
+    for line in lines_of(path, is_indented):
         # A line of a partition may have SelectTypeParameters of its own.
-        of_a_line = [key for key in _OF_A_LINE if key in values][:1]
-        for key in of_a_line or [key for key in _OF_THE_SITE if key in values]:
+        of_a_line = [key for key in _OF_A_LINE if key in line.values][:1]
+        for key in of_a_line or [key for key in _OF_THE_SITE if key in line.values]:
             yield key, line
 
 
-def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines without comments; a backslash at the end, or an indent as in `scontrol`'s output, joins lines."""
-    parts: list[str] = []
-    first = 0
-    with open_lines(path) as lines:
-        for number, raw in enumerate(lines, start=1):
-            line = (re.sub(r"(?<!\\)#.*", "", raw) if "#" in raw else raw).rstrip()
-            joins = bool(parts) and parts[-1].endswith("\\")
-            if not (joins or (line[:1].isspace() and bool(line.strip()))):
-                if text := " ".join(parts).strip():
-                    yield first, text
-                parts, first = [], number
-            if joins:
-                parts[-1] = parts[-1].removesuffix("\\")
-            parts.append(line.strip())
-    if text := " ".join(parts).strip():
-        yield first, text
-
-
-def _add_nodes(found: _Found, line: _Line) -> None:
+def _add_nodes(found: _Found, line: Line) -> None:
     names = _hosts(line, line.values["nodename"])
     found.memory.take(BYTES_OF_A_NODE * len(names))
     if line.get("state").upper().startswith("FUTURE"):
@@ -190,7 +123,7 @@ def _add_nodes(found: _Found, line: _Line) -> None:
     sockets = line.number("sockets", default=0) or boards * line.number("socketsperboard", default=1)
     cores = sockets * line.number("corespersocket", default=1)
     cpus = line.number("cpus", "cputot", "procs", default=cores * threads)
-    if not 1 <= cpus <= _MOST:
+    if not 1 <= cpus <= MOST_NUMBER:
         raise line.mistake(
             f"a node has {f'{cpus:,}' if cpus else 'no'} CPUs; expected CPUs=64, or Sockets, CoresPerSocket "
             f"and ThreadsPerCore"
@@ -219,14 +152,14 @@ def _add_nodes(found: _Found, line: _Line) -> None:
     _note_down(found, line, line.values["nodename"])
 
 
-def _note_down(found: _Found, line: _Line, hosts: str) -> None:
+def _note_down(found: _Found, line: Line, hosts: str) -> None:
     """Nodes whose state in `line`, in a form like DOWN, IDLE+DRAIN or DOWN*, keeps jobs from them."""
     states = re.split(r"[+,]", line.get("state").upper() or ("DOWN" if "downnodes" in line.values else ""))
     if not _DOWN.isdisjoint(state.rstrip("*~#!%$@^-") for state in states):
         found.down.update(dict.fromkeys(_hosts(line, hosts), line))
 
 
-def _specialised(line: _Line, cpus_of_a_core: int) -> int:
+def _specialised(line: Line, cpus_of_a_core: int) -> int:
     """CPUs that jobs do not get, since the system has them."""
     if cores := line.number("corespeccount", default=0):
         return cores * cpus_of_a_core
@@ -234,7 +167,7 @@ def _specialised(line: _Line, cpus_of_a_core: int) -> int:
     return len(_hosts(line, f"cpu[{listed}]")) if listed else 0
 
 
-def _gres(line: _Line) -> tuple[tuple[str, ...], dict[str, int]]:
+def _gres(line: Line) -> tuple[tuple[str, ...], dict[str, int]]:
     """GPUs by type, and the other generic resources by name."""
     gpus: list[str] = []
     others: dict[str, int] = {}
@@ -259,7 +192,7 @@ def _gres(line: _Line) -> tuple[tuple[str, ...], dict[str, int]]:
     return tuple(gpus), others
 
 
-def _licences(line: _Line) -> dict[str, int]:
+def _licences(line: Line) -> dict[str, int]:
     """By name; one licence where no number is given. The licence server is part of the name."""
     licences: dict[str, int] = {}
     for part in filter(None, line.get("licenses").split(",")):
@@ -272,7 +205,7 @@ def _licences(line: _Line) -> dict[str, int]:
     return licences
 
 
-def _add_partition(found: _Found, line: _Line) -> None:
+def _add_partition(found: _Found, line: Line) -> None:
     name = line.values["partitionname"]
     if not name:
         raise line.mistake("PartitionName is empty; expected a name, like PartitionName=batch")
@@ -313,14 +246,14 @@ def _members(found: _Found, partition: str) -> set[str]:
     return {*listed}
 
 
-def _hosts(line: _Line, text: str) -> list[str]:
+def _hosts(line: Line, text: str) -> list[str]:
     try:
         return expand(patterns(text))
     except ValueError as error:
         raise line.mistake(str(error)) from None
 
 
-def _time_s(line: _Line, key: str) -> float | None:
+def _time_s(line: Line, key: str) -> float | None:
     """Seconds of a limit: minutes, or one of Slurm's formats like 1-00:00:00 or 12:00:00."""
     text = line.get(key)
     if text.lower() in _NO_LIMIT:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
+import subprocess
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import cache
@@ -80,10 +82,29 @@ class Clock:
         found = {"LD_PRELOAD": str(built()), "SIL_CLOCK": str(self._path), "SIL_CLOCK_ROLE": role}
         return found if users is None else {**found, "SIL_USERS": str(users)}
 
+    @property
+    def n_daemons(self) -> int:
+        """How many daemons have begun to run with this clock."""
+        return int(self._library.sil_clock_daemons(self._driver))
+
     def watch(self, process: int) -> None:
-        """Wait for this process, too, though it has another clock. Raises ProcessLookupError."""
-        if self._library.sil_clock_watch(self._driver, process):
+        """Wait for this process, too, though it has not the role of a daemon. Raises ProcessLookupError."""
+        if self._library.sil_clock_watch(self._driver, process, 0):
             raise ProcessLookupError(f"there is no process {process}")
+
+    def finish(self, command: subprocess.Popen[str]) -> Outcome:
+        """Let time pass until a command has ended, which talks to the daemons: READABLE then, or if a connection
+        waits. No time passes while anybody computes."""
+        ended = os.pidfd_open(command.pid)
+        try:
+            if self._library.sil_clock_watch(self._driver, command.pid, 1):
+                return Outcome.READABLE
+            try:
+                return self.until_readable(ended)
+            finally:
+                self._library.sil_clock_forget(self._driver)
+        finally:
+            os.close(ended)
 
     def wake_on(self, handles: Sequence[int]) -> None:
         """Advances end early when one of these handles is readable."""
@@ -153,7 +174,9 @@ def _library() -> Any:
     for name, returned, *given in (
         ("open", driver, ctypes.c_char_p, time_us),
         ("close", None, driver),
-        ("watch", ctypes.c_int, driver, ctypes.c_int),
+        ("watch", ctypes.c_int, driver, ctypes.c_int, ctypes.c_int),
+        ("forget", None, driver),
+        ("daemons", ctypes.c_int, driver),
         ("now", time_us, driver),
         ("next", time_us, driver),
         ("beats", None, driver, time_us, time_us),

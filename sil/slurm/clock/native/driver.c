@@ -30,6 +30,7 @@
 enum outcome { REACHED, READABLE, DIED, HANGS };
 
 struct daemon {
+    int is_guest;    /* it may end */
     int alive;       /* becomes readable when the process ends */
     int folder;      /* of its threads */
     DIR *listing;
@@ -65,8 +66,9 @@ struct driver *sil_clock_open(const char *path, int64_t now_us) {
     return driver;
 }
 
-/* Watch a process, also one that does not know the clock. Returns 0, or -1 if it is not there any more. */
-int sil_clock_watch(struct driver *driver, pid_t process) {
+/* Watch a process, also one that does not know the clock; it may end if it is a guest. Returns 0, or -1 if it is not
+ * there any more. */
+int sil_clock_watch(struct driver *driver, pid_t process, int is_guest) {
     struct daemon *daemon = &driver->daemons[driver->n];
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", process);
@@ -75,6 +77,7 @@ int sil_clock_watch(struct driver *driver, pid_t process) {
     if ((daemon->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) return -1;
     if (!(daemon->listing = fdopendir(daemon->folder))) return -1;
     daemon->n = 0;
+    daemon->is_guest = is_guest;
     driver->n++;
     return 0;
 }
@@ -83,12 +86,19 @@ static void forget_threads(struct daemon *daemon) {
     while (daemon->n) close(daemon->calls[--daemon->n]);
 }
 
+/* Watch the process no longer that was added last. */
+void sil_clock_forget(struct driver *driver) {
+    struct daemon *daemon = &driver->daemons[--driver->n];
+    forget_threads(daemon);
+    close(daemon->alive);
+    closedir(daemon->listing);
+}
+
+/* How many daemons have begun with this clock. */
+int sil_clock_daemons(struct driver *driver) { return (int) driver->clock->n_processes; }
+
 void sil_clock_close(struct driver *driver) {
-    for (int k = 0; k < driver->n; k++) {
-        forget_threads(&driver->daemons[k]);
-        close(driver->daemons[k].alive);
-        closedir(driver->daemons[k].listing);
-    }
+    while (driver->n) sil_clock_forget(driver);
     munmap(driver->clock, sizeof *driver->clock);
     free(driver);
 }
@@ -101,7 +111,7 @@ static int waits_for_something(long call) {
     case SYS_poll: case SYS_accept: case SYS_epoll_wait: case SYS_select: case SYS_pause:
 #endif
     case SYS_futex: case SYS_ppoll: case SYS_accept4: case SYS_epoll_pwait: case SYS_pselect6: case SYS_read:
-    case SYS_recvfrom: case SYS_recvmsg: case SYS_rt_sigtimedwait: case SYS_io_getevents: case SYS_clock_nanosleep:
+    case SYS_recvfrom: case SYS_recvmsg: case SYS_rt_sigtimedwait: case SYS_io_getevents:
     case SYS_restart_syscall: case SYS_rt_sigsuspend:
         return 1;
     }
@@ -157,7 +167,8 @@ static int all_quiet(struct driver *driver) {
 static enum outcome look(struct driver *driver, const int *handles, int n_handles, int64_t nap_ns) {
     struct pollfd found[MOST_PROCESSES + 2 + MOST_HANDLES];
     int n = 0;
-    for (int k = 0; k < driver->n; k++) found[n++] = (struct pollfd){driver->daemons[k].alive, POLLIN, 0};
+    for (int k = 0; k < driver->n; k++)
+        found[n++] = (struct pollfd){driver->daemons[k].is_guest ? -1 : driver->daemons[k].alive, POLLIN, 0};
     for (int k = 0; k < n_handles && k < MOST_HANDLES; k++) found[n++] = (struct pollfd){handles[k], POLLIN, 0};
     struct timespec nap = {0, nap_ns};
     if (ppoll(found, n, &nap, NULL) <= 0) return REACHED;
@@ -168,7 +179,7 @@ static enum outcome look(struct driver *driver, const int *handles, int n_handle
 static enum outcome settle(struct driver *driver, const int *handles, int n_handles, double limit_s) {
     int64_t began = read_ns(CLOCK_MONOTONIC), took = 0;
     while (driver->n_known < (int) driver->clock->n_processes)
-        if (sil_clock_watch(driver, driver->clock->processes[driver->n_known++])) return DIED;
+        if (sil_clock_watch(driver, driver->clock->processes[driver->n_known++], 0)) return DIED;
     for (;; took = read_ns(CLOCK_MONOTONIC) - began) {
         enum outcome found = look(driver, handles, n_handles, 0);
         if (found != REACHED) return found;
