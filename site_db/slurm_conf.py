@@ -13,11 +13,11 @@ from pathlib import Path
 from scheduler.node_request import MOST_GPUS, Node, Partition
 from site_db.files.given import MOST, InvalidFile
 from site_db.files.memory import Memory
+from site_db.files.slurm_lines import MOST_NUMBER, Line, is_indented, lines_of
 from site_db.jobs.logs.tres import BadTres, amount_of
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.hostlist import expand, patterns
 from site_db.slurm_keys import IgnoredKeys
-from site_db.slurm_lines import MOST_NUMBER, Line, is_indented, lines_of
 
 _OF_A_LINE = ("nodename", "partitionname", "downnodes")
 _OF_THE_SITE = ("selecttype", "selecttypeparameters", "licenses")

@@ -41,11 +41,23 @@ class Installation:
 
     @cached_property
     def package(self) -> str | None:
-        """The distribution's package with its version, like "slurmctld 22.05.8-4+deb12u3"; None if it is of none."""
+        """The distribution's package with its version, like "slurmctld 22.05.8-4+deb12u3"; None if it is
+        of none."""
         owner = _output(["dpkg-query", "--search", str(self.controller)]).partition(":")[0]
         if owner:
             return _output(["dpkg-query", "--show", "--showformat=${Package} ${Version}", owner]) or None
-        return _output(["rpm", "--query", "--file", "--queryformat=%{NAME} %{VERSION}-%{RELEASE}", str(self.controller)]) or None
+        return (
+            _output(
+                [
+                    "rpm",
+                    "--query",
+                    "--file",
+                    "--queryformat=%{NAME} %{VERSION}-%{RELEASE}",
+                    str(self.controller),
+                ]
+            )
+            or None
+        )
 
     def program(self, name: str) -> Path:
         """Another program of Slurm, like scontrol. Raises NoSlurm."""
@@ -73,11 +85,13 @@ def installed() -> Installation:
     says = _output([str(controller), "-V"])
     match = re.search(r"\b(\d+\.\d+)\.\d+\S*", says)
     if match is None:
-        raise NoSlurm(f"{controller} -V says '{printable(says)}' instead of its release; install it again ({REMEDY})")
+        raise NoSlurm(
+            f"{controller} -V says '{printable(says)}' instead of its release; install it again ({REMEDY})"
+        )
     if match[1] not in SUPPORTED:
         raise NoSlurm(
-            f"{controller} is of release {match[0]}, which is not supported; install {' or '.join(SUPPORTED)}, for "
-            f"example in a container of Debian 12 ({REMEDY})"
+            f"{controller} is of release {match[0]}, which is not supported; install {' or '.join(SUPPORTED)}, "
+            f"for example in a container of Debian 12 ({REMEDY})"
         )
     return Installation(controller, match[0])
 

@@ -1,4 +1,5 @@
-"""The driver of a clock: time passes for its daemons as far as it is told, and stands still while they compute."""
+"""The driver of a clock: time passes for its daemons as far as it is told, and stands still while they
+compute."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class Outcome(IntEnum):
 class Clock:
     """The clock in the file `path`, which is made here, at `now_s` (seconds since the epoch).
 
-    Daemons that are started with `environment` have its time. Simulated times are seconds since the epoch; the
-    clock's resolution is a microsecond. A context manager; the file is not removed.
+    Daemons that are started with `environment` have its time. Simulated times are seconds since the epoch;
+    the clock's resolution is a microsecond. A context manager; the file is not removed.
     """
 
     def __init__(self, path: Path, now_s: float, limit_s: float = LIMIT_S) -> None:
@@ -55,7 +56,9 @@ class Clock:
     def __enter__(self) -> Clock:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -76,8 +79,9 @@ class Clock:
     def environment(self, role: str = "daemon", users: Path | None = None) -> Mapping[str, str]:
         """The variables with which a program has this clock's time.
 
-        A "daemon" waits for this driver, which watches it; a "reader" is a command that reads the time and waits in
-        real time. Its users are those of the file `users`, in the form of /etc/passwd, and this computer's.
+        A "daemon" waits for this driver, which watches it; a "reader" is a command that reads the time and
+        waits in real time. Its users are those of the file `users`, in the form of /etc/passwd, and this
+        computer's.
         """
         found = {"LD_PRELOAD": str(built()), "SIL_CLOCK": str(self._path), "SIL_CLOCK_ROLE": role}
         return found if users is None else {**found, "SIL_USERS": str(users)}
@@ -93,8 +97,8 @@ class Clock:
             raise ProcessLookupError(f"there is no process {process}")
 
     def finish(self, command: subprocess.Popen[str]) -> Outcome:
-        """Let time pass until a command has ended, which talks to the daemons: READABLE then, or if a connection
-        waits. No time passes while anybody computes."""
+        """Let time pass until a command has ended, which talks to the daemons: READABLE then, or if a
+        connection waits. No time passes while anybody computes."""
         ended = os.pidfd_open(command.pid)
         try:
             if self._library.sil_clock_watch(self._driver, command.pid, 1):
@@ -111,21 +115,22 @@ class Clock:
         self._handles = (ctypes.c_int * len(handles))(*handles)
 
     def stretch_beats(self, step_s: float) -> None:
-        """Loops of the daemons that look around each second do so each `step_s` from now on, except for `FINE_S`
-        after an `event`."""
+        """Loops of the daemons that look around each second do so each `step_s` from now on, except for
+        `FINE_S` after an `event`."""
         self._library.sil_clock_beats(self._driver, _us(step_s), 0)
         self._step_us = _us(step_s)
 
     _step_us = SECOND_US
 
     def event(self) -> None:
-        """Something happened that daemons will look at: their loops do so now, and each second for some time."""
+        """Something happened that daemons will look at: their loops do so now, and each second for some
+        time."""
         fine_until_us = _us(self.now_s + FINE_S)
         self._library.sil_clock_beats(self._driver, self._step_us, fine_until_us)
 
     def charge_computing(self, factor: float) -> None:
-        """From now on, a second of CPU time of the first daemon takes `factor` seconds; with 0, time stands still
-        while it computes."""
+        """From now on, a second of CPU time of the first daemon takes `factor` seconds; with 0, time
+        stands still while it computes."""
         self._library.sil_clock_charge(self._driver, factor)
 
     def settle(self) -> Outcome:
@@ -133,18 +138,18 @@ class Clock:
         return self.advance(self.now_s)
 
     def advance(self, to_s: float) -> Outcome:
-        """Let time pass: each waiting thread is woken at its time, one at a time in order, and the daemons come to rest
-        after each. Where computing is charged, the time reached may be later."""
+        """Let time pass: each waiting thread is woken at its time, one at a time in order, and the daemons
+        come to rest after each. Where computing is charged, the time reached may be later."""
         return self._advanced(to_s, 0)
 
     def jump(self, to_s: float) -> Outcome:
-        """As `advance`, but the time is `to_s` at once, and threads whose time was before are late: much faster,
-        for when nothing is to be decided."""
+        """As `advance`, but the time is `to_s` at once, and threads whose time was before are late: much
+        faster, for when nothing is to be decided."""
         return self._advanced(to_s, 1)
 
     def until_readable(self, handle: int) -> Outcome:
-        """Let the daemons answer: READABLE as soon as `handle` is readable, or one of `wake_on`. As little time passes
-        as they need for that, none in most cases."""
+        """Let the daemons answer: READABLE as soon as `handle` is readable, or one of `wake_on`. As little
+        time passes as they need for that, none in most cases."""
         before = self._handles
         self.wake_on([*before, handle])
         try:
@@ -158,7 +163,9 @@ class Clock:
     def _advanced(self, to_s: float, jumps: int) -> Outcome:
         handles = self._handles
         return Outcome(
-            self._library.sil_clock_advance(self._driver, _us(to_s), jumps, handles, len(handles), self._limit_s)
+            self._library.sil_clock_advance(
+                self._driver, _us(to_s), jumps, handles, len(handles), self._limit_s
+            )
         )
 
 

@@ -50,8 +50,8 @@ def built() -> Path:
             shutil.rmtree(temporary, ignore_errors=True)
         return folder / name
     raise NoClock(
-        f"the clock of Slurm's controller cannot be kept: neither {' nor '.join(map(str, folders))} can be written; "
-        f"set XDG_CACHE_HOME to a folder that can"
+        f"the clock of Slurm's controller cannot be kept: neither {' nor '.join(map(str, folders))} can be "
+        f"written; set XDG_CACHE_HOME to a folder that can"
     )
 
 
@@ -66,14 +66,16 @@ def _compiler() -> str:
         if (found := shutil.which(name)) is not None:
             return os.path.realpath(found)
     raise NoClock(
-        "the clock of Slurm's controller is compiled when it is first used, and there is no C compiler; install one "
-        "(apt install gcc libc6-dev)"
+        "the clock of Slurm's controller is compiled when it is first used, and there is no C compiler; "
+        "install one (apt install gcc libc6-dev)"
     )
 
 
 def _fingerprint(compiler: str) -> str:
     state = os.stat(compiler)
-    key = hashlib.sha256(repr((compiler, state.st_size, state.st_mtime_ns, platform.machine(), OPTIONS)).encode())
+    key = hashlib.sha256(
+        repr((compiler, state.st_size, state.st_mtime_ns, platform.machine(), OPTIONS)).encode()
+    )
     for source in sorted(SOURCES.glob("*.[ch]")):
         key.update(source.name.encode() + source.read_bytes())
     return key.hexdigest()[:16]
@@ -85,8 +87,10 @@ def _compile(compiler: str, target: Path) -> None:
         [compiler, *OPTIONS, "-o", str(target), *sources], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
+        first = next(
+            (line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200]
+        )
         raise NoClock(
-            f"{compiler} cannot compile the clock of Slurm's controller ({first}); install the C library's headers "
-            f"(apt install libc6-dev)"
+            f"{compiler} cannot compile the clock of Slurm's controller ({first}); install the C "
+            f"library's headers (apt install libc6-dev)"
         )
