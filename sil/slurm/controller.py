@@ -28,6 +28,8 @@ from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line
 
 STARTS_WITHIN_S = 60.0
 """Real time for a daemon to begin and to listen."""
+_REMOVE = 'cat >/dev/null; for n in 1 2 3 4 5 6 7 8 9; do rm -rf "$0"; [ -e "$0" ] || exit; sleep 0.2; done'
+"""A script that removes a directory when its input ends; daemons may write until their supervisors end them."""
 LAST_LINES = 5
 """Lines of the log in a message."""
 
@@ -238,10 +240,8 @@ def private_folder() -> Iterator[Path]:
     killed."""
     memory = "/dev/shm"
     folder = Path(tempfile.mkdtemp(prefix="sil-slurm-", dir=memory if os.access(memory, os.W_OK) else None))
-    # Daemons may write until their supervisors have ended them, too.
-    remove = 'cat >/dev/null; n=0; while [ -e "$0" ] && [ $n -lt 100 ]; do rm -rf "$0"; n=$((n+1)); sleep 0.1; done'
     with subprocess.Popen(
-        ["/bin/sh", "-c", remove, str(folder)],
+        ["/bin/sh", "-c", _REMOVE, str(folder)],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     ):  # fmt: skip
         try:

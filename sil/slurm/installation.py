@@ -90,8 +90,8 @@ def installed() -> Installation:
         )
     if match[1] not in SUPPORTED:
         raise NoSlurm(
-            f"{controller} is of release {match[0]}, which is not supported; install {' or '.join(SUPPORTED)}, "
-            f"for example in a container of Debian 12 ({REMEDY})"
+            f"{controller} is of release {match[0]}, which is not supported; install "
+            f"{' or '.join(SUPPORTED)}, for example in a container of Debian 12 ({REMEDY})"
         )
     return Installation(controller, match[0])
 

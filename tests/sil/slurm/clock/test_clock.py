@@ -1,0 +1,172 @@
+"""Time for programs that know nothing of the clock: who waits is woken in order, and time stands meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sil.slurm.clock.driver import Clock, Outcome
+from sil.slurm.clock.library import NoClock, built
+
+try:
+    built()
+except NoClock as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+START_S = 1_600_000_000.0
+PROGRAM = Path(__file__).with_name("waiting.c")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("waiting") / "waiting"
+    subprocess.run(["cc", "-pthread", "-o", target, PROGRAM], check=True)
+    return target
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Iterator[Clock]:
+    with Clock(tmp_path / "clock", START_S, limit_s=20.0) as found:
+        yield found
+
+
+Run = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def run(program: Path, clock: Clock, tmp_path: Path) -> Iterator[Run]:
+    """Start the program in a mode; what it prints goes to the file `printed`."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(mode: str, role: str = "daemon") -> subprocess.Popen[str]:
+        with (tmp_path / "printed").open("w") as printed:
+            users = tmp_path / "users"
+            environment = {**os.environ, **clock.environment(role, users)}
+            process = subprocess.Popen([program, mode], stdout=printed, env=environment, text=True)
+        started.append(process)
+        while role == "daemon" and not clock.n_daemons:
+            time.sleep(0.001)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def said(tmp_path: Path) -> list[tuple[float, str]]:
+    """What the program has printed, with seconds since the start."""
+    lines = (line.split(" ", 1) for line in (tmp_path / "printed").read_text().splitlines())
+    return [(round(float(at) - START_S, 6), what) for at, what in lines]
+
+
+def test_threads_that_wait_are_woken_in_order_of_time(run: Run, clock: Clock, tmp_path: Path) -> None:
+    run("order")
+    assert clock.advance(START_S + 10) is Outcome.REACHED
+    assert said(tmp_path) == [
+        (2.5, "2.5 s"), (3.0, "3 s"), (5.0, "2.5 s"), (6.0, "3 s"), (7.5, "no news"), (7.5, "2.5 s"),
+        (9.0, "3 s"), (10.0, "2.5 s"),
+    ] or said(tmp_path)[4:6] == [(7.5, "2.5 s"), (7.5, "no news")]  # fmt: skip
+    assert clock.now_s == START_S + 10
+    assert clock.next_s == START_S + 12
+
+
+def test_a_signal_ends_a_wait_for_a_time_early(run: Run, clock: Clock, tmp_path: Path) -> None:
+    run("news")
+    clock.advance(START_S + 12)
+    assert said(tmp_path) == [(4.0, "news"), (11.5, "no news")]
+
+
+def test_time_stands_still_while_a_daemon_computes(run: Run, clock: Clock, tmp_path: Path) -> None:
+    run("computes")
+    assert clock.settle() is Outcome.REACHED
+    assert said(tmp_path) == [(0.0, "before"), (0.0, "after")]
+
+
+def test_computing_takes_the_cpu_time_that_is_charged(run: Run, clock: Clock, tmp_path: Path) -> None:
+    clock.charge_computing(10.0)
+    run("computes")
+    assert clock.settle() is Outcome.REACHED
+    (_, _), (after_s, _) = said(tmp_path)
+    assert 1.9 < after_s < 2.5
+    assert after_s <= clock.now_s - START_S < 2.6
+
+
+def test_after_a_jump_threads_are_late(run: Run, clock: Clock, tmp_path: Path) -> None:
+    run("order")
+    clock.settle()
+    clock.jump(START_S + 100)
+    assert {at_s for at_s, _ in said(tmp_path)} == {100.0}
+    assert len(said(tmp_path)) == 3
+
+
+def test_beats_are_stretched_except_after_an_event(run: Run, clock: Clock, tmp_path: Path) -> None:
+    run("beats")
+    clock.stretch_beats(30.0)
+    clock.advance(START_S + 65)
+    clock.event()
+    clock.advance(START_S + 68)
+    assert [at_s for at_s, _ in said(tmp_path)] == [30.0, 60.0, 65.0, 66.0, 67.0, 68.0]
+
+
+def test_an_advance_ends_while_a_connection_waits(run: Run, clock: Clock, tmp_path: Path) -> None:
+    run("order")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        clock.wake_on([listener.fileno()])
+        assert clock.advance(START_S + 3) is Outcome.REACHED
+        with socket.create_connection(listener.getsockname()):
+            assert clock.advance(START_S + 10) is Outcome.READABLE
+            assert clock.now_s == START_S + 3
+            listener.accept()[0].close()
+            assert clock.advance(START_S + 10) is Outcome.REACHED
+
+
+def test_the_end_of_a_daemon_is_noticed_and_when_it_was(run: Run, clock: Clock) -> None:
+    run("ends")
+    assert clock.advance(START_S + 10) is Outcome.DIED
+    assert clock.now_s == START_S + 5
+
+
+def test_a_killed_daemon_is_noticed(run: Run, clock: Clock) -> None:
+    process = run("order")
+    clock.settle()
+    process.send_signal(signal.SIGKILL)
+    assert clock.advance(START_S + 10) is Outcome.DIED
+
+
+def test_a_daemon_that_computes_without_end_hangs(run: Run, tmp_path: Path, program: Path) -> None:
+    with Clock(tmp_path / "other", START_S, limit_s=0.1) as clock:
+        process = subprocess.Popen([program, "endless"], env={**os.environ, **clock.environment()})
+        while not clock.n_daemons:
+            time.sleep(0.001)
+        assert clock.advance(START_S + 10) is Outcome.HANGS
+        assert clock.now_s == START_S
+        process.kill()
+        process.wait()
+
+
+def test_a_command_reads_the_time_and_waits_really(run: Run, clock: Clock, tmp_path: Path) -> None:
+    run("reads", role="reader").wait(timeout=10)
+    assert said(tmp_path) == [(0.0, "read"), (0.0, "read")]
+
+
+def test_users_of_a_log_need_no_accounts(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "users").write_text("bob:x:70000:70000::/:\nalice:x:70001:70001::/:\n")
+    run("users", role="reader").wait(timeout=10)
+    known, unknown = (tmp_path / "printed").read_text().splitlines()
+    assert known == "70001 alice root alice 1 1 70001"
+    assert unknown == "unknown"
+
+
+def test_nothing_listens_beyond_loopback(run: Run, tmp_path: Path) -> None:
+    run("listens", role="reader").wait(timeout=10)
+    assert (tmp_path / "printed").read_text() == "127.0.0.1\n"

@@ -1,0 +1,104 @@
+/* What daemons do with time, for tests: `waiting MODE`. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <grp.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
+
+static void say(const char *what) {
+    struct timeval now;
+    gettimeofday(&now, NULL);
+    printf("%ld.%06ld %s\n", (long) now.tv_sec, (long) now.tv_usec, what);
+    fflush(stdout);
+}
+
+static void *each_3_s(void *unused) {
+    for (;;) { sleep(3); say("3 s"); }
+    return unused;
+}
+
+static void *each_2_5_s(void *unused) {
+    for (;;) { usleep(2500000); say("2.5 s"); }
+    return unused;
+}
+
+static void *waits(void *unused) {
+    pthread_mutex_lock(&mutex);
+    for (;;) {
+        struct timespec until = {time(NULL) + 7, 500000000};
+        say(pthread_cond_timedwait(&news, &mutex, &until) == ETIMEDOUT ? "no news" : "news");
+    }
+    return unused;
+}
+
+static void *beats(void *unused) {
+    for (;;) {
+        for (int k = 0; k < 10; k++) usleep(100000);
+        say("beat");
+    }
+    return unused;
+}
+
+static void compute(double s) {
+    struct timespec used;
+    do clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used); while (used.tv_sec + used.tv_nsec * 1e-9 < s);
+}
+
+static void *signals_after_4_s(void *unused) {
+    sleep(4);
+    pthread_mutex_lock(&mutex);
+    pthread_cond_signal(&news);
+    pthread_mutex_unlock(&mutex);
+    pause();
+    return unused;
+}
+
+static void start(void *(*what)(void *)) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, what, NULL);
+}
+
+static void users(void) {
+    int uid = (int) getpwnam("alice")->pw_uid;
+    struct group *group = getgrgid(70001);
+    gid_t groups[4];
+    int n = 4;
+    int found = getgrouplist("alice", 70001, groups, &n);
+    printf("%d %s ", uid, getpwuid(70001)->pw_name);
+    printf("%s %s %d %d %d\n", getpwuid(0)->pw_name, group->gr_name, found, n, (int) groups[0]);
+    printf("%s\n", getpwnam("nobody-of-this-name") ? "found" : "unknown");
+}
+
+static void listens(void) {
+    struct sockaddr_in anywhere = {.sin_family = AF_INET}, found;
+    socklen_t size = sizeof found;
+    int handle = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(handle, (struct sockaddr *) &anywhere, sizeof anywhere) || listen(handle, 1)) exit(1);
+    getsockname(handle, (struct sockaddr *) &found, &size);
+    printf("%s\n", inet_ntoa(found.sin_addr));
+}
+
+int main(int n, char **words) {
+    const char *mode = n > 1 ? words[1] : "";
+    if (!strcmp(mode, "order")) { start(each_3_s); start(each_2_5_s); start(waits); }
+    else if (!strcmp(mode, "news")) { start(waits); start(signals_after_4_s); }
+    else if (!strcmp(mode, "beats")) start(beats);
+    else if (!strcmp(mode, "users")) { users(); return 0; }
+    else if (!strcmp(mode, "listens")) { listens(); return 0; }
+    else if (!strcmp(mode, "computes")) { say("before"); compute(0.2); say("after"); }
+    else if (!strcmp(mode, "endless")) for (;;) compute(1e9);
+    else if (!strcmp(mode, "ends")) { sleep(5); return 0; }
+    else if (!strcmp(mode, "reads")) { say("read"); usleep(1000); say("read"); return 0; }
+    pause();
+    return 0;
+}
