@@ -1,4 +1,4 @@
-"""Time for programs that know nothing of the clock: who waits is woken in order, and time stands meanwhile."""
+"""Time for programs that know nothing of the clock: who waits is woken in order, and time stands still."""
 
 from __future__ import annotations
 

@@ -1,0 +1,77 @@
+"""The clock's library is compiled once on a computer, or it is said why it cannot be."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sil.slurm.clock import library
+from sil.slurm.clock.library import NoClock, built
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="without a C compiler")
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The sources in a folder of their own, of which nothing is compiled."""
+    folder = tmp_path / "clock"
+    shutil.copytree(library.SOURCES, folder / "native")
+    monkeypatch.setattr(library, "SOURCES", folder / "native")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return folder
+
+
+def made() -> Path:
+    return built.__wrapped__()
+
+
+@needs_compiler
+def test_it_is_compiled_once_and_again_when_a_source_changes(elsewhere: Path) -> None:
+    first = made()
+    assert first.parent == elsewhere / "__pycache__"
+    at = first.stat().st_mtime_ns
+    assert made() == first
+    assert first.stat().st_mtime_ns == at
+    with (elsewhere / "native" / "driver.c").open("a") as source:
+        source.write("/* changed */\n")
+    assert made() != first
+
+
+@needs_compiler
+def test_where_the_package_cannot_be_written_the_users_cache_has_it(elsewhere: Path, tmp_path: Path) -> None:
+    (elsewhere / "__pycache__").write_text("not a folder")
+    assert made().parent == tmp_path / "cache" / "sil"
+
+
+@needs_compiler
+def test_two_processes_that_use_it_first_at_the_same_time_do_not_disturb_each_other(elsewhere: Path) -> None:
+    text = (
+        "import ctypes; from pathlib import Path; from sil.slurm.clock import library;"
+        f"library.SOURCES = Path({str(elsewhere / 'native')!r}); ctypes.CDLL(str(library.built()))"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", text]) for _ in range(2)]
+    assert [process.wait(30) for process in both] == [0, 0]
+    assert len([*(elsewhere / "__pycache__").iterdir()]) == 1
+
+
+def test_without_a_compiler_the_remedy_is_said(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(elsewhere))
+    with pytest.raises(NoClock, match=r"there is no C compiler; install one \(apt install gcc libc6-dev\)$"):
+        made()
+
+
+@needs_compiler
+def test_what_the_compiler_says_is_passed_on(elsewhere: Path) -> None:
+    (elsewhere / "native" / "layout.h").unlink()
+    with pytest.raises(NoClock, match=r"cannot compile .*layout\.h.*apt install libc6-dev\)$"):
+        made()
+
+
+def test_another_system_is_named(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.libc_ver", lambda: ("", ""))
+    with pytest.raises(NoClock, match="with the GNU C library only"):
+        made()
