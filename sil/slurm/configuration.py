@@ -194,7 +194,8 @@ def _kept(line: Line, replaced: list[Replaced]) -> str:
         name = key.lower()
         if name in left_out:
             became = _OURS.get(name, _LEFT_OUT) if new is None else new
-            replaced.append(Replaced(line.where, f"{key}={value}", became, left_out[name]))
+            if became.lower() != f"{key}={value}".lower():
+                replaced.append(Replaced(line.where, f"{key}={value}", became, left_out[name]))
             text = _without(text, name)
         elif name == "state" and "nodename" in line.values and value.upper() == "CLOUD":
             replaced.append(
@@ -206,8 +207,9 @@ def _kept(line: Line, replaced: list[Replaced]) -> str:
 
 _OURS = {
     key.lower(): f"{key}={value}"
-    for key, value in own_settings(Surroundings("DIRECTORY", "USER", 0, 0))
-    if not key.endswith("Port")
+    for key, value in own_settings(
+        Surroundings("(a directory of the run)", "(the calling user)", "(free)", "(free)")
+    )
 }
 """What takes the place of a setting, for people."""
 

@@ -73,8 +73,8 @@ class Surroundings(NamedTuple):
 
     folder: str
     user: str
-    controller_port: int
-    node_port: int
+    controller_port: int | str
+    node_port: int | str
     accounting_port: int | None = None
     log_level: str = "info"
 

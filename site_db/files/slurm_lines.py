@@ -89,12 +89,13 @@ def _whole_lines(path: Path, continues: Callable[[str], bool]) -> Iterator[tuple
         for number, raw in enumerate(lines, start=1):
             line = (re.sub(r"(?<!\\)#.*", "", raw) if "#" in raw else raw).rstrip()
             joins = bool(parts) and parts[-1].endswith("\\")
-            if not (joins or continues(line)):
+            if joins:  # as Slurm does, without a space
+                parts[-1] = parts[-1].removesuffix("\\") + line
+                continue
+            if not continues(line):
                 if text := " ".join(parts).strip():
                     yield first, text
                 parts, first = [], number
-            if joins:
-                parts[-1] = parts[-1].removesuffix("\\")
             parts.append(line.strip())
     if text := " ".join(parts).strip():
         yield first, text

@@ -17,9 +17,11 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="without 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The sources in a folder of their own, of which nothing is compiled."""
+    """Short sources in a folder of their own, of which nothing is compiled."""
     folder = tmp_path / "clock"
-    shutil.copytree(library.SOURCES, folder / "native")
+    (folder / "native").mkdir(parents=True)
+    (folder / "native" / "layout.h").write_text("#define NUMBER 42\n")
+    (folder / "native" / "driver.c").write_text('#include "layout.h"\nint number(void) { return NUMBER; }\n')
     monkeypatch.setattr(library, "SOURCES", folder / "native")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return folder
