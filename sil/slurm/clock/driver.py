@@ -47,7 +47,7 @@ class Clock:
     def __init__(self, path: Path, now_s: float, limit_s: float = LIMIT_S) -> None:
         self._library = _library()
         self._path = path
-        self._limit_s = limit_s
+        self.limit_s = limit_s
         self._driver: int | None = self._library.sil_clock_open(bytes(path), _us(now_s))
         if not self._driver:
             raise OSError(f"{path} cannot be made or mapped")
@@ -129,8 +129,8 @@ class Clock:
         self._library.sil_clock_beats(self._driver, self._step_us, fine_until_us)
 
     def charge_computing(self, factor: float) -> None:
-        """From now on, a second of CPU time of the first daemon takes `factor` seconds; with 0, time
-        stands still while it computes."""
+        """From now on, a second of CPU time of the daemon that began last takes `factor` seconds; with 0,
+        time stands still while it computes."""
         self._library.sil_clock_charge(self._driver, factor)
 
     def settle(self) -> Outcome:
@@ -164,7 +164,7 @@ class Clock:
         handles = self._handles
         return Outcome(
             self._library.sil_clock_advance(
-                self._driver, _us(to_s), jumps, handles, len(handles), self._limit_s
+                self._driver, _us(to_s), jumps, handles, len(handles), self.limit_s
             )
         )
 

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler import UserError
 from sil.slurm.configuration import Configuration, configuration_of, merged, read_configuration
-from sil.slurm.controller import Controller
+from sil.slurm.controller import running
 from sil.slurm.settings import Surroundings
 from site_db.files.given import InvalidFile
 from tests.sil.slurm.installed import needs_slurm
@@ -160,10 +160,10 @@ def test_the_default_is_slurms_own_with_backfilling() -> None:
 
 @needs_slurm
 def test_slurmctld_runs_with_what_is_kept(conf: Configuration) -> None:
-    with Controller(
+    with running(
         conf.with_settings("PriorityType=priority/basic AccountingStorageEnforce="), 1.6e9
     ) as controller:
-        shown = controller.command("scontrol", "show", "config")
+        shown = controller.slurm("scontrol", "show", "config")
         assert "bf_window=4320,bf_continue,bf_max_job_test=2000,bf_interval=60" in shown
-        nodes = controller.command("sinfo", "--noheader", "--format=%P %D %G %l").splitlines()
+        nodes = controller.slurm("sinfo", "--noheader", "--format=%P %D %G %l").splitlines()
         assert nodes == ["batch* 12 (null) 2-00:00:00", "gpu 2 gpu:a100:4 2-00:00:00"]

@@ -16,15 +16,9 @@ import pytest
 
 from scheduler import UserError
 from sil.slurm.configuration import configuration_of
-from sil.slurm.controller import (
-    CommandFailed,
-    Controller,
-    ControllerDied,
-    ControllerHangs,
-    InvalidConfiguration,
-    listening,
-    reserved_port,
-)
+from sil.slurm.controller import Controller, running
+from sil.slurm.daemons import CommandFailed, ControllerDied, ControllerHangs, InvalidConfiguration
+from sil.slurm.surroundings import listening, reserved_port
 from tests.sil.slurm.installed import needs_slurm
 
 pytestmark = needs_slurm
@@ -33,7 +27,7 @@ START_S = 1_600_000_000.0
 
 @pytest.fixture(scope="module")
 def controller() -> Iterator[Controller]:
-    with Controller(configuration_of(4), START_S, {"alice": 70001}) as found:
+    with running(configuration_of(4), START_S, {"alice": 70001}) as found:
         yield found
 
 
@@ -59,13 +53,13 @@ def slurmctld(folder: Path) -> psutil.Process:
 
 
 def test_its_commands_have_its_time(controller: Controller) -> None:
-    at = controller.command("scontrol", "show", "config").splitlines()[0]
+    at = controller.slurm("scontrol", "show", "config").splitlines()[0]
     expected = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(controller.clock.now_s))
     assert at == f"Configuration data as of {expected}"
 
 
 def test_its_nodes_are_as_configured_and_have_not_registered(controller: Controller) -> None:
-    assert controller.command("sinfo", "--noheader", "--format=%D %N %t") == "4 n[1-4] unk\n"
+    assert controller.slurm("sinfo", "--noheader", "--format=%D %N %t") == "4 n[1-4] unk\n"
 
 
 def test_days_pass_within_seconds_and_backfilling_has_its_interval(controller: Controller) -> None:
@@ -74,7 +68,7 @@ def test_days_pass_within_seconds_and_backfilling_has_its_interval(controller: C
     assert controller.clock.now_s == began_s + 1800
     assert time.monotonic() - real_s < 10
     pings = re.findall(
-        r"\[(\S+)\] error: Nodes n\[1-4\] not responding", "\n".join(controller.log_tail(2000))
+        r"\[(\S+)\] error: Nodes n\[1-4\] not responding", "\n".join(controller.log_tail("slurmctld", 2000))
     )
     at_s = [float(time.mktime(time.strptime(at[:19], "%Y-%m-%dT%H:%M:%S"))) for at in pings]
     assert at_s[1] - at_s[0] == pytest.approx(300, abs=1)  # an interval of slurmctld's own
@@ -82,8 +76,8 @@ def test_days_pass_within_seconds_and_backfilling_has_its_interval(controller: C
 
 def test_users_of_jobs_need_no_accounts(controller: Controller) -> None:
     made = ("starttime=now+1hour", "duration=10", "users=alice", "nodes=n1", "reservationname=hers")
-    controller.command("scontrol", "create", "reservation", *made)
-    shown = controller.command("scontrol", "show", "reservation", "hers", "--oneliner")
+    controller.slurm("scontrol", "create", "reservation", *made)
+    shown = controller.slurm("scontrol", "show", "reservation", "hers", "--oneliner")
     starts = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(controller.clock.now_s + 3600))
     assert "Users=alice" in shown
     assert f"StartTime={starts}" in shown
@@ -91,39 +85,50 @@ def test_users_of_jobs_need_no_accounts(controller: Controller) -> None:
 
 def test_what_a_command_rejects_is_said_in_its_words(controller: Controller) -> None:
     with pytest.raises(CommandFailed, match=r"scontrol show job 99: .*Invalid job id"):
-        controller.command("scontrol", "show", "job", "99")
+        controller.slurm("scontrol", "show", "job", "99")
 
 
 def test_it_listens_on_loopback_only(controller: Controller) -> None:
-    at = {address for address, port in listening() if port in (controller.port, controller.node_port)}
+    at = {
+        address
+        for address, port in listening()
+        if port in (controller.port, controller.nodes.getsockname()[1])
+    }
     assert at == {"0100007F"}
 
 
 def test_several_controllers_run_side_by_side(controller: Controller) -> None:
-    with Controller(configuration_of(2), START_S) as other:
-        assert len({controller.port, controller.node_port, other.port, other.node_port}) == 4
+    with running(configuration_of(2), START_S) as other:
+        assert (
+            len(
+                {controller.port, controller.nodes.getsockname()[1], other.port, other.nodes.getsockname()[1]}
+            )
+            == 4
+        )
         advance(other, 5)
         assert other.clock.now_s == START_S + 5
-        assert "2 n[1-2]" in other.command("sinfo", "--noheader", "--format=%D %N")
+        assert "2 n[1-2]" in other.slurm("sinfo", "--noheader", "--format=%D %N")
 
 
 def test_a_corrupt_configuration_is_reported_in_slurmctlds_words() -> None:
     conf = configuration_of(2, settings=("SchedulerType=sched/imaginary",))
     with pytest.raises(InvalidConfiguration, match=r"slurmctld does not start .*sched/imaginary"):
-        Controller(conf, START_S).__enter__()
+        running(conf, START_S).__enter__()
 
 
 def test_an_unknown_setting_is_reported_in_slurmctlds_words() -> None:
     conf = configuration_of(2, settings=("NoSuchSetting=1",))
     with pytest.raises(InvalidConfiguration, match=r"NoSuchSetting"):
-        Controller(conf, START_S).__enter__()
+        running(conf, START_S).__enter__()
 
 
 def test_a_killed_controller_is_a_fault_with_the_end_of_its_log_and_leaves_nothing() -> None:
-    with Controller(configuration_of(2), START_S) as controller:
+    with running(configuration_of(2), START_S) as controller:
         advance(controller, 30)
         slurmctld(controller.folder).send_signal(signal.SIGKILL)
-        with pytest.raises(ControllerDied, match=r"slurmctld has ended; its log ends with: .*") as caught:
+        with pytest.raises(
+            ControllerDied, match=r"slurmctld has ended; the log of slurmctld ends with: .*"
+        ) as caught:
             advance(controller, 30)
     assert caught.value.time_s == 30
     assert not controller.folder.exists()
@@ -131,9 +136,11 @@ def test_a_killed_controller_is_a_fault_with_the_end_of_its_log_and_leaves_nothi
 
 
 def test_a_controller_that_does_not_come_to_rest_hangs() -> None:
-    with Controller(configuration_of(2), START_S, limit_s=0.5) as controller:
+    with running(configuration_of(2), START_S, limit_s=0.5) as controller:
         controller.clock.watch(os.getpid())  # which computes, as it asks
-        with pytest.raises(ControllerHangs, match=r"did not come to rest within 0.5 s; its log ends with"):
+        with pytest.raises(
+            ControllerHangs, match=r"did not come to rest within 0.5 s; the log of slurmctld ends"
+        ):
             advance(controller, 30)
         assert slurmctld(controller.folder).is_running()
 
@@ -142,9 +149,9 @@ def test_nothing_remains_when_the_testbed_is_killed(tmp_path: Path) -> None:
     text = (
         "import sys, time\n"
         "from sil.slurm.configuration import configuration_of\n"
-        "from sil.slurm.controller import Controller\n"
+        "from sil.slurm.controller import running\n"
         "if __name__ == '__main__':\n"
-        f"    with Controller(configuration_of(2), {START_S}) as controller:\n"
+        f"    with running(configuration_of(2), {START_S}) as controller:\n"
         "        print(controller.folder, flush=True)\n"
         "        time.sleep(60)\n"
     )

@@ -55,7 +55,7 @@ static long futex(uint32_t *word, int what, uint32_t value) {
 
 static int64_t now_us(void) {
     int64_t now = __atomic_load_n(&shared->now_us, __ATOMIC_SEQ_CST);
-    if (shared->charge > 0 && shared->processes[0] == getpid()) {
+    if (shared->charge > 0 && shared->charged == getpid()) {
         struct timespec used;
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
         int64_t ns = used.tv_sec * 1000000000LL + used.tv_nsec - shared->charged_ns;

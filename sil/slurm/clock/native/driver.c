@@ -219,20 +219,29 @@ int64_t sil_clock_next(struct driver *driver) {
 
 int64_t sil_clock_now(struct driver *driver) { return driver->clock->now_us; }
 
-/* What the first process has computed since the last time is simulated time. */
-static void charge(struct driver *driver) {
-    struct clock *clock = driver->clock;
-    if (clock->charge <= 0 || !driver->n) return;
-    int64_t used = read_ns(driver->daemons[0].cpu);
-    if (used <= clock->charged_ns) return;
-    clock->now_us += (int64_t) ((used - clock->charged_ns) * clock->charge / 1000);
-    clock->charged_ns = used;
+/* The CPU time of the process that is charged; -1 if it has ended. */
+static int64_t computed_ns(const struct clock *clock) {
+    clockid_t cpu;
+    return clock_getcpuclockid(clock->charged, &cpu) ? -1 : read_ns(cpu);
 }
 
-/* From now on, a second of CPU time of the first process takes `factor` seconds. */
+/* What it has computed since the last time is simulated time. */
+static void charge(struct clock *clock) {
+    if (clock->charge <= 0) return;
+    int64_t used_ns = computed_ns(clock);
+    if (used_ns <= clock->charged_ns) return;
+    clock->now_us += (int64_t) ((used_ns - clock->charged_ns) * clock->charge / 1000);
+    clock->charged_ns = used_ns;
+}
+
+/* From now on, a second of CPU time of the daemon that began last takes `factor` seconds. */
 void sil_clock_charge(struct driver *driver, double factor) {
-    driver->clock->charged_ns = driver->n ? read_ns(driver->daemons[0].cpu) : 0;
-    driver->clock->charge = factor;
+    struct clock *clock = driver->clock;
+    clock->charge = 0;
+    if (!clock->n_processes) return;
+    clock->charged = clock->processes[clock->n_processes - 1];
+    clock->charged_ns = computed_ns(clock);
+    clock->charge = factor;
 }
 
 /* Beats last `step_us`, but one second before `fine_until_us`. */
@@ -249,7 +258,7 @@ int sil_clock_advance(struct driver *driver, int64_t to_us, int jumps, const int
     for (;;) {
         enum outcome found = settle(driver, handles, n_handles, limit_s);
         if (found != REACHED) return found;
-        charge(driver);
+        charge(clock);
         if (jumps && clock->now_us < to_us) clock->now_us = to_us;
         struct wait *first = first_wait(clock);
         int64_t at_us = first ? wake_us(clock, first) : INT64_MAX;

@@ -27,8 +27,10 @@ struct clock {
     int64_t now_us;
     int64_t step_us;       /* length of a stretched beat */
     int64_t fine_until_us; /* beats are not stretched before */
-    double charge;         /* simulated seconds for a second of CPU time of the first process; 0 = time stands */
+    double charge;         /* simulated seconds for a second of CPU time of a process; 0 = time stands still */
     int64_t charged_ns;    /* its CPU time that is part of now_us already */
+    int32_t charged;       /* that process */
+    int32_t unused;
     uint64_t order;
     uint32_t n_waits;      /* waits that have been used: one more than the highest index */
     uint32_t n_processes;

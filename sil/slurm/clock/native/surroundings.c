@@ -1,11 +1,12 @@
 /* What else a preloaded daemon or command finds other than it is on this computer: users of a log need no
- * accounts (SIL_USERS is a file like /etc/passwd; each has a group of its own), and nothing listens beyond
- * loopback. */
+ * accounts (SIL_USERS is a file like /etc/passwd; each has a group of its own), nothing listens beyond loopback, and
+ * messages are not held back. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <stdint.h>
@@ -104,7 +105,16 @@ int getgrouplist(const char *name, gid_t gid, gid_t *groups, int *n) {
     return 1;
 }
 
-/* ---- loopback only ---- */
+/* ---- loopback only, and at once ---- */
+
+/* Slurm writes a message in two parts, of which the kernel would hold back the second for 40 ms of real time, while
+ * all seem to be at rest. Connections that are accepted inherit the option. */
+int socket(int family, int kind, int protocol) {
+    int handle = REALLY(socket)(family, kind, protocol), on = 1;
+    if (handle >= 0 && (family == AF_INET || family == AF_INET6) && (kind & 0xf) == SOCK_STREAM && getenv("SIL_CLOCK"))
+        setsockopt(handle, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return handle;
+}
 
 int bind(int handle, const struct sockaddr *address, socklen_t size) {
     struct sockaddr_storage own;

@@ -49,9 +49,15 @@ static void *beats(void *unused) {
     return unused;
 }
 
-static void compute(double s) {
+static double cpu_s(void) {
     struct timespec used;
-    do clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used); while (used.tv_sec + used.tv_nsec * 1e-9 < s);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec + used.tv_nsec * 1e-9;
+}
+
+static void compute(double s) {
+    double until_s = cpu_s() + s;
+    while (cpu_s() < until_s) {}
 }
 
 static void *signals_after_4_s(void *unused) {
@@ -95,7 +101,7 @@ int main(int n, char **words) {
     else if (!strcmp(mode, "beats")) start(beats);
     else if (!strcmp(mode, "users")) { users(); return 0; }
     else if (!strcmp(mode, "listens")) { listens(); return 0; }
-    else if (!strcmp(mode, "computes")) { say("before"); compute(0.2); say("after"); }
+    else if (!strcmp(mode, "computes")) { sleep(1); say("before"); compute(0.2); say("after"); }
     else if (!strcmp(mode, "endless")) for (;;) compute(1e9);
     else if (!strcmp(mode, "ends")) { sleep(5); return 0; }
     else if (!strcmp(mode, "reads")) { say("read"); usleep(1000); say("read"); return 0; }

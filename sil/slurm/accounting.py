@@ -1,0 +1,180 @@
+"""Slurm's accounting for one controller: slurmdbd in simulated time, and its database, MariaDB.
+
+Both run as the calling user in the controller's directory. The database has no network, no users and no
+passwords: only who may enter the directory reaches its socket. It is in real time, which no value in it
+depends on; the clock waits for it as for the daemons.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler.rules import RETURNS_IN_TIME
+from sil.slurm.daemons import STARTS_WITHIN_S, ControllerHangs, Daemons, InvalidConfiguration
+from sil.slurm.installation import program
+from sil.slurm.surroundings import calling_user, reserved_port
+from sil.world.guard.faults import one_line
+from site_db.files.given import InvalidFile
+from site_db.files.opened import read_text
+
+REMEDY = "apt install slurmdbd mariadb-server"
+_QOS_KEYS = {
+    "priority": "Priority", "gracetime": "GraceTime", "preempt": "Preempt", "preemptmode": "PreemptMode",
+    "flags": "Flags", "usagefactor": "UsageFactor", "usagethres": "UsageThreshold", "grptres": "GrpTRES",
+    "grptresmins": "GrpTRESMins", "grptresrunmins": "GrpTRESRunMins", "grpjobs": "GrpJobs",
+    "grpsubmit": "GrpSubmitJobs", "grpwall": "GrpWall", "maxtres": "MaxTRESPerJob",
+    "maxtrespernode": "MaxTRESPerNode", "maxtresmins": "MaxTRESMinsPerJob", "maxwall": "MaxWall",
+    "maxtrespu": "MaxTRESPerUser", "maxjobspu": "MaxJobsPerUser", "maxsubmitpu": "MaxSubmitJobsPerUser",
+    "maxtrespa": "MaxTRESPerAccount", "maxjobspa": "MaxJobsPerAccount",
+    "maxsubmitpa": "MaxSubmitJobsPerAccount", "mintres": "MinTRESPerJob",
+}  # fmt: skip
+"""Columns of `sacctmgr show qos`, in small letters, and how `sacctmgr modify qos` calls them."""
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """What Slurm's database has at the start.
+
+    Associations are in a file that `sacctmgr dump CLUSTER` wrote, or each user of `accounts` (user to
+    account) has one with equal shares. Qualities of service are in what `sacctmgr --parsable2 show qos`
+    prints.
+    """
+
+    associations: Path | None = None
+    qos: Path | None = None
+    accounts: Mapping[str, str] | None = None
+
+
+def started_accounting(daemons: Daemons, context: ExitStack) -> int:
+    """Start slurmdbd and its database. Returns the port at which it listens. Raises NoSlurm, and as
+    `Daemons.start`."""
+    slurmdbd = program("slurmdbd", REMEDY)
+    reservation, port = reserved_port()
+    context.enter_context(reservation)
+    socket = _started_database(daemons)
+    own = {
+        "AuthType": "auth/none",
+        "DbdHost": "localhost",
+        "DbdAddr": "127.0.0.1",
+        "DbdPort": port,
+        "SlurmUser": calling_user(),
+        "LogFile": daemons.folder / "slurmdbd.log",
+        "PidFile": daemons.folder / "slurmdbd.pid",
+        "DebugLevel": "info",
+        "StorageType": "accounting_storage/mysql",
+        "StorageHost": "localhost",
+        "StorageUser": "root",
+        "StorageLoc": "slurm",
+    }
+    path = daemons.folder / "slurmdbd.conf"
+    path.write_text("".join(f"{key}={value}\n" for key, value in own.items()))
+    path.chmod(0o600)  # slurmdbd insists on it
+    daemons.start("slurmdbd", slurmdbd, ["-D"], port, {"MYSQL_UNIX_PORT": str(socket)})
+    return port
+
+
+def loaded(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
+    """Put qualities of service and associations into the database. Raises CommandFailed and InvalidFile."""
+    sacctmgr = program("sacctmgr", REMEDY)
+    if accounting.qos is not None:
+        for name, _ in qualities(accounting.qos):
+            if name != "normal":  # Slurm makes it
+                daemons.command(sacctmgr, "--immediate", "add", "qos", name)
+        for name, settings in qualities(accounting.qos):
+            if settings:
+                daemons.command(sacctmgr, "--immediate", "modify", "qos", name, "set", *settings)
+    if accounting.associations is not None:
+        path = daemons.folder / "associations"
+        path.write_text(read_text(accounting.associations))
+        daemons.command(sacctmgr, "--immediate", "load", f"file={path}", f"cluster={cluster}")
+    elif accounting.accounts:
+        path = daemons.folder / "associations"
+        path.write_text(dumped(cluster, accounting.accounts))
+        daemons.command(sacctmgr, "--immediate", "load", f"file={path}")
+    else:
+        daemons.command(sacctmgr, "--immediate", "add", "cluster", cluster)
+
+
+def dumped(cluster: str, accounts: Mapping[str, str]) -> str:
+    """Users in their accounts, with equal shares, in the form of `sacctmgr dump`."""
+
+    def lines() -> Iterator[str]:
+        yield f"Cluster - '{cluster}':Fairshare=1"
+        yield "Parent - 'root'"
+        for account in sorted({*accounts.values()}):
+            yield f"Account - '{account}':Description='{account}':Organization='{account}':Fairshare=1"
+        for account in sorted({*accounts.values()}):
+            yield f"Parent - '{account}'"
+            for user in sorted(user for user, its in accounts.items() if its == account):
+                yield f"User - '{user}':DefaultAccount='{account}':Fairshare=1"
+
+    return "\n".join((*lines(), ""))
+
+
+def qualities(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Names and settings of what `sacctmgr --parsable2 show qos` printed. Raises InvalidFile."""
+    header, *rows = read_text(path).strip().splitlines() or [""]
+    columns = [name.strip().lower() for name in header.split("|")]
+    if "name" not in columns:
+        raise InvalidFile(
+            f"{path}, line 1: there is no column Name; expected what 'sacctmgr --parsable2 show qos' prints"
+        )
+    for row in rows:
+        values = dict(zip(columns, row.split("|"), strict=False))
+        known = ((_QOS_KEYS[key], value) for key, value in values.items() if key in _QOS_KEYS)
+        yield values["name"], [f"{key}={value}" for key, value in known if _says_something(key, value)]
+
+
+def _says_something(key: str, value: str) -> bool:
+    return value not in ("", "00:00:00", "cluster") and not (key == "Priority" and value == "0")
+
+
+def _started_database(daemons: Daemons) -> Path:
+    """Start MariaDB on new tables. Returns its socket."""
+    mariadbd, install = program("mariadbd", REMEDY), program("mariadb-install-db", REMEDY)
+    folder = daemons.folder
+    socket, pid = folder / "mariadb.sock", folder / "mariadb.pid"
+    own = {
+        "datadir": folder / "mariadb",
+        "socket": socket,
+        "pid-file": pid,
+        "skip-networking": 1,
+        "skip-log-bin": 1,
+        "performance-schema": 0,
+        # Nothing has to survive a power failure, and nothing is waited for in the background.
+        "innodb-flush-log-at-trx-commit": 0,
+        "innodb-flush-method": "nosync",
+        "innodb-use-native-aio": 0,
+        "innodb-log-file-size": "16M",
+        "innodb-buffer-pool-size": "64M",
+        "innodb-lock-wait-timeout": 900,
+        **({"user": "root"} if os.geteuid() == 0 else {}),
+    }
+    options = folder / "mariadb.cnf"
+    options.write_text("[mariadbd]\n" + "".join(f"{key}={value}\n" for key, value in own.items()))
+    made = subprocess.run(
+        [install, f"--defaults-file={options}", "--auth-root-authentication-method=normal", "--skip-test-db"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        raise InvalidConfiguration(f"MariaDB cannot make its tables: {one_line(made.stderr or made.stdout)}")
+    process = daemons.started("mariadb", [str(mariadbd), f"--defaults-file={options}"], {})
+    deadline_s = time.monotonic() + STARTS_WITHIN_S
+    while not socket.exists():
+        if process.how_it_ended() is not None:
+            said = [line for line in daemons.log_tail("mariadb", 1000) if "[ERROR]" in line]
+            raise InvalidConfiguration(
+                f"mariadbd does not start: {' | '.join(said[-3:]) or 'it says nothing'}"
+            )
+        if time.monotonic() > deadline_s:
+            raise ControllerHangs(RETURNS_IN_TIME, "mariadbd did not start", 0.0)
+        time.sleep(0.005)
+    with suppress(ProcessLookupError):  # noticed when slurmdbd connects
+        daemons.clock.watch(int(pid.read_text()))
+    return socket

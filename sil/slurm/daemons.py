@@ -1,0 +1,212 @@
+"""The daemons of one cluster, on one clock: started one after another, driven together, ended with us."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import select
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+from scheduler import UserError
+from scheduler.rules import RETURNS_IN_TIME
+from sil.isolation.process import OwnProcess, execute, own_process
+from sil.slurm.clock.driver import Clock, Outcome
+from sil.slurm.surroundings import listens
+from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line
+
+STARTS_WITHIN_S = 60.0
+"""Real time for a daemon to begin and to listen."""
+RESTS_FOR_S = 0.2
+"""Real time after which a daemon that starts waits for time to pass, and not for a process of its own."""
+LAST_LINES = 5
+"""Lines of the log in a message."""
+_NONE: Mapping[str, str] = MappingProxyType({})
+_OF_ANY_START = re.compile("pmix")
+"""Complaints that do not concern the configuration: some plug-ins of Debian lack their libraries."""
+
+
+class ControllerDied(SchedulerFault):
+    """A daemon of the controller has ended."""
+
+
+class ControllerHangs(SchedulerFault):
+    """The controller computes without end, or waits for what never comes."""
+
+
+class InvalidConfiguration(UserError):
+    """What a daemon says about the configuration with which it does not start."""
+
+
+class CommandFailed(UserError):
+    """What a command of Slurm says that could not be carried out."""
+
+
+class Daemons:
+    """What runs in `folder` on `clock`, and ends with `context`, the latest first.
+
+    Connections to the cluster's nodes arrive at `nodes`, a listening socket, which `serve` has to accept and
+    answer, one at each call. Methods that let time pass raise ControllerDied and ControllerHangs.
+    """
+
+    def __init__(self, folder: Path, clock: Clock, nodes: socket.socket, context: ExitStack) -> None:
+        self.folder, self.clock, self.nodes = folder, clock, nodes
+        self.serve: Callable[[], None] = self._refuse
+        self._context = context
+        self._start_s = clock.now_s
+        self._names: list[str] = []
+        clock.wake_on([nodes.fileno()])
+
+    def advance(self, to_s: float) -> bool:
+        """Let time pass until `to_s`. Returns False if it has ended early, since a connection waits at
+        `nodes`."""
+        return self._reached(self.clock.advance(to_s))
+
+    def jump(self, to_s: float) -> bool:
+        """As `advance`, with `Clock.jump`."""
+        return self._reached(self.clock.jump(to_s))
+
+    def settle(self) -> None:
+        """Let the daemons come to rest at the present time, and serve their connections."""
+        while not self.advance(self.clock.now_s):
+            self.serve()
+
+    def wait_for(self, handle: int) -> None:
+        """Let the daemons work, and serve their connections, until a handle of a connection to them is
+        readable."""
+        while not _is_readable(handle):
+            self._reached(self.clock.until_readable(handle))
+            self._serve_waiting()
+
+    def command(self, program: Path, *words: str) -> str:
+        """What a command of Slurm prints, at the daemons' time. Raises CommandFailed, too."""
+        environment = {**os.environ, **self.environment()}
+        with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
+            with subprocess.Popen(
+                [str(program), *words],
+                env=environment, stdin=subprocess.DEVNULL, stdout=printed, stderr=errors, text=True,
+            ) as process:  # fmt: skip
+                try:
+                    while process.poll() is None:
+                        self._reached(self.clock.finish(process))
+                        self._serve_waiting()
+                except BaseException:
+                    process.kill()
+                    raise
+            printed.seek(0)
+            errors.seek(0)
+            if process.returncode:
+                said = one_line(errors.read()) or one_line(printed.read()) or f"code {process.returncode}"
+                raise CommandFailed(f"{' '.join((program.name, *words))}: {said}")
+            return printed.read()
+
+    def environment(self, role: str = "reader") -> Mapping[str, str]:
+        """The variables with which commands of Slurm work with these daemons, at their time."""
+        found = self.clock.environment(role, self.folder / "users")
+        return {**found, "SLURM_CONF": str(self.folder / "slurm.conf"), "TZ": "UTC"}
+
+    def log_tail(self, name: str, n_lines: int = LAST_LINES) -> list[str]:
+        """The last lines of the log of a daemon, or of what it printed before it had one."""
+        for path in (self.folder / f"{name}.log", self.folder / f"{name}.out"):
+            with suppress(OSError):
+                if lines := path.read_text(errors="replace").splitlines()[-n_lines:]:
+                    return lines
+        return []
+
+    def start(
+        self,
+        name: str,
+        program: Path,
+        options: Sequence[str],
+        port: int,
+        environment: Mapping[str, str] = _NONE,
+    ) -> None:
+        """Start a daemon of Slurm, and wait until it listens at its port and has come to rest. Raises
+        InvalidConfiguration, too."""
+        link = self.folder / name  # the daemons look at the name by which they were called
+        link.symlink_to(program)
+        n_before = self.clock.n_daemons
+        process = self.started(name, [str(link), *options], {**self.environment("daemon"), **environment})
+        began_s = busy_s = time.monotonic()
+        while self.clock.n_daemons == n_before or not listens(port):
+            ended = process.how_it_ended()
+            outcome = Outcome.DIED if ended else self.clock.settle()
+            if outcome is Outcome.DIED:
+                said = " | ".join(self._complaints(name))
+                raise InvalidConfiguration(f"{name} does not start with this configuration: {said}")
+            if outcome is Outcome.HANGS or time.monotonic() > began_s + STARTS_WITHIN_S:
+                raise ControllerHangs(RETURNS_IN_TIME, f"{name} did not start{self._last_lines(name)}", 0.0)
+            if outcome is Outcome.READABLE:
+                self.serve()
+            elif time.monotonic() < busy_s + RESTS_FOR_S or self.clock.next_s == math.inf:
+                time.sleep(0.001)
+            else:
+                self.clock.advance(self.clock.next_s)
+                busy_s = time.monotonic()
+        self._names.insert(0, name)
+        self.settle()
+
+    def started(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> OwnProcess:
+        """Start a program that ends with us. What it prints goes to `name`.out. Raises ControllerDied if it
+        cannot be run."""
+        kept = {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH") if key in os.environ}
+        become = partial(_become, [*command], {**kept, **environment}, str(self.folder / f"{name}.out"))
+        process = self._context.enter_context(own_process(become))
+        self._context.callback(process.close)  # it does not end by itself
+        if (why_not := process.handed_over()) is not None:
+            raise ControllerDied(PROCESS_SURVIVES, f"{command[0]} cannot be run: {why_not}", 0.0)
+        return process
+
+    def _reached(self, outcome: Outcome) -> bool:
+        time_s = self.clock.now_s - self._start_s
+        if outcome in (Outcome.DIED, Outcome.HANGS):
+            logs = "".join(self._last_lines(name) for name in self._names)
+            if outcome is Outcome.DIED:
+                raise ControllerDied(PROCESS_SURVIVES, f"{' or '.join(self._names)} has ended{logs}", time_s)
+            limit = f"did not come to rest within {self.clock.limit_s:g} s"
+            raise ControllerHangs(RETURNS_IN_TIME, f"{' or '.join(self._names)} {limit}{logs}", time_s)
+        return outcome is Outcome.REACHED
+
+    def _serve_waiting(self) -> None:
+        if _is_readable(self.nodes.fileno()):
+            self.serve()
+
+    def _complaints(self, name: str) -> list[str]:
+        """What a daemon has against its configuration."""
+        lines = [one_line(line) for line in self.log_tail(name, 1000)]
+        bad = [
+            line
+            for line in lines
+            if ("fatal:" in line or "error:" in line) and not _OF_ANY_START.search(line)
+        ]
+        return bad[-LAST_LINES:] or lines[-LAST_LINES:]
+
+    def _last_lines(self, name: str) -> str:
+        lines = [one_line(line) for line in self.log_tail(name)]
+        return f"; the log of {name} ends with: {' | '.join(lines)}" if lines else ""
+
+    def _refuse(self) -> None:
+        """Nodes without a process: connections are closed."""
+        with suppress(OSError):
+            self.nodes.accept()[0].close()
+
+
+def _become(command: list[str], environment: dict[str, str], output: str, connection: socket.socket) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(handle, 1)
+    os.dup2(handle, 2)
+    execute(command, connection)
+
+
+def _is_readable(handle: int) -> bool:
+    return bool(select.select([handle], [], [], 0)[0])
