@@ -1,6 +1,6 @@
-"""Slurm's unmodified controller in simulated time.
+"""Slurm's unmodified controller as a resource manager under test, in simulated time.
 
-`clock` (the library that is preloaded into its daemons, and what drives it), `installation` (the
-executables on this computer), `configuration` (an operator's `slurm.conf`, overlaid), `controller` (one
-controller: directory, ports, start, end) and `accounting` (slurmdbd and its database).
+`protocol` speaks with the controller, `clock` gives it its time, `installation` finds it, `configuration` and
+`settings` make its `slurm.conf`, `controller` runs it; `nodes` plays its nodes, and `manager` connects it with
+the simulated world.
 """

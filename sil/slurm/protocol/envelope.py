@@ -1,0 +1,212 @@
+"""Messages as a whole: their length, a header with the nodes to forward to and what these have returned, a
+credential of the sender, and a body."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Annotated, Any, NamedTuple
+
+from sil.slurm.protocol.authentication import Authentication, Credential
+from sil.slurm.protocol.from_nodes import Pinged, ReturnCode
+from sil.slurm.protocol.layouts import Before, Layout, layout
+from sil.slurm.protocol.message_types import BODIES, MessageType, name_of, type_of
+from sil.slurm.protocol.packing import U16, U32, Listed, ProtocolError, Text
+from sil.slurm.protocol.to_nodes import Empty
+from sil.slurm.protocol.versions import HEADERS_ONLY, V22_05, UnsupportedVersion, check_version
+
+LONGEST = 64 << 20
+"""In bytes; a longer message is malformed."""
+
+
+class Forward(NamedTuple):
+    """The further nodes to which the receiver passes a message on: how many, and their names in brackets."""
+
+    n_nodes: U16
+    nodes: Text
+    timeout_ms: U32
+    tree_width: U16
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+
+class Returned(NamedTuple):
+    """What one of the nodes to which a message was forwarded has answered. `error` is that of reaching it."""
+
+    node: str | None
+    body: Any
+    type: int
+    error: int = 0
+
+
+class Unknown(NamedTuple):
+    """The body of a message of which the layout is not known here."""
+
+    packed: bytes
+
+
+class Message(NamedTuple):
+    type: int
+    body: Any
+    version: int = V22_05
+    flags: int = 0
+    forward: Forward | None = None
+    returned: tuple[Returned, ...] = ()
+    origin: Address | None = None
+    credential: Credential | None = None
+    """Of a received message; one that is sent gets a new one."""
+
+
+def message(body: Any, type: MessageType | None = None, version: int = V22_05) -> Message:
+    """A message to be sent. Its type is needed only if several have the layout of the body."""
+    return Message(type_of(body) if type is None else type, body, version)
+
+
+def encode(message: Message, authentication: Authentication) -> bytes:
+    """The message as it is sent: its length and all parts. Raises ProtocolError for what cannot be packed."""
+    version = message.version
+    check_version(version)
+    body = _packed_body(message.type, message.body, version)
+    header = _Header(
+        *(version, message.flags, 0, message.type, len(body)),
+        *(message.forward, message.returned, message.origin),
+    )
+    parts = [layout(_Header, version).write(header), authentication.packed(message.type, version), body]
+    length = sum(map(len, parts))
+    if length > LONGEST:
+        raise ProtocolError(f"{name_of(message.type)} has {length:,} bytes; at most {LONGEST:,} can be sent")
+    return b"".join([struct.pack(">I", length), *parts])
+
+
+def decode(data: bytes, authentication: Authentication) -> Message:
+    """The message in what follows its length. Raises ProtocolError, or UnsupportedVersion, which is one."""
+    if len(data) < 2:
+        raise ProtocolError(f"a message of {len(data)} bytes has no header")
+    (version,) = struct.unpack_from(">H", data)
+    check_version(version)
+    header, at = layout(_Header, version).read(data, 0)
+    try:
+        credential, at = authentication.read(data, at, version)
+    except struct.error:
+        raise ProtocolError(f"{name_of(header.type)} ends within the credential") from None
+    if len(data) - at != header.body_length:
+        raise ProtocolError(
+            f"{name_of(header.type)} has a body of {len(data) - at:,} bytes instead of {header.body_length:,}"
+        )
+    body, end = _read_body(header.type, data, at, version)
+    if end != len(data):
+        raise ProtocolError(f"{name_of(header.type)} has {len(data) - end:,} bytes after its last field")
+    return Message(
+        *(header.type, body, version, header.flags),
+        *(header.forward, header.returned, header.origin, credential),
+    )
+
+
+def length_of(prefix: bytes) -> int:
+    """The length of the message that follows these four bytes. Raises ProtocolError if it is out of
+    bounds."""
+    if len(prefix) != 4:
+        raise ProtocolError(f"a message ends after {len(prefix)} of the 4 bytes of its length")
+    (length,) = struct.unpack(">I", prefix)
+    if not 0 < length <= LONGEST:
+        raise ProtocolError(f"a message claims {length:,} bytes; it has 1 to {LONGEST:,}")
+    return int(length)
+
+
+def _packed_body(number: int, body: Any, version: int) -> bytes:
+    if isinstance(body, Unknown):
+        return body.packed
+    return _layout(number, type(body), version).write(body)
+
+
+def _read_body(number: int, data: bytes, at: int, version: int) -> tuple[Any, int]:
+    record = BODIES.get(number)
+    if record is None:
+        return Unknown(data[at:]), len(data)
+    return _layout(number, record, version).read(data, at)
+
+
+def _layout(number: int, record: Any, version: int) -> Layout:
+    if version in HEADERS_ONLY and record not in (Empty, ReturnCode, Pinged):
+        raise UnsupportedVersion(
+            f"{name_of(number)} has protocol version {version}, in which only messages without a body are "
+            f"supported; register the node before the controller uses it"
+        )
+    return layout(record, version)
+
+
+class _Forwarding:
+    """A Forward; none if the number of nodes is 0."""
+
+    def write(self, value: Forward | None, version: int) -> bytes:
+        return b"\0\0" if value is None else layout(Forward, version).write(value)
+
+    def read(self, data: bytes, at: int, version: int) -> tuple[Forward | None, int]:
+        if data[at : at + 2] == b"\0\0":
+            return None, at + 2
+        return layout(Forward, version).read(data, at)
+
+
+class _Answered(NamedTuple):
+    """As `Returned`, up to its body."""
+
+    error: U32
+    type: U16
+    node: Text
+
+
+class _Return:
+    """A Returned."""
+
+    def write(self, value: Returned, version: int) -> bytes:
+        answered = _Answered(value.error, value.type, value.node)
+        return layout(_Answered, version).write(answered) + _packed_body(value.type, value.body, version)
+
+    def read(self, data: bytes, at: int, version: int) -> tuple[Returned, int]:
+        answered, at = layout(_Answered, version).read(data, at)
+        if answered.type not in BODIES:
+            raise ProtocolError(f"a node has returned message {answered.type}, which is not known")
+        body, at = _read_body(answered.type, data, at, version)
+        return Returned(answered.node, body, answered.type, answered.error), at
+
+
+_FAMILIES = {socket.AF_INET: 4, socket.AF_INET6: 16}
+
+
+class _Origin:
+    """An address; none has no family. IPv4 addresses and all ports are packed with their bytes in the order
+    of the processor, which here is little-endian."""
+
+    def write(self, value: Address | None, version: int) -> bytes:
+        if value is None:
+            return b"\0\0"
+        family = socket.AF_INET6 if ":" in value.host else socket.AF_INET
+        packed = socket.inet_pton(family, value.host)
+        host = packed[::-1] if family == socket.AF_INET else struct.pack(">I", len(packed)) + packed
+        return struct.pack(">H", family) + host + struct.pack("<H", value.port)
+
+    def read(self, data: bytes, at: int, version: int) -> tuple[Address | None, int]:
+        (family,) = struct.unpack_from(">H", data, at)
+        at += 2
+        if family == socket.AF_INET:
+            host, port = struct.unpack_from("<4sH", data, at)
+            return Address(socket.inet_ntop(family, host[::-1]), port), at + 6
+        if family == socket.AF_INET6:
+            host, port = struct.unpack_from(">4x16s2s", data, at)
+            (port,) = struct.unpack("<H", port)
+            return Address(socket.inet_ntop(family, host), port), at + 22
+        return None, at
+
+
+class _Header(NamedTuple):
+    version: U16
+    flags: U16
+    plugin_index: Annotated[U16, Before(V22_05, 0)]
+    type: U16
+    body_length: U32
+    forward: Annotated[Forward | None, _Forwarding()]
+    returned: Annotated[tuple[Returned, ...], Listed(_Return(), "H")]
+    origin: Annotated[Address | None, _Origin()]

@@ -1,0 +1,161 @@
+"""The credential of a job: what it may use on its nodes. The controller sends it with the order to launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, NamedTuple
+
+from sil.slurm.protocol.gres import GPU, GresOfJob, GresOfStep
+from sil.slurm.protocol.layouts import Since
+from sil.slurm.protocol.packing import (
+    U16,
+    U32,
+    Bits,
+    Octets,
+    ProtocolError,
+    Table,
+    Text,
+    Texts,
+    Time,
+    U32s,
+)
+from sil.slurm.protocol.versions import V22_05
+from site_db.site_file.hostlist import expand, patterns
+
+Repeated16 = Annotated[tuple[tuple[int, int], ...], Table("I", "H", "I")]
+"""Numbers, each with how many nodes in a row have it."""
+Repeated64 = Annotated[tuple[tuple[int, int], ...], Table("I", "Q", "I")]
+CoresOfNodes = Annotated[tuple[tuple[int, int, int], ...], Table("H", "H", "H", "I")]
+"""Cores per socket and sockets, each with how many nodes in a row have them."""
+
+MOST_NODES = 1_000_000
+"""Of a job; more are malformed."""
+
+
+class StepId(NamedTuple):
+    job: U32
+    step: U32
+    component: U32
+
+
+class JobCredential(NamedTuple):
+    """Also of a step of a job. Cores and generic resources are counted on the job's nodes, in the order of
+    `nodes`; memory is in MB."""
+
+    id: StepId
+    user: U32
+    group: U32
+    user_name: Text
+    user_details: Text
+    home: Text
+    shell: Text
+    groups: U32s
+    group_names: Texts
+    gres: GresOfJob
+    gres_of_step: GresOfStep
+    specialized_cores: U16
+    account: Annotated[Text, Since(V22_05)]
+    aliases: Annotated[Text, Since(V22_05)]
+    comment: Annotated[Text, Since(V22_05)]
+    constraints: Text
+    partition: Annotated[Text, Since(V22_05)]
+    reservation: Annotated[Text, Since(V22_05)]
+    restarts: Annotated[U16, Since(V22_05, 0)]
+    standard_error: Annotated[Text, Since(V22_05)]
+    standard_input: Annotated[Text, Since(V22_05)]
+    standard_output: Annotated[Text, Since(V22_05)]
+    nodes_of_step: Text
+    x11: U16
+    created: Time
+    n_cores: U32
+    cores: Bits
+    cores_of_step: Bits
+    cores_of_nodes: CoresOfNodes
+    cpus_of_nodes: Annotated[Repeated16, Since(V22_05, ())]
+    n_nodes: U32
+    n_tasks: Annotated[U32, Since(V22_05, 0)]
+    nodes: Text
+    memory_of_nodes: Repeated64
+    memory_of_step: Repeated64
+    selinux_context: Text
+    signature: Octets
+
+
+class NodeShare(NamedTuple):
+    """What a job has on one of its nodes: places of cores and GPUs on the node, and memory in MB (0 if memory
+    is not allocated). `gres` has the number of each further generic resource, by number of its plug-in."""
+
+    node: str
+    cores: tuple[int, ...]
+    gpus: tuple[int, ...]
+    memory_mb: int
+    gres: dict[int, int]
+
+
+def shares(credential: JobCredential) -> list[NodeShare]:
+    """What the job has on each of its nodes, in their order. Raises ProtocolError if it is contradictory."""
+    names = node_names(credential.nodes)
+    if len(names) != credential.n_nodes:
+        raise ProtocolError(f"a credential of {credential.n_nodes:,} nodes names {len(names):,}")
+    memory = _repeated(credential.memory_of_nodes, len(names))
+    gpus: list[list[int]] = [[] for _ in names]
+    counts: list[dict[int, int]] = [{} for _ in names]
+    for gres in credential.gres:
+        for place, number in enumerate(gres.counts or ()):
+            if place < len(names) and number:
+                counts[place][gres.plugin] = counts[place].get(gres.plugin, 0) + number
+        if gres.plugin == GPU:
+            for place, devices in enumerate(gres.devices or ()):
+                if place < len(names) and devices:
+                    gpus[place] += devices.places()
+    return [
+        NodeShare(name, cores, tuple(sorted(devices)), megabytes, count)
+        for name, cores, devices, megabytes, count in zip(
+            names, _cores(credential, len(names)), gpus, memory, counts, strict=True
+        )
+    ]
+
+
+def node_names(nodes: str | None) -> list[str]:
+    """The names in a list in brackets, in its order. Raises ProtocolError."""
+    try:
+        return expand(patterns(nodes or ""))
+    except ValueError as error:
+        raise ProtocolError(f"a list of nodes cannot be read: {error}") from None
+
+
+def cpus_of_each(cpus: Iterable[tuple[int, int]]) -> list[int]:
+    """Numbers that are repeated, one for each node."""
+    return list(_each(cpus))
+
+
+def _each(repeated: Iterable[tuple[int, int]]) -> Iterator[int]:
+    total = 0
+    for number, times in repeated:
+        total += times
+        if total > MOST_NODES:
+            raise ProtocolError(f"a number is repeated for more than {MOST_NODES:,} nodes")
+        for _ in range(times):
+            yield number
+
+
+def _repeated(repeated: tuple[tuple[int, int], ...], n_nodes: int) -> list[int]:
+    found = list(_each(repeated)) if repeated else [0] * n_nodes
+    if len(found) < n_nodes:
+        raise ProtocolError(f"a credential of {n_nodes:,} nodes has memory on {len(found):,}")
+    return found[:n_nodes]
+
+
+def _cores(credential: JobCredential, n_nodes: int) -> list[tuple[int, ...]]:
+    if credential.cores is None:
+        return [()] * n_nodes
+    found: list[tuple[int, ...]] = []
+    first = 0
+    for per_socket, sockets, n_alike in credential.cores_of_nodes:
+        for _ in range(min(n_alike, n_nodes - len(found))):
+            after = first + per_socket * sockets
+            found.append(tuple(credential.cores.places(first, after)))
+            first = after
+    if len(found) < n_nodes or first > credential.cores.size:
+        raise ProtocolError(f"a credential of {n_nodes:,} nodes has cores on {len(found):,}")
+    return found

@@ -1,0 +1,166 @@
+"""What the controller asks of nodes. Names of times and amounts are as in `sil.slurm.protocol.packing`;
+memory is in MB."""
+
+from __future__ import annotations
+
+import struct
+from typing import Annotated, Any, NamedTuple
+
+from sil.slurm.protocol.gres import GresAllocation
+from sil.slurm.protocol.job_credential import JobCredential, Repeated16, StepId
+from sil.slurm.protocol.layouts import Before, Nested, Since, layout
+from sil.slurm.protocol.packing import U8, U16, U32, U64, Flagged, Listed, Text, Texts, Time, U32s
+from sil.slurm.protocol.versions import V21_08, V22_05, check_version
+
+
+class Empty(NamedTuple):
+    """A message without a body."""
+
+
+class _WithItsVersion:
+    """A credential after the protocol version in which it is packed."""
+
+    def write(self, value: JobCredential, version: int) -> bytes:
+        packed = layout(JobCredential, version).write(value)
+        return packed if version < V22_05 else struct.pack(">H", version) + packed
+
+    def read(self, data: bytes, at: int, version: int) -> tuple[Any, int]:
+        if version >= V22_05:
+            (version,) = struct.unpack_from(">H", data, at)
+            check_version(version)
+            at += 2
+        return layout(JobCredential, version).read(data, at)
+
+
+class BatchJobLaunch(NamedTuple):
+    """Start a job; sent to its first node only. `array_job` is 0 if the job is not of an array."""
+
+    job: U32
+    het_job: U32
+    user: U32
+    group: U32
+    user_name: Text
+    groups: U32s
+    partition: Text
+    n_tasks: U32
+    least_memory: U64
+    open_mode: U8
+    overcommit: U8
+    array_job: U32
+    array_task: U32
+    accounting_frequency: Text
+    container: Text
+    cpu_binding_type: U16
+    cpus_per_task: U16
+    restarts: U16
+    specialized_cores: U16
+    cpus_of_nodes: Repeated16
+    aliases: Text
+    cpu_binding: Text
+    nodes: Text
+    script: Text
+    directory: Text
+    standard_error: Text
+    standard_input: Text
+    standard_output: Text
+    n_arguments: U32
+    arguments: Texts
+    spank_environment: Texts
+    n_variables: U32
+    environment: Texts
+    memory: U64
+    credential: Annotated[JobCredential, _WithItsVersion()]
+    select_plugin: U32
+    account: Text
+    qos: Text
+    reservation: Text
+    profile: U32
+    tres_binding: Text
+    tres_frequency: Text
+
+
+class LaunchProlog(NamedTuple):
+    """A job will run on the node; sent to all of its nodes, if the prologs run when it is allocated."""
+
+    gres: GresAllocation
+    job: U32
+    het_job: U32
+    user: U32
+    group: U32
+    aliases: Text
+    nodes: Text
+    partition: Annotated[Text, Before(V22_05)]
+    standard_error: Text
+    standard_output: Text
+    directory: Text
+    x11: U16
+    x11_host: Text
+    x11_port: U16
+    x11_cookie: Text
+    x11_target: Text
+    x11_target_port: U16
+    spank_environment: Texts
+    credential: JobCredential
+    user_name: Text
+
+
+class KillJob(NamedTuple):
+    """End a job on the node: it was cancelled or is over (REQUEST_TERMINATE_JOB), it should not be there
+    (REQUEST_ABORT_JOB), its time is over (REQUEST_KILL_TIMELIMIT), or another needs the node
+    (REQUEST_KILL_PREEMPTED)."""
+
+    credential: Annotated[JobCredential | None, Since(V22_05), Flagged(Nested(JobCredential))]
+    details: Annotated[Text, Since(V22_05)]
+    derived_exit_status: Annotated[U32, Since(V22_05, 0)]
+    exit_status: Annotated[U32, Since(V22_05, 0)]
+    gres: GresAllocation
+    id: StepId
+    het_job: U32
+    state: U32
+    user: U32
+    group: U32
+    nodes: Text
+    select_plugin: U32
+    spank_environment: Texts
+    started: Time
+    sent: Time
+    directory: Annotated[Text, Since(V21_08)]
+
+
+SUSPEND, RESUME = 0, 1
+
+
+class SuspendJob(NamedTuple):
+    """Suspend a job on the node, or let it continue."""
+
+    for_long: U8
+    specialized_cores: U16
+    job: U32
+    operation: U16
+
+
+class SignalTasks(NamedTuple):
+    """Send a signal to a step of a job, or to all."""
+
+    id: StepId
+    flags: U16
+    signal: U16
+
+
+class ConfigurationFile(NamedTuple):
+    exists: U8
+    name: Text
+    content: Text
+
+
+class Configuration(NamedTuple):
+    """Read the configuration again, which is this one."""
+
+    files: Annotated[tuple[ConfigurationFile, ...] | None, Listed(Nested(ConfigurationFile))]
+    spool: Text
+
+
+class Shutdown(NamedTuple):
+    """The node's daemon is to end."""
+
+    options: U16
