@@ -12,8 +12,8 @@ from sil.slurm.protocol.from_nodes import Pinged, ReturnCode
 from sil.slurm.protocol.layouts import Before, Layout, layout
 from sil.slurm.protocol.message_types import BODIES, MessageType, name_of, type_of
 from sil.slurm.protocol.packing import U16, U32, Listed, ProtocolError, Text
-from sil.slurm.protocol.to_nodes import Empty
-from sil.slurm.protocol.versions import HEADERS_ONLY, V22_05, UnsupportedVersion, check_version
+from sil.slurm.protocol.to_nodes import Empty, KillJob
+from sil.slurm.protocol.versions import BEFORE_REGISTRATION, V22_05, UnsupportedVersion, check_version
 
 LONGEST = 64 << 20
 """In bytes; a longer message is malformed."""
@@ -129,11 +129,14 @@ def _read_body(number: int, data: bytes, at: int, version: int) -> tuple[Any, in
     return _layout(number, record, version).read(data, at)
 
 
+_IN_ALL_VERSIONS = (Empty, KillJob, Pinged, ReturnCode)
+
+
 def _layout(number: int, record: Any, version: int) -> Layout:
-    if version in HEADERS_ONLY and record not in (Empty, ReturnCode, Pinged):
+    if version in BEFORE_REGISTRATION and record not in _IN_ALL_VERSIONS:
         raise UnsupportedVersion(
-            f"{name_of(number)} has protocol version {version}, in which only messages without a body are "
-            f"supported; register the node before the controller uses it"
+            f"{name_of(number)} has protocol version {version}, which is supported "
+            f"only until a node has registered; register it before the controller uses it"
         )
     return layout(record, version)
 

@@ -66,7 +66,7 @@ class NodeRegistration(NamedTuple):
     dynamic_feature: Text = None
 
 
-class _NeverGiven:
+class NeverGiven:
     """The accounting of a job's processes, which no plug-in gathers here."""
 
     def write(self, value: Any, version: int) -> bytes:
@@ -82,7 +82,7 @@ class CompleteBatchScript(NamedTuple):
     """A job's script is over. Its exit status is that of `wait`: the exit code times 256, or a signal. A
     `node` that is given must be the job's first one. `node_error` is an error of the node: it is drained."""
 
-    accounting: Annotated[None, Flagged(_NeverGiven())] = None
+    accounting: Annotated[None, Flagged(NeverGiven())] = None
     job: U32 = 0
     exit_status: U32 = 0
     node_error: U32 = 0

@@ -26,7 +26,7 @@ _MARK = 0x438A34D4
 """Before each record."""
 HAS_DEVICES, HAS_TYPE = 2, 4
 """Flags of what a node has: it has device files, which are allocated one by one; it has a type."""
-_ENVIRONMENT = 0x1E0
+_ENVIRONMENT = 0x9E0
 """Flags of what a node has: which environment variables name GPUs; all, as by default."""
 
 
@@ -34,16 +34,17 @@ class Marked:
     """A record after a mark."""
 
     def __init__(self, record: type) -> None:
-        self._record = Nested(record)
+        self.record = record
+        self._nested = Nested(record)
 
     def write(self, value: Any, version: int) -> bytes:
-        return struct.pack(">I", _MARK) + self._record.write(value, version)
+        return struct.pack(">I", _MARK) + self._nested.write(value, version)
 
     def read(self, data: bytes, at: int, version: int) -> tuple[Any, int]:
         (mark,) = struct.unpack_from(">I", data, at)
         if mark != _MARK:
             raise ProtocolError(f"a record of generic resources begins with {mark:#x} instead of {_MARK:#x}")
-        return self._record.read(data, at + 4, version)
+        return self._nested.read(data, at + 4, version)
 
 
 def plugin_of(name: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Annotated, NamedTuple
 
 from sil.slurm.protocol.gres import GPU, GresOfJob, GresOfStep
@@ -22,9 +21,13 @@ from sil.slurm.protocol.packing import (
 from sil.slurm.protocol.versions import V22_05
 from site_db.site_file.hostlist import expand, patterns
 
-Repeated16 = Annotated[tuple[tuple[int, int], ...], Table("I", "H", "I")]
+PER_CPU = 1 << 63
+"""In a request of memory: for each CPU, not each node."""
+
+Repeated = tuple[tuple[int, int], ...]
+Repeated16 = Annotated[Repeated, Table("I", "H", "I")]
 """Numbers, each with how many nodes in a row have it."""
-Repeated64 = Annotated[tuple[tuple[int, int], ...], Table("I", "Q", "I")]
+Repeated64 = Annotated[Repeated, Table("I", "Q", "I")]
 CoresOfNodes = Annotated[tuple[tuple[int, int, int], ...], Table("H", "H", "H", "I")]
 """Cores per socket and sockets, each with how many nodes in a row have them."""
 
@@ -82,38 +85,51 @@ class JobCredential(NamedTuple):
 
 
 class NodeShare(NamedTuple):
-    """What a job has on one of its nodes: places of cores and GPUs on the node, and memory in MB (0 if memory
-    is not allocated). `gres` has the number of each further generic resource, by number of its plug-in."""
+    """What a job has on one of its nodes: places of cores and GPUs on the node, and the number of each
+    generic resource by its plug-in. The order to launch a job says what memory (in MB) it has on its first
+    node, and on others only if it has requested memory; else that is None."""
 
     node: str
+    cpus: int
     cores: tuple[int, ...]
     gpus: tuple[int, ...]
-    memory_mb: int
+    memory_mb: int | None
     gres: dict[int, int]
 
 
-def shares(credential: JobCredential) -> list[NodeShare]:
-    """What the job has on each of its nodes, in their order. Raises ProtocolError if it is contradictory."""
+def shares(credential: JobCredential, cpus: Repeated, requested_memory: int) -> list[NodeShare]:
+    """What the job has on each of its nodes, in their order, with these CPUs and this request of memory.
+    Raises ProtocolError if the credential contradicts itself."""
     names = node_names(credential.nodes)
     if len(names) != credential.n_nodes:
         raise ProtocolError(f"a credential of {credential.n_nodes:,} nodes names {len(names):,}")
-    memory = _repeated(credential.memory_of_nodes, len(names))
+    cpus_of = of_each(cpus)
+    if len(cpus_of) != len(names):
+        raise ProtocolError(f"a job on {len(names):,} nodes has CPUs on {len(cpus_of):,}")
+    known = of_each(credential.memory_of_nodes)[: len(names)]
+    memory = [*known, *(_memory(requested_memory, n_cpus) for n_cpus in cpus_of[len(known) :])]
     gpus: list[list[int]] = [[] for _ in names]
-    counts: list[dict[int, int]] = [{} for _ in names]
+    numbers: list[dict[int, int]] = [{} for _ in names]
     for gres in credential.gres:
-        for place, number in enumerate(gres.counts or ()):
-            if place < len(names) and number:
-                counts[place][gres.plugin] = counts[place].get(gres.plugin, 0) + number
-        if gres.plugin == GPU:
-            for place, devices in enumerate(gres.devices or ()):
-                if place < len(names) and devices:
-                    gpus[place] += devices.places()
+        for of_node, number in zip(numbers, gres.counts or (), strict=False):
+            if number:
+                of_node[gres.plugin] = of_node.get(gres.plugin, 0) + number
+        for places, devices in zip(gpus, gres.devices or (), strict=False):
+            if gres.plugin == GPU and devices:
+                places += devices.places()
     return [
-        NodeShare(name, cores, tuple(sorted(devices)), megabytes, count)
-        for name, cores, devices, megabytes, count in zip(
-            names, _cores(credential, len(names)), gpus, memory, counts, strict=True
+        NodeShare(name, n_cpus, cores, tuple(sorted(places)), megabytes, number)
+        for name, n_cpus, cores, places, megabytes, number in zip(
+            names, cpus_of, _cores(credential, len(names)), gpus, memory, numbers, strict=True
         )
     ]
+
+
+def _memory(requested: int, n_cpus: int) -> int | None:
+    """What a request of memory, per node or per CPU, amounts to on a node."""
+    if requested >= PER_CPU:
+        return (requested - PER_CPU) * n_cpus
+    return requested or None
 
 
 def node_names(nodes: str | None) -> list[str]:
@@ -124,26 +140,11 @@ def node_names(nodes: str | None) -> list[str]:
         raise ProtocolError(f"a list of nodes cannot be read: {error}") from None
 
 
-def cpus_of_each(cpus: Iterable[tuple[int, int]]) -> list[int]:
-    """Numbers that are repeated, one for each node."""
-    return list(_each(cpus))
-
-
-def _each(repeated: Iterable[tuple[int, int]]) -> Iterator[int]:
-    total = 0
-    for number, times in repeated:
-        total += times
-        if total > MOST_NODES:
-            raise ProtocolError(f"a number is repeated for more than {MOST_NODES:,} nodes")
-        for _ in range(times):
-            yield number
-
-
-def _repeated(repeated: tuple[tuple[int, int], ...], n_nodes: int) -> list[int]:
-    found = list(_each(repeated)) if repeated else [0] * n_nodes
-    if len(found) < n_nodes:
-        raise ProtocolError(f"a credential of {n_nodes:,} nodes has memory on {len(found):,}")
-    return found[:n_nodes]
+def of_each(repeated: Repeated) -> list[int]:
+    """Numbers that are repeated, one for each node. Raises ProtocolError if they are too many."""
+    if sum(times for _, times in repeated) > MOST_NODES:
+        raise ProtocolError(f"a number is repeated for more than {MOST_NODES:,} nodes")
+    return [number for number, times in repeated for _ in range(times)]
 
 
 def _cores(credential: JobCredential, n_nodes: int) -> list[tuple[int, ...]]:

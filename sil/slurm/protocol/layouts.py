@@ -34,9 +34,11 @@ class Each:
     def __init__(self, content: Packed, counted_by: str) -> None:
         self.content, self.counted_by = content, counted_by
 
-    def write(self, value: tuple[Any, ...] | None, version: int) -> bytes:
+    def write_counted(self, value: tuple[Any, ...] | None, version: int, count: int) -> bytes:
         if value is None:
             return b"\0"
+        if len(value) != count:
+            raise ProtocolError(f"it is given for {len(value)} of {count} nodes")
         return b"".join([b"\1", *(self.content.write(one, version) for one in value)])
 
     def read_counted(self, data: bytes, at: int, version: int, count: int) -> tuple[Any, int]:
@@ -76,78 +78,63 @@ class Layout:
 
     def __init__(self, record: type, version: int) -> None:
         self._record: Any = record
+        self._version = version
+        self._packed_as = list(packed_as(record, version).items())
         self._readers: list[Reader] = []
         self._writers: list[Writer] = []
-        kinds = [
-            (index, name, _kind(hint, version))
-            for index, (name, hint) in enumerate(get_type_hints(record, include_extras=True).items())
-        ]
-        for are_numbers, group in groupby(kinds, lambda field: isinstance(field[2], Number)):
-            fields = list(group)
+        first = 0
+        for are_numbers, group in groupby(self._packed_as, lambda field: isinstance(field[1], Number)):
+            kinds = [kind for _, kind in group]
             if are_numbers:
-                self._add_numbers([(index, name, kind) for index, name, kind in fields])
+                self._add_numbers(first, kinds)
             else:
-                for index, name, kind in fields:
-                    self._add(index, name, kind, version)
+                for index, kind in enumerate(kinds, first):
+                    self._add(index, kind)
+            first += len(kinds)
 
-    def _add_numbers(self, fields: list[tuple[int, str, Any]]) -> None:
+    def _add_numbers(self, first: int, kinds: list[Any]) -> None:
         """Numbers that follow each other are packed together."""
-        packed = struct.Struct(">" + "".join(kind.code for _, _, kind in fields))
-        first, end = fields[0][0], fields[-1][0] + 1
+        packed = struct.Struct(">" + "".join(kind.code for kind in kinds))
+        end = first + len(kinds)
 
         def read(data: bytes, at: int, values: list[Any]) -> int:
             values += packed.unpack_from(data, at)
             return at + packed.size
 
-        def write(record: Any) -> bytes:
-            try:
-                return packed.pack(*record[first:end])
-            except struct.error:
-                for index, name, kind in fields:
-                    self._named(name, kind.write, record[index], 0)
-                raise
-
         self._readers.append(read)
-        self._writers.append(write)
+        self._writers.append(lambda record: packed.pack(*record[first:end]))
 
-    def _add(self, index: int, name: str, kind: Any, version: int) -> None:
+    def _add(self, index: int, kind: Any) -> None:
+        version = self._version
         if isinstance(kind, Since | Before):
             self._readers.append(_missing(kind.otherwise))
             return
-
-        def write(record: Any) -> bytes:
-            packed: bytes = self._named(name, kind.write, record[index], version)
-            return packed
-
-        self._writers.append(write)
         if isinstance(kind, Each):
-            counted, place = kind, self._record._fields.index(kind.counted_by)
-
-            def read_counted(data: bytes, at: int, values: list[Any]) -> int:
-                value, at = counted.read_counted(data, at, version, values[place])
-                values.append(value)
-                return at
-
-            self._readers.append(read_counted)
-        else:
-            read_one = kind.read
-
-            def read(data: bytes, at: int, values: list[Any]) -> int:
-                value, at = read_one(data, at, version)
-                values.append(value)
-                return at
-
-            self._readers.append(read)
-
-    def _named(self, name: str, write: Callable[[Any, int], bytes], value: Any, version: int) -> bytes:
-        try:
-            return write(value, version)
-        except ProtocolError as error:
-            raise ProtocolError(f"{self._record.__name__}.{name}: {error}") from None
+            place = self._record._fields.index(kind.counted_by)
+            self._readers.append(_counted_reader(kind, version, place))
+            self._writers.append(lambda record: kind.write_counted(record[index], version, record[place]))
+            return
+        self._readers.append(_reader(kind, version))
+        self._writers.append(lambda record: kind.write(record[index], version))
 
     def write(self, record: Any) -> bytes:
         """Raises ProtocolError for a value that cannot be packed."""
-        return b"".join([write(record) for write in self._writers])
+        try:
+            return b"".join([write(record) for write in self._writers])
+        except (ProtocolError, struct.error):
+            raise ProtocolError(self._fault(record)) from None
+
+    def _fault(self, record: Any) -> str:
+        """Which field of a record cannot be packed, and why."""
+        for (name, kind), value in zip(self._packed_as, record, strict=True):
+            try:
+                if isinstance(kind, Each):
+                    kind.write_counted(value, self._version, getattr(record, kind.counted_by))
+                elif not isinstance(kind, Since | Before):
+                    kind.write(value, self._version)
+            except ProtocolError as error:
+                return f"{self._record.__name__}.{name}: {error}"
+        return f"{self._record.__name__} cannot be packed"
 
     def read(self, data: bytes, at: int) -> tuple[Any, int]:
         """The record that begins at `at`, and where it ends. Raises ProtocolError."""
@@ -166,6 +153,28 @@ class Layout:
         return f"{self._record.__name__}.{self._record._fields[len(values)]}"
 
 
+def _reader(kind: Packed, version: int) -> Reader:
+    read_one = kind.read
+
+    def read(data: bytes, at: int, values: list[Any]) -> int:
+        value, at = read_one(data, at, version)
+        values.append(value)
+        return at
+
+    return read
+
+
+def _counted_reader(kind: Each, version: int, place: int) -> Reader:
+    """The field at `place` counts."""
+
+    def read(data: bytes, at: int, values: list[Any]) -> int:
+        value, at = kind.read_counted(data, at, version, values[place])
+        values.append(value)
+        return at
+
+    return read
+
+
 def _missing(value: Any) -> Reader:
     def read(data: bytes, at: int, values: list[Any]) -> int:
         values.append(value)
@@ -174,8 +183,13 @@ def _missing(value: Any) -> Reader:
     return read
 
 
+def packed_as(record: type, version: int) -> dict[str, Any]:
+    """How each field is packed; a Since or Before if this version does not have it."""
+    hints = get_type_hints(record, include_extras=True)
+    return {name: _kind(hint, version) for name, hint in hints.items()}
+
+
 def _kind(hint: Any, version: int) -> Any:
-    """How a field with this type is packed; a Since or Before if this version does not have it."""
     marks = getattr(hint, "__metadata__", ())
     for mark in marks:
         if (isinstance(mark, Since) and version < mark.version) or (
@@ -183,7 +197,7 @@ def _kind(hint: Any, version: int) -> Any:
         ):
             return mark
     for mark in marks:
-        if hasattr(mark, "write"):
+        if isinstance(mark, Each) or hasattr(mark, "write"):
             return mark
     return Nested(getattr(hint, "__origin__", hint))
 

@@ -67,9 +67,12 @@ class _Text:
     def write(self, value: str | None, version: int) -> bytes:
         if value is None:
             return b"\0\0\0\0"
-        packed = value.encode("utf-8", "surrogateescape")
+        try:
+            packed = value.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ProtocolError(f"the text {value[:40]!r} has halves of characters") from None
         if b"\0" in packed:
-            raise ProtocolError(f"the text {value[:40]!r} contains a zero byte")
+            raise ProtocolError(f"the text {value[:40]!r} has a zero byte")
         return _COUNT.write(len(packed) + 1, version) + packed + b"\0"
 
     def read(self, data: bytes, at: int, version: int) -> tuple[str | None, int]:
@@ -98,18 +101,18 @@ class Numbers:
     """Integers of one format, after their number."""
 
     def __init__(self, code: str) -> None:
-        self._code, self._size = code, struct.calcsize(f">{code}")
+        self.code, self._size = code, struct.calcsize(f">{code}")
 
     def write(self, value: Sequence[int], version: int) -> bytes:
         try:
-            return struct.pack(f">I{len(value)}{self._code}", len(value), *value)
+            return struct.pack(f">I{len(value)}{self.code}", len(value), *value)
         except struct.error:
             raise ProtocolError(f"one of {value} does not fit into {8 * self._size} bits") from None
 
     def read(self, data: bytes, at: int, version: int) -> tuple[tuple[int, ...], int]:
         count, at = _COUNT.read(data, at, version)
         end = _end_of(data, at, count * self._size)
-        return struct.unpack_from(f">{count}{self._code}", data, at), end
+        return struct.unpack_from(f">{count}{self.code}", data, at), end
 
 
 class Listed:
@@ -117,12 +120,12 @@ class Listed:
     a list that is not given."""
 
     def __init__(self, each: Packed, counted: str = "I") -> None:
-        self._each, self._count = each, Number(counted)
+        self.each, self._count = each, Number(counted)
 
     def write(self, value: Sequence[Any] | None, version: int) -> bytes:
         if value is None:
             return self._count.write(NO_VALUE_32, version)
-        packed = [self._each.write(one, version) for one in value]
+        packed = [self.each.write(one, version) for one in value]
         return b"".join([self._count.write(len(packed), version), *packed])
 
     def read(self, data: bytes, at: int, version: int) -> tuple[tuple[Any, ...] | None, int]:
@@ -132,7 +135,7 @@ class Listed:
         _end_of(data, at, count)  # each takes a byte or more
         found = []
         for _ in range(count):
-            value, at = self._each.read(data, at, version)
+            value, at = self.each.read(data, at, version)
             found.append(value)
         return tuple(found), at
 
@@ -141,14 +144,14 @@ class Flagged:
     """What a byte announces: 1 if it follows, 0 if it is not given (None)."""
 
     def __init__(self, content: Packed) -> None:
-        self._content = content
+        self.content = content
 
     def write(self, value: Any, version: int) -> bytes:
-        return b"\0" if value is None else b"\1" + self._content.write(value, version)
+        return b"\0" if value is None else b"\1" + self.content.write(value, version)
 
     def read(self, data: bytes, at: int, version: int) -> tuple[Any, int]:
         flag, at = _FLAG.read(data, at, version)
-        return self._content.read(data, at, version) if flag else (None, at)
+        return self.content.read(data, at, version) if flag else (None, at)
 
 
 _FLAG: Final = Number("B")
@@ -160,17 +163,17 @@ class Table:
 
     def __init__(self, counted: str, *columns: str) -> None:
         self._count = Number(counted)
-        self._columns = [Numbers(code) for code in columns]
+        self.columns = [Numbers(code) for code in columns]
 
     def write(self, value: Sequence[tuple[int, ...]], version: int) -> bytes:
-        columns = zip(self._columns, zip(*value, strict=True), strict=False)
+        columns = zip(self.columns, zip(*value, strict=True), strict=False)
         packed = [column.write(numbers, version) for column, numbers in columns]
         return b"".join([self._count.write(len(value), version), *packed])
 
     def read(self, data: bytes, at: int, version: int) -> tuple[tuple[tuple[int, ...], ...], int]:
         count, at = self._count.read(data, at, version)
         found = []
-        for column in self._columns if count else ():
+        for column in self.columns if count else ():
             numbers, at = column.read(data, at, version)
             if len(numbers) != count:
                 raise ProtocolError(f"a table of {count:,} rows has a column of {len(numbers):,}")
@@ -230,12 +233,12 @@ class Within:
     0."""
 
     def __init__(self, content: Packed) -> None:
-        self._content = content
+        self.content = content
 
     def write(self, value: Any, version: int) -> bytes:
         if value is None:
             return b"\0\0\0\0"
-        packed = self._content.write(value, version)
+        packed = self.content.write(value, version)
         return _COUNT.write(len(packed), version) + _OCTETS.write(packed, version)
 
     def read(self, data: bytes, at: int, version: int) -> tuple[Any, int]:
@@ -243,7 +246,7 @@ class Within:
         if not size:
             return None, at
         packed, at = _OCTETS.read(data, at, version)
-        value, end = self._content.read(packed, 0, version)
+        value, end = self.content.read(packed, 0, version)
         if end != len(packed) or size != len(packed):
             raise ProtocolError(f"a field of {size:,} bytes has {len(packed):,}, of which {end:,} were read")
         return value, at

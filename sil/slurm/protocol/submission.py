@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sil.slurm.protocol.job_credential import PER_CPU
 from sil.slurm.protocol.job_description import JobDescription
 from sil.slurm.protocol.packing import INFINITE_32, ProtocolError
 
-_PER_CPU = 1 << 63
-"""In an amount of memory: for each CPU, not each node."""
 _NICE = 1 << 31
 """The nice value 0."""
 _ANY_DISTRIBUTION = 0x2000
@@ -28,7 +27,6 @@ _AS_GIVEN = {
         for name in ("cpus_per_task", "licenses", "dependency", "priority", "comment", "wckey", "script")
     },
     **{name: name for name in ("deadline", "environment")},
-    "tasks": "num_tasks",
     "tasks_per_node": "ntasks_per_node",
     "disk_per_node_mb": "pn_min_tmp_disk",
     "constraint": "features",
@@ -38,7 +36,6 @@ _AS_GIVEN = {
     "least_time_min": "time_min",
     "begin": "begin_time",
     "array": "array_inx",
-    "requeue": "requeue",
     "directory": "work_dir",
     "output": "std_out",
     "user": "user_id",
@@ -120,11 +117,18 @@ class Submission:
             fields["shared"] = int(not self.exclusive)
         if not self.kill_on_node_failure:
             fields["kill_on_node_fail"] = 0
+        if self.max_nodes is None and self.min_nodes is not None:
+            fields["max_nodes"] = self.min_nodes
+        if self.cpus_per_task is not None:
+            fields["pn_min_cpus"] = self.cpus_per_task
+        tasks = self._tasks()
+        if tasks is not None:
+            fields["num_tasks"] = tasks
         memory = self._memory()
         if memory is not None:
             fields["pn_min_memory"] = memory
         return JobDescription(
-            min_cpus=(self.tasks or 1) * (self.cpus_per_task or 1),
+            min_cpus=(tasks or self.min_nodes or 1) * (self.cpus_per_task or 1),
             contiguous=int(self.contiguous),
             task_dist=_ANY_DISTRIBUTION,
             bitflags=self._flags(),
@@ -132,26 +136,33 @@ class Submission:
             **self._generic_resources(),
         )
 
+    def _tasks(self) -> int | None:
+        if self.tasks is None and self.tasks_per_node is not None:
+            return self.tasks_per_node * (self.min_nodes or 1)
+        return self.tasks
+
     def _memory(self) -> int | None:
         if self.memory_per_cpu_mb is None:
             return self.memory_per_node_mb
         if self.memory_per_node_mb is not None:
             raise ProtocolError("a job requests memory per node and per CPU; give one of both")
-        return self.memory_per_cpu_mb | _PER_CPU
+        return self.memory_per_cpu_mb | PER_CPU
 
     def _flags(self) -> int:
         kill = self.kill_on_invalid_dependency
         return sum(
             (
                 *(flag for option, flag in _BY_DEFAULT.items() if getattr(self, option) is None),
-                _TASKS_ARE_GIVEN if self.tasks is not None else 0,
+                _TASKS_ARE_GIVEN if self._tasks() is not None else 0,
                 _CPUS_ARE_GIVEN if self.cpus_per_task is not None else 0,
                 0 if kill is None else _KILL_ON_INVALID_DEPENDENCY if kill else _KEEP_ON_INVALID_DEPENDENCY,
             )
         )
 
     def _generic_resources(self) -> dict[str, Any]:
-        per_node = [*_gpus(self.gpus_per_node), *([self.gres] if self.gres else [])]
+        gres = (self.gres or "").split(",")
+        others = [part if part.startswith("gres:") else f"gres:{part}" for part in gres if part]
+        per_node = [*_gpus(self.gpus_per_node), *others]
         found = {
             "tres_per_job": _gpus(self.gpus),
             "tres_per_node": per_node,

@@ -7,7 +7,7 @@ import struct
 from typing import Annotated, Any, NamedTuple
 
 from sil.slurm.protocol.gres import GresAllocation
-from sil.slurm.protocol.job_credential import JobCredential, Repeated16, StepId
+from sil.slurm.protocol.job_credential import JobCredential, NodeShare, Repeated16, StepId, shares
 from sil.slurm.protocol.layouts import Before, Nested, Since, layout
 from sil.slurm.protocol.packing import U8, U16, U32, U64, Flagged, Listed, Text, Texts, Time, U32s
 from sil.slurm.protocol.versions import V21_08, V22_05, check_version
@@ -19,6 +19,8 @@ class Empty(NamedTuple):
 
 class _WithItsVersion:
     """A credential after the protocol version in which it is packed."""
+
+    record = JobCredential
 
     def write(self, value: JobCredential, version: int) -> bytes:
         packed = layout(JobCredential, version).write(value)
@@ -77,6 +79,10 @@ class BatchJobLaunch(NamedTuple):
     profile: U32
     tres_binding: Text
     tres_frequency: Text
+
+    def shares(self) -> list[NodeShare]:
+        """What the job has on each of its nodes. Raises ProtocolError if the message contradicts itself."""
+        return shares(self.credential, self.cpus_of_nodes, self.least_memory)
 
 
 class LaunchProlog(NamedTuple):

@@ -11,9 +11,9 @@ RELEASES = {36 << 8: "20.11", 37 << 8: "21.08", 38 << 8: "22.05", 39 << 8: "23.0
 V20_11, V21_08, V22_05 = 36 << 8, 37 << 8, 38 << 8
 SPOKEN = (V21_08, V22_05)
 """All messages of these versions can be read and written."""
-HEADERS_ONLY = (V20_11,)
-"""A controller speaks the oldest version that it knows to nodes that have not registered; its messages then
-have no body."""
+BEFORE_REGISTRATION = (V20_11,)
+"""What controllers speak to a node until it has registered, the oldest version that they know. Messages
+without a body and REQUEST_ABORT_JOB can be read."""
 
 FOR_CONTROLLERS = {"21.08": V21_08, "22.05": V22_05, "23.02": V22_05, "23.11": V22_05}
 """The version that is spoken to a controller of a release: each understands those of two releases before."""
@@ -37,7 +37,7 @@ def spoken_to(release: str) -> int:
 
 def check_version(version: int) -> None:
     """Raises UnsupportedVersion if a message of this protocol version cannot be read."""
-    if version not in SPOKEN and version not in HEADERS_ONLY:
+    if version not in SPOKEN and version not in BEFORE_REGISTRATION:
         release = RELEASES.get(version)
         raise UnsupportedVersion(
             f"a message has protocol version {version} ({f'Slurm {release}' if release else 'unknown'}); "

@@ -21,6 +21,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sil.slurm.protocol.message_types import BODIES, MessageType, name_of
+from sil.slurm.protocol.versions import V22_05
+
 FOLDER = Path(__file__).parent / "recorded"
 NODES = ["n1", "n2", "n3", "n4"]
 CONTROLLER, CONTROLLER_RELAY, DAEMONS, DAEMON_RELAYS = 16817, 16818, 17000, 17100
@@ -62,6 +65,8 @@ AcctGatherNodeFreq=5
 Licenses=matlab:4
 OverTimeLimit=0
 KillWait=2
+TreeWidth=2
+SlurmdTimeout=30
 GresTypes=gpu
 DebugFlags=NO_CONF_HASH
 {nodes}
@@ -74,17 +79,25 @@ NODE = (
 )
 
 SUBMISSIONS = {
-    "plain": [],
-    "nodes-and-tasks": "-J weather -p batch -N 2-3 -n 8 -c 2 --ntasks-per-node=4 --mem=2000 -t 1:30:00 --comment=daily",
+    "plain": "",
+    "nodes-and-tasks": "-J weather -p batch -N 2-3 -n 8 -c 2 --ntasks-per-node=4 --mem=2000 -t 90",
+    "tasks-per-node": "-N 2 --ntasks-per-node=3 -c 2 -t 10 --comment=daily",
     "memory-per-cpu": "-n 3 --mem-per-cpu=500 -t 90 --nice=50 --no-requeue --contiguous -C fast --tmp=100",
     "gpus-per-node": "-N 2 --gres=gpu:a100:2 -t 10 --exclusive -L matlab:2",
     "gpus-of-the-job": "--gpus=a100:3 --cpus-per-gpu=2 --mem-per-gpu=100 -t 10 --requeue",
     "gpus-per-task": "-n 2 --gpus-per-task=1 -t 10 --oversubscribe --kill-on-invalid-dep=yes",
     "array": "--array=1-5%2 -t 10 -H",
+    "array-that-runs": "--array=3-5%1 -t 10",
+    "dependency": "-d afterany:1 -t 10 -A physics -q normal",
     "times": "--begin=2031-01-01T00:00:00 --deadline=2032-01-01T00:00:00 -t 10 --time-min=5 --no-kill",
     "names-of-nodes": "-w n[2-3] -x n4 -N 2 -t 10",
 }
 """Options of sbatch."""
+OF_A_JOB = (MessageType.REQUEST_SUBMIT_BATCH_JOB, MessageType.REQUEST_BATCH_JOB_LAUNCH)
+ANSWERED = ("plain", "refused")
+"""The jobs of which the answers are kept, too."""
+UNKNOWN = (2009,)
+"""Messages of which one is kept, although the codec does not know them."""
 
 
 def slurm_conf(controller: int, nodes: int) -> str:
@@ -114,21 +127,33 @@ class Relays:
         with contextlib.suppress(OSError, ValueError), connection:
             request = framed(connection)
             with socket.create_connection(("127.0.0.1", target)) as further:
+                name = self._note(request)
                 further.sendall(request)
-                self._note(request, "")
                 answer = framed(further)
                 connection.sendall(answer)
-                self._note(answer, f"answer-to-{kind(request)}-")
+                if name and not (kind(request) in OF_A_JOB and self.label not in ANSWERED):
+                    self.seen[f"{name}-answer"] = neutral(answer)
 
-    def _note(self, frame: bytes, role: str) -> None:
-        name = f"{role}{kind(frame)}"
-        forwarded = struct.unpack_from(">H", frame, 14)[0]
+    def _note(self, frame: bytes) -> str:
+        """The name of a message that is kept; none if it is not."""
+        if kind(frame) not in BODIES and kind(frame) not in UNKNOWN:
+            return ""
+        name = "unknown" if kind(frame) in UNKNOWN else name_of(kind(frame))
+        if kind(frame) in OF_A_JOB:
+            name += f"-{self.label}"
+        if many(frame):
+            name += "-many"
         with self._lock:
-            if kind(frame) in (4003, 4005):
-                name += f"-{self.label}"
-            if forwarded or (role and len(frame) > 150):
-                name += "-forwarded"
-            self.seen.setdefault(name, frame[4:])
+            if name in self.seen:
+                return ""
+            self.seen[name] = neutral(frame)
+        return name
+
+
+def neutral(frame: bytes) -> bytes:
+    """The message without its length, and without the release of this computer's kernel."""
+    release = os.uname().release.encode()
+    return frame[4:].replace(release, b"6.1.0".ljust(len(release), b"0"))
 
 
 def framed(connection: socket.socket) -> bytes:
@@ -146,10 +171,18 @@ def framed(connection: socket.socket) -> bytes:
 
 
 def kind(frame: bytes) -> int:
-    version, _, number = struct.unpack_from(">HHH", frame, 4)
-    if version < 38 << 8:  # with a field more before it
-        (number,) = struct.unpack_from(">H", frame, 10)
-    return int(number)
+    return int(struct.unpack_from(">H", frame, _after_flags(frame))[0])
+
+
+def many(frame: bytes) -> bool:
+    """Whether the message is forwarded to further nodes."""
+    (further,) = struct.unpack_from(">H", frame, _after_flags(frame) + 6)
+    return bool(further)
+
+
+def _after_flags(frame: bytes) -> int:
+    (version,) = struct.unpack_from(">H", frame, 4)
+    return 8 if version >= V22_05 else 10
 
 
 @contextlib.contextmanager
@@ -173,7 +206,10 @@ def submit(relays: Relays, label: str, options: str, script: str = "sleep 600") 
     relays.label = label
     done = subprocess.run(
         ["sbatch", "--parsable", "-o", "/dev/null", "--export=NONE", *options.split(), f"--wrap={script}"],
-        **{"env": ENVIRONMENT, "cwd": "/", "capture_output": True, "text": True},
+        env=ENVIRONMENT,
+        cwd="/",
+        capture_output=True,
+        text=True,
     )
     print(label, done.stdout.strip(), done.stderr.strip(), flush=True)
     time.sleep(2.5)
@@ -182,7 +218,7 @@ def submit(relays: Relays, label: str, options: str, script: str = "sleep 600") 
 
 def scenario(relays: Relays) -> None:
     for label, options in SUBMISSIONS.items():
-        job = submit(relays, label, options or "", "exit 3" if label == "plain" else "sleep 600")
+        job = submit(relays, label, options, "exit 3" if label == "plain" else "sleep 600")
         if label == "gpus-per-node":
             run("scancel", "-b", "-s", "USR1", job)
             run("scontrol", "suspend", job)

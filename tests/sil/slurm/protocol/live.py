@@ -1,0 +1,217 @@
+"""A real controller in real time, and a thread that plays its nodes."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import queue
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from sil.slurm.protocol.authentication import Authentication
+from sil.slurm.protocol.envelope import Message
+from sil.slurm.protocol.exchange import ask, receive, send
+from sil.slurm.protocol.from_nodes import ReturnCode
+from sil.slurm.protocol.message_types import MessageType
+from sil.slurm.protocol.packing import ProtocolError
+from sil.slurm.protocol.replies import NEVER_ANSWERED, reply, usual_answer
+from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE
+from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, LaunchProlog
+
+CONFIGURATION = """
+ClusterName=testbed
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser={user}
+SlurmdUser={user}
+{authentication}
+SlurmctldPort={port}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmctldLogFile={folder}/slurmctld.log
+MailProg=/bin/true
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/filetxt
+JobCompLoc={folder}/jobcomp.txt
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+TreeWidth=2
+PrologFlags=Alloc
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
+GresTypes=gpu
+NodeName=n[1-4] NodeHostname=localhost NodeAddr=127.0.0.1 Port={nodes} Sockets=2 CoresPerSocket=4 {of_each}
+PartitionName=new Nodes=n[1-2] Default=YES MaxTime=INFINITE State=UP
+PartitionName=old Nodes=n[3-4] MaxTime=INFINITE State=UP
+"""
+OF_EACH = "RealMemory=64000 Gres=gpu:a100:4 State=UNKNOWN"
+
+
+class Nodes:
+    """Answers the controller as if all went well, and keeps what it asked. Jobs that are to end are gone."""
+
+    def __init__(self, authentication: Authentication) -> None:
+        self._authentication = authentication
+        self._listening = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = self._listening.getsockname()[1]
+        self._asked: queue.Queue[Message | ProtocolError] = queue.Queue()
+        self._kept: list[Message] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                with connection:
+                    try:
+                        request = receive(connection, self._authentication)
+                        if request.type not in NEVER_ANSWERED:
+                            send(connection, self._reply(request), self._authentication)
+                        self._asked.put(request)
+                    except ProtocolError as error:
+                        self._asked.put(error)
+
+    def _reply(self, request: Message) -> Message:
+        if request.type == MessageType.REQUEST_TERMINATE_JOB:
+            return reply(request, lambda node: ReturnCode(JOB_ALREADY_COMPLETE))
+        return reply(request, usual_answer(request))
+
+    def next(self, type: MessageType, job: int) -> Message:
+        """The next message of this type on a job or its array; others are kept. Fails after a while."""
+        while True:
+            for place, message in enumerate(self._kept):
+                if message.type == type and job in jobs_of(message):
+                    return self._kept.pop(place)
+            found = self._asked.get(timeout=15)
+            if isinstance(found, ProtocolError):
+                raise found
+            self._kept.append(found)
+
+    def close(self) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+
+def jobs_of(message: Message) -> tuple[int, ...]:
+    match message.body:
+        case BatchJobLaunch():
+            return message.body.job, message.body.array_job
+        case LaunchProlog():
+            return (message.body.job,)
+        case KillJob():
+            return (message.body.id.job,)
+    return ()
+
+
+class Controller:
+    def __init__(self, port: int, folder: Path, nodes: Nodes, authentication: Authentication) -> None:
+        self.folder, self.nodes = folder, nodes
+        self._address, self._authentication = ("127.0.0.1", port), authentication
+
+    def ask(self, message: Message) -> Message:
+        return ask(self._address, message, self._authentication)
+
+    def completed(self, job: int) -> str:
+        """The line of a job in jobcomp.txt. Fails after a while."""
+        path = self.folder / "jobcomp.txt"
+        until = time.monotonic() + 15
+        while time.monotonic() < until:
+            if path.exists():
+                for line in path.read_text().splitlines():
+                    if line.startswith(f"JobId={job} "):
+                        return line
+            time.sleep(0.02)
+        raise AssertionError(f"job {job} is not in jobcomp.txt")
+
+
+@contextmanager
+def controller(folder: Path, lines: str, authentication: Authentication) -> Iterator[Controller]:
+    """A controller with these lines on authentication in slurm.conf."""
+    executable = shutil.which("slurmctld") or "/usr/sbin/slurmctld"
+    if not os.path.exists(executable):
+        pytest.skip("slurmctld is not installed")
+    nodes, port = Nodes(authentication), free_port()
+    configuration = folder / "slurm.conf"
+    configuration.write_text(
+        CONFIGURATION.format(
+            host=socket.gethostname(),
+            user=pwd.getpwuid(os.getuid()).pw_name,
+            authentication=lines,
+            port=port,
+            folder=folder,
+            nodes=nodes.port,
+            of_each=OF_EACH,
+        )
+    )
+    (folder / "state").mkdir()
+    with open(folder / "output", "w") as output:
+        process = subprocess.Popen(
+            [executable, "-D", "-f", str(configuration)],
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            wait_for(port, process, folder / "output")
+            yield Controller(port, folder, nodes, authentication)
+        finally:
+            process.kill()
+            process.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)  # its helper
+            nodes.close()
+
+
+@contextmanager
+def munge_daemon() -> Iterator[str]:
+    """A daemon of munge with a key of its own; where it listens."""
+    executable = shutil.which("munged") or "/usr/sbin/munged"
+    if not os.path.exists(executable):
+        pytest.skip("munged is not installed")
+    with tempfile.TemporaryDirectory(prefix="munge") as name:  # a path of moderate length, for the socket
+        folder = Path(name)
+        folder.chmod(0o755)  # munged insists
+        key = folder / "key"
+        key.touch(mode=0o600)
+        key.write_bytes(os.urandom(128))
+        files = ((what, str(folder / what)) for what in ("socket", "pid-file", "log-file", "seed-file"))
+        options = [f"--{what}={path}" for what, path in files]
+        process = subprocess.Popen([executable, "--foreground", f"--key-file={key}", *options], stderr=-3)
+        try:
+            until = time.monotonic() + 10
+            while not (folder / "socket").exists() and time.monotonic() < until and process.poll() is None:
+                time.sleep(0.01)
+            yield str(folder / "socket")
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes], output: Path) -> None:
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        if process.poll() is not None:
+            break
+        time.sleep(0.02)
+    raise AssertionError(f"the controller does not listen:\n{output.read_text()}")

@@ -1,0 +1,142 @@
+"""A real controller understands the codec, and the codec understands it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sil.slurm.protocol.authentication import Munge, Stated
+from sil.slurm.protocol.envelope import message
+from sil.slurm.protocol.from_nodes import (
+    CompleteBatchScript,
+    CompleteProlog,
+    NodeRegistration,
+    ReturnCode,
+    ReturnCodeWithText,
+    Submitted,
+)
+from sil.slurm.protocol.gres import gres_of_node, node_gres, plugin_of
+from sil.slurm.protocol.job_credential import NodeShare, node_names
+from sil.slurm.protocol.job_description import JobDescription
+from sil.slurm.protocol.message_types import MessageType
+from sil.slurm.protocol.submission import Submission
+from sil.slurm.protocol.to_nodes import BatchJobLaunch, Empty
+from sil.slurm.protocol.versions import V21_08, V22_05
+from tests.sil.slurm.protocol.live import Controller, controller, munge_daemon
+
+NONE = "AuthType=auth/none\nCredType=cred/none"
+VERSIONS = {"new": V22_05, "old": V21_08}
+"""Of the nodes in each partition."""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    with controller(tmp_path_factory.mktemp("slurm"), NONE, Stated()) as found:
+        for node in ("n1", "n2", "n3", "n4"):
+            assert found.ask(message(registration(node), version=version_of(node))).body == ReturnCode(0)
+        yield found
+
+
+def version_of(node: str) -> int:
+    return V22_05 if node in ("n1", "n2") else V21_08
+
+
+def registration(node: str) -> NodeRegistration:
+    return NodeRegistration(
+        node=node,
+        host="localhost",
+        cpus=8,
+        sockets=2,
+        cores_per_socket=4,
+        memory=64000,
+        architecture="x86_64",
+        operating_system="Linux",
+        version="22.05.8",
+        gres=gres_of_node(node_gres("gpu", 4, "a100", n_cpus=8)),
+    )
+
+
+def submission(partition: str, **options: object) -> JobDescription:
+    return Submission(user=os.getuid(), group=os.getgid(), partition=partition, **options).described()  # type: ignore[arg-type]
+
+
+def submit(running: Controller, described: JobDescription, version: int = V22_05) -> int:
+    answer = running.ask(message(described, MessageType.REQUEST_SUBMIT_BATCH_JOB, version)).body
+    assert isinstance(answer, Submitted)
+    return answer.job
+
+
+def launched(running: Controller, job: int, version: int = V22_05) -> BatchJobLaunch:
+    """The order to launch a job, or a task of an array, of which the prologs are then over."""
+    launch = running.nodes.next(MessageType.REQUEST_BATCH_JOB_LAUNCH, job)
+    prolog = running.nodes.next(MessageType.REQUEST_LAUNCH_PROLOG, launch.body.job)
+    assert (launch.version, prolog.version) == (version, version)
+    for node in node_names(prolog.body.nodes):
+        done = CompleteProlog(launch.body.job, node, 0)
+        assert running.ask(message(done, version=version)).body == ReturnCode(0)
+    assert isinstance(launch.body, BatchJobLaunch)
+    return launch.body
+
+
+def complete(running: Controller, job: int, exit_status: int, version: int = V22_05) -> None:
+    done = CompleteBatchScript(job=job, exit_status=exit_status, user=os.getuid())
+    assert running.ask(message(done, version=version)).body == ReturnCode(0)
+
+
+@pytest.mark.parametrize("partition", VERSIONS)
+def test_a_job_is_submitted_launched_and_completed(running: Controller, partition: str) -> None:
+    version = VERSIONS[partition]
+    described = submission(
+        partition,
+        name="weather",
+        min_nodes=2,
+        tasks=4,
+        tasks_per_node=2,
+        cpus_per_task=2,
+        memory_per_cpu_mb=500,
+        gres="gpu:a100:3",
+        time_limit_min=60,
+    )
+    job = submit(running, described, version)
+    launch = launched(running, job, version)
+    nodes = ("n1", "n2") if partition == "new" else ("n3", "n4")
+    assert launch.shares() == [
+        NodeShare(node, 4, (0, 1, 4, 5), (0, 1, 2), 2000, {plugin_of("gpu"): 3}) for node in nodes
+    ]
+    complete(running, job, 3 * 256, version)
+    assert running.nodes.next(MessageType.REQUEST_TERMINATE_JOB, job).version == version
+    line = running.completed(job)
+    for part in ("JobState=FAILED", "ExitCode=3:0", "Name=weather", "TimeLimit=60"):
+        assert f" {part} " in line
+
+
+def test_tasks_of_an_array_are_launched_one_by_one(running: Controller) -> None:
+    array = submit(running, submission("new", array="4-5%1", time_limit_min=1))
+    for task in (4, 5):
+        launch = launched(running, array)
+        assert (launch.array_job, launch.array_task) == (array, task)
+        complete(running, launch.job, 0)
+
+
+def test_a_rejected_submission_says_why(running: Controller) -> None:
+    answer = running.ask(message(submission("nowhere"), MessageType.REQUEST_SUBMIT_BATCH_JOB)).body
+    assert isinstance(answer, ReturnCodeWithText | ReturnCode)
+    assert answer.code == 2000
+
+
+def test_the_controller_answers_a_ping(running: Controller) -> None:
+    assert running.ask(message(Empty(), MessageType.REQUEST_PING)).body == ReturnCode(0)
+
+
+def test_munge_authenticates_both_sides(tmp_path: Path) -> None:
+    with munge_daemon() as listens_at:
+        lines = f"AuthType=auth/munge\nAuthInfo=socket={listens_at}\nCredType=cred/munge"
+        with controller(tmp_path, lines, Munge(listens_at)) as running:
+            assert running.ask(message(registration("n1"))).body == ReturnCode(0)
+            job = submit(running, submission("new"))
+            launched(running, job)
+            complete(running, job, 0)
+            assert " JobState=COMPLETED " in running.completed(job)

@@ -1,0 +1,209 @@
+"""What the codec reads in messages between Slurm's own commands and daemons; it writes the same bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sil.slurm.protocol.authentication import Credential, Stated
+from sil.slurm.protocol.envelope import Unknown, encode
+from sil.slurm.protocol.from_nodes import CompleteBatchScript, Energy
+from sil.slurm.protocol.gres import gres_of_node, node_gres
+from sil.slurm.protocol.job_credential import NodeShare
+from sil.slurm.protocol.job_description import JobDescription
+from sil.slurm.protocol.message_types import BODIES, MessageType
+from sil.slurm.protocol.replies import reply, usual_answer
+from sil.slurm.protocol.submission import Submission
+from sil.slurm.protocol.to_nodes import SUSPEND, BatchJobLaunch
+from sil.slurm.protocol.versions import V20_11, V22_05
+from tests.sil.slurm.protocol.recorded_messages import ALL, body, recorded, recorded_bytes
+
+GPU = 7696487
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_recorded_message_is_read_and_packed_again_as_the_same_bytes(name: str) -> None:
+    message = recorded(name)
+    assert message.credential == Credential(0, 0, "testbed")
+    assert encode(message, Stated(*message.credential))[4:] == recorded_bytes(name)
+
+
+def test_every_message_that_can_be_read_was_recorded() -> None:
+    seen = {recorded(name).type for name in ALL}
+    never = {
+        MessageType.RESPONSE_FORWARD_FAILED,  # all nodes were there
+        MessageType.REQUEST_TERMINATE_TASKS,  # as REQUEST_SIGNAL_TASKS
+    }
+    assert set(BODIES) - never <= seen
+
+
+def test_the_registration_of_a_node_with_gpus() -> None:
+    node = body("MESSAGE_NODE_REGISTRATION_STATUS")
+    assert (node.host, node.version, node.architecture) == ("testbed", "22.05.8", "x86_64")
+    assert (node.cpus, node.boards, node.sockets) == (16, 1, 2)
+    assert (node.cores_per_socket, node.threads_per_core) == (4, 2)
+    assert node.gres == gres_of_node(node_gres("gpu", 4, "a100", n_cpus=16))
+    assert node.energy == Energy()
+
+
+def of_first(launch: BatchJobLaunch) -> NodeShare:
+    return launch.shares()[0]
+
+
+def launched(label: str) -> BatchJobLaunch:
+    found = body(f"REQUEST_BATCH_JOB_LAUNCH-{label}")
+    assert isinstance(found, BatchJobLaunch)
+    return found
+
+
+def test_a_launch_names_job_user_and_nodes() -> None:
+    launch = launched("names-of-nodes")
+    assert (launch.user, launch.nodes, launch.partition) == (0, "n[2-3]", "batch")
+    assert launch.shares() == [
+        NodeShare("n2", 2, (0,), (), 64000, {}),
+        NodeShare("n3", 2, (0,), (), None, {}),
+    ], "only the first node's memory is in the order if the job has not requested any"
+
+
+def test_a_launch_has_the_gpus_and_cores_on_each_node() -> None:
+    everything = tuple(range(8)), tuple(range(4))
+    assert [(share.cores, share.gpus) for share in launched("gpus-per-node").shares()] == [everything] * 2
+    assert of_first(launched("gpus-of-the-job")) == NodeShare("n1", 6, (0, 1, 4), (0, 1, 2), 300, {GPU: 3})
+    assert of_first(launched("gpus-per-task")).gpus == (0, 1)
+
+
+def test_a_launch_has_the_memory_on_each_node_that_was_requested() -> None:
+    assert [share.memory_mb for share in launched("nodes-and-tasks").shares()] == [2000] * 3
+    assert of_first(launched("memory-per-cpu")).memory_mb == 2000, "four CPUs of 500 MB"
+
+
+def test_a_launch_of_an_array_names_the_task() -> None:
+    launch = launched("array-that-runs")
+    assert (launch.array_job > 0, launch.array_task) == (True, 3)
+    assert launched("plain").array_job == 0
+
+
+def submission(**options: Any) -> Submission:
+    return Submission(**{"user": 0, "group": 0, "name": "wrap", **options})
+
+
+SUBMISSIONS = {
+    "plain": submission(),
+    "nodes-and-tasks": submission(
+        name="weather",
+        partition="batch",
+        min_nodes=2,
+        max_nodes=3,
+        tasks=8,
+        cpus_per_task=2,
+        tasks_per_node=4,
+        memory_per_node_mb=2000,
+        time_limit_min=90,
+    ),
+    "tasks-per-node": submission(
+        min_nodes=2, tasks_per_node=3, cpus_per_task=2, time_limit_min=10, comment="daily"
+    ),
+    "memory-per-cpu": submission(
+        tasks=3,
+        memory_per_cpu_mb=500,
+        time_limit_min=90,
+        nice=50,
+        requeue=False,
+        contiguous=True,
+        constraint="fast",
+        disk_per_node_mb=100,
+    ),
+    "gpus-per-node": submission(
+        min_nodes=2, gres="gpu:a100:2", time_limit_min=10, exclusive=True, licenses="matlab:2"
+    ),
+    "gpus-of-the-job": submission(
+        gpus="a100:3", cpus_per_gpu=2, memory_per_gpu_mb=100, time_limit_min=10, requeue=True
+    ),
+    "gpus-per-task": submission(
+        tasks=2, gpus_per_task="1", time_limit_min=10, exclusive=False, kill_on_invalid_dependency=True
+    ),
+    "array": submission(array="1-5%2", time_limit_min=10, hold=True),
+    "dependency": submission(dependency="afterany:1", time_limit_min=10, account="physics", qos="normal"),
+    "times": submission(
+        begin=1924992000, deadline=1956528000, time_limit_min=10, least_time_min=5, kill_on_node_failure=False
+    ),
+    "names-of-nodes": submission(nodes="n[2-3]", excluded_nodes="n4", min_nodes=2, time_limit_min=10),
+}
+
+
+@pytest.mark.parametrize("label", SUBMISSIONS)
+def test_a_submission_is_described_as_by_sbatch(label: str) -> None:
+    theirs = body(f"REQUEST_SUBMIT_BATCH_JOB-{label}")
+    assert comparable(SUBMISSIONS[label].described()) == comparable(theirs)
+
+
+def comparable(described: JobDescription) -> dict[str, object]:
+    """Without what concerns the process of sbatch, and what means the same if it is missing."""
+    of_the_process = ("environment", "script", "submit_line", "alloc_sid", "std_in")
+    by_default = {"mail_type": 0, "mem_bind_type": 0}
+    fields = described._replace(**by_default)._asdict()
+    return {name: value for name, value in fields.items() if name not in of_the_process}
+
+
+def test_the_answers_to_submissions() -> None:
+    assert body("REQUEST_SUBMIT_BATCH_JOB-plain-answer").job == 1
+    refused = body("REQUEST_SUBMIT_BATCH_JOB-refused-answer")
+    assert (refused.code, refused.text) == (2000, "invalid partition specified: nowhere")
+
+
+def test_the_end_of_a_job_with_exit_code_3() -> None:
+    assert body("REQUEST_COMPLETE_BATCH_SCRIPT") == CompleteBatchScript(
+        job=1, exit_status=3 * 256, user=0, node="n1"
+    )
+    assert body("MESSAGE_EPILOG_COMPLETE").return_code == 0
+    assert body("REQUEST_TERMINATE_JOB").id.job == 1
+
+
+@pytest.mark.parametrize("why", ["TERMINATE_JOB", "KILL_TIMELIMIT", "KILL_PREEMPTED", "ABORT_JOB"])
+def test_an_order_to_end_a_job_names_it_and_its_nodes(why: str) -> None:
+    name = next(name for name in ALL if name.startswith(f"REQUEST_{why}"))
+    found = body(name)
+    assert found.id.job > 0
+    assert found.nodes.startswith("n")
+    assert recorded(name).version == (V20_11 if why == "ABORT_JOB" else V22_05)
+
+
+def test_orders_to_suspend_and_signal_a_job() -> None:
+    assert body("REQUEST_SUSPEND_INT").operation == SUSPEND
+    assert body("REQUEST_SIGNAL_TASKS").signal == 10
+
+
+def test_a_reconfiguration_contains_the_file() -> None:
+    files = body("REQUEST_RECONFIGURE_WITH_CONFIG").files
+    assert "NodeName=n1" in next(file.content for file in files if file.name == "slurm.conf")
+
+
+def test_a_prolog_is_told_the_devices() -> None:
+    prolog = body("REQUEST_LAUNCH_PROLOG")
+    assert (prolog.job, prolog.nodes, prolog.credential.memory_of_nodes) == (1, "n1", ((64000, 1),))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ALL if name.endswith("-many") and "ACCT_GATHER" not in name]
+)
+def test_one_reply_answers_for_all_nodes_to_which_a_message_is_forwarded(name: str) -> None:
+    request, theirs = recorded(name), recorded(f"{name}-answer")
+    ours = reply(request, usual_answer(request))
+    assert ours.type == theirs.type
+    assert {one.node for one in ours.returned} == {one.node for one in theirs.returned}
+    assert {one.type for one in ours.returned} == {one.type for one in theirs.returned}
+    assert len(ours.returned) == len(theirs.returned) > 0
+
+
+def test_a_node_can_answer_otherwise_than_others() -> None:
+    request = recorded("REQUEST_ACCT_GATHER_UPDATE-many")
+    theirs = recorded("REQUEST_ACCT_GATHER_UPDATE-many-answer")
+    ours = reply(request, usual_answer(request), first=theirs.body.node)
+    assert (ours.body, set(ours.returned)) == (theirs.body, set(theirs.returned))
+
+
+def test_a_message_that_is_not_known_is_answered_with_an_error() -> None:
+    request = recorded("unknown")
+    assert isinstance(request.body, Unknown)
+    assert reply(request, usual_answer(request)).body.code == 22

@@ -1,0 +1,89 @@
+"""Any message that can be packed is read as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sil.slurm.protocol.authentication import Credential, Stated
+from sil.slurm.protocol.envelope import Address, Forward, Message, Returned, decode, encode, length_of
+from sil.slurm.protocol.from_nodes import EpilogComplete, NodeRegistration, ReturnCode
+from sil.slurm.protocol.gres import JobGres
+from sil.slurm.protocol.layouts import layout
+from sil.slurm.protocol.message_types import BODIES, MessageType
+from sil.slurm.protocol.packing import ProtocolError
+from sil.slurm.protocol.versions import SPOKEN, V22_05
+from tests.examples import up_to
+from tests.sil.slurm.protocol.examples import numbers, records
+
+SENDER = Stated(1000, 100, "testbed")
+
+
+def again(message: Message) -> Message:
+    packed = encode(message, SENDER)
+    assert length_of(packed[:4]) == len(packed) - 4
+    return decode(packed[4:], SENDER)
+
+
+@pytest.mark.parametrize("version", SPOKEN)
+@pytest.mark.parametrize("record", sorted(set(BODIES.values()), key=lambda record: str(record.__name__)))
+def test_a_body_is_read_as_it_was_packed(record: Any, version: int) -> None:
+    @settings(max_examples=up_to(100, 10))
+    @given(records(record, version))
+    def holds(body: Any) -> None:
+        packed = layout(record, version).write(body)
+        assert layout(record, version).read(packed, 0) == (body, len(packed))
+
+    holds()
+
+
+ADDRESSES = st.builds(
+    Address,
+    st.ip_addresses().map(str),
+    numbers("H"),
+)
+
+
+@given(
+    numbers("H"),
+    st.none() | st.builds(Forward, st.integers(1, 9), st.just("n[2-4]"), numbers("I"), numbers("H")),
+    st.lists(records(ReturnCode, V22_05), max_size=3),
+    st.none() | ADDRESSES,
+    st.sampled_from(SPOKEN),
+)
+@settings(max_examples=up_to(100, 3))
+def test_a_header_is_read_as_it_was_packed(
+    flags: int, forward: Forward | None, codes: list[ReturnCode], origin: Address | None, version: int
+) -> None:
+    number = MessageType.RESPONSE_SLURM_RC
+    returned = tuple(Returned(f"n{place}", code, number, place) for place, code in enumerate(codes))
+    sent = Message(number, ReturnCode(7), version, flags, forward, returned, origin)
+    assert again(sent) == sent._replace(credential=Credential(1000, 100, "testbed"))
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (NodeRegistration(memory=-1), "NodeRegistration.memory: -1 does not fit into 64 bits"),
+        (NodeRegistration(cpus=70000), "NodeRegistration.cpus: 70000 does not fit into 16 bits"),
+        (NodeRegistration(node="a\0b"), r"NodeRegistration.node: the text 'a\x00b' has a zero byte"),
+        (
+            NodeRegistration(node="\ud800"),
+            r"NodeRegistration.node: the text '\ud800' contains halves of characters",
+        ),
+        (EpilogComplete(1 << 32, 0, "n1"), "EpilogComplete.job: 4294967296 does not fit into 32 bits"),
+    ],
+)
+def test_what_cannot_be_packed_is_named(body: Any, sentence: str) -> None:
+    with pytest.raises(ProtocolError) as raised:
+        layout(type(body), V22_05).write(body)
+    assert str(raised.value) == sentence
+
+
+def test_devices_must_be_of_as_many_nodes_as_are_counted() -> None:
+    of_two_nodes = JobGres(*[0] * 10, None, 2, None, (None,), None, None)
+    with pytest.raises(ProtocolError, match="1 of 2 nodes"):
+        layout(JobGres, V22_05).write(of_two_nodes)
