@@ -1,23 +1,17 @@
-"""Who sent a message: the credential between header and body.
-
-Slurm's `auth/none` states a user. Munge's credentials are made and checked by its library, which is loaded
-with ctypes (it is no part of Slurm, and under the LGPL); its daemon listens at the socket that is given.
-"""
+"""Who sent a message: the credential between header and body."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import struct
-from functools import cache
 from typing import NamedTuple, Protocol
 
-from sil.slurm.protocol.layouts import layout
-from sil.slurm.protocol.packing import U32, ProtocolError, Text
+from sil.slurm.protocol.packing.fields import U32, ProtocolError, Text
+from sil.slurm.protocol.packing.layouts import layout
 
-_NONE, _MUNGE = 100, 101
+NONE, MUNGE = 100, 101
 """Plug-ins of authentication, by their number in messages."""
-_NAMES = {_NONE: "auth/none", _MUNGE: "auth/munge", 102: "auth/jwt"}
+_NAMES = {NONE: "auth/none", MUNGE: "auth/munge", 102: "auth/jwt"}
 
 
 class Credential(NamedTuple):
@@ -46,80 +40,17 @@ class Stated:
         self._credential = Credential(user, os.getgid() if group is None else group, host)
 
     def packed(self, message_type: int, version: int) -> bytes:
-        return struct.pack(">I", _NONE) + layout(Credential, version).write(self._credential)
+        return struct.pack(">I", NONE) + layout(Credential, version).write(self._credential)
 
     def read(self, data: bytes, at: int, version: int) -> tuple[Credential, int]:
-        credential, at = layout(Credential, version).read(data, _after_kind(data, at, _NONE))
+        credential, at = layout(Credential, version).read(data, after_kind(data, at, NONE))
         return credential, at
 
 
-def _after_kind(data: bytes, at: int, expected: int) -> int:
+def after_kind(data: bytes, at: int, expected: int) -> int:
+    """Where a credential begins after the number of its plug-in. Raises ProtocolError if that is another."""
     (kind,) = struct.unpack_from(">I", data, at)
     if kind != expected:
         found = _NAMES.get(kind, f"the unknown plug-in {kind}")
         raise ProtocolError(f"a message is authenticated by {found} instead of {_NAMES[expected]}")
     return at + 4
-
-
-class _Credentials(NamedTuple):
-    text: Text
-
-
-_NO_HASH = 1
-"""The kind of hash of a body that covers the number of the message only."""
-_SOCKET = 8
-"""Option of munge's library: where its daemon listens."""
-_ALREADY_READ = 17
-"""Munge's error for a credential that was read before: the sender's copy is kept when a message is sent
-again."""
-
-
-class Munge:
-    """`auth/munge`, with the daemon that listens at a socket (None: the system's)."""
-
-    def __init__(self, socket: str | None = None) -> None:
-        """Raises ProtocolError if the library is missing."""
-        self._library = _library()
-        self._context = ctypes.c_void_p(self._library.munge_ctx_create())
-        if socket is not None:
-            self._library.munge_ctx_set(self._context, _SOCKET, ctypes.c_char_p(os.fsencode(socket)))
-
-    def packed(self, message_type: int, version: int) -> bytes:
-        # 21.08 packs the number as the processor does
-        covered = struct.pack("B", _NO_HASH) + struct.pack(">H", message_type)
-        made = ctypes.c_void_p()
-        error = self._library.munge_encode(ctypes.byref(made), self._context, covered, len(covered))
-        if error:
-            raise ProtocolError(f"munge makes no credential: {self._reason(error)}")
-        text = ctypes.cast(made, ctypes.c_char_p).value or b""
-        self._library.free(made)
-        return struct.pack(">I", _MUNGE) + layout(_Credentials, version).write(_Credentials(text.decode()))
-
-    def read(self, data: bytes, at: int, version: int) -> tuple[Credential, int]:
-        credentials, at = layout(_Credentials, version).read(data, _after_kind(data, at, _MUNGE))
-        user, group = ctypes.c_uint32(), ctypes.c_uint32()
-        error = self._library.munge_decode(
-            (credentials.text or "").encode("utf-8", "surrogateescape"),
-            *(self._context, None, None),
-            *(ctypes.byref(user), ctypes.byref(group)),
-        )
-        if error and error != _ALREADY_READ:
-            raise ProtocolError(f"munge rejects a message's credential: {self._reason(error)}")
-        return Credential(user.value, group.value), at
-
-    def _reason(self, error: int) -> str:
-        return str(self._library.munge_strerror(error).decode())
-
-
-@cache
-def _library() -> ctypes.CDLL:
-    try:
-        library = ctypes.CDLL("libmunge.so.2")
-    except OSError:
-        raise ProtocolError(
-            "munge's library is missing; install libmunge2, or use AuthType=auth/none"
-        ) from None
-    library.munge_ctx_create.restype = ctypes.c_void_p
-    library.munge_strerror.restype = ctypes.c_char_p
-    library.free.argtypes = [ctypes.c_void_p]
-    return library

@@ -9,11 +9,11 @@ from typing import Annotated, Any, NamedTuple
 
 from sil.slurm.protocol.authentication import Authentication, Credential
 from sil.slurm.protocol.from_nodes import Pinged, ReturnCode
-from sil.slurm.protocol.layouts import Before, Layout, layout
 from sil.slurm.protocol.message_types import BODIES, MessageType, name_of, type_of
-from sil.slurm.protocol.packing import U16, U32, Listed, ProtocolError, Text
+from sil.slurm.protocol.packing.fields import U16, U32, Listed, ProtocolError, Text
+from sil.slurm.protocol.packing.layouts import Before, Layout, layout
+from sil.slurm.protocol.packing.versions import BEFORE_REGISTRATION, V22_05, UnsupportedVersion, check_version
 from sil.slurm.protocol.to_nodes import Empty, KillJob
-from sil.slurm.protocol.versions import BEFORE_REGISTRATION, V22_05, UnsupportedVersion, check_version
 
 LONGEST = 64 << 20
 """In bytes; a longer message is malformed."""

@@ -6,7 +6,7 @@ import socket
 
 from sil.slurm.protocol.authentication import Authentication
 from sil.slurm.protocol.envelope import Message, decode, encode, length_of
-from sil.slurm.protocol.packing import ProtocolError
+from sil.slurm.protocol.packing.fields import ProtocolError
 
 
 def ask(
@@ -15,9 +15,17 @@ def ask(
     """What the controller at an address answers. Raises ProtocolError if the answer cannot be read, and
     OSError if there is no connection or no answer within the limit."""
     with socket.create_connection(address, limit_s) as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.sendall(encode(request, authentication))
+        send(connection, request, authentication)
         return receive(connection, authentication)
+
+
+def tell(
+    address: tuple[str, int], message: Message, authentication: Authentication, limit_s: float = 10.0
+) -> None:
+    """Send a MESSAGE_EPILOG_COMPLETE, which the controller does not answer. Raises OSError if there is no
+    connection."""
+    with socket.create_connection(address, limit_s) as connection:
+        send(connection, message, authentication)
 
 
 def receive(connection: socket.socket, authentication: Authentication) -> Message:
@@ -27,6 +35,7 @@ def receive(connection: socket.socket, authentication: Authentication) -> Messag
 
 
 def send(connection: socket.socket, message: Message, authentication: Authentication) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.sendall(encode(message, authentication))
 
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 from sil.slurm.protocol.gres import GresOfNode
 from sil.slurm.protocol.job_credential import StepId
-from sil.slurm.protocol.layouts import Nested, Since
-from sil.slurm.protocol.packing import (
+from sil.slurm.protocol.packing.fields import (
     NO_VALUE_32,
     U8,
     U16,
@@ -20,7 +19,8 @@ from sil.slurm.protocol.packing import (
     Time,
     Within,
 )
-from sil.slurm.protocol.versions import V22_05
+from sil.slurm.protocol.packing.layouts import Nested, Since
+from sil.slurm.protocol.packing.versions import V22_05
 
 
 class Energy(NamedTuple):

@@ -6,8 +6,7 @@ from __future__ import annotations
 import struct
 from typing import Annotated, Any, NamedTuple
 
-from sil.slurm.protocol.layouts import Each, Nested
-from sil.slurm.protocol.packing import (
+from sil.slurm.protocol.packing.fields import (
     U16,
     U32,
     U64,
@@ -20,7 +19,8 @@ from sil.slurm.protocol.packing import (
     ProtocolError,
     Text,
 )
-from sil.slurm.protocol.versions import V22_05
+from sil.slurm.protocol.packing.layouts import Each, Nested
+from sil.slurm.protocol.packing.versions import V22_05
 
 _MARK = 0x438A34D4
 """Before each record."""

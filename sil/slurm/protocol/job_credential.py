@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from sil.slurm.protocol.gres import GPU, GresOfJob, GresOfStep
-from sil.slurm.protocol.layouts import Since
-from sil.slurm.protocol.packing import (
+from sil.slurm.protocol.packing.fields import (
     U16,
     U32,
     Bits,
@@ -18,7 +17,8 @@ from sil.slurm.protocol.packing import (
     Time,
     U32s,
 )
-from sil.slurm.protocol.versions import V22_05
+from sil.slurm.protocol.packing.layouts import Since
+from sil.slurm.protocol.packing.versions import V22_05
 from site_db.site_file.hostlist import expand, patterns
 
 PER_CPU = 1 << 63

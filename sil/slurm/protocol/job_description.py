@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from sil.slurm.protocol.layouts import Since
-from sil.slurm.protocol.packing import (
+from sil.slurm.protocol.packing.fields import (
     NO_VALUE_8,
     NO_VALUE_16,
     NO_VALUE_32,
@@ -19,7 +18,8 @@ from sil.slurm.protocol.packing import (
     Texts,
     Time,
 )
-from sil.slurm.protocol.versions import V22_05
+from sil.slurm.protocol.packing.layouts import Since
+from sil.slurm.protocol.packing.versions import V22_05
 
 LINEAR, CONS_TRES = 102, 109
 """Plug-ins that select nodes. None of those has further data in messages, so that any controller takes the

@@ -1,5 +1,4 @@
-"""What the controller asks of nodes. Names of times and amounts are as in `sil.slurm.protocol.packing`;
-memory is in MB."""
+"""What the controller asks of nodes. Memory is in MB."""
 
 from __future__ import annotations
 
@@ -8,9 +7,9 @@ from typing import Annotated, Any, NamedTuple
 
 from sil.slurm.protocol.gres import GresAllocation
 from sil.slurm.protocol.job_credential import JobCredential, NodeShare, Repeated16, StepId, shares
-from sil.slurm.protocol.layouts import Before, Nested, Since, layout
-from sil.slurm.protocol.packing import U8, U16, U32, U64, Flagged, Listed, Text, Texts, Time, U32s
-from sil.slurm.protocol.versions import V21_08, V22_05, check_version
+from sil.slurm.protocol.packing.fields import U8, U16, U32, U64, Flagged, Listed, Text, Texts, Time, U32s
+from sil.slurm.protocol.packing.layouts import Before, Nested, Since, layout
+from sil.slurm.protocol.packing.versions import V21_08, V22_05, check_version
 
 
 class Empty(NamedTuple):

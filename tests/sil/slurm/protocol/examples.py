@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from sil.slurm.protocol.from_nodes import NeverGiven
-from sil.slurm.protocol.layouts import Before, Each, Since, packed_as
-from sil.slurm.protocol.packing import (
+from sil.slurm.protocol.packing.fields import (
     Bitmap,
     Bits,
     Flagged,
@@ -20,6 +19,7 @@ from sil.slurm.protocol.packing import (
     Text,
     Within,
 )
+from sil.slurm.protocol.packing.layouts import Before, Each, Since, packed_as
 
 BITS = {"B": 8, "H": 16, "I": 32, "Q": 64}
 TEXTS = st.none() | st.binary(max_size=5).map(

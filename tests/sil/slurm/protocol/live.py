@@ -19,10 +19,10 @@ import pytest
 
 from sil.slurm.protocol.authentication import Authentication
 from sil.slurm.protocol.envelope import Message
-from sil.slurm.protocol.exchange import ask, receive, send
+from sil.slurm.protocol.exchange import ask, receive, send, tell
 from sil.slurm.protocol.from_nodes import ReturnCode
 from sil.slurm.protocol.message_types import MessageType
-from sil.slurm.protocol.packing import ProtocolError
+from sil.slurm.protocol.packing.fields import ProtocolError
 from sil.slurm.protocol.replies import NEVER_ANSWERED, reply, usual_answer
 from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, LaunchProlog
@@ -62,7 +62,10 @@ OF_EACH = "RealMemory=64000 Gres=gpu:a100:4 State=UNKNOWN"
 
 
 class Nodes:
-    """Answers the controller as if all went well, and keeps what it asked. Jobs that are to end are gone."""
+    """Answers the controller as if all went well, and keeps what it asked."""
+
+    to_termination = JOB_ALREADY_COMPLETE
+    """The answer if a job is to end: by default, it is gone. After SUCCESS, an epilog's end is awaited."""
 
     def __init__(self, authentication: Authentication) -> None:
         self._authentication = authentication
@@ -87,8 +90,16 @@ class Nodes:
 
     def _reply(self, request: Message) -> Message:
         if request.type == MessageType.REQUEST_TERMINATE_JOB:
-            return reply(request, lambda node: ReturnCode(JOB_ALREADY_COMPLETE))
+            return reply(request, lambda node: ReturnCode(self.to_termination))
         return reply(request, usual_answer(request))
+
+    def comes_within(self, seconds: float, type: MessageType, job: int) -> bool:
+        """Whether such a message comes within this time. It is kept."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            with suppress(queue.Empty):
+                self._keep(self._asked.get(timeout=left))
+        return any(message.type == type and job in jobs_of(message) for message in self._kept)
 
     def next(self, type: MessageType, job: int) -> Message:
         """The next message of this type on a job or its array; others are kept. Fails after a while."""
@@ -96,10 +107,12 @@ class Nodes:
             for place, message in enumerate(self._kept):
                 if message.type == type and job in jobs_of(message):
                     return self._kept.pop(place)
-            found = self._asked.get(timeout=15)
-            if isinstance(found, ProtocolError):
-                raise found
-            self._kept.append(found)
+            self._keep(self._asked.get(timeout=15))
+
+    def _keep(self, found: Message | ProtocolError) -> None:
+        if isinstance(found, ProtocolError):
+            raise found
+        self._kept.append(found)
 
     def close(self) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)
@@ -124,6 +137,9 @@ class Controller:
 
     def ask(self, message: Message) -> Message:
         return ask(self._address, message, self._authentication)
+
+    def tell(self, message: Message) -> None:
+        tell(self._address, message, self._authentication)
 
     def completed(self, job: int) -> str:
         """The line of a job in jobcomp.txt. Fails after a while."""

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from sil.slurm.protocol.authentication import Munge, Stated
+from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.envelope import message
 from sil.slurm.protocol.from_nodes import (
     CompleteBatchScript,
     CompleteProlog,
+    EpilogComplete,
     NodeRegistration,
     ReturnCode,
     ReturnCodeWithText,
@@ -22,9 +23,11 @@ from sil.slurm.protocol.gres import gres_of_node, node_gres, plugin_of
 from sil.slurm.protocol.job_credential import NodeShare, node_names
 from sil.slurm.protocol.job_description import JobDescription
 from sil.slurm.protocol.message_types import MessageType
+from sil.slurm.protocol.munge import Munge
+from sil.slurm.protocol.packing.versions import V21_08, V22_05
+from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE, SUCCESS
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, Empty
-from sil.slurm.protocol.versions import V21_08, V22_05
 from tests.sil.slurm.protocol.live import Controller, controller, munge_daemon
 
 NONE = "AuthType=auth/none\nCredType=cred/none"
@@ -119,6 +122,19 @@ def test_tasks_of_an_array_are_launched_one_by_one(running: Controller) -> None:
         launch = launched(running, array)
         assert (launch.array_job, launch.array_task) == (array, task)
         complete(running, launch.job, 0)
+
+
+def test_a_node_is_free_when_its_epilog_is_over(running: Controller) -> None:
+    first, second = (submit(running, submission("new", nodes="n1", exclusive=True)) for _ in range(2))
+    launched(running, first)
+    running.nodes.to_termination = SUCCESS
+    complete(running, first, 0)
+    running.nodes.next(MessageType.REQUEST_TERMINATE_JOB, first)
+    running.nodes.to_termination = JOB_ALREADY_COMPLETE
+    assert not running.nodes.comes_within(1.5, MessageType.REQUEST_BATCH_JOB_LAUNCH, second)
+    running.tell(message(EpilogComplete(first, 0, "n1")))
+    launched(running, second)
+    complete(running, second, 0)
 
 
 def test_a_rejected_submission_says_why(running: Controller) -> None:

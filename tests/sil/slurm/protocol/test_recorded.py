@@ -13,10 +13,10 @@ from sil.slurm.protocol.gres import gres_of_node, node_gres
 from sil.slurm.protocol.job_credential import NodeShare
 from sil.slurm.protocol.job_description import JobDescription
 from sil.slurm.protocol.message_types import BODIES, MessageType
+from sil.slurm.protocol.packing.versions import V20_11, V22_05
 from sil.slurm.protocol.replies import reply, usual_answer
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import SUSPEND, BatchJobLaunch
-from sil.slurm.protocol.versions import V20_11, V22_05
 from tests.sil.slurm.protocol.recorded_messages import ALL, body, recorded, recorded_bytes
 
 GPU = 7696487

@@ -12,10 +12,10 @@ from sil.slurm.protocol.authentication import Credential, Stated
 from sil.slurm.protocol.envelope import Address, Forward, Message, Returned, decode, encode, length_of
 from sil.slurm.protocol.from_nodes import EpilogComplete, NodeRegistration, ReturnCode
 from sil.slurm.protocol.gres import JobGres
-from sil.slurm.protocol.layouts import layout
 from sil.slurm.protocol.message_types import BODIES, MessageType
-from sil.slurm.protocol.packing import ProtocolError
-from sil.slurm.protocol.versions import SPOKEN, V22_05
+from sil.slurm.protocol.packing.fields import ProtocolError
+from sil.slurm.protocol.packing.layouts import layout
+from sil.slurm.protocol.packing.versions import SPOKEN, V22_05
 from tests.examples import up_to
 from tests.sil.slurm.protocol.examples import numbers, records
 
@@ -72,7 +72,7 @@ def test_a_header_is_read_as_it_was_packed(
         (NodeRegistration(node="a\0b"), r"NodeRegistration.node: the text 'a\x00b' has a zero byte"),
         (
             NodeRegistration(node="\ud800"),
-            r"NodeRegistration.node: the text '\ud800' contains halves of characters",
+            r"NodeRegistration.node: the text '\ud800' has halves of characters",
         ),
         (EpilogComplete(1 << 32, 0, "n1"), "EpilogComplete.job: 4294967296 does not fit into 32 bits"),
     ],

@@ -1,8 +1,7 @@
 """How single fields of Slurm's messages are packed: numbers in network order, counted texts and arrays,
 bitmaps.
 
-The alias of a type (`U32`, `Text`, ...) carries how a field of it is packed; `sil.slurm.protocol.layouts`
-reads it.
+The alias of a type (`U32`, `Text`, ...) carries how a field of it is packed; `layouts` reads it.
 """
 
 from __future__ import annotations

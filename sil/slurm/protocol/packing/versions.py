@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from sil.slurm.protocol.packing import ProtocolError
+from sil.slurm.protocol.packing.fields import ProtocolError
 
 RELEASES = {36 << 8: "20.11", 37 << 8: "21.08", 38 << 8: "22.05", 39 << 8: "23.02", 40 << 8: "23.11"}
 """Protocol versions by their number in messages."""

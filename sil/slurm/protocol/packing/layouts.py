@@ -1,6 +1,5 @@
 """Records as sequences of fields. The layout of a record is its class, a named tuple: its fields in their
-order, packed as their types say (`sil.slurm.protocol.packing`); a type that is a named tuple is packed as
-its own fields."""
+order, packed as their types say (`fields`); a type that is a named tuple is packed as its own fields."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple, get_type_hints
 
-from sil.slurm.protocol.packing import Number, Packed, ProtocolError
+from sil.slurm.protocol.packing.fields import Number, Packed, ProtocolError
 
 
 class Since(NamedTuple):

@@ -1,0 +1,108 @@
+"""Damaged messages are refused with a sentence: no other exception, no hang, bounded memory."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+from contextlib import suppress
+
+import pytest
+
+from sil.slurm.protocol.authentication import Stated
+from sil.slurm.protocol.envelope import LONGEST, Unknown, decode, encode, length_of
+from sil.slurm.protocol.munge import Munge
+from sil.slurm.protocol.packing.fields import INFINITE_32, ProtocolError
+from sil.slurm.protocol.packing.layouts import layout
+from sil.slurm.protocol.packing.versions import V22_05
+from sil.slurm.protocol.replies import reply, usual_answer
+from sil.slurm.protocol.to_nodes import BatchJobLaunch, ConfigurationFile, SuspendJob
+from tests.fuzzing.mutations import mutated
+from tests.sil.slurm.protocol.recorded_messages import ALL, ANYONE, recorded, recorded_bytes
+
+SEEDS = [recorded_bytes(name) for name in ALL]
+MESSAGES = [recorded(name) for name in ALL]
+BODIES = [layout(type(one.body), one.version).write(one.body) for one in MESSAGES]
+
+
+def read(data: bytes) -> None:
+    """All that is done with a message that a node receives."""
+    request = decode(data, ANYONE)
+    reply(request, usual_answer(request))
+    if isinstance(request.body, BatchJobLaunch):
+        request.body.shares()
+
+
+def with_damaged_body(number: int) -> bytes:
+    """A message in which the header is as it should be, also the length of the body."""
+    damaged = Unknown(mutated([BODIES[number % len(BODIES)]], number, may_be_compressed=False))
+    return encode(MESSAGES[number % len(BODIES)]._replace(body=damaged), ANYONE)[4:]
+
+
+def assert_read_or_refused(numbers: range) -> None:
+    for number in numbers:
+        for data in (mutated(SEEDS, number, may_be_compressed=False), with_damaged_body(number)):
+            assert_read_or_refused_with_a_sentence(data, number)
+
+
+def assert_read_or_refused_with_a_sentence(data: bytes, number: int) -> None:
+    try:
+        read(data)
+    except ProtocolError:
+        pass
+    except BaseException as error:
+        pytest.fail(f"input {number}: {type(error).__name__}: {str(error)[:200]}")
+
+
+def test_a_mutated_message_is_read_or_refused() -> None:
+    assert_read_or_refused(range(1_000))
+
+
+@pytest.mark.long
+def test_many_mutated_messages_are_read_or_refused() -> None:
+    assert_read_or_refused(range(1_000, 100_000))
+
+
+@pytest.mark.parametrize("name", ["REQUEST_BATCH_JOB_LAUNCH-gpus-per-node", "REQUEST_TERMINATE_JOB-many"])
+def test_a_message_that_ends_too_early_is_refused_wherever_it_ends(name: str) -> None:
+    data = recorded_bytes(name)
+    for end in range(len(data)):
+        with pytest.raises(ProtocolError):
+            decode(data[:end], ANYONE)
+
+
+def test_an_error_names_the_field() -> None:
+    with pytest.raises(ProtocolError) as raised:
+        layout(ConfigurationFile, V22_05).read(b"\x01\x00\x00\x00\x05name", 0)
+    assert str(raised.value) == "ConfigurationFile.name: a field of 5 bytes begins where 4 are left"
+    with pytest.raises(ProtocolError, match=r"SuspendJob\.for_long: the message ends in it"):
+        layout(SuspendJob, V22_05).read(b"\0\0", 0)
+
+
+def test_bytes_after_the_last_field_are_refused() -> None:
+    data = bytearray(recorded_bytes("REQUEST_SUSPEND_INT"))
+    (length,) = struct.unpack_from(">I", data, 6)
+    struct.pack_into(">I", data, 6, length + 1)
+    with pytest.raises(ProtocolError, match="REQUEST_SUSPEND_INT has 1 bytes after its last field"):
+        decode(bytes(data) + b"\0", ANYONE)
+
+
+@pytest.mark.parametrize("length", [0, LONGEST + 1, INFINITE_32])
+def test_a_length_out_of_bounds_is_refused(length: int) -> None:
+    with pytest.raises(ProtocolError, match="bytes; it has 1 to"):
+        length_of(struct.pack(">I", length))
+
+
+def test_a_count_takes_no_memory_before_its_items_are_there() -> None:
+    data = recorded_bytes("REQUEST_BATCH_JOB_LAUNCH-plain")
+    tracemalloc.start()
+    for at in range(len(data) - 4):
+        with suppress(ProtocolError):
+            read(data[:at] + b"\x0f\xff\xff\xff" + data[at + 4 :])
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+
+
+def test_another_authentication_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="authenticated by auth/none instead of auth/munge"):
+        decode(recorded_bytes("REQUEST_PING"), Munge())
+    assert decode(recorded_bytes("REQUEST_PING"), Stated())
