@@ -128,7 +128,10 @@ def test_only_selected_packages_import_the_database() -> None:
         "site_db.site_file.cluster",
     }
     anywhere = {"site_db.site_file.hostlist", "site_db.files.memory", "site_db.files.given"}
-    of_slurm = {"site_db.files.slurm_lines", "site_db.files.opened"}
+    of_slurm = {
+        *("site_db.files.slurm_lines", "site_db.files.opened"),
+        *("site_db.site_file.cluster", "site_db.slurm_conf"),
+    }
     none_of(
         (path, module)
         for path, module in imported("sil")

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 from scheduler.registry import SchedulerNotLoaded
 
@@ -24,6 +25,11 @@ class BatsimScheduler:
 
     address: str | None
     command: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> list[Path]:
+        """Those that its command names."""
+        return [path for word in self.command if (path := Path(word)).is_file()]
 
 
 def batsim_scheduler(name: str) -> BatsimScheduler | None:

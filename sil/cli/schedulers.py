@@ -81,8 +81,7 @@ def schedule(
         under_test = [resolve(name) for name in names]
         for each in under_test:
             each.require(Kind.MAPPING, "a matrix")
-            if each.in_process is None:
-                console.fail(f"scheduler '{each.label}' speaks Batsim's protocol, which has no matrices")
+            each.require_in_process("a matrix")
         given = read_problem(matrix, ready, clusters)
         for each in under_test:
             try:
@@ -259,6 +258,7 @@ def serve_scheduler(
     with console.one_sentence_for_bad_input():
         scheduler = resolve(name)
         scheduler.require(Kind.FREE_NODES, "serving a simulator")
+        scheduler.require_in_process("serving a simulator")
         try:
             serve_scheduler(
                 scheduler, bind, decision_limit, lambda: console.err.print(f"{name} is listening on {bind}.")

@@ -22,7 +22,7 @@ from scheduler.contract_examination import (
 )
 from scheduler.kinds import Kind, WrongKind
 from scheduler.model import Answer
-from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
+from scheduler.registry import SchedulerSpec
 from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME, RIGHT_KIND, RULES_OF
 from sil.isolation import channel
 from sil.isolation.answers import packed_answer, unpacked_answer
@@ -79,10 +79,7 @@ def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checke
     decision may take `limit_s`. Raises SchedulerNotLoaded, also where it declares another kind.
     """
     scheduler = resolve(name)
-    if scheduler.in_process is None:
-        raise SchedulerNotLoaded(
-            f"scheduler '{name}' speaks Batsim's protocol, for which there is no contract"
-        )
+    scheduler.require_in_process("a check")
     contract = contract_for(asked or scheduler.spec.kind or Kind.MAPPING)
     if asked is not None:
         scheduler.require(contract.kind, f"--kind {asked}")

@@ -87,9 +87,10 @@ def code_under_test(scheduler: UnderTest) -> str:
     """Hash of a scheduler's code: its module, or the whole package around it; of a command, the files that it
     names."""
     name = scheduler.label
-    if scheduler.batsim is not None:
-        files = [path for word in scheduler.batsim.command if (path := Path(word)).is_file()]
-        return name + "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
+    if scheduler.outside is not None:
+        return name + "".join(
+            hashlib.sha256(path.read_bytes()).hexdigest() for path in scheduler.outside.files
+        )
     if scheduler.spec.source is not None:
         name += hashlib.sha256(pickle.dumps(scheduler.spec.source)).hexdigest()
     top, _, _ = scheduler.spec.target.partition(":")[0].partition(".")

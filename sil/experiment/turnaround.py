@@ -127,10 +127,7 @@ def predict_turnaround(file: QueueFile, path: Path, question: Question) -> list[
     if mistakes:
         raise toml_file.invalid(path, mistakes)
     question.scheduler.require(Kind.TIME_SHARED, "a prediction")
-    if question.scheduler.in_process is None:
-        raise CannotPredict(
-            f"scheduler '{question.scheduler.label}' speaks Batsim's protocol, which cannot ask what if"
-        )
+    question.scheduler.require_in_process("a prediction")
     return asked_apart(partial(_predicted, file, question), [question.scheduler])
 
 

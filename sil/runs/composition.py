@@ -29,6 +29,7 @@ from sil.world.harness import World
 
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
+    from sil.slurm.world import SlurmWorld
 
 Found = TypeVar("Found")
 
@@ -180,6 +181,8 @@ class Managed:
     ports: Ports
     batsim_nodes: Callable[[], Nodes] | None
     """Makes the nodes as described to Batsim's schedulers; None if its protocol cannot describe them."""
+    slurm_world: Callable[[], SlurmWorld] | None
+    """What Slurm's controller manages; None if it cannot."""
     n_jobs: int
     dispatcher: SimDispatcher
     supervision: Supervision
@@ -200,6 +203,12 @@ class Managed:
                 manager = BatsimManager(self.batsim_nodes(), self.n_jobs, self.dispatcher, ask, guard)
                 yield manager
                 manager.end()
+        elif scheduler.slurm is not None:
+            from sil.slurm.world import managed_by
+
+            assert self.slurm_world is not None, "it has been refused"
+            with managed_by(scheduler.slurm, self.slurm_world(), self.dispatcher, guard) as slurm:
+                yield slurm
         elif scheduler.spec.is_manager:
             yield side().manager(scheduler.spec, seed, self.ports, guard)
         else:

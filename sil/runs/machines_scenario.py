@@ -74,7 +74,7 @@ class MachinesScenario(Scenario):
 
             return SiteMachines(ports, actual.run_s)
 
-        managed = Managed(ports, batsim_nodes, len(jobs), world.dispatcher, supervision, log)
+        managed = Managed(ports, batsim_nodes, None, len(jobs), world.dispatcher, supervision, log)
         scheduler, site = self.under_test(run.scheduler), self.in_use.site
         capacity = Capacity(site.n_machines, names=site.resource_names)
         manager = managed.by(scheduler, lambda: self.manager(ports, scheduler, supervision))

@@ -96,7 +96,7 @@ class NodesScenario(Scenario):
             self.cluster.site_resources,
         )
         scheduler = self.under_test(run.scheduler)
-        managed = Managed(ports, None, len(arriving.jobs), world.dispatcher, supervision, log)
+        managed = Managed(ports, None, None, len(arriving.jobs), world.dispatcher, supervision, log)
 
         capacity = Capacity(len(nodes), names=(*index,), nodes=nodes, site_resources=ports.site_resources)
 

@@ -39,7 +39,7 @@ from sil.trace.facts import (
 )
 from sil.trace.recorder import TraceRecorder
 from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
-from sil.workload.job_log import JobLog, LoggedRuns
+from sil.workload.job_log import JobLog, LoggedRuns, user_names
 from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.scheduler import Guard
@@ -55,6 +55,7 @@ from site_db.site_file.cluster import Cluster
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
     from sil.runs.compiled.replay import CompiledReplay
+    from sil.slurm.world import SlurmWorld
 
 DECISION_LIMIT_S = 60.0
 
@@ -177,7 +178,7 @@ class Replay:
         folder: Path | None = None,
     ) -> ReplayedLog:
         # In Batsim's protocol, schedulers submit jobs and describe them after their end.
-        may_be_late = scheduler.batsim is not None or not self.log.numbers_rise
+        may_be_late = scheduler.outside is not None or not self.log.numbers_rise
         # What is loaded for one of many replays serves the others.
         is_long = not self.few_jobs or len(self.log.jobs) * FACTS_OF_A_JOB >= LONG
         return ReplayedLog(self.log, scheduler.label, may_be_late, is_long, on_jobs, folder)
@@ -329,7 +330,13 @@ class Replay:
 
             return IdenticalNodes(ports.n_nodes, run_times, runs)
 
-        managed = Managed(ports, batsim_nodes, runs.total, world.dispatcher, supervision, log)
+        def slurm_world() -> SlurmWorld:
+            from sil.slurm.world import SlurmWorld
+
+            names = user_names(self.log.jobs["user"].unique(), self.log.users)
+            return SlurmWorld(cluster or self.log.processors, [*names.values()], run_times.estimate_s)
+
+        managed = Managed(ports, batsim_nodes, slurm_world, runs.total, world.dispatcher, supervision, log)
 
         def manager() -> StartingManager:
             guarded = supervision.scheduler(scheduler)

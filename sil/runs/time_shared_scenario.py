@@ -71,7 +71,7 @@ class TimeSharedScenario(Scenario):
 
             return TimeSharedNodes(ports)
 
-        managed = Managed(ports, batsim_nodes, len(jobs), dispatcher, supervision, log)
+        managed = Managed(ports, batsim_nodes, None, len(jobs), dispatcher, supervision, log)
 
         def manager() -> StartingManager:
             guarded = supervision.scheduler(scheduler)

@@ -12,6 +12,7 @@ from scheduler import registry
 from scheduler.kinds import Kind
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
 from sil.batsim.naming import BatsimScheduler, batsim_scheduler
+from sil.slurm.naming import SlurmController, slurm_controller
 from sil.world.guard.apart import isolates_schedulers
 
 
@@ -24,12 +25,18 @@ class UnderTest:
     """Its name as the user wrote it."""
     in_process: SchedulerSpec | None = None
     batsim: BatsimScheduler | None = None
+    slurm: SlurmController | None = None
 
     @property
     def spec(self) -> SchedulerSpec:
         """Of a scheduler in this process."""
         assert self.in_process is not None, f"{self.label} runs in another process"
         return self.in_process
+
+    @property
+    def outside(self) -> BatsimScheduler | SlurmController | None:
+        """The program that it is, if it is one."""
+        return self.batsim or self.slurm
 
     @property
     def is_built_in(self) -> bool:
@@ -61,9 +68,22 @@ class UnderTest:
         return replace(self, label=label)
 
     def require(self, kind: Kind, purpose: str) -> None:
-        """Raise SchedulerNotLoaded if it declares another kind than `purpose` needs."""
+        """Raise SchedulerNotLoaded if it is of another kind than `purpose` needs."""
         if self.in_process is not None:
             self.in_process.require(kind, purpose)
+        elif self.slurm is not None and kind is not Kind.FREE_NODES:
+            raise SchedulerNotLoaded(
+                f"scheduler '{self.label}' {Kind.FREE_NODES.does} (kind {Kind.FREE_NODES}), but {purpose} "
+                f"needs one that {kind.does} (kind {kind})"
+            )
+
+    def require_in_process(self, purpose: str) -> None:
+        """Raise SchedulerNotLoaded if it is a program of its own."""
+        if self.in_process is None:
+            raise SchedulerNotLoaded(
+                f"scheduler '{self.label}' is a program of its own, and {purpose} needs one that can be "
+                f"asked: a built-in one, or a plug-in"
+            )
 
 
 Find = Callable[[str], UnderTest]
@@ -75,6 +95,9 @@ def resolve(name: str) -> UnderTest:
     batsim = batsim_scheduler(name)
     if batsim is not None:
         return UnderTest(name, batsim=batsim)
+    slurm = slurm_controller(name)
+    if slurm is not None:
+        return UnderTest(name, slurm=slurm)
     spec = registry.named(name)
     if not spec.is_built_in and isolates_schedulers():
         return UnderTest(name, _described(spec, os.getcwd(), tuple(sys.path)))

@@ -78,8 +78,8 @@ def _foreign(names: Iterable[str | None]) -> tuple[str, ...]:
 
 def is_foreign(name: str) -> bool:
     """Whether a scheduler's name denotes a module or a command, also in a parameter."""
-    if ":" not in name or name.startswith("batsim+tcp://"):
-        return False
+    if ":" not in name or name.startswith(("batsim+tcp://", "slurm:", "slurm (")):
+        return False  # of a slurm.conf, nothing is run
     try:
         base, given = naming.split(name)
     except naming.Misnamed:

@@ -26,6 +26,11 @@ class SimDispatcher:
         self._trace = trace
         self._starts: dict[JobId, int] = {}
 
+    @property
+    def next_event_s(self) -> float:
+        """Until when nothing happens in the world if no order is given; infinite if nothing will."""
+        return self._events.next_s
+
     def dispatch(self, order: DispatchOrder) -> None:
         now_s = self._clock.now_s
         job = order.job.id

@@ -1,0 +1,44 @@
+"""Names of Slurm's controller as a scheduler under test: `slurm`, `slurm: slurm.conf`, and either with
+settings that take the place of others, as in `slurm: slurm.conf (SchedulerParameters=bf_window=2880)`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler.registry import SchedulerNotLoaded
+
+_NAME = re.compile(r"slurm(?::\s*(?P<path>[^()]*[^()\s]))?\s*(?:\((?P<settings>.*)\))?\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class SlurmController:
+    """The controller with the `slurm.conf` at `path`, or one made for the nodes, and with other settings."""
+
+    path: Path | None = None
+    settings: str = ""
+
+    @property
+    def files(self) -> list[Path]:
+        """The program and its configuration. Raises NoSlurm."""
+        from sil.slurm.installation import installed  # not loaded for other schedulers
+
+        return [installed().controller, *([] if self.path is None else [self.path])]
+
+
+def slurm_controller(name: str) -> SlurmController | None:
+    """The controller that `name` denotes; None if `name` does not denote one. Raises SchedulerNotLoaded if
+    the name is malformed, or its file is missing."""
+    if not re.match(r"slurm\s*($|[:(])", name):
+        return None
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise SchedulerNotLoaded(
+            f"scheduler '{name}': expected 'slurm', 'slurm: slurm.conf', or either with settings, like "
+            f"'slurm (SchedulerParameters=bf_window=2880)'"
+        )
+    path = None if found["path"] is None else Path(found["path"])
+    if path is not None and not path.is_file():
+        raise SchedulerNotLoaded(f"scheduler '{name}': there is no file {path}")
+    return SlurmController(path, (found["settings"] or "").strip())

@@ -1,0 +1,117 @@
+"""All nodes of a controller in one process: they register, and answer what the controller asks of them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from scheduler.node_request import Node
+from sil.slurm.controller import Controller
+from sil.slurm.protocol.authentication import Authentication
+from sil.slurm.protocol.envelope import Message, message
+from sil.slurm.protocol.exchange import receive, send
+from sil.slurm.protocol.from_nodes import NodeRegistration, ReturnCode
+from sil.slurm.protocol.gres import gres_of_node, node_gres
+from sil.slurm.protocol.packing.fields import ProtocolError
+from sil.slurm.protocol.packing.versions import spoken_to
+from sil.slurm.protocol.replies import NEVER_ANSWERED, Answer, reply, usual_answer
+from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE, SUCCESS, reason
+from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, SuspendJob
+
+LIMIT_S = 10.0
+"""Real time for a message to arrive as a whole."""
+
+
+class NodesOfController:
+    """`on_launch`, `on_kill` and `on_suspend` are called with what the controller orders, once it has its
+    answer."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        nodes: Mapping[str, Node],
+        authentication: Authentication,
+        on_launch: Callable[[BatchJobLaunch], None],
+        on_kill: Callable[[KillJob], None],
+        on_suspend: Callable[[SuspendJob], None],
+    ) -> None:
+        self._controller = controller
+        self._nodes = nodes
+        self._authentication = authentication
+        self._version = spoken_to(controller.installation.release)
+        self._on_launch, self._on_kill, self._on_suspend = on_launch, on_kill, on_suspend
+        controller.serve = self.serve
+
+    def register(self, names: Iterable[str]) -> None:
+        """These nodes are there. Raises ProtocolError if the controller rejects one."""
+        for name in names:
+            node = self._nodes[name]
+            now_s = int(self._controller.clock.now_s)
+            cores = max(1, int(node.cores))
+            registration = NodeRegistration(
+                sent=now_s,
+                started=now_s,
+                host="localhost",
+                node=name,
+                architecture="x86_64",
+                operating_system="Linux",
+                cpus=cores,
+                cores_per_socket=cores,
+                memory=max(1, node.memory_mib),
+                disk=1_000_000,
+                up_time_s=100,
+                gres=_gres(node),
+                version=self._controller.installation.release,
+            )
+            answer = self.ask(registration)
+            if isinstance(answer, ReturnCode) and answer.code != SUCCESS:
+                raise ProtocolError(f"node {name} cannot register: {reason(answer.code)}")
+
+    def ask(self, body: Any) -> Any:
+        """The body of the controller's answer; meanwhile its own requests are answered."""
+        controller = self._controller
+        with socket.create_connection(("127.0.0.1", controller.port), LIMIT_S) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            send(connection, message(body, version=self._version), self._authentication)
+            controller.wait_for(connection.fileno())
+            return receive(connection, self._authentication).body
+
+    def serve(self) -> None:
+        """Answer one request."""
+        try:
+            connection, _ = self._controller.nodes.accept()
+        except BlockingIOError:
+            return
+        with connection:
+            connection.settimeout(LIMIT_S)
+            request = receive(connection, self._authentication)
+            if request.type not in NEVER_ANSWERED:
+                send(
+                    connection,
+                    reply(request, self._answer(request), self._first(request)),
+                    self._authentication,
+                )
+        match request.body:
+            case BatchJobLaunch():
+                self._on_launch(request.body)
+            case KillJob():
+                self._on_kill(request.body)
+            case SuspendJob():
+                self._on_suspend(request.body)
+
+    def _answer(self, request: Message) -> Answer:
+        if isinstance(request.body, KillJob):
+            # No process is left, and there is no epilog: the nodes are free at once.
+            return lambda node: ReturnCode(JOB_ALREADY_COMPLETE)
+        return usual_answer(request)
+
+    def _first(self, request: Message) -> str:
+        """The node to which a request is sent; which one it is does not matter, except in these."""
+        return next(iter(self._nodes))
+
+
+def _gres(node: Node) -> Any:
+    cores = max(1, int(node.cores))
+    gpus = [node_gres("gpu", node.gpus.count(kind), kind or None, cores) for kind in dict.fromkeys(node.gpus)]
+    return gres_of_node(*gpus, *(node_gres(name, n, None, cores) for name, n in node.others.items()))

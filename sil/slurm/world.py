@@ -1,0 +1,55 @@
+"""A controller, made and started for what it is to manage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from scheduler.model import Job
+from scheduler.node_request import Node
+from sil.slurm.configuration import Configuration, configuration_of, read_configuration
+from sil.slurm.controller import running
+from sil.slurm.layout import Layout, Parts, Processors
+from sil.slurm.manager import SlurmManager
+from sil.slurm.naming import SlurmController
+from sil.world.dispatcher import SimDispatcher
+from sil.world.guard.scheduler import Guard
+from site_db.site_file.cluster import Cluster
+from site_db.slurm_conf import read_cluster
+
+EPOCH_S = 1_577_836_800.0
+"""2020-01-01, a Wednesday, in UTC: when the controller starts."""
+FIRST_USER_ID = 100_000
+
+
+@dataclass(frozen=True)
+class SlurmWorld:
+    """Nodes, or the number of identical processors; the users who submit jobs, and their estimates."""
+
+    machine: Cluster | int
+    users: Sequence[str]
+    estimate_s: Callable[[Job], float]
+
+
+@contextmanager
+def managed_by(
+    named: SlurmController, world: SlurmWorld, orders: SimDispatcher, guard: Guard
+) -> Iterator[SlurmManager]:
+    """A running controller as the world's resource manager. Raises UserError if it cannot run here, or not
+    with this configuration, and SchedulerFault if it dies or hangs."""
+    configuration, layout = _configured(named, world.machine)
+    user_ids = {name: FIRST_USER_ID + k for k, name in enumerate(world.users)}
+    with running(configuration.with_settings(named.settings), EPOCH_S, user_ids) as controller:
+        yield SlurmManager(controller, layout, world.estimate_s, user_ids, orders, guard)
+
+
+def _configured(named: SlurmController, machine: Cluster | int) -> tuple[Configuration, Layout]:
+    if named.path is not None:
+        configuration, nodes = read_configuration(named.path), read_cluster(named.path).nodes
+        layout = Parts(nodes) if isinstance(machine, Cluster) else Processors(nodes)
+        return configuration, layout
+    if isinstance(machine, Cluster):
+        raise NotImplementedError
+    names = [f"n{k}" for k in range(1, machine + 1)]
+    return configuration_of(machine), Processors(dict.fromkeys(names, Node(memory_mib=1000)))
