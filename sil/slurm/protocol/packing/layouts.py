@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
 from sil.slurm.protocol.packing.fields import Number, Packed, ProtocolError
 
 
-class Since(NamedTuple):
+@dataclass(frozen=True)
+class Since:
     """On a field: messages have it from this protocol version on; before, it reads as `otherwise`."""
 
     version: int
     otherwise: Any = None
 
 
-class Before(NamedTuple):
+@dataclass(frozen=True)
+class Before:
     """On a field: messages have it before this protocol version; then, it reads as `otherwise`."""
 
     version: int

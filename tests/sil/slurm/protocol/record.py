@@ -94,6 +94,8 @@ SUBMISSIONS = {
 }
 """Options of sbatch."""
 OF_A_JOB = (MessageType.REQUEST_SUBMIT_BATCH_JOB, MessageType.REQUEST_BATCH_JOB_LAUNCH)
+WAIT = ("array", "times", "high")
+"""Jobs that do not start, or not at once."""
 ANSWERED = ("plain", "refused")
 """The jobs of which the answers are kept, too."""
 UNKNOWN = (2009,)
@@ -211,19 +213,31 @@ def submit(relays: Relays, label: str, options: str, script: str = "sleep 600") 
         capture_output=True,
         text=True,
     )
-    print(label, done.stdout.strip(), done.stderr.strip(), flush=True)
-    time.sleep(2.5)
-    return done.stdout.strip()
+    job = done.stdout.strip()
+    print(label, job, done.stderr.strip(), flush=True)
+    if job and label not in WAIT:
+        wait_until(job, "RUNNING" if "sleep" in script else "")
+    time.sleep(1)
+    return job
+
+
+def wait_until(job: str, state: str) -> None:
+    """Until it has this state, or with none until it is over; not for ever."""
+    for _ in range(100):
+        if run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T").split()[:1] == [state or "FAILED"]:
+            return
+        time.sleep(0.2)
 
 
 def scenario(relays: Relays) -> None:
     for label, options in SUBMISSIONS.items():
         job = submit(relays, label, options, "exit 3" if label == "plain" else "sleep 600")
         if label == "gpus-per-node":
-            run("scancel", "-b", "-s", "USR1", job)
             run("scontrol", "suspend", job)
-            time.sleep(1)
+            wait_until(job, "SUSPENDED")
             run("scontrol", "resume", job)
+            wait_until(job, "RUNNING")
+            run("scancel", "-b", "-s", "USR1", job)
             time.sleep(1)
         run("scancel", job)
         time.sleep(3)

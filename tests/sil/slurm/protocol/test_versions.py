@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Annotated
 
 import pytest
 
@@ -10,6 +11,7 @@ from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.envelope import decode, encode, message
 from sil.slurm.protocol.job_description import JobDescription
 from sil.slurm.protocol.message_types import MessageType
+from sil.slurm.protocol.packing.layouts import Before, Since
 from sil.slurm.protocol.packing.versions import V20_11, V21_08, V22_05, UnsupportedVersion, spoken_to
 from tests.sil.slurm.protocol.recorded_messages import ANYONE, recorded_bytes
 
@@ -41,6 +43,13 @@ def test_a_message_of_another_version_is_refused_with_the_remedy(number: int, na
         f"a message has protocol version {number} ({name}); supported are 9472 (Slurm 21.08) and 9728 "
         f"(Slurm 22.05): use a controller of Slurm 21.08, 22.05, 23.02, 23.11"
     )
+
+
+def test_a_field_is_in_the_versions_that_it_is_marked_with_whatever_was_read_before() -> None:
+    """Types with equal marks are one object."""
+    marked_alike = Annotated[int, Since(V22_05)], Annotated[int, Before(V22_05)]
+    assert marked_alike[0] != marked_alike[1]
+    assert [type(hint.__metadata__[0]) for hint in marked_alike] == [Since, Before]
 
 
 def test_the_version_before_registration_carries_no_jobs() -> None:
