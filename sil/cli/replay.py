@@ -43,6 +43,23 @@ def replay(
         float | None,
         Option(min=1.0, help="MB of memory for a scheduler that is not built in. Default: no limit."),
     ] = None,
+    slurm_step: Annotated[
+        float,
+        Option(
+            min=0.1,
+            max=600.0,
+            help="Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is "
+            "accurate, 30 is faster.",
+        ),
+    ] = 1.0,
+    pause_at: Annotated[
+        float | None,
+        Option(
+            min=0.0,
+            help="Pause Slurm's controller at this second of the log, to look at it with squeue, sinfo, "
+            "sdiag, sprio and scontrol from another terminal.",
+        ),
+    ] = None,
     reasons: options.Reasons = False,
     engine: options.EngineChoice = Engine.AUTO,
     jobs: options.Jobs = None,
@@ -84,6 +101,7 @@ def replay(
     from sil.runs.on_log import Replay
     from sil.settings.decision_costs import check_decision_cost
     from sil.site.logs import read_log
+    from sil.workers.executor import Inline
     from sil.workers.runner import selected_executor
     from sil.workload.job_log import part_of
     from sil.world.events import ORDERS
@@ -104,9 +122,13 @@ def replay(
         check, analysis = not no_determinism_check, Analysis(warm_up_days, cool_down_days, block_days)
         analysis.check(chosen.span_s / 86_400)
         run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check, engine)
-        run = replace(run, memory_limit_mb=memory_limit)
+        run = replace(run, memory_limit_mb=memory_limit, slurm_step_s=slurm_step)
+        if pause_at is not None:
+            run = replace(run, pause_at_s=pause_at)
+        # Enter is pressed in this process.
+        executing = selected_executor(workers, dask) if pause_at is None else Inline()
         run.check_engine(schedulers)
-        with progress("jobs") as bars, selected_executor(workers, dask) as executor:
+        with progress("jobs") as bars, executing as executor:
             bar = ProgressBar(bars, chosen.name)
             outcomes = replay_all(run, schedulers, folder, executor, None if no_report else analysis, bar)
     if not as_json:

@@ -34,6 +34,7 @@ DESCRIBED = (
     "order",
     "decision_cost",
     "repairs",
+    "programs",
     "schedulers",
     "version",
     "scheduler_source",

@@ -89,10 +89,10 @@ def replay_all(
             results = _replay(replay, folders, _chosen(executor, replay, schedulers), store, listener)
         except Interrupted as interrupted:
             results = cast("dict[UnderTest, Results]", interrupted.finished)
-            _write_summary(out / SUMMARY, replay, _outcomes(folders, results))
+            _write_summary(out / SUMMARY, replay, schedulers, _outcomes(folders, results))
             raise
         outcomes = _outcomes(folders, results)
-        _write_summary(out / SUMMARY, replay, outcomes)
+        _write_summary(out / SUMMARY, replay, schedulers, outcomes)
         if report is not None:
             render(out, report)
         store.remove()
@@ -189,9 +189,12 @@ def died_sentence(scheduler: str, died: Died) -> str:
     return sentence(scheduler, died.rule, str(died))
 
 
-def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:
+def _write_summary(
+    path: Path, replay: Replay, schedulers: Iterable[UnderTest], outcomes: Sequence[Outcome]
+) -> None:
     found = {
         **replay.description(),
+        "programs": {each.label: sentences for each in schedulers if (sentences := each.described())},
         "load": replay.log.load,
         "days": replay.log.span_s / 86_400.0,
         "schedulers": {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from math import fsum
+from math import fsum, inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,6 +98,10 @@ class Replay:
     """With fewer, Engine.AUTO is the harness: loading the compiled engine takes longer than such a replay."""
     memory_limit_mb: float | None = None
     """Memory of a scheduler's own process, in addition to what the testbed uses itself."""
+    slurm_step_s: float = 1.0
+    """How often Slurm's controller looks around while jobs only wait."""
+    pause_at_s: float = inf
+    """When Slurm's controller stands still until the user presses Enter."""
 
     def description(self) -> dict[str, object]:
         """For the summary of a replay and the traces of its schedulers."""
@@ -334,7 +338,8 @@ class Replay:
             from sil.slurm.world import SlurmWorld
 
             names = user_names(self.log.jobs["user"].unique(), self.log.users)
-            return SlurmWorld(cluster or self.log.processors, [*names.values()], run_times.estimate_s)
+            machine, users = cluster or self.log.processors, [*names.values()]
+            return SlurmWorld(machine, users, run_times.estimate_s, self.slurm_step_s, self.pause_at_s)
 
         managed = Managed(ports, batsim_nodes, slurm_world, runs.total, world.dispatcher, supervision, log)
 

@@ -38,6 +38,10 @@ class UnderTest:
         """The program that it is, if it is one."""
         return self.batsim or self.slurm
 
+    def described(self) -> list[str]:
+        """Sentences on the program that it is; none otherwise."""
+        return [] if self.outside is None else self.outside.described()
+
     @property
     def is_built_in(self) -> bool:
         """Built-in schedulers need no process of their own, and no determinism check."""

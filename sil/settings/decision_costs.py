@@ -10,10 +10,10 @@ import polars as pl
 from scheduler import UserError, naming
 from sil.trace.facts import RUN, TRACE, Fact
 from sil.trace.reading import read_facts
-from sil.world.guard.decision_cost import DecisionCost, fixed, measured, modelled, replayed
+from sil.world.guard.decision_cost import DecisionCost, Measured, fixed, modelled, replayed
 
 NONE = "none"
-KINDS: dict[str, Callable[..., DecisionCost]] = {"fixed": fixed, "measured": measured, "modelled": modelled}
+KINDS: dict[str, Callable[..., DecisionCost]] = {"fixed": fixed, "measured": Measured, "modelled": modelled}
 REPLAYED = "replayed"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +16,9 @@ from sil.slurm.installation import Installation, installed
 from sil.slurm.settings import Surroundings
 from sil.slurm.surroundings import calling_user, private_folder, reserved_port
 
+_OF_A_PROCESS = 2
+"""Linux's clock of the CPU time of a process has its number and this."""
+
 
 class Controller(Daemons):
     """A running slurmctld, and slurmdbd with its database if the configuration needs them; see `running`."""
@@ -22,8 +26,14 @@ class Controller(Daemons):
     def __init__(self, folder: Path, clock: Clock, nodes: socket, context: ExitStack) -> None:
         super().__init__(folder, clock, nodes, context)
         self.installation: Installation = installed()
+        self.process_id = 0
+        """Of slurmctld."""
         self.reservation, self.port = reserved_port()
         context.enter_context(self.reservation)
+
+    def cpu_s(self) -> float:
+        """Seconds of CPU time that slurmctld has used."""
+        return time.clock_gettime(~self.process_id << 3 | _OF_A_PROCESS)
 
     def slurm(self, name: str, *words: str) -> str:
         """What a command of Slurm prints, like `slurm("scontrol", "show", "config")`, at the controller's
@@ -62,6 +72,7 @@ def running(
         if configuration.needs_accounting:
             loaded(found, accounting or Accounting(), configuration.cluster)
         found.start("slurmctld", found.installation.controller, ["-D", "-c"], found.port)
+        found.process_id = int((folder / "slurmctld.pid").read_text())
         yield found
 
 

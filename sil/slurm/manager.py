@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import ceil, inf
+from typing import Any
 
 from scheduler.model import Completion, Job, JobId, Loss, RunId
 from scheduler.resource_manager import ResourceManager
@@ -36,7 +37,7 @@ class SlurmManager(ResourceManager):
 
     Between two events of the world, the controller is followed alone, as far as the next one: whenever it
     launches a job, it is that time in the world, too. While no job waits, its time is left behind, and
-    catches up at once.
+    catches up at once. The time of a decision is the CPU time of the controller from one event to the next.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class SlurmManager(ResourceManager):
         self._orders = orders
         assert isinstance(guard.clock, SimClock)
         self._clock = guard.clock
+        self._note = guard.note
         self._starts_at_s = controller.clock.now_s + SETTLES_FOR_S
         """Second 0 of the world."""
         self._nodes = NodesOfController(
@@ -100,6 +102,22 @@ class SlurmManager(ResourceManager):
             self._waiting.add(number)
         self.wants_round = True
 
+    def pause(self, at_s: float, on_pause: Callable[[Controller], None]) -> None:
+        """Call `on_pause` once, at this time; nothing happens in the world until it returns."""
+        self._pauses_at_s, self._on_pause = at_s, on_pause
+
+    _pauses_at_s = inf
+
+    @property
+    def wakes_at_s(self) -> float | None:  # type: ignore[override]
+        return None if self._pauses_at_s == inf else self._pauses_at_s
+
+    def on_time_passed(self) -> None:
+        self._pauses_at_s = inf
+        self._catch_up()
+        self._on_pause(self._controller)
+        self.wants_round = True
+
     def why_waiting(self) -> dict[JobId, str]:
         return {self._jobs[number].id: f"Slurm: {why}" for number, why in self._reasons().items()}
 
@@ -107,13 +125,14 @@ class SlurmManager(ResourceManager):
 
     def run_round(self) -> None:
         self.wants_round = False
+        asked_s, cpu_s, n_runs = self._clock.now_s, self._controller.cpu_s(), self._n_runs
         self._catch_up()
         if self._completed or self._arrived:
             self._controller.clock.event()
             self._followed_until_s = self._clock.now_s + AFTER_AN_EVENT_S
         completed, self._completed = self._completed, []
         for number in completed:
-            self._nodes.ask(CompleteBatchScript(job=number, user=self._user_id(self._jobs[number])))
+            self._ask(CompleteBatchScript(job=number, user=self._user_id(self._jobs[number])))
             del self._jobs[number]
         arrived, self._arrived = self._arrived, []
         for job in arrived:
@@ -121,6 +140,9 @@ class SlurmManager(ResourceManager):
         self._controller.settle()
         self._note_ended()
         self._follow()
+        cpu_s = self._controller.cpu_s() - cpu_s
+        n_places = len(self._layout.nodes)
+        self._note((asked_s, len(self._jobs), n_places, self._n_runs - n_runs, cpu_s, cpu_s, 0.0))
 
     def _catch_up(self) -> None:
         now_s = self._starts_at_s + self._clock.now_s
@@ -165,7 +187,7 @@ class SlurmManager(ResourceManager):
             return
         limit_min = None if estimate_s == inf else ceil(estimate_s / 60)
         submission = Submission(user=user, group=user, name=str(job.id), time_limit_min=limit_min, **options)
-        answer = self._nodes.ask(submission.described())
+        answer = self._ask(submission.described())
         match answer:
             case Submitted(job=number):
                 self._jobs[number] = job
@@ -174,6 +196,12 @@ class SlurmManager(ResourceManager):
                 self._orders.give_up(job.id, f"Slurm rejected it: {reason(code)}")
             case _:
                 raise AssertionError(answer)
+
+    def _ask(self, body: Any) -> Any:
+        """The controller's answer, for which it may need time."""
+        answer = self._nodes.ask(body)
+        self._match_time()
+        return answer
 
     def _user_id(self, job: Job) -> int:
         return self._user_ids[job.user]

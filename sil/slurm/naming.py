@@ -19,6 +19,22 @@ class SlurmController:
     path: Path | None = None
     settings: str = ""
 
+    def described(self) -> list[str]:
+        """Sentences: what proves that it is unmodified, and each part of its configuration that is replaced.
+        Raises NoSlurm, and InvalidFile."""
+        from sil.slurm.configuration import read_configuration
+        from sil.slurm.installation import installed
+
+        program = installed()
+        package = program.package or "of no package"
+        found = [f"{program.controller} {program.release} ({package}), unmodified: SHA-256 {program.sha256}"]
+        if self.path is not None:
+            configuration = read_configuration(self.path).with_settings(self.settings)
+            found += [str(replaced) for replaced in configuration.replaced]
+        elif self.settings:
+            found.append(f"Settings: {self.settings}")
+        return found
+
     @property
     def files(self) -> list[Path]:
         """The program and its configuration. Raises NoSlurm."""

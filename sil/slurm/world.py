@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 
+from scheduler import UserError
 from scheduler.model import Job
 from scheduler.node_request import Node
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.controller import running
 from sil.slurm.layout import Layout, Parts, Processors
-from sil.slurm.manager import SlurmManager
+from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
+from sil.slurm.pause import wait_for_enter
 from sil.world.dispatcher import SimDispatcher
+from sil.world.guard.decision_cost import Measured
 from sil.world.guard.scheduler import Guard
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
 
 EPOCH_S = 1_577_836_800.0
-"""2020-01-01, a Wednesday, in UTC: when the controller starts."""
+"""Second 0 of the world: 2020-01-01, a Wednesday, in UTC."""
 FIRST_USER_ID = 100_000
 
 
@@ -30,6 +34,10 @@ class SlurmWorld:
     machine: Cluster | int
     users: Sequence[str]
     estimate_s: Callable[[Job], float]
+    step_s: float = 1.0
+    """While jobs only wait, the controller looks around this often; a greater step is faster, and later."""
+    pause_at_s: float = inf
+    """When to wait for the user, who can look at the controller."""
 
 
 @contextmanager
@@ -38,10 +46,21 @@ def managed_by(
 ) -> Iterator[SlurmManager]:
     """A running controller as the world's resource manager. Raises UserError if it cannot run here, or not
     with this configuration, and SchedulerFault if it dies or hangs."""
+    cost = None if guard.charge is None else guard.charge.cost
+    if cost is not None and not isinstance(cost, Measured):
+        raise UserError(
+            "scheduler 'slurm': the time that Slurm's controller takes can only be measured; use the "
+            "decision cost measured, or measured(factor=10)"
+        )
     configuration, layout = _configured(named, world.machine)
     user_ids = {name: FIRST_USER_ID + k for k, name in enumerate(world.users)}
-    with running(configuration.with_settings(named.settings), EPOCH_S, user_ids) as controller:
-        yield SlurmManager(controller, layout, world.estimate_s, user_ids, orders, guard)
+    starts_at_s = EPOCH_S - SETTLES_FOR_S
+    with running(configuration.with_settings(named.settings), starts_at_s, user_ids) as controller:
+        manager = SlurmManager(controller, layout, world.estimate_s, user_ids, orders, guard)
+        controller.clock.stretch_beats(world.step_s)
+        controller.clock.charge_computing(0.0 if cost is None else cost.factor)
+        manager.pause(world.pause_at_s, wait_for_enter)
+        yield manager
 
 
 def _configured(named: SlurmController, machine: Cluster | int) -> tuple[Configuration, Layout]:

@@ -34,6 +34,7 @@ SCHEDULES = (
     f"{MOST_RECTANGLES:,} rectangles in it, cells show means over processors and time, and are pale where "
     "processors are idle; with fewer, point at a run for its facts."
 )
+PROGRAMS = "Where a program runs with another configuration than its own, each part that is not as given."
 ESTIMATES = {
     "user": "the users' estimates",
     "actual": "the actual run times",
@@ -60,6 +61,7 @@ def replay_page(replayed: Replayed, analysis: Analysis) -> Page:
             _comparison(of_measured, names, analysis),
             *difference_sections(_of_whole_runs(of_measured), names, analysis),
             *_sections(replayed, of_measured.jobs, names),
+            *_programs(d["programs"]),
         ],
     )
 
@@ -137,6 +139,12 @@ def _sections(replayed: Replayed, jobs: Jobs, names: list[str]) -> Iterator[Sect
             Part(table=fairness_table(users, names)),
         ]
         yield Section("Fairness", alike, parts)
+
+
+def _programs(programs: Mapping[str, list[str]]) -> Iterator[Section]:
+    rows = [[name, sentence] for name, sentences in programs.items() for sentence in sentences]
+    if rows:
+        yield Section("Programs under test", PROGRAMS, [Part(table=Table(["", "what it is"], rows))])
 
 
 def _drawn(title: str, note: str, chart: Figure) -> Section:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import ceil, inf
 
 from sil.world.events import SimClock
@@ -22,10 +23,17 @@ def fixed(seconds: float) -> DecisionCost:
     return lambda n_jobs, n_places, measured_s: seconds
 
 
-def measured(factor: float = 1.0) -> DecisionCost:
+@dataclass(frozen=True)
+class Measured:
     """The wall time, times a factor that represents another head node. It differs from run to run."""
-    _check("factor", factor)
-    return lambda n_jobs, n_places, measured_s: factor * measured_s
+
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check("factor", self.factor)
+
+    def __call__(self, n_jobs: int, n_places: int, measured_s: float) -> float:
+        return self.factor * measured_s
 
 
 def modelled(seconds: float, a: float = 1.0, b: float = 1.0) -> DecisionCost:
@@ -52,13 +60,13 @@ class Charge:
     """Charges each decision, in whole steps; calls `note` with the time of the request and the cost."""
 
     def __init__(self, cost: DecisionCost, clock: SimClock, note: Callable[[float, float], None]) -> None:
-        self._cost = cost
+        self.cost = cost
         self._clock = clock
         self._note = note
 
     def __call__(self, n_jobs: int, n_places: int, measured_s: float) -> None:
         asked_s = self._clock.now_s
-        steps = STEPS_PER_S * self._cost(n_jobs, n_places, measured_s)
+        steps = STEPS_PER_S * self.cost(n_jobs, n_places, measured_s)
         if steps == inf:
             message = f"no cost can be charged for a decision on {n_jobs} jobs and {n_places} resources"
             raise SchedulerFault(COST_IS_KNOWN, message, asked_s)
