@@ -1,0 +1,161 @@
+"""Logs replayed by Slurm's controller: what it decides is carried out, and what it is told has happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import Result
+
+from sil.outcome.batsim_tables import JOBS
+from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
+from sil.settings.engines import Engine
+from sil.trace.facts import TRACE, Fact
+from sil.trace.reading import read_facts
+from sil.workload.lublin import Lublin
+from sil.workload.swf import write_swf
+from tests.sil.slurm.installed import needs_slurm
+from tests.sil.test_cli import sil, the_sentence
+from tests.sil.test_experiment import ROOT
+from tests.sil.test_replay import FIVE, Row, log_of
+
+pytestmark = needs_slurm
+
+LIKE_EASY = (
+    "slurm (SchedulerParameters=bf_job_part_count_reserve=1,bf_window=10080,bf_max_job_test=5000,"
+    "default_queue_depth=10000,batch_sched_delay=0,bf_interval=5)"
+)
+"""Backfilling with a reservation for the first job only, and without pauses."""
+CONF = """
+ClusterName=site
+SlurmctldHost=head
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerType=sched/backfill
+NodeName=a[1-2] CPUs=4 RealMemory=4000 NodeAddr=10.1.1.[1-2]
+NodeName=b CPUs=8 RealMemory=4000
+PartitionName=all Nodes=ALL Default=YES
+"""
+
+
+def rows(*jobs: tuple[int, int, int, int]) -> list[Row]:
+    """Of a log: submission, run time, processors and estimate of each job."""
+    return [
+        (n, float(at), float(run), size, float(limit), 1) for n, (at, run, size, limit) in enumerate(jobs, 1)
+    ]
+
+
+def replayed(folder: Path, name: str, *options: str) -> Result:
+    return sil(
+        *("replay", folder / "log.swf", "--scheduler", name, "--out", folder / "out", "--workers", "1"),
+        *options,
+    )
+
+
+def starts_under(name: str, replay: Replay, folder: Path) -> pl.DataFrame:
+    facts = replay.facts(resolve(name), folder / "printed")
+    assert Fact.FAULT not in facts["event"].to_list(), facts.tail(1).to_dicts()
+    return facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s", "machines").sort("job")
+
+
+def test_it_starts_jobs_when_easy_does_but_for_the_time_it_takes(tmp_path: Path) -> None:
+    log = Lublin().jobs(30, 16, np.random.default_rng(5)).at_load(0.9)
+    replay = Replay(log, engine=Engine.HARNESS)
+    easy, slurm = (starts_under(name, replay, tmp_path) for name in ("easy", LIKE_EASY))
+    assert len(slurm) == len(log.jobs)
+    later_s = slurm["time_s"] - easy["time_s"]
+    assert (later_s.abs() <= 10.0).mean() > 0.8, later_s.to_list()
+
+
+def test_the_cpus_of_an_operators_nodes_are_the_processors(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(CONF)
+    log = log_of(rows((0, 100, 16, 200), (1, 50, 4, 60), (2, 50, 12, 60)), 16)
+    found = starts_under(f"slurm: {tmp_path / 'slurm.conf'}", Replay(log, engine=Engine.HARNESS), tmp_path)
+    assert found["machines"][0] == "0-15"
+    assert (found["time_s"] >= pl.Series([0.0, 100.0, 100.0])).all()
+    assert (found["time_s"] < pl.Series([40.0, 170.0, 170.0])).all()
+
+
+def test_a_report_proves_the_program_and_lists_what_is_replaced(tmp_path: Path) -> None:
+    write_swf(tmp_path / "log.swf", log_of(FIVE, 16))
+    (tmp_path / "slurm.conf").write_text(CONF)
+    name = f"slurm: {tmp_path / 'slurm.conf'} (SchedulerParameters=bf_window=2880)"
+    done = sil(
+        "replay", tmp_path / "log.swf", "--scheduler", name, "--out", tmp_path / "out", "--workers", "1"
+    )
+    assert done.exit_code == 0, done.output
+    first, *others = json.loads((tmp_path / "out" / "summary.json").read_text())["programs"][name]
+    assert "unmodified: SHA-256 " in first
+    assert "line 3: SlurmctldHost=head became SlurmctldHost=localhost(127.0.0.1)" in others[0]
+    assert "line 7: NodeAddr=10.1.1.[1-2] was left out: all nodes share an address" in others[1]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Programs under test" in page
+    assert "all nodes share an address" in page
+
+
+def test_its_time_is_charged_if_it_is_measured(tmp_path: Path) -> None:
+    log = log_of(rows((0, 10, 2, 100), (5, 10, 2, 100)), 2)
+    free, slow = (
+        starts_under("slurm", Replay(log, engine=Engine.HARNESS, decision_cost=cost), tmp_path)["time_s"]
+        for cost in ("none", "measured(factor=10000)")
+    )
+    assert float(slow[0]) > float(free[0]) + 1.0, (free.to_list(), slow.to_list())
+
+
+def test_other_costs_of_decisions_are_refused(tmp_path: Path) -> None:
+    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
+    done = replayed(tmp_path, "slurm", "--decision-cost", "fixed(seconds=1)")
+    assert "can only be measured" in the_sentence(done)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("slurm: missing.conf", "there is no file missing.conf"),
+        ("slurm: (", "expected 'slurm', 'slurm: slurm.conf', or either with settings"),
+        ("slurm (StateSaveLocation=/tmp)", "StateSaveLocation cannot be set"),
+    ],
+)
+def test_a_malformed_name_is_refused(name: str, told: str, tmp_path: Path) -> None:
+    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
+    done = sil(
+        "replay", tmp_path / "log.swf", "--scheduler", name, "--out", tmp_path / "out", "--workers", "1"
+    )
+    assert told in the_sentence(done)
+
+
+def test_slurms_commands_see_a_paused_controller(tmp_path: Path) -> None:
+    write_swf(tmp_path / "log.swf", log_of(rows((0, 1000, 3, 2000), (5, 10, 2, 60)), 3))
+    command = [sys.executable, "-m", "sil", "replay", "log.swf", "--scheduler", "slurm", "--pause-at", "30"]
+    with subprocess.Popen(
+        [*command, "--no-report", "--out", "out"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    ) as replay:  # fmt: skip
+        assert replay.stdin is not None
+        assert replay.stderr is not None
+        told = []
+        for line in replay.stderr:
+            told.append(line.strip())
+            if "Press Enter" in line:
+                break
+        (export,) = (line for line in told if line.startswith("export"))
+        look = f"{export}; squeue -h -o '%j %T' | sort; scontrol show config | head -1; sdiag | grep -c Jobs"
+        seen = subprocess.run(["sh", "-c", look], capture_output=True, text=True, timeout=60, check=True)
+        assert seen.stdout.splitlines()[:3] == [
+            "1 RUNNING",
+            "2 PENDING",
+            "Configuration data as of 2020-01-01T00:00:30",
+        ]
+        replay.communicate("\n", timeout=60)
+    assert replay.returncode == 0
+    facts = read_facts(tmp_path / "out" / "slurm" / TRACE)
+    assert (facts["event"] == Fact.RUN_ENDED).sum() == 2
+    assert pl.read_csv(tmp_path / "out" / "slurm" / JOBS)["success"].to_list() == [1, 1]
