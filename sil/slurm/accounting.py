@@ -57,7 +57,7 @@ def started_accounting(daemons: Daemons, context: ExitStack) -> int:
     slurmdbd = program("slurmdbd", REMEDY)
     reservation, port = reserved_port()
     context.enter_context(reservation)
-    socket = _started_database(daemons)
+    socket, database = _started_database(daemons)
     own = {
         "AuthType": "auth/none",
         "DbdHost": "localhost",
@@ -76,6 +76,8 @@ def started_accounting(daemons: Daemons, context: ExitStack) -> int:
     path.write_text("".join(f"{key}={value}\n" for key, value in own.items()))
     path.chmod(0o600)  # slurmdbd insists on it
     daemons.start("slurmdbd", slurmdbd, ["-D"], port, {"MYSQL_UNIX_PORT": str(socket)})
+    with suppress(ProcessLookupError):  # of which slurmdbd complains
+        daemons.clock.watch_servant(database)
     return port
 
 
@@ -135,8 +137,8 @@ def _says_something(key: str, value: str) -> bool:
     return value not in ("", "00:00:00", "cluster") and not (key == "Priority" and value == "0")
 
 
-def _started_database(daemons: Daemons) -> Path:
-    """Start MariaDB on new tables. Returns its socket."""
+def _started_database(daemons: Daemons) -> tuple[Path, int]:
+    """Start MariaDB on new tables. Returns its socket and its process id."""
     mariadbd, install = program("mariadbd", REMEDY), program("mariadb-install-db", REMEDY)
     folder = daemons.folder
     socket, pid = folder / "mariadb.sock", folder / "mariadb.pid"
@@ -166,7 +168,7 @@ def _started_database(daemons: Daemons) -> Path:
         raise InvalidConfiguration(f"MariaDB cannot make its tables: {one_line(made.stderr or made.stdout)}")
     process = daemons.started("mariadb", [str(mariadbd), f"--defaults-file={options}"], {})
     deadline_s = time.monotonic() + STARTS_WITHIN_S
-    while not socket.exists():
+    while not (socket.exists() and pid.exists() and pid.read_text().strip()):
         if process.how_it_ended() is not None:
             said = [line for line in daemons.log_tail("mariadb", 1000) if "[ERROR]" in line]
             raise InvalidConfiguration(
@@ -175,6 +177,4 @@ def _started_database(daemons: Daemons) -> Path:
         if time.monotonic() > deadline_s:
             raise ControllerHangs(RETURNS_IN_TIME, "mariadbd did not start", 0.0)
         time.sleep(0.005)
-    with suppress(ProcessLookupError):  # noticed when slurmdbd connects
-        daemons.clock.watch(int(pid.read_text()))
-    return socket
+    return socket, int(pid.read_text())

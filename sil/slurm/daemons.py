@@ -88,7 +88,7 @@ class Daemons:
 
     def command(self, program: Path, *words: str) -> str:
         """What a command of Slurm prints, at the daemons' time. Raises CommandFailed, too."""
-        environment = {**os.environ, **self.environment()}
+        environment = {**os.environ, **self.environment("driven")}
         with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
             with subprocess.Popen(
                 [str(program), *words],
@@ -109,7 +109,8 @@ class Daemons:
             return printed.read()
 
     def environment(self, role: str = "reader") -> Mapping[str, str]:
-        """The variables with which commands of Slurm work with these daemons, at their time."""
+        """The variables with which commands of Slurm work with these daemons, at their time (for roles see
+        `Clock.environment`)."""
         found = self.clock.environment(role, self.folder / "users")
         return {**found, "SLURM_CONF": str(self.folder / "slurm.conf"), "TZ": "UTC"}
 

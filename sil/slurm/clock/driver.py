@@ -7,6 +7,7 @@ import ctypes
 import math
 import os
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import cache
@@ -21,6 +22,7 @@ FINE_S = 5.0
 """After an event, beats are not stretched for so long."""
 LIMIT_S = 300.0
 """Real time in which daemons have to come to rest after each event."""
+_GUEST, _SERVANT = 1, 2
 _FOREVER_US = 2**63 - 1
 
 
@@ -79,9 +81,9 @@ class Clock:
     def environment(self, role: str = "daemon", users: Path | None = None) -> Mapping[str, str]:
         """The variables with which a program has this clock's time.
 
-        A "daemon" waits for this driver, which watches it; a "reader" is a command that reads the time and
-        waits in real time. Its users are those of the file `users`, in the form of /etc/passwd, and this
-        computer's.
+        A "daemon" waits for this driver, which watches it; so does a "driven" command, which may end; a
+        "reader" has the time, but waits in real time. Its users are those of the file `users`, in the form
+        of /etc/passwd, and this computer's.
         """
         found = {"LD_PRELOAD": str(built()), "SIL_CLOCK": str(self._path), "SIL_CLOCK_ROLE": role}
         return found if users is None else {**found, "SIL_USERS": str(users)}
@@ -91,9 +93,10 @@ class Clock:
         """How many daemons have begun to run with this clock."""
         return int(self._library.sil_clock_daemons(self._driver))
 
-    def watch(self, process: int) -> None:
-        """Wait for this process, too, though it has not the role of a daemon. Raises ProcessLookupError."""
-        if self._library.sil_clock_watch(self._driver, process, 0):
+    def watch_servant(self, process: int) -> None:
+        """Wait for this process, too, which does not know the clock, and to which only the daemon talks that
+        began last. Raises ProcessLookupError."""
+        if self._library.sil_clock_watch(self._driver, process, _SERVANT):
             raise ProcessLookupError(f"there is no process {process}")
 
     def finish(self, command: subprocess.Popen[str]) -> Outcome:
@@ -101,7 +104,7 @@ class Clock:
         connection waits. No time passes while anybody computes."""
         ended = os.pidfd_open(command.pid)
         try:
-            if self._library.sil_clock_watch(self._driver, command.pid, 1):
+            if self._library.sil_clock_watch(self._driver, command.pid, _GUEST):
                 return Outcome.READABLE
             try:
                 return self.until_readable(ended)
@@ -152,11 +155,18 @@ class Clock:
         time passes as they need for that, none in most cases."""
         before = self._handles
         self.wake_on([*before, handle])
+        deadline_s = time.monotonic() + self.limit_s
         try:
-            found = self.settle()
-            while found is Outcome.REACHED and self.next_s < math.inf:
-                found = self.advance(self.next_s)
-            return Outcome.HANGS if found is Outcome.REACHED else found
+            while (found := self.settle()) is Outcome.REACHED:
+                if self.next_s < math.inf:
+                    found = self.advance(self.next_s)
+                elif time.monotonic() > deadline_s:
+                    return Outcome.HANGS
+                else:
+                    time.sleep(0.001)  # for a process that is not watched
+                if found is not Outcome.REACHED:
+                    break
+            return found
         finally:
             self._handles = before
 

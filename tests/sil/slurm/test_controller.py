@@ -137,7 +137,7 @@ def test_a_killed_controller_is_a_fault_with_the_end_of_its_log_and_leaves_nothi
 
 def test_a_controller_that_does_not_come_to_rest_hangs() -> None:
     with running(configuration_of(2), START_S, limit_s=0.5) as controller:
-        controller.clock.watch(os.getpid())  # which computes, as it asks
+        controller.clock.watch_servant(os.getpid())  # which computes, as it asks
         with pytest.raises(
             ControllerHangs, match=r"did not come to rest within 0.5 s; the log of slurmctld ends"
         ):

@@ -1,9 +1,9 @@
 /* The side that is preloaded into a daemon: time is read from the clock, and who waits for a time waits for the
  * clock's driver.
  *
- * Environment: SIL_CLOCK is the clock's file. SIL_CLOCK_ROLE is "daemon" (the driver watches this process, and
- * threads wait for its clock), "child" (of a daemon: not watched), or "reader" (a command: it reads the time
- * and waits in real time). Without SIL_CLOCK nothing changes. */
+ * Environment: SIL_CLOCK is the clock's file. SIL_CLOCK_ROLE is "daemon" (the driver watches this process), "driven" (a
+ * child of a daemon or a command: not a daemon, but it waits for the driver, too), or "reader" (it reads the time and
+ * waits in real time). Without SIL_CLOCK nothing changes. */
 #define _GNU_SOURCE
 #include "layout.h"
 #include <dlfcn.h>
@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -39,8 +38,7 @@ __attribute__((constructor)) static void begin(void) {
     shared = memory;
     waits_for_driver = !role || strcmp(role, "reader");
     if (!role || strcmp(role, "daemon")) return;
-    setenv("SIL_CLOCK_ROLE", "child", 1);
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* or the driver cannot see what threads wait for */
+    setenv("SIL_CLOCK_ROLE", "driven", 1);
     uint32_t k = __atomic_load_n(&shared->n_processes, __ATOMIC_SEQ_CST);
     if (k == MOST_PROCESSES) abort();
     shared->processes[k] = getpid(); /* daemons are started one after another */
@@ -95,13 +93,16 @@ int gettimeofday(struct timeval *restrict found, void *restrict zone) {
 
 /* ---- waiting for a time ---- */
 
+static int changed(struct wait *wait, uint32_t from, uint32_t to) {
+    return __atomic_compare_exchange_n(&wait->state, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 static struct wait *begin_wait(int64_t since_us, int64_t due_us, const void *condition, int is_beat) {
     for (uint32_t k = 0; k < MOST_WAITS; k++) {
         struct wait *wait = &shared->waits[k];
-        uint32_t expected = FREE;
-        if (!__atomic_compare_exchange_n(&wait->state, &expected, CLAIMED, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-            continue;
+        if (!changed(wait, FREE, CLAIMED)) continue;
         wait->process = getpid();
+        wait->thread = (int32_t) syscall(SYS_gettid);
         wait->since_us = since_us;
         wait->due_us = due_us;
         wait->condition = (uint64_t) (uintptr_t) condition;
@@ -110,15 +111,17 @@ static struct wait *begin_wait(int64_t since_us, int64_t due_us, const void *con
         uint32_t used = __atomic_load_n(&shared->n_waits, __ATOMIC_SEQ_CST);
         while (used < k + 1 &&
                !__atomic_compare_exchange_n(&shared->n_waits, &used, k + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {}
-        __atomic_store_n(&wait->state, WAITING, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&wait->state, ENTERED, __ATOMIC_SEQ_CST);
         return wait;
     }
     abort(); /* more threads wait than slurmctld may have */
 }
 
-/* Sleep until the driver says that the wait is DUE, or a thread that it is SIGNALLED. Returns which. */
+/* Sleep until the driver says that the wait is DUE, or a thread that it is SIGNALLED. Returns which. The driver takes a
+ * thread that is WAITING to be at rest, so it must have nothing else to do by then. */
 static enum state end_wait(struct wait *wait) {
     uint32_t state;
+    changed(wait, ENTERED, WAITING);
     while ((state = __atomic_load_n(&wait->state, __ATOMIC_SEQ_CST)) == WAITING) futex(&wait->state, FUTEX_WAIT, WAITING);
     __atomic_store_n(&wait->state, FREE, __ATOMIC_SEQ_CST);
     return state;
@@ -209,9 +212,8 @@ static void signal_waits(pthread_cond_t *condition, int all) {
     int32_t process = getpid();
     for (uint32_t k = 0; k < used; k++) {
         struct wait *wait = &shared->waits[k];
-        uint32_t expected = WAITING;
         if (wait->condition == (uint64_t) (uintptr_t) condition && wait->process == process &&
-            __atomic_compare_exchange_n(&wait->state, &expected, SIGNALLED, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            (changed(wait, ENTERED, SIGNALLED) || changed(wait, WAITING, SIGNALLED))) {
             futex(&wait->state, FUTEX_WAKE, INT_MAX);
             if (!all) return;
         }

@@ -1,9 +1,9 @@
 /* The side that a program loads to drive a clock: it wakes waits one at a time, in order of time, and looks after
  * each whether the daemons are quiet again.
  *
- * A daemon is quiet if the kernel says of each of its threads that it sleeps in a call that waits for something,
- * and if the daemon has used no CPU time while the threads were asked. Nothing is estimated: a thread that is
- * ready to run, but does not get a processor, counts as running. */
+ * A daemon is quiet if each of its threads waits for the clock, or sleeps, as the kernel says, and if the daemon has
+ * used no CPU time while the threads were asked. Nothing is estimated: a thread that is ready to run, but does not get a
+ * processor, counts as running. */
 #define _GNU_SOURCE
 #include "layout.h"
 #include <dirent.h>
@@ -31,12 +31,15 @@ enum outcome { REACHED, READABLE, DIED, HANGS };
 
 struct daemon {
     int is_guest;    /* it may end */
+    struct daemon *client; /* who alone talks to it, or NULL */
     int alive;       /* becomes readable when the process ends */
     int folder;      /* of its threads */
     DIR *listing;
     clockid_t cpu;
     int64_t used_ns; /* of it, before threads were asked */
-    int n, calls[MOST_THREADS]; /* for each thread, the file that says what it waits for */
+    int64_t rested_ns; /* of it, when all were quiet the last time */
+    int n;
+    struct thread { int id, file; } threads[MOST_THREADS]; /* with the files that say what they do */
 };
 
 struct driver {
@@ -66,9 +69,11 @@ struct driver *sil_clock_open(const char *path, int64_t now_us) {
     return driver;
 }
 
-/* Watch a process, also one that does not know the clock; it may end if it is a guest. Returns 0, or -1 if it is not
- * there any more. */
-int sil_clock_watch(struct driver *driver, pid_t process, int is_guest) {
+enum kind { DAEMON, GUEST, SERVANT };
+
+/* Watch a process, also one that does not know the clock: a guest may end, and to a servant only the one talks that was
+ * added before. Returns 0, or -1 if it is not there any more. */
+int sil_clock_watch(struct driver *driver, pid_t process, enum kind kind) {
     struct daemon *daemon = &driver->daemons[driver->n];
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", process);
@@ -77,13 +82,15 @@ int sil_clock_watch(struct driver *driver, pid_t process, int is_guest) {
     if ((daemon->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) return -1;
     if (!(daemon->listing = fdopendir(daemon->folder))) return -1;
     daemon->n = 0;
-    daemon->is_guest = is_guest;
+    daemon->is_guest = kind == GUEST;
+    daemon->client = kind == SERVANT && driver->n ? daemon - 1 : NULL;
+    daemon->rested_ns = -1;
     driver->n++;
     return 0;
 }
 
 static void forget_threads(struct daemon *daemon) {
-    while (daemon->n) close(daemon->calls[--daemon->n]);
+    while (daemon->n) close(daemon->threads[--daemon->n].file);
 }
 
 /* Watch the process no longer that was added last. */
@@ -105,61 +112,64 @@ void sil_clock_close(struct driver *driver) {
 
 /* ---- are the daemons quiet? ---- */
 
-static int waits_for_something(long call) {
-    switch (call) {
-#ifdef SYS_poll
-    case SYS_poll: case SYS_accept: case SYS_epoll_wait: case SYS_select: case SYS_pause:
-#endif
-    case SYS_futex: case SYS_ppoll: case SYS_accept4: case SYS_epoll_pwait: case SYS_pselect6: case SYS_read:
-    case SYS_recvfrom: case SYS_recvmsg: case SYS_rt_sigtimedwait: case SYS_io_getevents:
-    case SYS_restart_syscall: case SYS_rt_sigsuspend:
-        return 1;
-    }
-    return 0;
-}
-
 static void find_threads(struct daemon *daemon) {
     forget_threads(daemon);
     rewinddir(daemon->listing);
     for (struct dirent *entry; daemon->n < MOST_THREADS && (entry = readdir(daemon->listing));) {
         char path[32];
         if (entry->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "%.16s/syscall", entry->d_name);
+        snprintf(path, sizeof path, "%.16s/stat", entry->d_name);
         int file = openat(daemon->folder, path, O_RDONLY | O_CLOEXEC);
-        if (file >= 0) daemon->calls[daemon->n++] = file;
+        if (file >= 0) daemon->threads[daemon->n++] = (struct thread){atoi(entry->d_name), file};
     }
 }
 
-/* Whether a thread waits; -1 if it has ended. */
-static int thread_waits(int file) {
-    char text[256];
-    ssize_t n = pread(file, text, sizeof text - 1, 0);
-    if (n <= 0) return -1;
-    text[n] = 0;
-    return text[0] >= '0' && text[0] <= '9' && waits_for_something(strtol(text, NULL, 10));
+static int waits_for_the_clock(const struct clock *clock, int thread) {
+    for (uint32_t k = 0; k < clock->n_waits; k++)
+        if (clock->waits[k].thread == thread && __atomic_load_n(&clock->waits[k].state, __ATOMIC_SEQ_CST) == WAITING)
+            return 1;
+    return 0;
 }
 
-static int threads_wait(struct daemon *daemon) {
+/* The state of a thread: 'S' if it sleeps until something happens, else it runs, is being woken, or uses a disk; 0 if it
+ * has ended. (What it sleeps in, which is asked for in less time, says also of a thread being woken that it sleeps.) */
+static int state_of(struct thread thread) {
+    char text[512];
+    ssize_t n = pread(thread.file, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    char *name_end = strrchr(text, ')');
+    return name_end && name_end[1] ? name_end[2] : 0;
+}
+
+static int threads_wait(const struct clock *clock, struct daemon *daemon) {
     struct stat folder;
     if (fstat(daemon->folder, &folder)) return 0;
     if ((int) folder.st_nlink - 2 != daemon->n) find_threads(daemon); /* a link for each thread */
     for (int k = 0; k < daemon->n; k++) {
-        int waits = thread_waits(daemon->calls[k]);
-        if (waits == 1) continue;
-        if (waits < 0) { forget_threads(daemon); return 0; }
-        int busy = daemon->calls[k]; /* it is asked first the next time */
-        daemon->calls[k] = daemon->calls[0];
-        daemon->calls[0] = busy;
+        struct thread busy = daemon->threads[k];
+        if (waits_for_the_clock(clock, busy.id)) continue;
+        int state = state_of(busy);
+        if (state == 'S') continue;
+        if (!state) { forget_threads(daemon); return 0; }
+        daemon->threads[k] = daemon->threads[0];
+        daemon->threads[0] = busy; /* it is asked first the next time */
         return 0;
     }
     return daemon->n > 0;
 }
 
+static int has_rested(const struct daemon *daemon) { return daemon->used_ns == daemon->rested_ns; }
+
 static int all_quiet(struct driver *driver) {
-    for (int k = 0; k < driver->n; k++) driver->daemons[k].used_ns = read_ns(driver->daemons[k].cpu);
-    for (int k = 0; k < driver->n; k++) if (!threads_wait(&driver->daemons[k])) return 0;
-    for (int k = 0; k < driver->n; k++)
-        if (read_ns(driver->daemons[k].cpu) != driver->daemons[k].used_ns) return 0;
+    struct daemon *end = driver->daemons + driver->n;
+    for (struct daemon *daemon = driver->daemons; daemon < end; daemon++) daemon->used_ns = read_ns(daemon->cpu);
+    for (struct daemon *daemon = driver->daemons; daemon < end; daemon++) {
+        int is_asked = !daemon->client || !has_rested(daemon->client) || !has_rested(daemon);
+        if (is_asked && !threads_wait(driver->clock, daemon)) return 0;
+    }
+    for (struct daemon *daemon = driver->daemons; daemon < end; daemon++)
+        if (read_ns(daemon->cpu) != daemon->used_ns) return 0;
+    for (struct daemon *daemon = driver->daemons; daemon < end; daemon++) daemon->rested_ns = daemon->used_ns;
     return 1;
 }
 
@@ -179,7 +189,7 @@ static enum outcome look(struct driver *driver, const int *handles, int n_handle
 static enum outcome settle(struct driver *driver, const int *handles, int n_handles, double limit_s) {
     int64_t began = read_ns(CLOCK_MONOTONIC), took = 0;
     while (driver->n_known < (int) driver->clock->n_processes)
-        if (sil_clock_watch(driver, driver->clock->processes[driver->n_known++], 0)) return DIED;
+        if (sil_clock_watch(driver, driver->clock->processes[driver->n_known++], DAEMON)) return DIED;
     for (;; took = read_ns(CLOCK_MONOTONIC) - began) {
         enum outcome found = look(driver, handles, n_handles, 0);
         if (found != REACHED) return found;

@@ -8,17 +8,17 @@
 #define MOST_PROCESSES 8
 #define SECOND_US 1000000
 
-enum state { FREE, CLAIMED, WAITING, DUE, SIGNALLED }; /* of a wait; FREE is the content of a new file */
+/* Of a wait: not in use (as in a new file), being filled in, about to sleep, asleep, and the two ends of that. */
+enum state { FREE, CLAIMED, ENTERED, WAITING, DUE, SIGNALLED };
 
 /* A thread that waits until a time, perhaps at a condition variable. `state` is the futex that it sleeps on. */
 struct wait {
     uint32_t state;
-    int32_t process;
+    int32_t process, thread;
     int64_t since_us, due_us;
     uint64_t order;      /* among the waits of a clock: who began first is woken first */
     uint64_t condition;  /* its address in that process, or 0 */
     uint32_t is_beat;    /* the beat of a loop that looks whether there is something to do: may be stretched */
-    uint32_t unused;
 };
 
 /* Times are microseconds since the epoch. */
@@ -29,8 +29,7 @@ struct clock {
     int64_t fine_until_us; /* beats are not stretched before */
     double charge;         /* simulated seconds for a second of CPU time of a process; 0 = time stands still */
     int64_t charged_ns;    /* its CPU time that is part of now_us already */
-    int32_t charged;       /* that process */
-    int32_t unused;
+    int64_t charged;       /* that process */
     uint64_t order;
     uint32_t n_waits;      /* waits that have been used: one more than the highest index */
     uint32_t n_processes;

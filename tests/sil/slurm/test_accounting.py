@@ -1,0 +1,137 @@
+"""Slurm's accounting for one controller, on its clock: associations, qualities of service, what remains."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sil.slurm.accounting import Accounting, dumped, qualities
+from sil.slurm.configuration import configuration_of
+from sil.slurm.controller import Controller, running
+from sil.slurm.surroundings import listening
+from site_db.files.given import InvalidFile
+from tests.sil.slurm.installed import needs_slurm
+from tests.sil.slurm.test_controller import advance, processes_in
+
+START_S = 1_600_000_000.0
+FAIR_SHARE = (
+    "AccountingStorageEnforce=associations,limits,qos",
+    "PriorityType=priority/multifactor",
+    "PriorityWeightFairshare=1000",
+)
+USERS = {"alice": 70001, "bob": 70002}
+QOS = (
+    "Name|Priority|GraceTime|Preempt|PreemptMode|UsageFactor|GrpTRES|MaxWall|MaxJobsPU\n"
+    "normal|0|00:00:00||cluster|1.000000|||\n"
+    "high|1000|00:00:00|normal|cluster|1.000000|cpu=3|1-00:00:00|2\n"
+)
+
+needs_database = pytest.mark.skipif(
+    shutil.which("mariadbd", path="/usr/sbin:/usr/bin") is None
+    or shutil.which("slurmdbd", path="/usr/sbin:/usr/bin") is None,
+    reason="without slurmdbd and MariaDB",
+)
+
+
+@pytest.fixture(scope="module")
+def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    qos = tmp_path_factory.mktemp("qos") / "qos.txt"
+    qos.write_text(QOS)
+    accounting = Accounting(accounts={"alice": "physics", "bob": "chemistry"}, qos=qos)
+    fair = configuration_of(4, settings=FAIR_SHARE[::2]).with_settings(FAIR_SHARE[1])
+    with running(fair, START_S, USERS, accounting) as found:
+        yield found
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split("|") for line in text.splitlines()]
+
+
+@needs_slurm
+@needs_database
+def test_users_are_in_their_accounts_with_equal_shares(controller: Controller) -> None:
+    shown = controller.slurm("sacctmgr", "-nP", "show", "assoc", "format=account,user,share")
+    assert {tuple(row) for row in rows(shown)} >= {
+        ("physics", "", "1"), ("physics", "alice", "1"), ("chemistry", "", "1"), ("chemistry", "bob", "1"),
+    }  # fmt: skip
+    shares = controller.slurm(
+        "sshare", "--all", "--noheader", "--parsable2", "--format=account,user,normshares"
+    )
+    assert ["  physics", "alice", "1.000000"] in rows(shares), "slurmctld knows them, too"
+
+
+@needs_slurm
+@needs_database
+def test_qualities_of_service_have_their_limits(controller: Controller) -> None:
+    shown = controller.slurm(
+        "sacctmgr", "-nP", "show", "qos", "format=name,priority,preempt,grptres,maxwall,maxjobspu"
+    )
+    assert ["high", "1000", "normal", "cpu=3", "1-00:00:00", "2"] in rows(shown)
+
+
+@needs_slurm
+@needs_database
+def test_the_database_has_the_controllers_time_and_takes_none_of_it(controller: Controller) -> None:
+    began_s = controller.clock.now_s
+    controller.slurm("sacctmgr", "-i", "add", "account", "maths")
+    assert controller.clock.now_s == began_s
+    log = controller.slurm("sacctmgr", "-nP", "list", "transactions", "format=time,action")
+    assert rows(log)[-1][0].startswith("2020-09-13T12:")
+
+
+@needs_slurm
+@needs_database
+def test_hours_pass_and_usage_is_rolled_up_in_them(controller: Controller) -> None:
+    for _ in range(2):
+        controller.jump(controller.clock.now_s + 3600)
+        controller.settle()
+    shown = controller.slurm(
+        "sreport", "-nP", "cluster", "utilization", "start=2020-09-13T13:00", "end=2020-09-13T14:00"
+    )
+    ((cluster, *_),) = rows(shown)
+    assert cluster == "testbed"
+
+
+@needs_slurm
+@needs_database
+def test_what_was_dumped_is_loaded(controller: Controller, tmp_path: Path) -> None:
+    dump = tmp_path / "dump.cfg"
+    controller.slurm("sacctmgr", "dump", "testbed", f"file={dump}")
+    fair = configuration_of(2, settings=FAIR_SHARE[::2])
+    with running(fair, START_S, USERS, Accounting(associations=dump)) as other:
+        assert "alice" in other.slurm("sacctmgr", "-nP", "show", "assoc", "format=user")
+        ports = {port for _, port in listening()}
+        assert {address for address, port in listening() if port == other.port} == {"0100007F"}
+        assert ports
+    assert not processes_in(other.folder)
+    assert not other.folder.exists()
+
+
+def test_a_dump_has_each_user_below_its_account() -> None:
+    assert dumped("c", {"b": "x", "a": "x"}).splitlines()[1:] == [
+        "Parent - 'root'",
+        "Account - 'x':Description='x':Organization='x':Fairshare=1",
+        "Parent - 'x'",
+        "User - 'a':DefaultAccount='x':Fairshare=1",
+        "User - 'b':DefaultAccount='x':Fairshare=1",
+    ]
+
+
+def test_only_settings_that_say_something_are_read_of_a_quality_of_service(tmp_path: Path) -> None:
+    (tmp_path / "qos.txt").write_text(QOS)
+    assert dict(qualities(tmp_path / "qos.txt")) == {
+        "normal": ["UsageFactor=1.000000"],
+        "high": [
+            "Priority=1000", "Preempt=normal", "UsageFactor=1.000000", "GrpTRES=cpu=3",
+            "MaxWall=1-00:00:00", "MaxJobsPerUser=2",
+        ],
+    }  # fmt: skip
+
+
+def test_another_file_is_rejected(tmp_path: Path) -> None:
+    (tmp_path / "qos.txt").write_text("hello\n")
+    with pytest.raises(InvalidFile, match="there is no column Name; expected what 'sacctmgr"):
+        [*qualities(tmp_path / "qos.txt")]
