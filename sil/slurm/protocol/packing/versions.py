@@ -16,7 +16,8 @@ BEFORE_REGISTRATION = (V20_11,)
 without a body and REQUEST_ABORT_JOB can be read."""
 
 FOR_CONTROLLERS = {"21.08": V21_08, "22.05": V22_05, "23.02": V22_05, "23.11": V22_05}
-"""The version that is spoken to a controller of a release: each understands those of two releases before."""
+"""The version that is spoken to a controller of a release: each understands those of two releases before. A
+controller of 22.05 was tried with both versions; that later ones take 22.05 was read in their sources."""
 
 
 class UnsupportedVersion(ProtocolError):

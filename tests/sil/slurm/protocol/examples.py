@@ -25,7 +25,7 @@ BITS = {"B": 8, "H": 16, "I": 32, "Q": 64}
 TEXTS = st.none() | st.binary(max_size=5).map(
     lambda packed: packed.replace(b"\0", b"").decode("utf-8", "surrogateescape")
 )
-MOST = 3
+MOST = 2
 
 
 def numbers(code: str) -> st.SearchStrategy[int]:

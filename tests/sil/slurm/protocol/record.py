@@ -79,7 +79,7 @@ NODE = (
 )
 
 SUBMISSIONS = {
-    "plain": "",
+    "plain": "--uid=1 --gid=2",
     "nodes-and-tasks": "-J weather -p batch -N 2-3 -n 8 -c 2 --ntasks-per-node=4 --mem=2000 -t 90",
     "tasks-per-node": "-N 2 --ntasks-per-node=3 -c 2 -t 10 --comment=daily",
     "memory-per-cpu": "-n 3 --mem-per-cpu=500 -t 90 --nice=50 --no-requeue --contiguous -C fast --tmp=100",

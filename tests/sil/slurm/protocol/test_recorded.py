@@ -8,7 +8,7 @@ import pytest
 
 from sil.slurm.protocol.authentication import Credential, Stated
 from sil.slurm.protocol.envelope import Unknown, encode
-from sil.slurm.protocol.from_nodes import CompleteBatchScript, Energy
+from sil.slurm.protocol.from_nodes import CompleteBatchScript, Energy, EpilogComplete
 from sil.slurm.protocol.gres import gres_of_node, node_gres
 from sil.slurm.protocol.job_credential import NodeShare
 from sil.slurm.protocol.job_description import JobDescription
@@ -89,7 +89,7 @@ def submission(**options: Any) -> Submission:
 
 
 SUBMISSIONS = {
-    "plain": submission(),
+    "plain": submission(user=1, group=2),
     "nodes-and-tasks": submission(
         name="weather",
         partition="batch",
@@ -152,12 +152,17 @@ def test_the_answers_to_submissions() -> None:
     assert (refused.code, refused.text) == (2000, "invalid partition specified: nowhere")
 
 
-def test_the_end_of_a_job_with_exit_code_3() -> None:
+def test_the_end_of_a_job_of_another_user_with_exit_code_3() -> None:
+    launch, failed = launched("plain"), 0x8005
+    assert (launch.job, launch.user, launch.group) == (1, 1, 2)
+    assert (launch.credential.user, launch.credential.group, launch.credential.user_name) == (1, 2, "daemon")
     assert body("REQUEST_COMPLETE_BATCH_SCRIPT") == CompleteBatchScript(
-        job=1, exit_status=3 * 256, user=0, node="n1"
+        job=1, exit_status=3 * 256, user=1, node="n1"
     )
-    assert body("MESSAGE_EPILOG_COMPLETE").return_code == 0
-    assert body("REQUEST_TERMINATE_JOB").id.job == 1
+    end = body("REQUEST_TERMINATE_JOB")
+    assert (end.id.job, end.user, end.group, end.exit_status, end.state) == (1, 1, 2, 3 * 256, failed)
+    assert end.started <= end.sent
+    assert body("MESSAGE_EPILOG_COMPLETE") == EpilogComplete(1, 0, "n1")
 
 
 @pytest.mark.parametrize("why", ["TERMINATE_JOB", "KILL_TIMELIMIT", "KILL_PREEMPTED", "ABORT_JOB"])
