@@ -14,7 +14,7 @@ from sil.slurm.controller import Controller, running
 from sil.slurm.surroundings import listening
 from site_db.files.given import InvalidFile
 from tests.sil.slurm.installed import needs_slurm
-from tests.sil.slurm.test_controller import advance, processes_in
+from tests.sil.slurm.test_controller import processes_in
 
 START_S = 1_600_000_000.0
 FAIR_SHARE = (

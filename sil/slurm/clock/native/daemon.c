@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -23,7 +24,7 @@
 
 #define BEAT_US 100000 /* the background loop of slurmctld sleeps ten times as long, then looks around */
 #define YIELD_US 1000  /* shorter sleeps only let other threads go first */
-#define POLL_S 2       /* slurmctld's agent waits as long for work, only to look whether it is to end */
+#define POLL_S 2       /* slurmctld's agent, a thread without a name, waits as long only to look whether it is to end */
 
 static struct clock *shared;
 static int waits_for_driver;
@@ -97,7 +98,7 @@ static int changed(struct wait *wait, uint32_t from, uint32_t to) {
     return __atomic_compare_exchange_n(&wait->state, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-static struct wait *begin_wait(int64_t since_us, int64_t due_us, const void *condition, int is_beat) {
+static struct wait *begin_wait(int64_t since_us, int64_t due_us, const void *condition, enum pace pace) {
     for (uint32_t k = 0; k < MOST_WAITS; k++) {
         struct wait *wait = &shared->waits[k];
         if (!changed(wait, FREE, CLAIMED)) continue;
@@ -106,7 +107,7 @@ static struct wait *begin_wait(int64_t since_us, int64_t due_us, const void *con
         wait->since_us = since_us;
         wait->due_us = due_us;
         wait->condition = (uint64_t) (uintptr_t) condition;
-        wait->is_beat = is_beat;
+        wait->pace = pace;
         wait->order = __atomic_fetch_add(&shared->order, 1, __ATOMIC_SEQ_CST);
         uint32_t used = __atomic_load_n(&shared->n_waits, __ATOMIC_SEQ_CST);
         while (used < k + 1 &&
@@ -134,14 +135,14 @@ static void sleep_us(int64_t us) {
         sched_yield();
         return;
     }
-    int is_beat = us == BEAT_US;
-    if (is_beat && slept_before >= us) {
+    enum pace pace = us == BEAT_US ? BEAT : ON_TIME;
+    if (pace == BEAT && slept_before >= us) {
         slept_before -= us;
         return;
     }
     int64_t since = now_us();
-    end_wait(begin_wait(since, since + us, NULL, is_beat));
-    if (is_beat) {
+    end_wait(begin_wait(since, since + us, NULL, pace));
+    if (pace == BEAT) {
         int64_t longer = now_us() - since - us, most = SECOND_US - us;
         slept_before = longer < most ? longer : most;
     }
@@ -174,6 +175,12 @@ static void *real(const char *name) {
     return found ? found : dlsym(RTLD_NEXT, name);
 }
 
+static int has_no_name(void) {
+    char name[16] = "";
+    prctl(PR_GET_NAME, name, 0, 0, 0);
+    return !strncmp(name, program_invocation_short_name, sizeof name - 1);
+}
+
 int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
                            const struct timespec *restrict until) {
     static timed_wait *really;
@@ -196,8 +203,8 @@ int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *
         pthread_mutex_lock(mutex);
         return ETIMEDOUT;
     }
-    int is_beat = until->tv_nsec == 0 && until->tv_sec - now / SECOND_US == POLL_S;
-    struct wait *wait = begin_wait(now, due, condition, is_beat); /* before another thread can signal */
+    int is_poll = until->tv_nsec == 0 && until->tv_sec - now / SECOND_US == POLL_S && has_no_name();
+    struct wait *wait = begin_wait(now, due, condition, is_poll ? POLL : ON_TIME); /* before another can signal */
     pthread_mutex_unlock(mutex);
     enum state state = end_wait(wait);
     pthread_mutex_lock(mutex);

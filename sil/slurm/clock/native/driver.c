@@ -24,6 +24,7 @@
 
 #define MOST_THREADS 1024
 #define MOST_HANDLES 16
+#define LONGEST_POLL_US (60 * SECOND_US)
 #define SPIN_NS 200000      /* look as often as possible for so long, */
 #define LONGEST_NAP_NS 2000000 /* then sleep for an eighth of the time that it took, at most as long */
 
@@ -202,10 +203,11 @@ static enum outcome settle(struct driver *driver, const int *handles, int n_hand
 
 /* ---- advancing ---- */
 
-/* When a wait is to be woken: at its time, unless it is a beat, which may be stretched. */
+/* When a wait is to be woken. */
 static int64_t wake_us(const struct clock *clock, const struct wait *wait) {
-    if (!wait->is_beat) return wait->due_us;
+    if (wait->pace == ON_TIME) return wait->due_us;
     int64_t length = clock->now_us < clock->fine_until_us || clock->step_us < SECOND_US ? SECOND_US : clock->step_us;
+    if (wait->pace == POLL && length < LONGEST_POLL_US) length = LONGEST_POLL_US;
     int64_t stretched_us = wait->since_us + length;
     return stretched_us > wait->due_us ? stretched_us : wait->due_us;
 }

@@ -11,6 +11,10 @@
 /* Of a wait: not in use (as in a new file), being filled in, about to sleep, asleep, and the two ends of that. */
 enum state { FREE, CLAIMED, ENTERED, WAITING, DUE, SIGNALLED };
 
+/* When a wait is over: at its time; or it is the beat of a loop that looks each second whether there is something to do,
+ * and may be stretched; or it is a poll, whose end has no effect unless the daemon is to end. */
+enum pace { ON_TIME, BEAT, POLL };
+
 /* A thread that waits until a time, perhaps at a condition variable. `state` is the futex that it sleeps on. */
 struct wait {
     uint32_t state;
@@ -18,7 +22,7 @@ struct wait {
     int64_t since_us, due_us;
     uint64_t order;      /* among the waits of a clock: who began first is woken first */
     uint64_t condition;  /* its address in that process, or 0 */
-    uint32_t is_beat;    /* the beat of a loop that looks whether there is something to do: may be stretched */
+    enum pace pace;
 };
 
 /* Times are microseconds since the epoch. */
