@@ -7,7 +7,7 @@ programs is replaced (`sil.slurm.settings`), and each replaced line is listed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -51,12 +51,12 @@ class Configuration:
     def needs_accounting(self) -> bool:
         """Whether fair share, QOS or limits of associations are asked for, which are in Slurm's database."""
         values = self._values()
-        shares = float(re.sub(r"[^0-9.]", "", values.get("priorityweightfairshare", "")) or 0)
+        shares = re.search(r"[1-9]", values.get("priorityweightfairshare", "")) is not None
         enforces = values.get("accountingstorageenforce", "").lower() not in ("", "0", "none")
         has_qos = values.get("preempttype", "").lower() == "preempt/qos" or any(
             "qos" in key for key in self._keys()
         )
-        return enforces or has_qos or (values.get("prioritytype", "").endswith("multifactor") and shares > 0)
+        return enforces or has_qos or (values.get("prioritytype", "").endswith("multifactor") and shares)
 
     @property
     def cluster(self) -> str:
@@ -67,9 +67,7 @@ class Configuration:
         own = [f"{key}={value}" for key, value in own_settings(here)]
         lines = list(self.lines)
         if here.accounting_port is None:
-            lines = [
-                line for line in lines if not OF_ACCOUNTING & {key.lower() for key, _ in PAIR.findall(line)}
-            ]
+            lines = [_without(line, OF_ACCOUNTING) for line in lines]
         if "clustername" not in self._values():
             own.append(f"ClusterName={self.cluster}")
         nodes = f"NodeAddr=127.0.0.1 NodeHostname=localhost Port={here.node_port}"
@@ -104,7 +102,7 @@ class Configuration:
         old = self._values().get(name)
         if name == MERGED and value and old:
             value = merged(old, value)
-        lines = tuple(line for line in (_without(line, name) for line in self.lines) if line)
+        lines = tuple(filter(None, (_without(line, {name}) for line in self.lines)))
         new = f"{key}={value}" if value else _LEFT_OUT
         noted = () if old is None else (Replaced("slurm.conf", f"{key}={old}", new, _GIVEN),)
         return replace(self, lines=((new,) if new else ()) + lines, replaced=(*self.replaced, *noted))
@@ -142,9 +140,14 @@ def read_configuration(path: Path) -> Configuration:
             lines.append(kept)
     if not any(map(_is_of_nodes, lines)):
         raise InvalidFile(f"{path}: there is no node; expected lines like 'NodeName=n[01-40] CPUs=64'")
+    found = Configuration(tuple(lines))
+    if not found.needs_accounting:
+        for name in OF_ACCOUNTING & found._values().keys():
+            replaced.append(
+                Replaced(str(path), f"{name}={found._values()[name]}", _LEFT_OUT, "there is no accounting")
+            )
     files = {name: read_text(path.parent / name) for name in BESIDE if (path.parent / name).is_file()}
-    values = Configuration(tuple(lines))._values()
-    if values.get("topologyplugin", "").lower() == "topology/tree" and "topology.conf" not in files:
+    if found._values().get("topologyplugin", "").lower() == "topology/tree" and "topology.conf" not in files:
         raise InvalidFile(
             f"{path}: TopologyPlugin=topology/tree needs topology.conf beside it; add that file"
         )
@@ -196,7 +199,7 @@ def _kept(line: Line, replaced: list[Replaced]) -> str:
             became = _OURS.get(name, _LEFT_OUT) if new is None else new
             if became.lower() != f"{key}={value}".lower():
                 replaced.append(Replaced(line.where, f"{key}={value}", became, left_out[name]))
-            text = _without(text, name)
+            text = _without_keys(text, {name})
         elif name == "state" and "nodename" in line.values and value.upper() == "CLOUD":
             replaced.append(
                 Replaced(line.where, f"{key}={value}", "State=UNKNOWN", "nodes do not save power")
@@ -214,12 +217,16 @@ _OURS = {
 """What takes the place of a setting, for people."""
 
 
-def _without(line: str, name: str) -> str:
-    """A line without a key, given in small letters."""
-    if _OF_A_LINE.match(line) and name in REASONS and name not in OF_NODES | OF_PARTITIONS:
-        return line
-    found = PAIR.sub(lambda pair: "" if pair[1].lower() == name else pair[0], line)
-    return " ".join(found.split()) if found != line else line
+def _without(line: str, names: Collection[str]) -> str:
+    """A line without some settings, in small letters; lines of nodes and partitions may have others that are
+    called the same."""
+    return line if _OF_A_LINE.match(line) else _without_keys(line, names)
+
+
+def _without_keys(line: str, names: Collection[str]) -> str:
+    return re.sub(
+        rf"{PAIR.pattern}\s*", lambda pair: "" if pair[1].lower() in names else pair[0], line
+    ).strip()
 
 
 def _gres(lines: Iterable[str]) -> str:

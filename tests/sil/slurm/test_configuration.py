@@ -100,6 +100,24 @@ def test_options_of_the_scheduler_are_given_one_by_one(conf: Configuration) -> N
     assert not any(line.startswith("SchedulerParameters") for line in without.lines)
 
 
+def test_a_partition_keeps_what_is_called_like_a_setting_that_is_given(conf: Configuration) -> None:
+    lines = conf.with_settings("PreemptMode=SUSPEND,GANG").lines
+    assert "PreemptMode=SUSPEND,GANG" in lines
+    assert "PreemptMode=REQUEUE" not in lines
+    assert "PartitionName=gpu Nodes=g[1-2] PriorityTier=20 PreemptMode=off" in lines
+
+
+def test_what_needs_accounting_is_left_out_without_it_and_listed(tmp_path: Path) -> None:
+    text = (
+        "AccountingStorageTRES=gres/gpu SchedulerType=sched/backfill\nNodeName=n1\nPartitionName=p Nodes=n1\n"
+    )
+    found = of(text, tmp_path)
+    assert "SchedulerType=sched/backfill" in found.text(HERE).splitlines()
+    assert [str(item).partition(": ")[2] for item in found.replaced] == [
+        "accountingstoragetres=gres/gpu was left out: there is no accounting"
+    ]
+
+
 def test_an_option_is_replaced_by_its_name() -> None:
     assert merged("a=1, b,c=3", "c=4,d") == "a=1,b,c=4,d"
 
