@@ -71,6 +71,8 @@ class SlurmManager(ResourceManager):
         self._running: dict[RunId, int] = {}
         self._run_of: dict[int, RunId] = {}
         self._n_runs = 0
+        self._has_news = False
+        """Whether something has happened in the world that is told after the round."""
         self._followed_until_s = 0.0
         self._idle_since_s = 0.0
         self._nodes.register(layout.nodes)
@@ -124,7 +126,7 @@ class SlurmManager(ResourceManager):
     # -- the round ------------------------------------------------------------------------------------------
 
     def run_round(self) -> None:
-        self.wants_round = False
+        self.wants_round = self._has_news = False
         asked_s, cpu_s, n_runs = self._clock.now_s, self._controller.cpu_s(), self._n_runs
         self._catch_up()
         if self._completed or self._arrived:
@@ -163,9 +165,11 @@ class SlurmManager(ResourceManager):
     def _horizon_s(self) -> float:
         """How far to follow it now."""
         next_s = self._orders.next_event_s
+        if self._has_news:
+            return self._clock.now_s
         if not self._waiting:
             return min(next_s, self._followed_until_s)
-        if self._running or next_s < inf:
+        if next_s < inf:
             self._idle_since_s = self._clock.now_s
             return next_s
         if self._clock.now_s >= self._idle_since_s + LONGEST_IDLE_S:
@@ -173,7 +177,10 @@ class SlurmManager(ResourceManager):
         return self._idle_since_s + LONGEST_IDLE_S
 
     def _match_time(self) -> None:
-        self._clock.wait_until(self._controller.clock.now_s - self._starts_at_s)
+        """The world's time is the controller's; what happened before then is told after the round."""
+        now_s = self._controller.clock.now_s - self._starts_at_s
+        self._has_news = self._has_news or self._orders.next_event_s < now_s
+        self._clock.wait_until(now_s)
 
     # -- to the controller ----------------------------------------------------------------------------------
 
