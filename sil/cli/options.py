@@ -79,7 +79,9 @@ Order = Annotated[
 ]
 SchedulersOfLogs = Annotated[
     list[str] | None,
-    Option("--scheduler", help="fcfs, sjf, easy, easy_sjbf, conservative, or your own. May be repeated."),
+    Option(
+        "--scheduler", help="fcfs, sjf, easy, easy_sjbf, conservative, slurm, or your own. May be repeated."
+    ),
 ]
 SeedOfSchedulers = Annotated[int, Option("--seed", min=0, help="Seed of random schedulers.")]
 

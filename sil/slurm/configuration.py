@@ -142,10 +142,11 @@ def read_configuration(path: Path) -> Configuration:
         raise InvalidFile(f"{path}: there is no node; expected lines like 'NodeName=n[01-40] CPUs=64'")
     found = Configuration(tuple(lines))
     if not found.needs_accounting:
-        for name in OF_ACCOUNTING & found._values().keys():
-            replaced.append(
-                Replaced(str(path), f"{name}={found._values()[name]}", _LEFT_OUT, "there is no accounting")
-            )
+        values = found._values()
+        replaced += [
+            Replaced(str(path), f"{name}={values[name]}", _LEFT_OUT, "there is no accounting")
+            for name in sorted(OF_ACCOUNTING & values.keys())
+        ]
     files = {name: read_text(path.parent / name) for name in BESIDE if (path.parent / name).is_file()}
     if found._values().get("topologyplugin", "").lower() == "topology/tree" and "topology.conf" not in files:
         raise InvalidFile(
