@@ -119,6 +119,8 @@ def length_of(prefix: bytes) -> int:
 def _packed_body(number: int, body: Any, version: int) -> bytes:
     if isinstance(body, Unknown):
         return body.packed
+    if BODIES.get(number) is not type(body):
+        raise ProtocolError(f"{name_of(number)} cannot have a body of {type(body).__name__}")
     return _layout(number, type(body), version).write(body)
 
 
@@ -174,9 +176,6 @@ class _Return:
             raise ProtocolError(f"a node has returned message {answered.type}, which is not known")
         body, at = _read_body(answered.type, data, at, version)
         return Returned(answered.node, body, answered.type, answered.error), at
-
-
-_FAMILIES = {socket.AF_INET: 4, socket.AF_INET6: 16}
 
 
 class _Origin:

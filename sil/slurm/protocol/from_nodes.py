@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from sil.slurm.protocol.gres import GresOfNode
+from sil.slurm.protocol.gres import GresOfNode, gres_of_node
 from sil.slurm.protocol.job_credential import StepId
 from sil.slurm.protocol.packing.fields import (
     NO_VALUE_32,
@@ -33,7 +33,8 @@ class Energy(NamedTuple):
 
 
 class NodeRegistration(NamedTuple):
-    """A node is there, with these resources, and these steps of jobs run on it."""
+    """A node is there, with these resources, and these steps of jobs run on it. A controller crashes on None
+    in place of `gres`."""
 
     sent: Time = 0
     started: Time = 0
@@ -58,7 +59,7 @@ class NodeRegistration(NamedTuple):
     free_memory: U64 = 0
     steps: Annotated[tuple[StepId, ...], Listed(Nested(StepId))] = ()
     flags: U16 = 0
-    gres: Annotated[GresOfNode | None, Within(Nested(GresOfNode))] = None
+    gres: Annotated[GresOfNode | None, Within(Nested(GresOfNode))] = gres_of_node()
     energy: Energy = Energy()
     version: Text = None
     dynamic_type: U8 = 0

@@ -17,16 +17,12 @@ _KILL_ON_INVALID_DEPENDENCY, _KEEP_ON_INVALID_DEPENDENCY = 1 << 0, 1 << 1
 _TASKS_ARE_GIVEN, _CPUS_ARE_GIVEN = 1 << 14, 1 << 15
 _BY_DEFAULT = {"account": 1 << 25, "partition": 1 << 26, "qos": 1 << 27, "wckey": 1 << 28}
 """Flags that say that an option was not given."""
+_NAMED_ALIKE = (
+    *("name", "account", "partition", "qos", "reservation", "min_nodes", "max_nodes", "cpus_per_task"),
+    *("licenses", "deadline", "dependency", "priority", "comment", "wckey", "script", "environment"),
+)
 _AS_GIVEN = {
-    **{
-        name: name
-        for name in ("name", "account", "partition", "qos", "reservation", "min_nodes", "max_nodes")
-    },
-    **{
-        name: name
-        for name in ("cpus_per_task", "licenses", "dependency", "priority", "comment", "wckey", "script")
-    },
-    **{name: name for name in ("deadline", "environment")},
+    **dict(zip(_NAMED_ALIKE, _NAMED_ALIKE, strict=True)),
     "tasks_per_node": "ntasks_per_node",
     "disk_per_node_mb": "pn_min_tmp_disk",
     "constraint": "features",
@@ -48,10 +44,10 @@ UNLIMITED = INFINITE_32
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Submission:
-    """Options that are not given have the controller's defaults. Memory and disk space are in MB, time
-    limits in minutes, points in time in seconds since 1970. Texts are as after `sbatch`'s options: `array`
-    like `1-100%4`, `dependency` like `afterok:17`, `gres` (per node) like `gpu:a100:2`, `licenses` like
-    `matlab:2`.
+    """Options that are not given have the controller's defaults; without `max_nodes`, `min_nodes` is the
+    number of nodes. Memory and disk space are in MB, time limits in minutes, points in time in seconds
+    since 1970. Texts are as after `sbatch`'s options: `array` like `1-100%4`, `dependency` like `afterok:17`,
+    `gres` (per node) like `gpu:a100:2`, `licenses` like `matlab:2`.
     """
 
     user: int

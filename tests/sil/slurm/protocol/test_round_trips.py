@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import pytest
@@ -40,9 +42,14 @@ def test_a_body_is_read_as_it_was_packed(record: Any, version: int) -> None:
     holds()
 
 
+def written(address: IPv4Address | IPv6Address) -> str:
+    """As the system's library writes it."""
+    return socket.inet_ntop(socket.AF_INET6 if address.version == 6 else socket.AF_INET, address.packed)
+
+
 ADDRESSES = st.builds(
     Address,
-    st.ip_addresses().map(str),
+    st.ip_addresses().map(written),
     numbers("H"),
 )
 
@@ -81,6 +88,13 @@ def test_what_cannot_be_packed_is_named(body: Any, sentence: str) -> None:
     with pytest.raises(ProtocolError) as raised:
         layout(type(body), V22_05).write(body)
     assert str(raised.value) == sentence
+
+
+def test_a_body_must_be_that_of_its_message() -> None:
+    with pytest.raises(ProtocolError, match="REQUEST_PING cannot have a body of ReturnCode"):
+        encode(Message(MessageType.REQUEST_PING, ReturnCode(0)), SENDER)
+    with pytest.raises(ProtocolError, match="message 2009 cannot have a body of ReturnCode"):
+        encode(Message(2009, ReturnCode(0)), SENDER)
 
 
 def test_devices_must_be_of_as_many_nodes_as_are_counted() -> None:
