@@ -87,13 +87,13 @@ class Nodes:
             return reply(request, lambda node: ReturnCode(self.to_termination))
         return reply(request, usual_answer(request))
 
-    def comes_within(self, seconds: float, type: MessageType, job: int) -> bool:
-        """Whether such a message comes within this time. It is kept."""
+    def within(self, seconds: float, type: MessageType, job: int) -> list[Message]:
+        """Such messages that have come, or come within this time. They are kept."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             with suppress(queue.Empty):
                 self._keep(self._asked.get(timeout=left))
-        return any(message.type == type and job in jobs_of(message) for message in self._kept)
+        return [message for message in self._kept if message.type == type and job in jobs_of(message)]
 
     def next(self, type: MessageType, job: int) -> Message:
         """The next message of this type on a job or its array; others are kept. Fails after a while."""

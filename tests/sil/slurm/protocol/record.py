@@ -93,6 +93,7 @@ SUBMISSIONS = {
     "names-of-nodes": "-w n[2-3] -x n4 -N 2 -t 10",
 }
 """Options of sbatch."""
+REFUSED = "-p nowhere --reservation=maintenance --priority=77 --wckey=spring --gpus-per-node=a100:1,v100:2"
 OF_A_JOB = (MessageType.REQUEST_SUBMIT_BATCH_JOB, MessageType.REQUEST_BATCH_JOB_LAUNCH)
 WAIT = ("array", "times", "high")
 """Jobs that do not start, or not at once."""
@@ -241,7 +242,7 @@ def scenario(relays: Relays) -> None:
             time.sleep(1)
         run("scancel", job)
         time.sleep(3)
-    submit(relays, "refused", "-p nowhere")
+    submit(relays, "refused", REFUSED)
     submit(relays, "low", "-N 4 --exclusive -t 10")
     job = submit(relays, "high", "-N 4 --exclusive -p urgent -t 10")
     time.sleep(15)

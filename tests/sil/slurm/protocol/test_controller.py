@@ -150,7 +150,7 @@ def test_a_node_is_free_when_its_epilog_is_over(running: Controller) -> None:
     complete(running, first, 0)
     running.nodes.next(MessageType.REQUEST_TERMINATE_JOB, first)
     running.nodes.to_termination = JOB_ALREADY_COMPLETE
-    assert not running.nodes.comes_within(1.5, MessageType.REQUEST_BATCH_JOB_LAUNCH, second)
+    assert not running.nodes.within(1.5, MessageType.REQUEST_BATCH_JOB_LAUNCH, second)
     running.tell(message(EpilogComplete(first, 0, "n1")))
     launched(running, second)
     complete(running, second, 0)
@@ -173,9 +173,11 @@ def test_one_reply_frees_all_nodes_of_a_job_with_munge_too(tmp_path: Path) -> No
             for node in NAMES:
                 registered = registration(node, gres_of_node())
                 assert running.ask(message(registered)).body == ReturnCode(0)
-            for job in [submit(running, submission("new", min_nodes=12)) for _ in range(2)]:
-                assert [share.node for share in launched(running, job).shares()] == NAMES
-                complete(running, job, 0)
-                end = running.nodes.next(MessageType.REQUEST_TERMINATE_JOB, job)
-                assert end.forward is not None
-                assert " JobState=COMPLETED " in running.completed(job)
+            first, second = (submit(running, submission("new", min_nodes=12)) for _ in range(2))
+            assert [share.node for share in launched(running, first).shares()] == NAMES
+            complete(running, first, 0)
+            assert " JobState=COMPLETED " in running.completed(first)
+            launched(running, second)
+            ends = running.nodes.within(0.1, MessageType.REQUEST_TERMINATE_JOB, first)
+            reached = [1 + end.forward.n_nodes for end in ends if end.forward]
+            assert (len(ends), sum(reached)) == (2, 12), "one to each of TreeWidth nodes, who pass it on"

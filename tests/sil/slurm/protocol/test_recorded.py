@@ -128,6 +128,13 @@ SUBMISSIONS = {
     "times": submission(
         begin=1924992000, deadline=1956528000, time_limit_min=10, least_time_min=5, kill_on_node_failure=False
     ),
+    "refused": submission(
+        partition="nowhere",
+        reservation="maintenance",
+        priority=77,
+        wckey="spring",
+        gpus_per_node="a100:1,v100:2",
+    ),
     "names-of-nodes": submission(nodes="n[2-3]", excluded_nodes="n4", min_nodes=2, time_limit_min=10),
 }
 
