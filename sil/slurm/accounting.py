@@ -91,16 +91,19 @@ def loaded(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
         for name, settings in qualities(accounting.qos):
             if settings:
                 daemons.command(sacctmgr, "--immediate", "modify", "qos", name, "set", *settings)
-    if accounting.associations is not None:
-        path = daemons.folder / "associations"
-        path.write_text(read_text(accounting.associations))
-        daemons.command(sacctmgr, "--immediate", "load", f"file={path}", f"cluster={cluster}")
-    elif accounting.accounts:
-        path = daemons.folder / "associations"
-        path.write_text(dumped(cluster, accounting.accounts))
-        daemons.command(sacctmgr, "--immediate", "load", f"file={path}")
-    else:
+    if accounting.associations is None and not accounting.accounts:
         daemons.command(sacctmgr, "--immediate", "add", "cluster", cluster)
+        return
+    if accounting.associations is not None:
+        text = read_text(accounting.associations)
+    else:
+        text = dumped(cluster, accounting.accounts or {})
+    path, users = daemons.folder / "associations", daemons.folder / "administrators"
+    path.write_text(text)
+    # Only an administrator in the database may load a file. It has one, root, whoever that is here.
+    users.write_text(f"root:x:{os.getuid()}:{os.getgid()}::/:\n{(daemons.folder / 'users').read_text()}")
+    load = ("--immediate", "load", f"file={path}", f"cluster={cluster}")
+    daemons.command(sacctmgr, *load, variables={"SIL_USERS": str(users)})
 
 
 def dumped(cluster: str, accounts: Mapping[str, str]) -> str:

@@ -141,14 +141,13 @@ def read_configuration(path: Path) -> Configuration:
     if not any(map(_is_of_nodes, lines)):
         raise InvalidFile(f"{path}: there is no node; expected lines like 'NodeName=n[01-40] CPUs=64'")
     found = Configuration(tuple(lines))
+    values = found._values()
     if not found.needs_accounting:
-        values = found._values()
-        replaced += [
-            Replaced(str(path), f"{name}={values[name]}", _LEFT_OUT, "there is no accounting")
-            for name in sorted(OF_ACCOUNTING & values.keys())
-        ]
+        left_out = [f"{name}={values[name]}" for name in sorted(OF_ACCOUNTING & values.keys())]
+        why = "there is no accounting"
+        replaced += (Replaced(str(path), setting, _LEFT_OUT, why) for setting in left_out)
     files = {name: read_text(path.parent / name) for name in BESIDE if (path.parent / name).is_file()}
-    if found._values().get("topologyplugin", "").lower() == "topology/tree" and "topology.conf" not in files:
+    if values.get("topologyplugin", "").lower() == "topology/tree" and "topology.conf" not in files:
         raise InvalidFile(
             f"{path}: TopologyPlugin=topology/tree needs topology.conf beside it; add that file"
         )
@@ -236,7 +235,7 @@ def _gres(lines: Iterable[str]) -> str:
     for line in filter(_is_of_nodes, lines):
         values = {key.lower(): value.strip('"') for key, value in PAIR.findall(line)}
         for part in filter(None, re.sub(r"\([^)]*\)", "", values.get("gres", "")).split(",")):
-            name, *rest = (word for word in part.split(":") if word != "no_consume")
+            name, *rest = [word for word in part.split(":") if word != "no_consume"] or [""]
             count = rest.pop() if rest and rest[-1][:1].isdigit() else "1"
             kind = f" Type={rest[0]}" if rest else ""
             found.append(f"NodeName={values['nodename']} Name={name}{kind} Count={count}")

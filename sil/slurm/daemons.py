@@ -86,9 +86,10 @@ class Daemons:
             self._reached(self.clock.until_readable(handle))
             self._serve_waiting()
 
-    def command(self, program: Path, *words: str) -> str:
-        """What a command of Slurm prints, at the daemons' time. Raises CommandFailed, too."""
-        environment = {**os.environ, **self.environment("driven")}
+    def command(self, program: Path, *words: str, variables: Mapping[str, str] = _NONE) -> str:
+        """What a command of Slurm prints, at the daemons' time, with further environment variables. Raises
+        CommandFailed, too."""
+        environment = {**os.environ, **self.environment("driven"), **variables}
         with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
             with subprocess.Popen(
                 [str(program), *words],

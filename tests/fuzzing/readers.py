@@ -25,6 +25,9 @@ from sil.report.origin import origin_terms
 from sil.runs.on_log import Replay
 from sil.settings.experiment_file import Experiment
 from sil.site.logs import read_log
+from sil.slurm.accounting import qualities
+from sil.slurm.configuration import read_configuration
+from sil.slurm.settings import Surroundings
 from sil.trace.facts import RunDescription, write_trace
 from sil.trace.reading import read_facts, read_resource_names, read_table, read_trace
 from sil.workers.executor import Inline, Listener
@@ -82,6 +85,7 @@ SCONTROL = """NodeName=n1 Arch=x86_64 CoresPerSocket=8
    RealMemory=1000 AllocMem=0 Sockets=1 Boards=1
    State=IDLE+DRAIN ThreadsPerCore=2 Partitions=batch
 """
+QOS = "Name|Priority|Preempt|GrpTRES|MaxWall\nnormal|0|||\nhigh|1000|normal|cpu=3|1-00:00:00\n"
 CLEAN_SWF = "; MaxProcs: 8\n" + "".join(
     f"{k} {10 * k} 5 100 4 -1 -1 4 200 -1 1 3 1 7 1 2 -1 -1\n" for k in range(1, 9)
 )
@@ -217,6 +221,10 @@ def _of_an_experiment() -> Sequence[bytes]:
     return [path.read_bytes()]
 
 
+def _of_a_controller(path: Path) -> object:
+    return read_configuration(path).text(Surroundings("/run", "me", 1, 2))
+
+
 def _origin(path: Path) -> object:
     return list(origin_terms(path.parent))
 
@@ -255,6 +263,8 @@ READERS = {
     "nodes of pods": Reader("nodes.csv", texts(NODES), openb.read_nodes),
     "runs": Reader("runs.csv", texts(RUNS), lambda path: csv_file.read(path, 2e9)),
     "slurm.conf": Reader("slurm.conf", texts(SLURM_CONF, SCONTROL), read_cluster),
+    "slurm.conf of a controller": Reader("slurm.conf", texts(SLURM_CONF), _of_a_controller),
+    "qos": Reader("qos.txt", texts(QOS), lambda path: [*qualities(path)]),
     "matrix.csv": Reader("matrix.csv", fixtures("etc/*.csv"), _matrix),
     "matrix.txt": Reader("matrix.txt", texts(HCSP), _matrix),
     "matrix.npy": Reader("matrix.npy", ARRAYS, _matrix),
