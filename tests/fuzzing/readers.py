@@ -215,9 +215,11 @@ def _of_an_experiment() -> Sequence[bytes]:
     path = _replayed() / "of-an-experiment.parquet"
     of_site = {"site": "s", "machines": ("a", "b"), "machine_classes": ("k", "k"), "clusters": ()}
     drawn = {"job_classes": ("x",), "workload": "3 jobs", "points": ({},)}
-    made = {"version": "1", "scheduler_source": "2", "seed": 1, "replications": 1, "schedulers": ("easy",)}
+    facts = read_facts(next(_replayed().rglob("trace.parquet")))
+    made: dict[str, Any] = {"version": "1", "scheduler_source": "2", "seed": 1, "replications": 1}
+    made["schedulers"] = tuple(facts["scheduler"].unique())
     description = RunDescription(experiment="e", description="", **of_site, **drawn, **made)  # type: ignore[arg-type]
-    write_trace(path, read_facts(next(_replayed().rglob("trace.parquet"))), description)
+    write_trace(path, facts, description)
     return [path.read_bytes()]
 
 
