@@ -13,6 +13,7 @@ from hypothesis import settings
 from sil.report.vega_lite import Figure, Spec, specification
 from sil.workers import runner
 from sil.workers.executor import Inline
+from sil.world.guard import apart
 from tests import warm
 from tests.examples import up_to
 from tests.postgres import Server
@@ -79,12 +80,26 @@ def without_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run their work inline, without worker processes, each of which imports for half a second;
-    commands of tests marked `processes` use them."""
+    commands of tests marked `processes` use them. Schedulers that are not built in still have their own."""
     if request.node.get_closest_marker("processes") is None:
         selected = runner.selected_executor
         monkeypatch.setattr(
             runner, "selected_executor", lambda workers, dask: selected(workers, dask) if dask else Inline()
         )
+        for module in ("sil.experiment.checking", "sil.experiment.overhead"):
+            monkeypatch.setattr(f"{module}.Processes", lambda workers: Inline())
+
+
+@pytest.fixture(autouse=True)
+def isolation_ends_with_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command isolates schedulers for as long as its process lives, which here is that of all tests."""
+    monkeypatch.setattr(apart, "_isolates", False)
+
+
+@pytest.fixture
+def isolated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a command: schedulers that are not built in do not run in this process."""
+    monkeypatch.setattr(apart, "_isolates", True)
 
 
 @pytest.hookimpl(wrapper=True)

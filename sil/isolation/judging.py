@@ -41,9 +41,6 @@ from sil.world.guard.faults import (
 )
 from sil.world.guard.scheduler import Guard
 
-MODULES = ("sil.runs.machines_scenario", "sil.runs.on_log")
-"""What most runs need: imported once for many processes."""
-
 BYTES = 1 << 20
 BYTES_OF_A_JOB = 4_096
 BYTES_OF_A_PLACE = 256
@@ -67,14 +64,21 @@ def judged(
     if side() is not HERE:
         yield
         return
+    modules = (_module_of(follow),)  # imported once for many processes
     with ExitStack() as stack:
         processes = {}
         for k, name in enumerate(dict.fromkeys(spec.name for spec in schedulers)):
             call = partial(_answer, follow, name, memory_mb)
             printed = log if log is None or k == 0 else log.with_stem(f"{log.stem}-{k + 1}")
-            processes[name] = stack.enter_context(own_process(call, MODULES, printed, memory_mb))
+            processes[name] = stack.enter_context(own_process(call, modules, printed, memory_mb))
         stack.enter_context(on(_Judging(processes)))
         yield
+
+
+def _module_of(call: Callable[[], object]) -> str:
+    """Where the function of a call is defined, or the class of its object."""
+    function = call.func if isinstance(call, partial) else call
+    return str(getattr(function, "__self__", function).__module__)
 
 
 class _Judging(Side):

@@ -18,8 +18,7 @@ from sil.settings.decision_costs import BadDecisionCost, check_decision_cost, de
 from sil.trace.facts import TIMINGS, TRACE, Fact
 from sil.trace.reading import NoTrace
 from sil.trace.recorder import TraceRecorder
-from sil.workers.executor import Listener
-from sil.workers.processes import Processes
+from sil.workers.executor import Inline, Listener
 from sil.workload.job_log import LoggedRuns
 from sil.workload.lublin import Lublin
 from sil.world.events import EventQueue, SimClock, StateChange
@@ -131,7 +130,7 @@ def test_replayed_costs_of_a_shorter_run_are_a_fault(tmp_path: Path) -> None:
         Replay(log_of(ONE_NODE[:1], 1), decision_cost="fixed(seconds=3)"), "fcfs", _folder(tmp_path, "a")
     )
     other = Replay(log_of(ONE_NODE, 1), decision_cost=f"replayed(trace='{tmp_path / 'a'}')")
-    (outcome,) = replay_all(other, ["fcfs"], tmp_path / "b", Processes(1), False, Listener())
+    (outcome,) = replay_all(other, ["fcfs"], tmp_path / "b", Inline(), False, Listener())
     assert f"broke the rule {COST_IS_KNOWN} at 3 s" in str(outcome.fault)
 
 
@@ -189,18 +188,16 @@ def test_costs_cannot_be_replayed_from_a_file_that_is_not_a_trace(tmp_path: Path
     (tmp_path / "text").write_text("no trace")
     again = Replay(log_of(ONE_NODE, 1), decision_cost=f"replayed(trace='{tmp_path / 'text'}')")
     with pytest.raises(NoTrace, match="not a trace written by"):
-        replay_all(again, ["fcfs"], tmp_path / "out", Processes(1), False, Listener())
+        replay_all(again, ["fcfs"], tmp_path / "out", Inline(), False, Listener())
 
 
 def test_the_trace_whose_costs_are_replayed_is_not_overwritten(tmp_path: Path) -> None:
     log = log_of(ONE_NODE, 1)
-    replay_all(
-        Replay(log, decision_cost="fixed(seconds=3)"), ["fcfs"], tmp_path, Processes(1), False, Listener()
-    )
+    replay_all(Replay(log, decision_cost="fixed(seconds=3)"), ["fcfs"], tmp_path, Inline(), False, Listener())
     before = (tmp_path / "fcfs" / TRACE).read_bytes()
     again = Replay(log, decision_cost=f"replayed(trace='{tmp_path / 'fcfs'}')")
     with pytest.raises(BadDecisionCost, match="name another folder with --out"):
-        replay_all(again, ["fcfs"], tmp_path, Processes(1), False, Listener())
+        replay_all(again, ["fcfs"], tmp_path, Inline(), False, Listener())
     assert (tmp_path / "fcfs" / TRACE).read_bytes() == before
 
 

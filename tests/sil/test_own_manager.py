@@ -14,14 +14,13 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.trace import recorder
 from sil.trace.facts import TIMINGS, TRACE, Fact
-from sil.workers.executor import Listener
-from sil.workers.processes import Processes
+from sil.workers.executor import Inline, Listener
 from tests.builders import tiny_experiment
 from tests.sil.replaying import replay_all
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import FIVE, log_of, starts
 
-pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
+pytestmark = pytest.mark.usefixtures("isolated", "in_this_process", "without_reports")
 
 MANAGERS = """
 import time
@@ -119,7 +118,7 @@ def test_a_custom_manager_replays_a_log_and_wakes_at_the_requested_time(
 ) -> None:
     names = [f"{managers}:OneAtATime", f"{managers}:OneAtATime(pause_s=5)"]
     log = log_of([(1, 0.0, 10.0, 2, 10.0, 1), (2, 1.0, 10.0, 1, 10.0, 1), (3, 30.0, 10.0, 1, 10.0, 1)], 3)
-    plain, paused = replay_all(Replay(log), names, tmp_path / "out", Processes(2), False, Listener())
+    plain, paused = replay_all(Replay(log), names, tmp_path / "out", Inline(), False, Listener())
     assert (plain.fault, paused.fault) == (None, None)
     assert starts(pl.read_parquet(plain.folder / TRACE)) == {1: 0.0, 2: 10.0, 3: 30.0}
     assert starts(pl.read_parquet(paused.folder / TRACE)) == {1: 0.0, 2: 15.0, 3: 30.0}
@@ -136,7 +135,7 @@ def test_rounds_after_the_last_chunk_of_facts_are_timed(
 
 def test_a_custom_manager_runs_an_experiment_on_machines(managers: str, tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, schedulers=f'["mct", "{managers}:OnTheFirstMachine"]')
-    comparison = run(path, tmp_path / "out", workers=2)
+    comparison = run(path, tmp_path / "out")
     assert not comparison.faults
     facts = pl.read_parquet(tmp_path / "out" / TRACE).filter(pl.col("scheduler") != "mct")
     assert facts.filter(pl.col("event") == Fact.RUN_STARTED)["resource"].unique().to_list() == [0]
@@ -147,7 +146,7 @@ def test_a_round_of_a_custom_manager_is_charged_and_its_orders_take_effect_at_it
 ) -> None:
     log = log_of([(1, 0.0, 10.0, 2, 10.0, 1), (2, 1.0, 10.0, 1, 10.0, 1)], 3)
     replay = Replay(log, decision_cost="fixed(seconds=3)")
-    (outcome,) = replay_all(replay, [f"{managers}:OneAtATime"], tmp_path, Processes(1), False, Listener())
+    (outcome,) = replay_all(replay, [f"{managers}:OneAtATime"], tmp_path, Inline(), False, Listener())
     facts = pl.read_parquet(outcome.folder / TRACE)
     # Asked at 0 s, it starts job 1 at 3 s, which ends at 13 s. Job 2 arrives at 1 s, reported at 3 s: that
     # round ends at 6 s and starts nothing. The one at 13 s starts it at 16 s.
@@ -174,7 +173,7 @@ def test_a_misbehaving_manager_is_reported_and_the_others_continue(
 ) -> None:
     replay = Replay(log_of(FIVE, 3), decision_limit_s=1.0)
     names = [f"{managers}:{kind}", "fcfs"]
-    outcome, fcfs = replay_all(replay, names, tmp_path / "out", Processes(2), False, Listener())
+    outcome, fcfs = replay_all(replay, names, tmp_path / "out", Inline(), False, Listener())
     assert fcfs.fault is None
     assert f"broke the rule {rule} at " in str(outcome.fault)
     assert message in str(outcome.fault)
