@@ -90,12 +90,6 @@ def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
             monkeypatch.setattr(f"{module}.Processes", lambda workers: Inline())
 
 
-@pytest.fixture(autouse=True)
-def isolation_ends_with_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command isolates schedulers for as long as its process lives, which here is that of all tests."""
-    monkeypatch.setattr(apart, "_isolates", False)
-
-
 @pytest.fixture
 def isolated(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a command: schedulers that are not built in do not run in this process."""

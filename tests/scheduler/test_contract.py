@@ -57,7 +57,7 @@ def within_limit(rule: str) -> Caller:
     ],
 )
 def test_every_built_in_mapping_scheduler_satisfies_the_contract(name: str) -> None:
-    check_contract(resolve(name).make, examples=up_to(200, part=20 if name in SLOW else 5))
+    check_contract(resolve(name).make, examples=up_to(200, part=20 if name in SLOW else 10))
 
 
 @pytest.mark.parametrize("kind", faulty.BROKEN_RULE, ids=lambda kind: kind.__name__)
@@ -72,7 +72,7 @@ def test_a_faulty_scheduler_is_reported_with_the_rule_and_the_job(kind: type) ->
     "name", [*registry.ON_SHARED_NODES, *(f"loras(ordering={o}, selection=best_fit)" for o in Ordering)]
 )
 def test_every_built_in_shared_nodes_scheduler_satisfies_the_contract(name: str) -> None:
-    check_contract(resolve(name).make, Kind.TIME_SHARED, examples=up_to(200))
+    check_contract(resolve(name).make, Kind.TIME_SHARED, examples=up_to(200, part=10))
 
 
 @pytest.mark.parametrize("kind", faulty_on_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)

@@ -300,11 +300,12 @@ decision_limit_s = 0.3
     assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
 
 
+@pytest.mark.usefixtures("isolated")
 def test_a_faulty_scheduler_does_not_affect_the_results_of_others(tmp_path: Path) -> None:
     alone = tiny_experiment(tmp_path, schedulers='["mct"]')
     run(alone, tmp_path / "alone")
     beside = tiny_experiment(tmp_path, schedulers='["tests.faulty:Raises", "mct"]')
-    comparison = run(beside, tmp_path / "beside", workers=2)
+    comparison = run(beside, tmp_path / "beside")
     (fault,) = comparison.faults
     assert (fault.scheduler, fault.rule, fault.time_s) == ("tests.faulty:Raises", rules.RAISES_NOTHING, 0.0)
     assert "KeyError: 'the queue I hoped for' (faulty.py:" in fault.message
@@ -315,14 +316,16 @@ def test_a_faulty_scheduler_does_not_affect_the_results_of_others(tmp_path: Path
     assert comparison.cell(0, "tests.faulty:Raises", "makespan") is None
 
 
-def test_after_its_first_fault_a_scheduler_is_skipped_with_any_number_of_workers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_after_its_first_fault_a_scheduler_is_skipped_with_any_number_of_workers(
+    workers: int, tmp_path: Path
+) -> None:
     path = tiny_experiment(
         tmp_path, '[grid]\n"workload.jobs" = [4, 8]', schedulers='["mct", "tests.faulty:DecidesByChance"]'
     )
-    for workers in (1, 2):
-        run(path, tmp_path / str(workers), workers)
-        facts = pl.read_parquet(tmp_path / str(workers) / "trace.parquet")
-        assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
+    run(path, tmp_path / "out", workers)
+    facts = pl.read_parquet(tmp_path / "out" / "trace.parquet")
+    assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
 
 
 KILLER = """
@@ -343,6 +346,7 @@ class Hangs:
 """
 
 
+@pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize(
     ("name", "limit_s", "rule"), [("Killer", 60.0, PROCESS_SURVIVES), ("Hangs", 1.0, RETURNS_IN_TIME)]
 )
@@ -354,7 +358,7 @@ def test_a_scheduler_that_kills_its_process_is_reported_and_the_others_continue(
     path = tiny_experiment(
         tmp_path, f"[guard]\ndecision_limit_s = {limit_s}\n", schedulers=f'["mct", "killers:{name}"]'
     )
-    comparison = run(path, tmp_path / "out", workers=2)
+    comparison = run(path, tmp_path / "out")
     (fault,) = comparison.faults
     assert (fault.scheduler, fault.rule) == (f"killers:{name}", rule)
     assert comparison.cell(0, "mct", "makespan") is not None
@@ -383,7 +387,7 @@ def stored(path: Path) -> dict[str, int]:
 
 
 def test_ctrl_c_keeps_finished_runs_and_the_same_command_resumes(tmp_path: Path) -> None:
-    path = tiny_experiment(tmp_path, '[grid]\n"workload.jobs" = [60, 61]', replications="30")
+    path = tiny_experiment(tmp_path, '[grid]\n"workload.jobs" = [60, 61]', replications="20")
     command = ("run", path.name, "--out", "out", "--workers", "2")
     process = sil(*command, cwd=tmp_path)
     unfinished = tmp_path / "out" / "unfinished.db"
@@ -394,10 +398,10 @@ def test_ctrl_c_keeps_finished_runs_and_the_same_command_resumes(tmp_path: Path)
     _, error = process.communicate(timeout=30)
     before = stored(unfinished)
     assert process.returncode == 130, error
-    assert f"Interrupted: {len(before)} of 120 runs are done. Repeat the command to resume." in error
+    assert f"Interrupted: {len(before)} of 80 runs are done. Repeat the command to resume." in error
     assert "Traceback" not in error
-    assert 3 <= len(before) < 120
-    run(path, tmp_path / "out", workers=2)
+    assert 3 <= len(before) < 80
+    run(path, tmp_path / "out")
     assert not unfinished.exists()
     run(path, tmp_path / "whole")
     assert (tmp_path / "out" / "trace.parquet").read_bytes() == (

@@ -81,7 +81,7 @@ def test_workers_and_dictionaries_give_the_same_results(experiment: sil.Experime
     assert here.schedulers == ["a", "b"]
 
 
-@pytest.mark.parametrize("how", [{}, {"isolate": True}])
+@pytest.mark.parametrize("how", [{}, {"isolate": True, "workers": 1}])
 def test_a_fault_is_raised_or_kept(experiment: sil.Experiment, how: dict[str, Any]) -> None:
     fails = {"olb": "olb", "mine": sil.factory(Mine, fails_at=0)}
     with pytest.raises(sil.SchedulerFault, match="no such machine") as raised:

@@ -13,8 +13,7 @@ import psutil
 import pytest
 
 from sil.runs.on_log import Replay
-from sil.workers.executor import Listener
-from sil.workers.processes import Processes
+from sil.workers.executor import Inline, Listener
 from sil.workload.swf import write_swf
 from tests.builders import tiny_experiment
 from tests.sil.replaying import jobs_under, replay_all
@@ -75,7 +74,10 @@ class AsItIsMade(Mct):
             ("run", "experiment.toml", "--scheduler", "mct", "--scheduler", "threads:AsItMaps"),
             marks=pytest.mark.long,
         ),
-        ("run", "experiment.toml", "--scheduler", "mct", "--scheduler", "threads:AsItIsMade"),
+        pytest.param(
+            ("run", "experiment.toml", "--scheduler", "mct", "--scheduler", "threads:AsItIsMade"),
+            marks=pytest.mark.long,
+        ),
         pytest.param(("check", "threads:AsItIsMade", "--examples", "5"), marks=pytest.mark.long),
     ],
     ids=lambda command: f"{command[0]}-{command[-1].split(':')[-1]}",
@@ -156,22 +158,24 @@ def forking(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     return tmp_path / name
 
 
+@pytest.mark.usefixtures("isolated")
 def test_processes_forked_by_a_scheduler_in_a_replay_are_killed_and_its_run_counts_once(
     forking: Path,
 ) -> None:
     folder = forking.parent
     names = ["fcfs", f"{forking.name}:Forks"]
-    fcfs, forks = replay_all(Replay(log_of(FIVE, 3)), names, folder / "out", Processes(2), False, Listener())
+    fcfs, forks = replay_all(Replay(log_of(FIVE, 3)), names, folder / "out", Inline(), False, Listener())
     assert forks.fault is None
     assert jobs_under(forks).equals(jobs_under(fcfs))
     assert children(folder)
     assert not alive(children(folder))
 
 
+@pytest.mark.usefixtures("isolated")
 def test_processes_forked_by_a_scheduler_in_an_experiment_are_killed(forking: Path) -> None:
     folder = forking.parent
     path = tiny_experiment(folder, schedulers=f'["mct", "{forking.name}:ForksAndMaps"]')
-    comparison = run(path, folder / "out", workers=2)
+    comparison = run(path, folder / "out")
     assert not comparison.faults
     assert children(folder)
     assert not alive(children(folder))

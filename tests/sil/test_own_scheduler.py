@@ -91,6 +91,7 @@ def test_an_undeclared_kind_defaults_to_mapping_and_a_mismatch_is_explained(own:
     assert "Name its kind by --kind" in done.output
 
 
+@pytest.mark.processes
 def test_an_untested_rule_has_the_verdict_not_exercised(own: str) -> None:
     verdicts = check(f"{own}:ReturnsNone", None, 20, 5.0).verdicts
     assert verdicts["returns-a-schedule"] == "broken"

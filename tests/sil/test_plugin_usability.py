@@ -11,6 +11,8 @@ from sil.world import SHOW_TRACEBACKS
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil
 
+pytestmark = pytest.mark.usefixtures("isolated", "in_this_process")
+
 OWN = """
 import numpy as np
 from scheduler.free_nodes.rigid import Rigid

@@ -97,20 +97,22 @@ def assert_succeeds(*arguments: str) -> str:
 @pytest.mark.parametrize(
     "command", ["run", *(pytest.param(name, marks=pytest.mark.long) for name in ("replay", "sweep", "plan"))]
 )
-def test_a_killed_worker_changes_no_result(command: str, folder: Path) -> None:
+@pytest.mark.usefixtures("isolated", "in_this_process")
+def test_a_killed_scheduler_changes_no_result(command: str, folder: Path) -> None:
     for out in ("disturbed", "undisturbed"):
         assert_succeeds(*COMMANDS[command], "--workers", "2", "--out", out)
     assert (folder / "killed").exists()
     assert results(folder / "disturbed") == results(folder / "undisturbed")
 
 
-def test_a_killed_worker_changes_no_check(folder: Path) -> None:
+@pytest.mark.usefixtures("isolated", "in_this_process")
+def test_a_killed_scheduler_changes_no_check(folder: Path) -> None:
     disturbed = assert_succeeds("check", "killed_once:Maps", "--examples", "5", "--json")
     assert (folder / "killed").exists()
     assert disturbed == assert_succeeds("check", "killed_once:Maps", "--examples", "5", "--json")
 
 
-def test_a_killed_worker_does_not_end_a_measurement_of_decision_times(folder: Path) -> None:
+def test_a_killed_scheduler_does_not_end_a_measurement_of_decision_times(folder: Path) -> None:
     grid = ("--jobs", "5,10", "--machines", "5", "--tables", "2", "--repetitions", "2")
     assert_succeeds("overhead", "killed_once:Maps", "--vs", "mct", *grid, "--out", "out")
     assert (folder / "killed").exists()
