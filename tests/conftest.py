@@ -14,7 +14,7 @@ from sil.report.vega_lite import Figure, Spec, specification
 from sil.workers import runner
 from sil.workers.executor import Inline
 from sil.world.guard import apart
-from tests import warm
+from tests import rewritten, warm
 from tests.examples import up_to
 from tests.postgres import Server
 
@@ -24,10 +24,11 @@ settings.load_profile("ours")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before several workers start, compile what each would compile."""
+    """Before several workers start, compile and rewrite what each would compile and rewrite."""
     is_worker = hasattr(config, "workerinput")
     if config.getoption("numprocesses", None) and not is_worker and not config.option.collectonly:
         warm.main()
+        warm.in_processes(rewritten.keep, rewritten.paths())
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -59,7 +59,7 @@ def run_commands(text: str, folder: Path) -> int:
 
 @pytest.mark.parametrize(
     "document",
-    [README, *(pytest.param(path, marks=pytest.mark.long) for path in GUIDES)],
+    [pytest.param(path, marks=pytest.mark.long) for path in (README, *GUIDES)],
     ids=lambda path: path.name,
 )
 def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path) -> None:
@@ -85,7 +85,11 @@ def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path
 
 @pytest.mark.parametrize(
     "page",
-    [README, DOCS / "index.md", LEARNING_PAGE, pytest.param(PYTHON_PAGE, marks=pytest.mark.long)],
+    [
+        README,
+        DOCS / "index.md",
+        *(pytest.param(path, marks=pytest.mark.long) for path in (PYTHON_PAGE, LEARNING_PAGE)),
+    ],
     ids=lambda path: path.name,
 )
 def test_the_python_of_a_page_runs_as_a_script(page: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Compile all schedulers and keep them on disk, in as many processes as there are processors.
+"""Compile all modules and all schedulers and keep them on disk, in as many processes as there are processors.
 
 `make` does so after the installation, so that no command has to. Pytest does so before its workers start, or
 they would all compile the same functions at once.
@@ -7,22 +7,28 @@ they would all compile the same functions at once.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
+from compileall import compile_dir
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
+
+Part = TypeVar("Part")
 
 COMPILES = re.compile(
     r"^@(compiled|long_running|called_by_handle)$|^\w+ = (called_from_python|compiled|long_running)\(",
     re.MULTILINE,
 )
 ROOT = Path(__file__).parent.parent
+PACKAGES = ("scheduler", "site_db", "sil")
 LONGEST = ("consumable", "reserving", "rigid", "asking", "min_min", "max_min", "turnaround")
 """Compiled first, so that no processor is left with one of them at the end."""
 
 
 def modules() -> list[str]:
-    paths = [path for package in ("scheduler", "sil") for path in sorted((ROOT / package).rglob("*.py"))]
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     found = [path for path in paths if COMPILES.search(path.read_text())]
     found.sort(key=lambda path: path.stem not in LONGEST)
     return [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found]
@@ -32,9 +38,15 @@ def compile_module(name: str) -> None:
     import_module(name)
 
 
-def main() -> None:
+def in_processes(function: Callable[[Part], None], parts: Iterable[Part]) -> None:
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        list(pool.map(compile_module, modules()))
+        list(pool.map(function, parts))
+
+
+def main() -> None:
+    for package in PACKAGES:  # Python itself would not where PYTHONDONTWRITEBYTECODE is set
+        compile_dir(ROOT / package, quiet=1)
+    in_processes(compile_module, modules())
 
 
 if __name__ == "__main__":

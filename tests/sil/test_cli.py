@@ -167,7 +167,9 @@ def test_a_replay_loads_no_database_compiler_protocol_or_report_that_it_does_not
 
 def test_an_experiment_leaves_compiled_functions_to_its_workers(here: Path) -> None:
     experiment = tiny_experiment(here)
-    loaded = modules_after("run", str(experiment), "--replications", "1", "--scheduler", "gsa", "--workers", "1")
+    loaded = modules_after(
+        "run", str(experiment), "--replications", "1", "--scheduler", "gsa", "--workers", "1"
+    )
     assert "sqlalchemy" in loaded
     assert not loaded & {"numba", "scipy.linalg"}
 

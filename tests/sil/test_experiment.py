@@ -348,7 +348,7 @@ class Hangs:
 
 @pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize(
-    ("name", "limit_s", "rule"), [("Killer", 60.0, PROCESS_SURVIVES), ("Hangs", 1.0, RETURNS_IN_TIME)]
+    ("name", "limit_s", "rule"), [("Killer", 60.0, PROCESS_SURVIVES), ("Hangs", 0.3, RETURNS_IN_TIME)]
 )
 def test_a_scheduler_that_kills_its_process_is_reported_and_the_others_continue(
     name: str, limit_s: float, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

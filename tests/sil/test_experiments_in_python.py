@@ -13,22 +13,10 @@ from scheduler.mapping.immediate import Mct
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
 from tests.builders import tiny_experiment
+from tests.sil.of_the_caller import Mine
 from tests.sil.test_cli import sil as command
 
 WITHOUT_MEASURED_TIMES = ("trace.parquet", "jobs.csv")
-
-
-class Mine(Mct):
-    """As MCT, in a class of the caller."""
-
-    def __init__(self, fails_at: int | None = None) -> None:
-        super().__init__()
-        self.fails_at = fails_at
-
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        if self.fails_at is not None and problem.now_s >= self.fails_at:
-            raise KeyError("no such machine")
-        return super().schedule(problem)
 
 
 @pytest.fixture

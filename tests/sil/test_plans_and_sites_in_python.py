@@ -9,19 +9,15 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import sil
-from scheduler.mapping.immediate import Mct
 from site_db import store
 from site_db.site_file.exchange import read_site_file
-from tests.sil.planning.test_plan import FEW, plan_file
+from tests.sil.of_the_caller import Mine
+from tests.sil.planning.test_plan import FEW, ONE_OFFER, plan_file
 from tests.sil.test_cli import sil as command
 
 
-class Mine(Mct):
-    """As MCT, in a class of the caller."""
-
-
 def test_a_plan_answers_as_the_command(tmp_path: Path) -> None:
-    path = plan_file(tmp_path, text=FEW)
+    path = plan_file(tmp_path, ONE_OFFER, FEW)
     answers = sil.plan(path, folder=tmp_path / "kept", progress=False)
     found = json.loads(command("plan", str(path), "--out", str(tmp_path / "kept"), "--json").stdout)
     assert answers.recommendation == found["recommendation"]
@@ -34,7 +30,7 @@ def test_a_plan_answers_as_the_command(tmp_path: Path) -> None:
 
 
 def test_a_plan_compares_under_a_class_of_the_caller(tmp_path: Path) -> None:
-    path = plan_file(tmp_path, text=FEW)
+    path = plan_file(tmp_path, ONE_OFFER, FEW.replace("jobs = 40", "jobs = 15"))
     own = sil.plan(path, schedulers={"mct": Mine}, workers=1, progress=False, seed=3)
     built_in = sil.plan(path, schedulers="mct", progress=False, seed=3)
     assert_frame_equal(own.answers, built_in.answers)

@@ -15,42 +15,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import sil
-from scheduler.kinds import Kind
-from scheduler.model import NodeSchedule, Start
+from scheduler.model import NodeSchedule
 from scheduler.rules import RAISES_NOTHING
 from sil.workload.swf import write_swf
 from sil.world.guard.faults import PROCESS_SURVIVES
+from tests.sil.of_the_caller import Raises, SmallestFirst
 from tests.sil.test_cli import sil as command
-
-
-class SmallestFirst:
-    """Starts the smallest jobs, up to a number of processors."""
-
-    kind = Kind.FREE_NODES
-
-    def __init__(self, cap: int = 64) -> None:
-        self.cap = cap
-        self.calls = 0
-
-    def schedule(self, problem: Any) -> NodeSchedule:
-        self.calls += 1
-        nodes, starts, waiting = problem.free_nodes.free.in_order(), [], {}
-        free = problem.free_nodes.free.n
-        for i in sorted(range(problem.n_jobs), key=lambda i: (problem.jobs[i].n_tasks, i)):
-            job = problem.jobs[i]
-            if job.n_tasks > min(free, self.cap):
-                waiting[i] = "it is too large"
-                continue
-            free -= job.n_tasks
-            starts.append(Start(i, nodes.next(job.n_tasks), problem.now_s + 1.0))
-        return NodeSchedule(tuple(starts), waiting)
-
-
-class Raises(SmallestFirst):
-    def schedule(self, problem: Any) -> NodeSchedule:
-        if problem.now_s > 0:
-            raise KeyError("no such queue")
-        return super().schedule(problem)
 
 
 class Locked(SmallestFirst):
@@ -219,6 +189,7 @@ def test_differences_are_those_of_each_job(replays: sil.Replays) -> None:
 
 def test_a_sweep_compares_on_the_same_slices(log: sil.JobLog) -> None:
     schedulers = ["easy", sil.factory(SmallestFirst, cap=64)]
+    log = log[:90]
     found = sil.sweep(log, schedulers, load=[1.0, 1.2], slices=3, progress=False)
     assert len(found.table) == 12
     summary = found.summary("waiting_time_mean", ci=0.9)

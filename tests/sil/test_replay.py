@@ -102,8 +102,18 @@ FCFS = {"KTH-SP2": (353_776.4091, 6_814.9733), "CTC-SP2": (655_557.1192, 3_651.5
 
 
 @pytest.mark.parametrize("name", LOGS)
-@pytest.mark.parametrize("policy", PUBLISHED)
-@pytest.mark.parametrize("engine", [Engine.HARNESS, Engine.COMPILED])
+@pytest.mark.parametrize(
+    ("policy", "engine"),
+    [
+        *((policy, Engine.COMPILED) for policy in PUBLISHED),
+        ("easy", Engine.HARNESS),
+        *(
+            pytest.param(policy, Engine.HARNESS, marks=pytest.mark.long)
+            for policy in PUBLISHED
+            if policy != "easy"
+        ),
+    ],
+)
 def test_every_start_equals_the_published_one(name: str, policy: str, engine: Engine, tmp_path: Path) -> None:
     published = pl.read_csv(gzip.decompress(oracle(f"swf/{name}.starts.csv.gz").read_bytes()))
     log = read_swf(oracle(f"swf/{name}.swf.gz"))
@@ -691,9 +701,7 @@ def test_faulty_custom_schedulers_are_reported_and_the_others_have_results(
     good = ("Good", "GoesElsewhere", "GivesArrays")
     names = ["easy", *(f"own_schedulers:{kind}" for kind in (*good, *FAULT_MESSAGES))]
     replay = Replay(log_of(FIVE, 3), decision_limit_s=1.0)
-    outcomes = {
-        o.scheduler: o for o in replay_all(replay, names, Path("out"), Inline(), True, Listener())
-    }
+    outcomes = {o.scheduler: o for o in replay_all(replay, names, Path("out"), Inline(), True, Listener())}
     assert list(outcomes) == names
     for name, makespan_s in (("easy", 60.0), *((f"own_schedulers:{kind}", 80.0) for kind in good)):
         assert outcomes[name].fault is None

@@ -55,7 +55,7 @@ def test_a_log_without_two_weeks_to_hold_out_is_refused() -> None:
         example.held_out_weeks(LOG[:100])
 
 
-@pytest.mark.processes
+@pytest.mark.usefixtures("in_this_process")
 def test_the_policy_is_compared_on_each_held_out_week() -> None:
     weeks = example.held_out_weeks(LOG)
     sweep = example.compared(weeks, np.zeros(example.N_WEIGHTS))

@@ -14,7 +14,7 @@ import pytest
 
 from sil.workload.swf import write_swf
 from tests.builders import tiny_experiment
-from tests.sil.planning.test_plan import plan_file
+from tests.sil.planning.test_plan import ONE_OFFER, plan_file
 from tests.sil.test_cli import sil
 from tests.sil.test_replay import FIVE, log_of
 from tests.sil.workers.cluster import Cluster
@@ -44,8 +44,6 @@ class StartsJobs(Rigid):
         be_killed_once()
         return super().schedule(problem)
 '''
-
-ONE_OFFER = '\n[[offers]]\nname = "one fast"\nchanges = ["1 x fast"]\nprice = 100\n'
 
 COMMANDS = {
     "run": ("run", "experiment.toml", "--scheduler", "mct", "--scheduler", "killed_once:Maps"),
@@ -159,7 +157,7 @@ def test_a_killed_worker_changes_no_result_of_a_study(folder: Path, small_study:
     [
         pytest.param(("run", "experiment.toml"), id="run"),
         pytest.param(("replay", "log.swf"), id="replay"),
-        pytest.param(("sweep", "log.swf", "--slices", "2"), id="sweep"),
+        pytest.param(("sweep", "log.swf", "--slices", "2"), id="sweep", marks=pytest.mark.long),
         pytest.param(("plan", "plan.toml"), id="plan", marks=pytest.mark.long),
         pytest.param(("reproduce", "cs2"), id="reproduce", marks=pytest.mark.long),
     ],
