@@ -77,7 +77,7 @@ def test_a_command_is_restarted_for_each_run_and_its_output_is_kept(tmp_path: Pa
     script = tmp_path / "first_fit.py"
     script.write_text(FIRST_FIT)
     name = f"batsim: {sys.executable} {script} tcp://127.0.0.1:{{port}}"
-    comparison = run(tiny_experiment(tmp_path, schedulers=json.dumps(["olb", name])), tmp_path / "out", 2)
+    comparison = run(tiny_experiment(tmp_path, schedulers=json.dumps(["olb", name])), tmp_path / "out")
     assert not comparison.faults
     printed = sorted((tmp_path / "out" / "printed").iterdir())
     assert [path.read_text() for path in printed] == ["4 machines\n"] * 3

@@ -43,7 +43,12 @@ def test_mean_waiting_times_equal_those_of_another_simulator_to_the_last_digit(
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "jobs"), [("fillerSched", 1_000), ("schedFiller", 200), ("schedEasySjfBackfill", 150)]
+    ("scheduler", "jobs"),
+    [
+        pytest.param("fillerSched", 1_000, marks=pytest.mark.long),
+        ("schedFiller", 200),
+        pytest.param("schedEasySjfBackfill", 150, marks=pytest.mark.long),
+    ],
 )
 def test_other_pybatsim_schedulers_finish_all_jobs(scheduler: str, jobs: int, tmp_path: Path) -> None:
     outcome = under_pybatsim(scheduler, jobs, tmp_path)
