@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Generator, Iterator
@@ -29,6 +30,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("numprocesses", None) and not is_worker and not config.option.collectonly:
         warm.main()
         warm.in_processes(rewritten.keep, rewritten.paths())
+
+
+def pytest_collection_finish() -> None:
+    """Garbage is not looked for in what all tests have loaded, for example before decisions are timed."""
+    gc.freeze()
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

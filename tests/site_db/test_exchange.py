@@ -3,6 +3,7 @@ from __future__ import annotations
 import string
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -41,6 +42,15 @@ def machine_names(file: exchange.SiteFile) -> list[str]:
 
 def assert_is_refused(text: str, sentence: str, folder: Path) -> None:
     assert f"line {blamed_line(text)}: {sentence}" in refusal(text, folder).split("\n")
+
+
+def of_sites(*mistakes: tuple[str, dict[str, tuple[str, str, str]]]) -> list[Any]:
+    """Each mistake in each site: the site, the text to be replaced, the mistake, and what is said."""
+    return [
+        pytest.param(site, *case, id=name + " of " + site.split('"')[1])
+        for site, cases in mistakes
+        for name, case in cases.items()
+    ]
 
 
 def test_the_small_site_is_read_with_expanded_ranges(tmp_path: Path) -> None:
@@ -189,13 +199,6 @@ UNRESOLVED_NAMES = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "sentence"), UNRESOLVED_NAMES.values(), ids=UNRESOLVED_NAMES)
-def test_an_unresolved_name_is_rejected_with_the_nearest_or_available_names(
-    old: str, new: str, sentence: str, tmp_path: Path
-) -> None:
-    assert_is_refused(changed(old, new), sentence, tmp_path)
-
-
 UNRESOLVED_NAMES_IN_THE_FULL_SITE = {
     "an interconnect of a group of machines": (
         '["sci", "lan"]',
@@ -235,17 +238,6 @@ UNRESOLVED_NAMES_IN_THE_FULL_SITE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    UNRESOLVED_NAMES_IN_THE_FULL_SITE.values(),
-    ids=UNRESOLVED_NAMES_IN_THE_FULL_SITE,
-)
-def test_an_unresolved_name_in_the_full_site_is_rejected(
-    old: str, new: str, sentence: str, tmp_path: Path
-) -> None:
-    assert_is_refused(changed(old, new, FULL), sentence, tmp_path)
-
-
 def test_the_hint_says_if_there_is_nothing_to_refer_to(tmp_path: Path) -> None:
     text = SMALL[: SMALL.index("[[interconnects]]")] + SMALL[SMALL.index("[[clusters]]") :]
     text = changed('interconnects = ["lan", "sci"]', 'interconnects = ["lan"] # HERE', text)
@@ -273,14 +265,17 @@ UNRESOLVED_NAMES_AT_A_SITE_OF_NODES = {
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    UNRESOLVED_NAMES_AT_A_SITE_OF_NODES.values(),
-    ids=UNRESOLVED_NAMES_AT_A_SITE_OF_NODES,
+    ("site", "old", "new", "sentence"),
+    of_sites(
+        (SMALL, UNRESOLVED_NAMES),
+        (FULL, UNRESOLVED_NAMES_IN_THE_FULL_SITE),
+        (NODES, UNRESOLVED_NAMES_AT_A_SITE_OF_NODES),
+    ),
 )
-def test_an_unresolved_name_at_a_site_of_nodes_is_rejected(
-    old: str, new: str, sentence: str, tmp_path: Path
+def test_an_unresolved_name_is_rejected_with_the_nearest_or_available_names(
+    site: str, old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
-    assert_is_refused(changed(old, new, NODES), sentence, tmp_path)
+    assert_is_refused(changed(old, new, site), sentence, tmp_path)
 
 
 NAMED_TWICE = {
@@ -326,13 +321,6 @@ NAMED_TWICE = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "sentence"), NAMED_TWICE.values(), ids=NAMED_TWICE)
-def test_a_duplicate_name_is_rejected_with_the_line_of_the_second(
-    old: str, new: str, sentence: str, tmp_path: Path
-) -> None:
-    assert_is_refused(changed(old, new), sentence, tmp_path)
-
-
 NAMED_TWICE_IN_THE_FULL_SITE = {
     "a user": (
         '[[users]]\nname = "cy"',
@@ -357,17 +345,6 @@ NAMED_TWICE_IN_THE_FULL_SITE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    NAMED_TWICE_IN_THE_FULL_SITE.values(),
-    ids=NAMED_TWICE_IN_THE_FULL_SITE,
-)
-def test_a_duplicate_name_in_the_full_site_is_rejected(
-    old: str, new: str, sentence: str, tmp_path: Path
-) -> None:
-    assert_is_refused(changed(old, new, FULL), sentence, tmp_path)
-
-
 NAMED_TWICE_AT_A_SITE_OF_NODES = {
     "a partition": ('name = "whole"', 'name = "batch" # HERE', "partition 'batch' is named twice"),
     "a node of a partition": (
@@ -384,14 +361,15 @@ NAMED_TWICE_AT_A_SITE_OF_NODES = {
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    NAMED_TWICE_AT_A_SITE_OF_NODES.values(),
-    ids=NAMED_TWICE_AT_A_SITE_OF_NODES,
+    ("site", "old", "new", "sentence"),
+    of_sites(
+        (SMALL, NAMED_TWICE), (FULL, NAMED_TWICE_IN_THE_FULL_SITE), (NODES, NAMED_TWICE_AT_A_SITE_OF_NODES)
+    ),
 )
-def test_a_duplicate_name_at_a_site_of_nodes_is_rejected(
-    old: str, new: str, sentence: str, tmp_path: Path
+def test_a_duplicate_name_is_rejected_with_the_line_of_the_second(
+    site: str, old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
-    assert_is_refused(changed(old, new, NODES), sentence, tmp_path)
+    assert_is_refused(changed(old, new, site), sentence, tmp_path)
 
 
 def test_a_duplicate_user_to_submit_as_is_rejected(tmp_path: Path) -> None:
@@ -446,13 +424,6 @@ INCONSISTENCIES = {
         "job class 'short' was measured in isolation twice with 2 tasks; keep one of them",
     ),
 }
-
-
-@pytest.mark.parametrize(("old", "new", "sentence"), INCONSISTENCIES.values(), ids=INCONSISTENCIES)
-def test_an_inconsistent_site_is_rejected_with_its_line(
-    old: str, new: str, sentence: str, tmp_path: Path
-) -> None:
-    assert_is_refused(changed(old, new), sentence, tmp_path)
 
 
 REQUEST = "job_classes[0].request: "
@@ -551,14 +522,13 @@ INCONSISTENCIES_AT_A_SITE_OF_NODES = {
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    INCONSISTENCIES_AT_A_SITE_OF_NODES.values(),
-    ids=INCONSISTENCIES_AT_A_SITE_OF_NODES,
+    ("site", "old", "new", "sentence"),
+    of_sites((SMALL, INCONSISTENCIES), (NODES, INCONSISTENCIES_AT_A_SITE_OF_NODES)),
 )
-def test_an_inconsistent_site_of_nodes_is_rejected_with_its_line(
-    old: str, new: str, sentence: str, tmp_path: Path
+def test_an_inconsistent_site_is_rejected_with_its_line(
+    site: str, old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
-    assert_is_refused(changed(old, new, NODES), sentence, tmp_path)
+    assert_is_refused(changed(old, new, site), sentence, tmp_path)
 
 
 def test_a_number_of_cores_that_is_wrong_is_the_one_error_of_a_request(tmp_path: Path) -> None:
@@ -708,13 +678,6 @@ WRONG_VALUES = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "sentence"), WRONG_VALUES.values(), ids=WRONG_VALUES)
-def test_an_invalid_value_is_rejected_with_line_value_and_expected_format(
-    old: str, new: str, sentence: str, tmp_path: Path
-) -> None:
-    assert_is_refused(changed(old, new), sentence, tmp_path)
-
-
 WRONG_VALUES_IN_THE_FULL_SITE = {
     "a rating of nothing": (
         "rating = 2.5",
@@ -850,14 +813,12 @@ WRONG_VALUES_IN_THE_FULL_SITE = {
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    WRONG_VALUES_IN_THE_FULL_SITE.values(),
-    ids=WRONG_VALUES_IN_THE_FULL_SITE,
+    ("site", "old", "new", "sentence"), of_sites((SMALL, WRONG_VALUES), (FULL, WRONG_VALUES_IN_THE_FULL_SITE))
 )
-def test_an_invalid_value_in_the_full_site_is_rejected(
-    old: str, new: str, sentence: str, tmp_path: Path
+def test_an_invalid_value_is_rejected_with_line_value_and_expected_format(
+    site: str, old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
-    assert_is_refused(changed(old, new, FULL), sentence, tmp_path)
+    assert_is_refused(changed(old, new, site), sentence, tmp_path)
 
 
 @pytest.mark.parametrize(
