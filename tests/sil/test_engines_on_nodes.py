@@ -87,7 +87,7 @@ def logs(draw: st.DrawFn) -> JobLog:
     return log_on_nodes(cluster, [request_of(job) for job, _ in drawn], [row for _, row in drawn])
 
 
-@settings(max_examples=up_to(1000, 10), deadline=None)
+@settings(max_examples=up_to(1000, part=20), deadline=None)
 @given(
     logs(),
     st.sampled_from(SCHEDULERS),

@@ -23,8 +23,16 @@ def data() -> Path:
     return oracle("openb")
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("policy", EXACT)
+@pytest.mark.parametrize(
+    ("workload", "policy"),
+    [
+        (workload, policy)
+        if policy == "FGD" or workload == "default"
+        else pytest.param(workload, policy, marks=pytest.mark.long)
+        for workload in WORKLOADS
+        for policy in EXACT
+    ],
+)
 def test_a_curve_equals_the_published_one_at_every_point(workload: str, policy: str, data: Path) -> None:
     found = curve(read_experiment(data, workload, "42"), policy, 42)
     assert found == published(data)[workload, policy, "42"]

@@ -186,7 +186,7 @@ def waiting_at_starts_and_preemptions(
             waiting[number] = jobs[number]
 
 
-@settings(max_examples=up_to(600), deadline=None)
+@settings(max_examples=up_to(600, part=10), deadline=None)
 @given(
     workloads(),
     st.sampled_from(ALL),
@@ -210,7 +210,7 @@ def test_every_job_completes_no_capacity_is_exceeded_and_only_displaced_queues_a
             assert any(own.queue in site.displaced_by(other.queue) for other in waiting)
 
 
-@settings(max_examples=up_to(300), deadline=None)
+@settings(max_examples=up_to(300, part=10), deadline=None)
 @given(workloads())
 def test_under_fcfs_no_job_starts_while_one_of_a_higher_queue_waits(
     workload: Workload,
@@ -245,7 +245,7 @@ def without(
     return nodes
 
 
-@settings(max_examples=up_to(400), deadline=None)
+@settings(max_examples=up_to(400, part=10), deadline=None)
 @given(
     workloads(),
     st.sampled_from(["fcfs", "easy", "easy_sjbf", "conservative"]),

@@ -333,6 +333,7 @@ def test_table_1_of_cisne_is_compared_with_the_paper_claim_by_claim(
     )
 
 
+@pytest.mark.long
 def test_an_interrupted_study_resumes_from_stored_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,6 +408,7 @@ def test_what_no_choice_of_the_inputs_makes_hold_does_not_hold() -> None:
     assert less_dedicated.verdict is Verdict.DOES_NOT_HOLD
 
 
+@pytest.mark.long
 def test_the_cisne_p_studies_mark_calibrated_and_untestable_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coscheduling, "LOSSES", (0.6,))
     monkeypatch.setattr(coscheduling, "USER_SPACE", (coscheduling.DRAWN_COSTS,))
