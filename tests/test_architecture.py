@@ -25,17 +25,20 @@ def files(package: str) -> list[Path]:
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text())))
 
 
-def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(parsed(path)):
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    found: list[str] = []
+    for node in nodes(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} has a relative import"
-            yield node.module or ""
+            found.append(node.module or "")
+    return tuple(found)
 
 
 def imported(package: str) -> Iterator[tuple[Path, str]]:
@@ -96,7 +99,7 @@ def test_the_scheduler_package_draws_random_numbers_only_from_a_seed() -> None:
         (path, ast.unparse(node))
         for path in files("scheduler")
         if not is_contract(path)
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if is_global(node)
     )
 
@@ -220,7 +223,7 @@ def all_files() -> Iterator[Path]:
 
 def functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
     for path in all_files():
-        yield from ((path, node) for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef))
+        yield from ((path, node) for node in nodes(path) if isinstance(node, ast.FunctionDef))
 
 
 def length(function: ast.FunctionDef) -> int:
@@ -261,7 +264,7 @@ def modules() -> dict[str, frozenset[str]]:
 
 def modules_in(path: Path, names: set[str]) -> set[str]:
     found = set()
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

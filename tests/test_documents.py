@@ -34,7 +34,6 @@ GUIDES = [
     if path not in (PYTHON_PAGE, LEARNING_PAGE) and "```console" in path.read_text(encoding="utf-8")
 ]
 NOTEBOOKS = sorted(DOCS.glob("tutorials/*.ipynb"))
-LONG_NOTEBOOKS = ("what-should-we-buy", "write-a-scheduler")
 SETUP_COMMANDS = ("make ", "git ", "pip ")
 """Set-up, which CI does."""
 
@@ -113,9 +112,10 @@ def test_the_python_of_a_page_runs_as_a_script(page: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=[pytest.mark.long] * (path.stem in LONG_NOTEBOOKS)) for path in NOTEBOOKS],
+    NOTEBOOKS,
     ids=lambda path: path.stem,
 )
+@pytest.mark.long
 def test_a_tutorial_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")

@@ -462,7 +462,10 @@ print(late)
 """
 
 
-@pytest.mark.parametrize(("module", "name"), [("rigid", "Rigid"), ("conservative", "Conservative")])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("rigid", "Rigid"), pytest.param("conservative", "Conservative", marks=pytest.mark.long)],
+)
 def test_nothing_is_compiled_within_a_decision(module: str, name: str, tmp_path: Path) -> None:
     accounting(tmp_path, *[("cpu", "cpu=8,mem=4000M,node=1", "n01")] * 3)
     code = DECIDES.format(module=module, name=name)

@@ -122,6 +122,7 @@ def refusal(path: Path) -> str:
     return str(refused.value)
 
 
+@pytest.mark.long
 def test_results_are_byte_identical_with_any_number_of_workers(tmp_path: Path) -> None:
     path = written(tmp_path)
     for workers in (1, 2):

@@ -102,6 +102,7 @@ def test_one_more_core_shortens_waits_as_theory_says(tmp_path: Path) -> None:
     assert (effect.gain.half_width or 0.0) < (four_s - five_s) / 3, "the interval says something"
 
 
+@pytest.mark.long
 @pytest.mark.processes
 def test_results_on_nodes_do_not_depend_on_workers(tmp_path: Path) -> None:
     path = plan_file(tmp_path)
@@ -425,6 +426,7 @@ def test_retirements_are_kinds_of_nodes_by_class_and_partitions(tmp_path: Path) 
     assert [effect.option.name for effect in answer.retire.effects] == ["without 1 x cpu-node of cpu, all"]
 
 
+@pytest.mark.long
 def test_the_least_number_of_nodes_and_the_best_buy_are_found(tmp_path: Path) -> None:
     of = plan(
         offers=[{"name": "a node", "changes": ["1 x gpu-node"], "price": 10.0, "limit": 4}],
