@@ -72,6 +72,8 @@ def valid_specification(figure: Figure) -> Spec:
 
     found = specification(figure)
     as_read = json.loads(json.dumps(found, allow_nan=False))
+    # To check thousands of rows, of which the schema says only that they are objects, takes seconds.
+    as_read["datasets"] = {name: rows[:1] for name, rows in as_read["datasets"].items()}
     validate_jsonschema(as_read, load_schema())
     return found
 
