@@ -208,7 +208,7 @@ def _become(command: list[str], environment: dict[str, str], output: str, connec
     handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one that crashes leaves nothing in the working directory
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # nothing is left of one that crashes
     execute(command, connection)
 
 
