@@ -18,6 +18,7 @@ from pathlib import Path
 from scheduler.rules import RETURNS_IN_TIME
 from sil.slurm.daemons import STARTS_WITHIN_S, ControllerHangs, Daemons, InvalidConfiguration
 from sil.slurm.installation import program
+from sil.slurm.settings import credential_settings
 from sil.slurm.surroundings import calling_user, reserved_port
 from sil.world.guard.faults import one_line
 from site_db.files.given import InvalidFile
@@ -51,15 +52,15 @@ class Accounting:
     accounts: Mapping[str, str] | None = None
 
 
-def started_accounting(daemons: Daemons, context: ExitStack) -> int:
-    """Start slurmdbd and its database. Returns the port at which it listens. Raises NoSlurm, and as
-    `Daemons.start`."""
+def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) -> int:
+    """Start slurmdbd and its database, with munge's socket or without it. Returns the port at which it
+    listens. Raises NoSlurm, and as `Daemons.start`."""
     slurmdbd = program("slurmdbd", REMEDY)
     reservation, port = reserved_port()
     context.enter_context(reservation)
     socket, database = _started_database(daemons)
     own = {
-        "AuthType": "auth/none",
+        **dict(credential_settings(munge)),
         "DbdHost": "localhost",
         "DbdAddr": "127.0.0.1",
         "DbdPort": port,

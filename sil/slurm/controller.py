@@ -11,6 +11,7 @@ from socket import socket
 from sil.slurm.accounting import Accounting, loaded, started_accounting
 from sil.slurm.clock.driver import LIMIT_S, Clock
 from sil.slurm.configuration import Configuration
+from sil.slurm.credential import Credential, stated
 from sil.slurm.daemons import Daemons
 from sil.slurm.installation import Installation, installed
 from sil.slurm.settings import Surroundings
@@ -30,6 +31,8 @@ class Controller(Daemons):
         """Of slurmctld."""
         self.reservation, self.port = reserved_port()
         context.enter_context(self.reservation)
+        self.munge: Path | None = None
+        """The socket of its munge; None if everybody is believed."""
 
     def cpu_s(self) -> float:
         """Seconds of CPU time that slurmctld has used."""
@@ -48,11 +51,13 @@ def running(
     users: Mapping[str, int] | None = None,
     accounting: Accounting | None = None,
     limit_s: float = LIMIT_S,
+    credential: Credential = stated,
 ) -> Iterator[Controller]:
     """A controller that runs within this context and has come to rest at `start_s` (seconds since the epoch).
 
     Users of jobs are `users` (name to user id), besides those of this computer. The directory is removed at
     the end, with all processes. The controller has `limit_s` of real time to come to rest after each event.
+    `credential` says how messages are authenticated.
     Raises NoSlurm, NoClock, InvalidConfiguration, ControllerDied, ControllerHangs, and UserError if there is
     no free port.
     """
@@ -65,9 +70,11 @@ def running(
         clock = context.enter_context(Clock(folder / "clock", start_s, limit_s))
         found = Controller(folder, clock, nodes, context)
         _write_files(folder, configuration, users or {})
-        here = Surroundings(str(folder), calling_user(), found.port, node_port)
+        found.munge = credential(found)
+        socket_of_munge = None if found.munge is None else str(found.munge)
+        here = Surroundings(str(folder), calling_user(), found.port, node_port, munge=socket_of_munge)
         if configuration.needs_accounting:
-            here = here._replace(accounting_port=started_accounting(found, context))
+            here = here._replace(accounting_port=started_accounting(found, context, socket_of_munge))
         (folder / "slurm.conf").write_text(configuration.text(here))
         if configuration.needs_accounting:
             loaded(found, accounting or Accounting(), configuration.cluster)

@@ -76,7 +76,16 @@ class Surroundings(NamedTuple):
     controller_port: int | str
     node_port: int | str
     accounting_port: int | None = None
+    munge: str | None = None
+    """Its socket."""
     log_level: str = "info"
+
+
+def credential_settings(munge: str | None) -> Iterator[tuple[str, str]]:
+    """Of a daemon; with munge's socket, or without it."""
+    yield "AuthType", "auth/none" if munge is None else "auth/munge"
+    if munge is not None:
+        yield "AuthInfo", f"socket={munge}"
 
 
 def own_settings(here: Surroundings) -> Iterator[tuple[str, str]]:
@@ -87,8 +96,6 @@ def own_settings(here: Surroundings) -> Iterator[tuple[str, str]]:
         ("SlurmdPort", str(here.node_port)),
         ("SlurmUser", here.user),
         ("SlurmdUser", here.user),
-        ("AuthType", "auth/none"),
-        ("CredType", "cred/none"),
         ("StateSaveLocation", f"{here.folder}/state"),
         ("SlurmdSpoolDir", f"{here.folder}/spool"),
         ("SlurmctldPidFile", f"{here.folder}/slurmctld.pid"),
@@ -110,9 +117,13 @@ def own_settings(here: Surroundings) -> Iterator[tuple[str, str]]:
         ("MpiDefault", "none"),
         ("GroupUpdateTime", "0"),
     )
+    yield from credential_settings(here.munge)
+    yield "CredType", "cred/none" if here.munge is None else "cred/munge"
     if here.accounting_port is None:
         yield "AccountingStorageType", "accounting_storage/none"
     else:
         yield "AccountingStorageType", "accounting_storage/slurmdbd"
         yield "AccountingStorageHost", "127.0.0.1"
         yield "AccountingStoragePort", str(here.accounting_port)
+        if here.munge is not None:
+            yield "AccountingStoragePass", here.munge

@@ -22,7 +22,7 @@ FINE_S = 5.0
 """After an event, beats are not stretched for so long."""
 LIMIT_S = 300.0
 """Real time in which daemons have to come to rest after each event."""
-_GUEST, _SERVANT = 1, 2
+_DAEMON, _GUEST, _SERVANT = 0, 1, 2
 _FOREVER_US = 2**63 - 1
 
 
@@ -93,10 +93,16 @@ class Clock:
         """How many daemons have begun to run with this clock."""
         return int(self._library.sil_clock_daemons(self._driver))
 
+    def watch(self, process: int) -> None:
+        """Wait for this process, too, which does not know the clock. Raises ProcessLookupError."""
+        self._watch(process, _DAEMON)
+
     def watch_servant(self, process: int) -> None:
-        """Wait for this process, too, which does not know the clock, and to which only the daemon talks that
-        began last. Raises ProcessLookupError."""
-        if self._library.sil_clock_watch(self._driver, process, _SERVANT):
+        """As `watch`, in less time: only the daemon that began last talks to it."""
+        self._watch(process, _SERVANT)
+
+    def _watch(self, process: int, kind: int) -> None:
+        if self._library.sil_clock_watch(self._driver, process, kind):
             raise ProcessLookupError(f"there is no process {process}")
 
     def finish(self, command: subprocess.Popen[str]) -> Outcome:

@@ -54,8 +54,8 @@ def test_nodes_keep_what_they_are_and_lose_their_addresses(conf: Configuration) 
 def test_each_replaced_line_is_listed_with_its_place_and_the_reason(conf: Configuration) -> None:
     found = {str(item).removeprefix(f"{CONF.parent}/") for item in conf.replaced}
     assert (
-        "slurm.conf, line 8: AuthType=auth/munge became AuthType=auth/none: it runs as the calling user, "
-        "with credentials of its own" in found
+        "slurm.conf, line 8: AuthType=auth/munge became (munge of the run, or none): it runs as the calling "
+        "user, with credentials of its own" in found
     )
     assert (
         "slurm.conf, line 18: Prolog=/etc/slurm/prolog.d/* was left out: no programs run with jobs" in found

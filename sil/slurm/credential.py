@@ -1,0 +1,58 @@
+"""How daemons, commands and nodes prove to each other who they are: by munge, with a key of their own, or not
+at all.
+
+Without munge, whoever has an account on this computer can send messages to the controller in anybody's
+name while it runs.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from scheduler.rules import RETURNS_IN_TIME
+from sil.slurm.daemons import STARTS_WITHIN_S, ControllerHangs, Daemons, InvalidConfiguration
+from sil.slurm.installation import NoSlurm, program
+from sil.world.guard.faults import one_line
+
+REMEDY = "apt install munge"
+Credential = Callable[[Daemons], Path | None]
+"""Starts what is needed; returns the socket of munge, or None without it."""
+
+
+def stated(daemons: Daemons) -> None:
+    """Everybody is believed."""
+
+
+def munge(daemons: Daemons) -> Path:
+    """Start munge's daemon, which works in real time. Raises NoSlurm if it is not installed, and as
+    `Daemons.started`."""
+    munged = program("munged", REMEDY)
+    folder = daemons.folder
+    key, socket, pid = folder / "munge.key", folder / "munge.socket", folder / "munge.pid"
+    key.touch(mode=0o600)
+    key.write_bytes(secrets.token_bytes(128))
+    files = {"key-file": key, "socket": socket, "pid-file": pid, "seed-file": folder / "munge.seed"}
+    options = [f"--{what}={path}" for what, path in (files | {"log-file": folder / "munge.log"}).items()]
+    # It is used to sockets that all can reach, which this one is not.
+    command = [str(munged), "--foreground", "--force", "--num-threads=1", *options]
+    process = daemons.started("munge", command, {})
+    deadline_s = time.monotonic() + STARTS_WITHIN_S
+    while not (socket.exists() and pid.exists() and pid.read_text().strip()):
+        if process.how_it_ended() is not None:
+            said = " | ".join(map(one_line, daemons.log_tail("munge"))) or "it says nothing"
+            raise InvalidConfiguration(f"munged does not start: {said}")
+        if time.monotonic() > deadline_s:
+            raise ControllerHangs(RETURNS_IN_TIME, "munged did not start", 0.0)
+        time.sleep(0.001)
+    daemons.clock.watch(int(pid.read_text()))
+    return socket
+
+
+def munge_if_installed(daemons: Daemons) -> Path | None:
+    try:
+        return munge(daemons)
+    except NoSlurm:
+        return None
