@@ -22,6 +22,8 @@ FINE_S = 5.0
 """After an event, beats are not stretched for so long."""
 LIMIT_S = 300.0
 """Real time in which daemons have to come to rest after each event."""
+ON_ITS_WAY_S = 0.001
+"""Real time in which a packet passes the kernel, also if this has other work to do."""
 _DAEMON, _GUEST, _SERVANT = 0, 1, 2
 _FOREVER_US = 2**63 - 1
 
@@ -54,6 +56,7 @@ class Clock:
         if not self._driver:
             raise OSError(f"{path} cannot be made or mapped")
         self._handles: Any = (ctypes.c_int * 0)()
+        self._step_us = SECOND_US
 
     def __enter__(self) -> Clock:
         return self
@@ -129,8 +132,6 @@ class Clock:
         self._library.sil_clock_beats(self._driver, _us(step_s), 0)
         self._step_us = _us(step_s)
 
-    _step_us = SECOND_US
-
     def event(self) -> None:
         """Something happened that daemons will look at: their loops do so now, and each second for some
         time."""
@@ -158,23 +159,29 @@ class Clock:
 
     def until_readable(self, handle: int) -> Outcome:
         """Let the daemons answer: READABLE as soon as `handle` is readable, or one of `wake_on`. As little
-        time passes as they need for that, none in most cases."""
+        time passes as they need for that, none in most cases. HANGS if that takes too much real time."""
         before = self._handles
         self.wake_on([*before, handle])
         deadline_s = time.monotonic() + self.limit_s
         try:
-            while (found := self.settle()) is Outcome.REACHED:
+            while (found := self._rest()) is Outcome.REACHED:
+                if time.monotonic() > deadline_s:
+                    return Outcome.HANGS
                 if self.next_s < math.inf:
                     found = self.advance(self.next_s)
-                elif time.monotonic() > deadline_s:
-                    return Outcome.HANGS
-                else:
-                    time.sleep(0.001)  # for a process that is not watched
                 if found is not Outcome.REACHED:
                     break
             return found
         finally:
             self._handles = before
+
+    def _rest(self) -> Outcome:
+        """As `settle`, also if a packet is still on its way, or a process works that is not watched."""
+        found = self.settle()
+        if found is Outcome.REACHED:
+            time.sleep(ON_ITS_WAY_S)
+            found = self.settle()
+        return found
 
     def _advanced(self, to_s: float, jumps: int) -> Outcome:
         handles = self._handles
