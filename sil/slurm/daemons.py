@@ -21,6 +21,7 @@ from scheduler import UserError
 from scheduler.rules import RETURNS_IN_TIME
 from sil.isolation.process import OwnProcess, execute, own_process
 from sil.slurm.clock.driver import Clock, Outcome
+from sil.slurm.installation import PLUGINS
 from sil.slurm.surroundings import listens
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line
 
@@ -144,6 +145,8 @@ class Daemons:
             outcome = Outcome.DIED if ended else self.clock.settle()
             if outcome is Outcome.DIED:
                 said = " | ".join(self._complaints(name))
+                if "plugin name" in said:
+                    said += f"; if this plug-in is right, install it ({PLUGINS})"
                 raise InvalidConfiguration(f"{name} does not start with this configuration: {said}")
             if outcome is Outcome.HANGS or time.monotonic() > began_s + STARTS_WITHIN_S:
                 raise ControllerHangs(RETURNS_IN_TIME, f"{name} did not start{self._last_lines(name)}", 0.0)

@@ -18,6 +18,7 @@ SUPPORTED = ("22.05",)
 """Releases whose protocol and whose waiting are known; each is to be tried before it is added."""
 PACKAGES = "slurmctld slurm-wlm-basic-plugins slurm-client"
 REMEDY = f"apt install {PACKAGES}"
+PLUGINS = "apt install slurm-wlm-basic-plugins slurm-wlm-plugins"
 _FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin", "/usr/bin", "/usr/local/bin", "/opt/slurm/bin")
 """Where programs are, besides PATH, which has no sbin for most users."""
 

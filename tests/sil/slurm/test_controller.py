@@ -111,7 +111,9 @@ def test_several_controllers_run_side_by_side(controller: Controller) -> None:
 
 def test_a_corrupt_configuration_is_reported_in_slurmctlds_words() -> None:
     conf = configuration_of(2, settings=("SchedulerType=sched/imaginary",))
-    with pytest.raises(InvalidConfiguration, match=r"slurmctld does not start .*sched/imaginary"):
+    with pytest.raises(
+        InvalidConfiguration, match=r"slurmctld does not start .*sched/imaginary.*slurm-wlm-plugins\)"
+    ):
         running(conf, START_S).__enter__()
 
 

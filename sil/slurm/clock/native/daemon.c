@@ -24,6 +24,7 @@
 
 #define BEAT_US 100000 /* the background loop of slurmctld sleeps ten times as long, then looks around */
 #define YIELD_US 1000  /* shorter sleeps only let other threads go first */
+#define BACKFILL "bckfl" /* this thread looks each second whether anything has changed since it ran */
 #define POLL_S 2       /* slurmctld's agent, a thread without a name, waits as long only to look whether it is to end */
 
 static struct clock *shared;
@@ -175,10 +176,16 @@ static void *real(const char *name) {
     return found ? found : dlsym(RTLD_NEXT, name);
 }
 
-static int has_no_name(void) {
-    char name[16] = "";
-    prctl(PR_GET_NAME, name, 0, 0, 0);
-    return !strncmp(name, program_invocation_short_name, sizeof name - 1);
+static int is_called(const char *name) {
+    char found[16] = "";
+    prctl(PR_GET_NAME, found, 0, 0, 0);
+    return !strncmp(found, name, sizeof found - 1);
+}
+
+static enum pace pace_of(int64_t now_us, const struct timespec *until, int64_t due_us) {
+    if (until->tv_nsec == 0 && until->tv_sec - now_us / SECOND_US == POLL_S && is_called(program_invocation_short_name))
+        return POLL;
+    return due_us - now_us == SECOND_US && is_called(BACKFILL) ? BEAT : ON_TIME;
 }
 
 int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
@@ -203,8 +210,7 @@ int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *
         pthread_mutex_lock(mutex);
         return ETIMEDOUT;
     }
-    int is_poll = until->tv_nsec == 0 && until->tv_sec - now / SECOND_US == POLL_S && has_no_name();
-    struct wait *wait = begin_wait(now, due, condition, is_poll ? POLL : ON_TIME); /* before another can signal */
+    struct wait *wait = begin_wait(now, due, condition, pace_of(now, until, due)); /* before another can signal */
     pthread_mutex_unlock(mutex);
     enum state state = end_wait(wait);
     pthread_mutex_lock(mutex);

@@ -109,13 +109,24 @@ def test_after_a_jump_threads_are_late(run: Run, clock: Clock, tmp_path: Path) -
     assert len(said(tmp_path)) == 3
 
 
-def test_beats_are_stretched_except_after_an_event(run: Run, clock: Clock, tmp_path: Path) -> None:
-    run("beats")
+@pytest.mark.parametrize("loop", ["beats", "looks"])
+def test_beats_are_stretched_except_after_an_event(loop: str, run: Run, clock: Clock, tmp_path: Path) -> None:
+    run(loop)
     clock.stretch_beats(30.0)
     clock.advance(START_S + 65)
     clock.event()
     clock.advance(START_S + 68)
     assert [at_s for at_s, _ in said(tmp_path)] == [30.0, 60.0, 65.0, 66.0, 67.0, 68.0]
+
+
+def test_a_poll_whose_end_has_no_effect_is_woken_once_a_minute(
+    run: Run, clock: Clock, tmp_path: Path
+) -> None:
+    run("polls")
+    clock.advance(START_S + 61)
+    found = said(tmp_path)
+    assert [at_s for at_s, what in found if what == "named"] == [2.0 * k for k in range(1, 31)]
+    assert [at_s for at_s, what in found if what == "poll"] == [60.0]
 
 
 def test_an_advance_ends_while_a_connection_waits(run: Run, clock: Clock, tmp_path: Path) -> None:

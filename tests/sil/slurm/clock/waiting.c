@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
@@ -41,6 +42,34 @@ static void *waits(void *unused) {
     return unused;
 }
 
+/* As the agent of slurmctld, unless the thread has a name. */
+static void *polls(void *name) {
+    if (name) prctl(PR_SET_NAME, name, 0, 0, 0);
+    pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+    pthread_mutex_lock(&own);
+    for (;;) {
+        struct timespec until = {time(NULL) + 2, 0};
+        pthread_cond_timedwait(&never, &own, &until);
+        say(name ? name : "poll");
+    }
+    return NULL;
+}
+
+/* As the thread that backfills. */
+static void *looks(void *unused) {
+    prctl(PR_SET_NAME, "bckfl", 0, 0, 0);
+    pthread_mutex_lock(&mutex);
+    for (;;) {
+        struct timeval now;
+        gettimeofday(&now, NULL);
+        struct timespec until = {now.tv_sec + 1, now.tv_usec * 1000};
+        pthread_cond_timedwait(&news, &mutex, &until);
+        say("look");
+    }
+    return unused;
+}
+
 static void *beats(void *unused) {
     for (;;) {
         for (int k = 0; k < 10; k++) usleep(100000);
@@ -69,10 +98,12 @@ static void *signals_after_4_s(void *unused) {
     return unused;
 }
 
-static void start(void *(*what)(void *)) {
+static void start_with(void *(*what)(void *), void *argument) {
     pthread_t thread;
-    pthread_create(&thread, NULL, what, NULL);
+    pthread_create(&thread, NULL, what, argument);
 }
+
+static void start(void *(*what)(void *)) { start_with(what, NULL); }
 
 static void users(void) {
     int uid = (int) getpwnam("alice")->pw_uid;
@@ -99,6 +130,8 @@ int main(int n, char **words) {
     if (!strcmp(mode, "order")) { start(each_3_s); start(each_2_5_s); start(waits); }
     else if (!strcmp(mode, "news")) { start(waits); start(signals_after_4_s); }
     else if (!strcmp(mode, "beats")) start(beats);
+    else if (!strcmp(mode, "looks")) start(looks);
+    else if (!strcmp(mode, "polls")) { start(polls); start_with(polls, "named"); }
     else if (!strcmp(mode, "users")) { users(); return 0; }
     else if (!strcmp(mode, "listens")) { listens(); return 0; }
     else if (!strcmp(mode, "computes")) { sleep(1); say("before"); compute(0.2); say("after"); }
