@@ -52,7 +52,7 @@ class FakeScenario:
         self.plan = of
 
     def run(self, option: Option, scheduler: str, replication: int) -> Any:
-        return SimpleNamespace(option=option, replication=replication, key="")
+        return SimpleNamespace(option=option, replication=replication, key="", name="")
 
     def load(self, option: Option) -> None:
         return None
