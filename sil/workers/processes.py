@@ -35,6 +35,7 @@ from sil.workers.executor import (
     Result,
     reports_to,
 )
+from sil.workers.main_module import script_is_not_imported
 from sil.workers.nursery import Nursery, begun, serve
 from sil.world.guard.apart import isolate_schedulers
 from sil.world.guard.faults import KilledFromOutside
@@ -230,7 +231,8 @@ def nursery() -> Nursery:
     if _nursery is None:
         ours, theirs = socket.socketpair()
         process = worker_context().Process(target=_serve_as_nursery, args=(theirs,))
-        process.start()
+        with script_is_not_imported():  # it does nothing but fork
+            process.start()
         theirs.close()
         _nursery = Nursery(ours)
         Finalize(None, ours.close, exitpriority=0)
