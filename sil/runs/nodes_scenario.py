@@ -8,7 +8,7 @@ from functools import cached_property
 from math import ceil, inf
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scheduler.kinds import Kind
 from scheduler.managers.free_nodes_manager import free_nodes_manager
@@ -37,6 +37,9 @@ from sil.world.machines.consumable import ConsumableMachines
 from sil.world.monitors import NodeStates, SimMonitor
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.nodes import cluster_of, first_of, never_satisfied, requests_at
+
+if TYPE_CHECKING:
+    from sil.slurm.world import SlurmWorld
 
 WITHOUT_EFFECT = ("planned_starts", "preemption.least_gain_s", "preemption.gain", "experience")
 """Settings that apply only where jobs are mapped to machines."""
@@ -96,7 +99,19 @@ class NodesScenario(Scenario):
             self.cluster.site_resources,
         )
         scheduler = self.under_test(run.scheduler)
-        managed = Managed(ports, None, None, len(arriving.jobs), world.dispatcher, supervision, log)
+
+        def slurm_world() -> SlurmWorld:
+            from sil.slurm.world import SlurmWorld  # not loaded for other schedulers
+
+            return SlurmWorld(
+                self.cluster,
+                [*dict.fromkeys(job.user for job in arriving.jobs)],
+                run_times.estimate_s,
+                {policy.name: policy.priority for policy in self._named},
+                self.admission if self.has_queues else None,
+            )
+
+        managed = Managed(ports, None, slurm_world, len(arriving.jobs), world.dispatcher, supervision, log)
 
         capacity = Capacity(len(nodes), names=(*index,), nodes=nodes, site_resources=ports.site_resources)
 

@@ -151,7 +151,7 @@ def read_configuration(path: Path) -> Configuration:
         raise InvalidFile(
             f"{path}: TopologyPlugin=topology/tree needs topology.conf beside it; add that file"
         )
-    return Configuration(tuple(lines), tuple(replaced), files | {"gres.conf": _gres(lines)})
+    return Configuration(tuple(lines), tuple(replaced), files | {"gres.conf": gres_conf(lines)})
 
 
 def configuration_of(n_nodes: int, cpus: int = 1, settings: Iterable[str] = ()) -> Configuration:
@@ -230,7 +230,7 @@ def _without_keys(line: str, names: Collection[str]) -> str:
     ).strip()
 
 
-def _gres(lines: Iterable[str]) -> str:
+def gres_conf(lines: Iterable[str]) -> str:
     """`gres.conf` for the nodes' generic resources: counted, without files."""
     found = ["AutoDetect=off"]
     for line in filter(_is_of_nodes, lines):

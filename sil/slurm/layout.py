@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
+from types import MappingProxyType
 from typing import Any
 
 from scheduler.model import ON_NODES, DispatchOrder, Job, RunId, Share
 from scheduler.node_request import Node, Request
 from scheduler.node_set import NodeSet
+from sil.slurm.cluster_configuration import MOST_CPUS, UNTYPED
 from sil.slurm.protocol.job_credential import NodeShare
+from site_db.site_file.cluster import Cluster
 
 Options = dict[str, Any]
 """Of a submission (`sil.slurm.protocol.submission.Submission`)."""
+
+
+_NO_THREADS: Mapping[str, int] = MappingProxyType({})
 
 
 class Layout(ABC):
@@ -37,10 +44,11 @@ class CannotRequest(Exception):
 
 class Processors(Layout):
     """The CPUs of the controller's nodes, in their order, are the processors of the world; jobs request so
-    many of them."""
+    many of them. Of whole cores or nodes that a job has beyond that, it does not use the rest."""
 
-    def __init__(self, nodes: Mapping[str, Node]) -> None:
+    def __init__(self, nodes: Mapping[str, Node], threads: Mapping[str, int] = _NO_THREADS) -> None:
         super().__init__(nodes)
+        self._threads = threads
         self._first: dict[str, int] = {}
         n = 0
         for name, node in nodes.items():
@@ -54,64 +62,101 @@ class Processors(Layout):
         return {"tasks": job.n_tasks, "cpus_per_task": 1}
 
     def order(self, run: RunId, job: Job, shares: Sequence[NodeShare], expected_s: float) -> DispatchOrder:
-        places = [
-            self._first[share.node] + core
-            for share in shares
-            for core in share.cores or range(int(self.nodes[share.node].cores))
-        ]
-        return DispatchOrder(run, job, ON_NODES, NodeSet.of(sorted(places)), expected_s)
+        places = [self._first[share.node] + cpu for share in shares for cpu in self._cpus(share)]
+        return DispatchOrder(run, job, ON_NODES, NodeSet.of(sorted(places[: job.n_tasks])), expected_s)
+
+    def _cpus(self, share: NodeShare) -> Iterable[int]:
+        """Places of CPUs on the node."""
+        if not share.cores:
+            return range(int(self.nodes[share.node].cores))
+        threads = self._threads.get(share.node, 1)
+        return (core * threads + thread for core in share.cores for thread in range(threads))
 
 
 class Parts(Layout):
-    """The controller's nodes are those of the world, in this order; jobs request parts of them."""
+    """The controller's nodes are those of the world; jobs request parts of them."""
 
-    def __init__(self, nodes: Mapping[str, Node]) -> None:
-        super().__init__(nodes)
-        self._number = {name: k for k, name in enumerate(nodes)}
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.nodes)
+        self._has_memory = cluster.has_memory
+        self._number = {name: k for k, name in enumerate(cluster.nodes)}
+        self._devices = {name: [*devices(node)] for name, node in cluster.nodes.items()}
+        self._kinds = {kind for node in cluster.nodes.values() for kind in node.gpus}
 
     def options(self, job: Job) -> Options:
         assert job.request is not None, "all jobs have requests"
-        return options_of(job.request)
+        request = job.request
+        if not self._has_memory:
+            request = replace(request, memory_mib=0) if request.cores or request.gpus else request
+        return options_of(request, self._kinds)
 
     def order(self, run: RunId, job: Job, shares: Sequence[NodeShare], expected_s: float) -> DispatchOrder:
-        assert job.request is not None
+        request = job.request
+        assert request is not None
+        shares = sorted(shares, key=lambda share: self._number[share.node])
+        chunks = self._chunks(request, shares)
         found = tuple(
-            Share(self._number[share.node], self._chunks(job.request, share), share.gpus)
-            for share in sorted(shares, key=lambda share: self._number[share.node])
+            Share(self._number[share.node], n, () if request.exclusive else self._gpus(share))
+            for share, n in zip(shares, chunks, strict=True)
         )
         return DispatchOrder(run, job, ON_NODES, NodeSet.of([each.node for each in found]), expected_s, found)
 
-    @staticmethod
-    def _chunks(request: Request, share: NodeShare) -> int:
-        """Whole nodes have at least one chunk."""
-        if request.most_on_node == 1 or request.chunks == 1:
-            return 1
-        return max(1, round(len(share.cores) / request.cores)) if request.cores else 1
+    def _gpus(self, share: NodeShare) -> tuple[int, ...]:
+        """Numbers of GPUs in the world."""
+        return tuple(sorted(self._devices[share.node][place] for place in share.gpus))
+
+    def _chunks(self, request: Request, shares: Sequence[NodeShare]) -> list[int]:
+        """How many chunks there are on each node, which a launch does not say: at least one, and as many as
+        fit into what the job has there, on the first nodes first. Slurm may give it more, since it allocates
+        whole cores."""
+        left, found = request.chunks - len(shares), []
+        for share in shares:
+            more = min(left, self._most_chunks(request, share) - 1)
+            found.append(1 + max(0, more))
+            left -= max(0, more)
+        return found
+
+    def _most_chunks(self, request: Request, share: NodeShare) -> int:
+        most = request.chunks if request.most_on_node is None else request.most_on_node
+        if request.exclusive:
+            return min(most, request.chunks_on(self.nodes[share.node]))
+        if request.gpus is not None:
+            most = min(most, len(share.gpus) // request.gpus.count)
+        return min(most, share.cpus // max(1, int(request.cores)))
 
 
-def options_of(request: Request) -> Options:
-    """The options of a submission. One chunk on each node is what a job requests of each node; else chunks
-    are tasks. Raises CannotRequest."""
+def devices(node: Node) -> Iterator[int]:
+    """The GPUs of a node in Slurm's order, by number: those of a type are together."""
+    for kind in dict.fromkeys(node.gpus):
+        yield from (number for number, other in enumerate(node.gpus) if other == kind)
+
+
+def options_of(request: Request, kinds: Collection[str]) -> Options:
+    """The options of a submission to nodes with these types of GPUs. One chunk on each node is what a job
+    requests of each node; else chunks are tasks. Raises CannotRequest."""
     found: Options = {"exclusive": True} if request.exclusive else {}
     if request.cores != int(request.cores):
         raise CannotRequest(f"{request.cores:g} CPUs, and Slurm allocates whole ones")
     cores = max(1, int(request.cores))
+    if cores > MOST_CPUS:
+        raise CannotRequest(f"{cores:,} CPUs of a node, and Slurm counts up to {MOST_CPUS:,}")
+    found |= {"tasks": request.chunks, "cpus_per_task": cores}
+    if request.most_on_node is not None:
+        found["tasks_per_node"] = request.most_on_node
+    # A job that requests no memory has Slurm's default.
     if request.most_on_node == 1 or request.chunks == 1:
-        found |= {"min_nodes": request.chunks, "tasks": request.chunks, "cpus_per_task": cores}
-        if request.most_on_node == 1:
-            found["tasks_per_node"] = 1
-        found["memory_per_node_mb"] = request.memory_mib
-        found |= _gpus(request, "gpus_per_node")
+        found["min_nodes"] = request.chunks
+        if request.memory_mib:
+            found["memory_per_node_mb"] = request.memory_mib
+        found |= _gpus(request, "gpus_per_node", kinds)
         if request.others:
             found["gres"] = ",".join(f"{name}:{n}" for name, n in sorted(request.others.items()))
     else:
         if request.others:
             raise CannotRequest(f"{', '.join(request.others)} for each of several tasks on a node")
-        found |= {"tasks": request.chunks, "cpus_per_task": cores}
-        if request.most_on_node is not None:
-            found["tasks_per_node"] = request.most_on_node
-        found["memory_per_cpu_mb"] = ceil(request.memory_mib / cores)
-        found |= _gpus(request, "gpus_per_task")
+        if request.memory_mib:
+            found["memory_per_cpu_mb"] = ceil(request.memory_mib / cores)
+        found |= _gpus(request, "gpus_per_task", kinds)
     if request.features:
         found["constraint"] = "&".join(sorted(request.features))
     if request.partitions:
@@ -121,10 +166,16 @@ def options_of(request: Request) -> Options:
     return found
 
 
-def _gpus(request: Request, option: str) -> Options:
+def _gpus(request: Request, option: str, kinds: Collection[str]) -> Options:
     gpus = request.gpus
     if gpus is None:
         return {}
-    if gpus.share < 1.0 or len(gpus.types) > 1:
-        raise CannotRequest(f"{gpus}, and Slurm allocates whole ones of one type")
-    return {option: ":".join((*gpus.types, str(gpus.count)))}
+    if gpus.share < 1.0:
+        raise CannotRequest(f"{gpus}, and Slurm allocates whole ones here")
+    are_any = (len(gpus.types) > 1 or UNTYPED in gpus.types) and gpus.types.issuperset(kinds)
+    types = frozenset[str]() if are_any else gpus.types
+    if len(types) > 1:
+        raise CannotRequest(f"{gpus}, and Slurm allocates those of one type, or of any")
+    if UNTYPED in types:
+        raise CannotRequest(f"{gpus} without a type, and Slurm would take those of a type, too")
+    return {option: ":".join((*types, str(gpus.count)))}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from math import ceil, inf
 from typing import Any
 
+from scheduler.managers.queues import Admission
 from scheduler.model import Completion, Job, JobId, Loss, RunId
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS
@@ -29,6 +30,8 @@ AFTER_AN_EVENT_S = 5.0
 """For so long after an event, the controller is followed step by step, also if no job waits."""
 LONGEST_IDLE_S = 7 * 86_400.0
 """If for so long nothing runs and no job starts, none ever will."""
+RESOLUTION_S = 2e-6
+"""The controller's time is in microseconds, and in seconds since the epoch; the world's is not."""
 COMPLETED = "COMPLETED"
 
 
@@ -48,12 +51,14 @@ class SlurmManager(ResourceManager):
         user_ids: Mapping[str, int],
         orders: SimDispatcher,
         guard: Guard,
+        admission: Admission | None = None,
     ) -> None:
         self._controller = controller
         self._layout = layout
         self._estimate_s = estimate_s
         self._user_ids = user_ids
         self._orders = orders
+        self._admission = admission
         assert isinstance(guard.clock, SimClock)
         self._clock = guard.clock
         self._note = guard.note
@@ -82,6 +87,11 @@ class SlurmManager(ResourceManager):
     # -- notices --------------------------------------------------------------------------------------------
 
     def on_job_arrived(self, job: Job) -> str | None:
+        if self._admission is not None:
+            unfinished = sum(other.user == job.user for other in (*self._jobs.values(), *self._arrived))
+            refused = self._admission.refusal(job, unfinished)
+            if refused is not None:
+                return refused
         self._arrived.append(job)
         self.wants_round = True
         return None
@@ -154,7 +164,7 @@ class SlurmManager(ResourceManager):
 
     def _follow(self) -> None:
         """Go on with the controller alone until something happens in the world, or nothing will."""
-        while (until_s := self._horizon_s()) > self._clock.now_s:
+        while (until_s := self._horizon_s()) > self._clock.now_s + RESOLUTION_S:
             if self._controller.advance(self._starts_at_s + until_s):
                 self._match_time()
             else:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from scheduler.node_request import Node
+from sil.slurm.cluster_configuration import UNTYPED
 from sil.slurm.controller import Controller
 from sil.slurm.protocol.authentication import Authentication
 from sil.slurm.protocol.envelope import Message, message
@@ -113,5 +115,6 @@ class NodesOfController:
 
 def _gres(node: Node) -> Any:
     cores = max(1, int(node.cores))
-    gpus = [node_gres("gpu", node.gpus.count(kind), kind or None, cores) for kind in dict.fromkeys(node.gpus)]
+    types = Counter(None if kind == UNTYPED else kind for kind in node.gpus)
+    gpus = (node_gres("gpu", n, kind, cores) for kind, n in types.items())
     return gres_of_node(*gpus, *(node_gres(name, n, None, cores) for name, n in node.others.items()))

@@ -106,6 +106,8 @@ def own_settings(here: Surroundings) -> Iterator[tuple[str, str]]:
         # In real time: a node that does not answer at once has a slow simulator, and is not down.
         ("MessageTimeout", "100"),
         ("TreeWidth", "1"),
+        # Nodes are as the configuration says, whatever they register.
+        ("SlurmdParameters", "config_overrides"),
         ("SlurmdTimeout", "0"),
         ("InactiveLimit", "0"),
         ("ReturnToService", "2"),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import inf
+from pathlib import Path
 
-from scheduler import UserError
+from scheduler import UserError, counted, shown
+from scheduler.managers.queues import Admission
 from scheduler.model import Job
 from scheduler.node_request import Node
+from sil.slurm.cluster_configuration import configuration_for
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.controller import running
 from sil.slurm.layout import Layout, Parts, Processors
@@ -29,7 +33,11 @@ FIRST_USER_ID = 100_000
 
 @dataclass(frozen=True)
 class SlurmWorld:
-    """Nodes, or the number of identical processors; the users who submit jobs, and their estimates."""
+    """Nodes, or the number of identical processors; the users who submit jobs, and their estimates.
+
+    `priorities` are those of partitions in a configuration that is made; `admission` are rules of the site
+    for who may submit what, beside the controller's own.
+    """
 
     machine: Cluster | int
     users: Sequence[str]
@@ -38,6 +46,8 @@ class SlurmWorld:
     """While jobs only wait, the controller looks around this often; a greater step is faster, and later."""
     pause_at_s: float = inf
     """When to wait for the user, who can look at the controller."""
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    admission: Admission | None = None
 
 
 @contextmanager
@@ -52,23 +62,59 @@ def managed_by(
             "scheduler 'slurm': the time that Slurm's controller takes can only be measured; use the "
             "decision cost measured, or measured(factor=10)"
         )
-    configuration, layout = _configured(named, world.machine)
+    configuration, layout = _configured(named, world)
     user_ids = {name: FIRST_USER_ID + k for k, name in enumerate(world.users)}
     starts_at_s = EPOCH_S - SETTLES_FOR_S
     with running(configuration.with_settings(named.settings), starts_at_s, user_ids) as controller:
-        manager = SlurmManager(controller, layout, world.estimate_s, user_ids, orders, guard)
+        manager = SlurmManager(
+            controller, layout, world.estimate_s, user_ids, orders, guard, world.admission
+        )
         controller.clock.stretch_beats(world.step_s)
         controller.clock.charge_computing(0.0 if cost is None else cost.factor)
         manager.pause(world.pause_at_s, wait_for_enter)
         yield manager
 
 
-def _configured(named: SlurmController, machine: Cluster | int) -> tuple[Configuration, Layout]:
+def _configured(named: SlurmController, world: SlurmWorld) -> tuple[Configuration, Layout]:
+    machine = world.machine
     if named.path is not None:
-        configuration, nodes = read_configuration(named.path), read_cluster(named.path).nodes
-        layout = Parts(nodes) if isinstance(machine, Cluster) else Processors(nodes)
-        return configuration, layout
+        configuration, theirs = read_configuration(named.path), read_cluster(named.path).up
+        if isinstance(machine, Cluster):
+            _check_nodes(named.path, theirs, machine)
+            return configuration, Parts(replace(machine, has_memory=theirs.has_memory))
+        processors = Processors(theirs.nodes, theirs.threads)
+        if processors.n != machine:
+            raise UserError(
+                f"{named.path} has {theirs}, and the log {machine:,} processors; expected as many CPUs: "
+                f"change the nodes in a copy of that file, or give the log the nodes with --nodes"
+            )
+        return configuration, processors
     if isinstance(machine, Cluster):
-        raise NotImplementedError
+        return configuration_for(machine, world.priorities), Parts(machine)
     names = [f"n{k}" for k in range(1, machine + 1)]
     return configuration_of(machine), Processors(dict.fromkeys(names, Node(memory_mib=1000)))
+
+
+def _check_nodes(path: Path, theirs: Cluster, ours: Cluster) -> None:
+    """Raises UserError if a configuration's nodes are not those of the world, of these sizes."""
+    missing = ours.nodes.keys() - theirs.nodes.keys()
+    further = theirs.nodes.keys() - ours.nodes.keys()
+    differ = {
+        name
+        for name in ours.nodes.keys() & theirs.nodes.keys()
+        if _size(theirs.nodes[name], theirs) != _size(ours.nodes[name], theirs)
+    }
+    for names, what in (
+        (missing, "lacks"),
+        (further, "has, beside those of the jobs,"),
+        (differ, "has, with other CPUs, memory or GPUs,"),
+    ):
+        if names:
+            raise UserError(
+                f"{path} {what} {counted(len(names), 'node')} ({shown(sorted(names))}); expected the nodes "
+                f"on which the jobs run: give them with that file (--nodes {path}), or change a copy of it"
+            )
+
+
+def _size(node: Node, theirs: Cluster) -> tuple[object, ...]:
+    return node.cores, node.memory_mib if theirs.has_memory else 0, Counter(node.gpus), {**node.others}

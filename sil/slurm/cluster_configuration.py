@@ -1,0 +1,135 @@
+"""The configuration for the nodes and partitions of a cluster of which no `slurm.conf` is given."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from math import ceil
+from types import MappingProxyType
+
+from scheduler import UserError
+from scheduler.node_request import Node, Partition
+from sil.slurm.configuration import Configuration, gres_conf
+from site_db.site_file.cluster import Cluster
+from site_db.site_file.hostlist import fold
+
+UNTYPED = "gpu"
+"""The type of GPUs whose type nobody has stated, as `site_db.slurm_conf` reads `Gres=gpu:4`."""
+MOST_CPUS = 65_000
+"""Of a node and of a task: Slurm counts them in 16 bits, of which the last values have meanings."""
+_PLAIN = re.compile(r"\w[\w.@-]*", re.ASCII)
+_NO_PRIORITIES: Mapping[str, int] = MappingProxyType({})
+
+
+def configuration_for(cluster: Cluster, priorities: Mapping[str, int] = _NO_PRIORITIES) -> Configuration:
+    """Slurm's own defaults, with backfilling, for these nodes and partitions; jobs share nodes by CPUs,
+    memory (if the cluster has it) and GPUs.
+
+    Partitions with higher `priorities` are served first, in tiers. Jobs that name no partition may use all
+    nodes. Raises UserError for a name or a number that `slurm.conf` cannot have.
+    """
+    _check_names(cluster)
+    nodes = [*_node_lines(cluster)]
+    resources = sorted(
+        {"gpu"} & {"gpu" for node in cluster.nodes.values() if node.gpus}
+        | {name for node in cluster.nodes.values() for name in node.others}
+    )
+    licences = ",".join(f"{name}:{n}" for name, n in cluster.site_resources.items())
+    lines = (
+        "ClusterName=testbed",
+        "SelectType=select/cons_tres",
+        f"SelectTypeParameters={'CR_Core_Memory' if cluster.has_memory else 'CR_Core'}",
+        # A job that requests no memory has all of its nodes otherwise.
+        *(("DefMemPerCPU=1",) if cluster.has_memory else ()),
+        "SchedulerType=sched/backfill",
+        "PriorityType=priority/basic",
+        "MaxJobCount=1000000",
+        *((f"GresTypes={','.join(resources)}",) if resources else ()),
+        *((f"Licenses={licences}",) if licences else ()),
+        *nodes,
+        *_partition_lines(cluster, priorities),
+    )
+    return Configuration(lines, files={"gres.conf": gres_conf(nodes)})
+
+
+def _node_lines(cluster: Cluster) -> Iterator[str]:
+    """One for each sort of nodes."""
+    alike: dict[str, list[str]] = {}
+    for name, node in cluster.nodes.items():
+        alike.setdefault(_described(name, node, cluster), []).append(name)
+    for described, names in alike.items():
+        yield f"NodeName={','.join(fold(names))} {described} State=UNKNOWN"
+
+
+def _described(name: str, node: Node, cluster: Cluster) -> str:
+    cpus = int(node.cores)
+    if not 1 <= cpus <= MOST_CPUS:
+        raise UserError(
+            f"node {name} has {node.cores:g} CPUs, and Slurm's nodes have whole ones, from 1 to "
+            f"{MOST_CPUS:,}; use another scheduler, or other nodes"
+        )
+    threads = cluster.threads.get(name, 1)
+    if cpus % threads:
+        threads = 1
+    gpus = (f"gpu:{n}" if kind == UNTYPED else f"gpu:{kind}:{n}" for kind, n in Counter(node.gpus).items())
+    gres = ",".join((*gpus, *(f"{resource}:{n}" for resource, n in sorted(node.others.items()))))
+    words = {
+        "CPUs": cpus,
+        "Sockets": 1,
+        "CoresPerSocket": cpus // threads,
+        "ThreadsPerCore": threads,
+        "RealMemory": max(1, node.memory_mib),
+        "Gres": gres,
+        "Feature": ",".join(sorted(node.features)),
+    }
+    return " ".join(f"{key}={value}" for key, value in words.items() if value != "")
+
+
+def _partition_lines(cluster: Cluster, priorities: Mapping[str, int]) -> Iterator[str]:
+    members: dict[str, list[str]] = {name: [] for name in cluster.partitions}
+    for name, node in cluster.nodes.items():
+        for partition in sorted(node.partitions):
+            members.setdefault(partition, []).append(name)
+    lowest = min((0, *priorities.values()))
+    # That of jobs which name none; a name that no partition has.
+    anywhere = next(name for name in ("all", *map("all{}".format, range(1000))) if name not in members)
+    hidden = "YES" if members else "NO"
+    yield f"PartitionName={anywhere} Nodes=ALL Default=YES Hidden={hidden} MaxTime=INFINITE State=UP"
+    for limits in cluster.limits_of(name for name, nodes in members.items() if nodes):
+        tier = 1 + priorities.get(limits.name, 0) - lowest
+        yield " ".join(_partition_words(limits, members[limits.name], tier))
+
+
+def _partition_words(partition: Partition, nodes: Iterable[str], tier: int) -> Iterator[str]:
+    yield f"PartitionName={partition.name} Nodes={','.join(fold(nodes))} State=UP"
+    yield f"MaxTime={_minutes(partition.max_time_s)}"
+    if partition.default_time_s is not None:
+        yield f"DefaultTime={_minutes(partition.default_time_s)}"
+    if partition.max_nodes is not None:
+        yield f"MaxNodes={partition.max_nodes}"
+    if partition.is_exclusive:
+        yield "OverSubscribe=EXCLUSIVE"
+    yield f"PriorityTier={tier}"
+
+
+def _minutes(time_s: float | None) -> str:
+    return "INFINITE" if time_s is None else str(ceil(time_s / 60))
+
+
+def _check_names(cluster: Cluster) -> None:
+    named = {
+        "node": cluster.nodes,
+        "partition": {name for node in cluster.nodes.values() for name in node.partitions},
+        "feature": {name for node in cluster.nodes.values() for name in node.features},
+        "type of GPUs": {kind for node in cluster.nodes.values() for kind in node.gpus},
+        "resource": {name for node in cluster.nodes.values() for name in node.others},
+        "licence": cluster.site_resources,
+    }
+    for what, names in named.items():
+        for name in names:
+            if not _PLAIN.fullmatch(name):
+                raise UserError(
+                    f"the {what} '{name}' cannot be named in slurm.conf, which takes letters, digits and "
+                    f"_ . - only; rename it, or use another scheduler"
+                )
