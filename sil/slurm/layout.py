@@ -96,19 +96,22 @@ class Parts(Layout):
         shares = sorted(shares, key=lambda share: self._number[share.node])
         chunks = self._chunks(request, shares)
         found = tuple(
-            Share(self._number[share.node], n, () if request.exclusive else self._gpus(share))
+            Share(self._number[share.node], n, self._gpus(request, share, n))
             for share, n in zip(shares, chunks, strict=True)
         )
         return DispatchOrder(run, job, ON_NODES, NodeSet.of([each.node for each in found]), expected_s, found)
 
-    def _gpus(self, share: NodeShare) -> tuple[int, ...]:
-        """Numbers of GPUs in the world."""
-        return tuple(sorted(self._devices[share.node][place] for place in share.gpus))
+    def _gpus(self, request: Request, share: NodeShare, chunks: int) -> tuple[int, ...]:
+        """Numbers of the GPUs in the world that the job uses; whoever has whole nodes names none."""
+        if request.exclusive or request.gpus is None:
+            return ()
+        numbers = sorted(self._devices[share.node][place] for place in share.gpus)
+        return tuple(numbers[: chunks * request.gpus.count])
 
     def _chunks(self, request: Request, shares: Sequence[NodeShare]) -> list[int]:
         """How many chunks there are on each node, which a launch does not say: at least one, and as many as
-        fit into what the job has there, on the first nodes first. Slurm may give it more, since it allocates
-        whole cores."""
+        fit into what the job has there, on the first nodes first. Slurm may give it more: whole cores, and
+        sometimes a GPU that no task uses."""
         left, found = request.chunks - len(shares), []
         for share in shares:
             more = min(left, self._most_chunks(request, share) - 1)
