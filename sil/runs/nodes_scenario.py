@@ -107,8 +107,8 @@ class NodesScenario(Scenario):
                 self.cluster,
                 [*dict.fromkeys(job.user for job in arriving.jobs)],
                 run_times.estimate_s,
-                {policy.name: policy.priority for policy in self._named},
-                self.admission if self.has_queues else None,
+                priorities={policy.name: policy.priority for policy in self._named},
+                admission=self.admission if self.has_queues else None,
             )
 
         managed = Managed(ports, None, slurm_world, len(arriving.jobs), world.dispatcher, supervision, log)

@@ -205,7 +205,15 @@ def _kept(line: Line, replaced: list[Replaced]) -> str:
                 Replaced(line.where, f"{key}={value}", "State=UNKNOWN", "nodes do not save power")
             )
             text = text.replace(f"{key}={value}", "State=UNKNOWN")
+        elif name == "gres" and _SHARES_OF_GPUS.search(value):
+            whole = _SHARES_OF_GPUS.sub("", value).strip(",")
+            became = f"{key}={whole}" if whole else _LEFT_OUT
+            replaced.append(Replaced(line.where, f"{key}={value}", became, "GPUs are not shared here"))
+            text = text.replace(f"{key}={value}", became).strip()
     return text
+
+
+_SHARES_OF_GPUS = re.compile(r"(^|,)(shard|mps)\b[^,]*")
 
 
 _OURS = {

@@ -110,7 +110,7 @@ def own_settings(here: Surroundings) -> Iterator[tuple[str, str]]:
         ("SlurmdParameters", "config_overrides"),
         ("SlurmdTimeout", "0"),
         ("InactiveLimit", "0"),
-        ("ReturnToService", "2"),
+        ("ReturnToService", "1"),
         ("MailProg", "/bin/true"),
         ("ProctrackType", "proctrack/linuxproc"),
         ("TaskPlugin", "task/none"),

@@ -66,9 +66,7 @@ def managed_by(
     user_ids = {name: FIRST_USER_ID + k for k, name in enumerate(world.users)}
     starts_at_s = EPOCH_S - SETTLES_FOR_S
     with running(configuration.with_settings(named.settings), starts_at_s, user_ids) as controller:
-        manager = SlurmManager(
-            controller, layout, world.estimate_s, user_ids, orders, guard, world.admission
-        )
+        manager = SlurmManager(controller, layout, world.estimate_s, user_ids, orders, guard, world.admission)
         controller.clock.stretch_beats(world.step_s)
         controller.clock.charge_computing(0.0 if cost is None else cost.factor)
         manager.pause(world.pause_at_s, wait_for_enter)
