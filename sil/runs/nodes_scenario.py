@@ -10,6 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scheduler import shown
 from scheduler.kinds import Kind
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, in_order_of_service
@@ -20,6 +21,7 @@ from scheduler.resource_manager import OnFreeNodes
 from sil.outcome.invariants.checker import Capacity
 from sil.runs.composition import Managed, RunKey, checked_run
 from sil.runs.scenario import Mistakes, Scenario
+from sil.runs.under_test import UnderTest
 from sil.settings.estimates import run_times_by
 from sil.settings.experiment_file import RunSettings
 from sil.settings.log_tables import HistoryTable, LogTable
@@ -228,6 +230,12 @@ class NodesScenario(Scenario):
             mix = self.experiment.drawn.mix
             refused = never_satisfied(self.in_use.file)
             yield from first_of([sentence for name, sentence in refused if not mix or name in mix])
+        files = {x.slurm.path for x in self.schedulers if x.slurm is not None and x.slurm.path is not None}
+        if self.has_queues and files:
+            yield (
+                f"Slurm has the priorities of {shown(sorted(map(str, files)))}; of the queues, only who may "
+                f"submit to them counts"
+            )
         log = self.in_use.log
         if log is not None:
             yield log.summary
@@ -252,6 +260,10 @@ class NodesScenario(Scenario):
                     f"GPUs, and the site '{site.name}' has nodes that jobs share"
                 )
                 found.append((("schedulers", scheduler.label), sentence))
+            elif scheduler.slurm is not None and scheduler.slurm.path is None:
+                found += (
+                    (("schedulers", scheduler.label), why) for why in self._not_of_partitions(scheduler)
+                )
         default = RunSettings(schedulers=experiment.schedulers)
         found += [
             (tuple(key.split(".")), f"{key} has no effect on nodes, where nothing is planned; leave it out")
@@ -271,6 +283,21 @@ class NodesScenario(Scenario):
             )
             found.append((("replications",), sentence))
         return found
+
+    def _not_of_partitions(self, scheduler: UnderTest) -> Iterator[str]:
+        """What the queues state that Slurm's partitions cannot, unless a slurm.conf says how."""
+        for policy in self._named:
+            if policy.name not in self.cluster.partitions:
+                yield (
+                    f"scheduler '{scheduler.label}': its queues are partitions, and the site "
+                    f"'{self.in_use.site.name}' has no partition '{policy.name}'; name the queue like one, "
+                    f"or give a slurm.conf ('slurm: slurm.conf')"
+                )
+            elif policy.displaces:
+                yield (
+                    f"scheduler '{scheduler.label}': queue '{policy.name}' displaces others, which only a "
+                    f"slurm.conf can state (PreemptType, PreemptMode); give one ('slurm: slurm.conf')"
+                )
 
     @property
     def weeks(self) -> int | None:

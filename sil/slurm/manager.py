@@ -15,7 +15,7 @@ from sil.slurm.ended_jobs import EndedJobs
 from sil.slurm.layout import CannotRequest, Layout
 from sil.slurm.nodes import NodesOfController
 from sil.slurm.protocol.authentication import Stated
-from sil.slurm.protocol.from_nodes import CompleteBatchScript, ReturnCode, Submitted
+from sil.slurm.protocol.from_nodes import CompleteBatchScript, ReturnCode, ReturnCodeWithText, Submitted
 from sil.slurm.protocol.return_codes import reason
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, SuspendJob
@@ -211,6 +211,8 @@ class SlurmManager(ResourceManager):
                 self._waiting.add(number)
             case ReturnCode(code=code):
                 self._orders.give_up(job.id, f"Slurm rejected it: {reason(code)}")
+            case ReturnCodeWithText(text=text):
+                self._orders.give_up(job.id, f"Slurm rejected it: {text}")
             case _:
                 raise AssertionError(answer)
 

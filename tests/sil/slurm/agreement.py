@@ -175,7 +175,7 @@ def compared(log: JobLog, found: Compared) -> None:
     ours, theirs = ({job: s for s, job in of(trace, Fact.RUN_STARTED)} for trace in traces)
     refused = traces[1].filter(pl.col("event") == Fact.JOB_REFUSED)
     for job, why in refused.select("job", "detail").iter_rows():
-        found.excluded[f"{why} ({shape(log.requests[job])})"] += 1
+        found.excluded[f"{why}; {shape(log.requests[job])}"] += 1
         found.examples.append(f"job {job}: {log.requests[job]}")
     assert ours.keys() == theirs.keys() | {*refused["job"].to_list()}
     found.n += len(theirs)
@@ -183,15 +183,18 @@ def compared(log: JobLog, found: Compared) -> None:
     follow(traces[1], log, found)
 
 
-PAIRS = "at most two tasks on a node, and Slurm reserves room for two on each"
-"""The option --ntasks-per-node is no upper bound to it."""
+EXPLAINED = PAIRS, TASKS_ON_WHOLE_NODES = (
+    "at most two tasks on a node: Slurm reserves room for two on each",
+    "tasks on whole nodes: Slurm wants the memory per CPU for all CPUs of a node",
+)
+"""Why some jobs start later under Slurm, or never."""
 
 
 def shape(request: Request) -> str:
     if request.most_on_node == 2:
         return PAIRS
     if request.exclusive:
-        return "whole nodes"
+        return "whole nodes" if request.most_on_node else TASKS_ON_WHOLE_NODES
     if request.chunks == 1:
         return "part of a node"
     return "equal parts of nodes" if request.most_on_node == 1 else "tasks"
@@ -236,7 +239,7 @@ def follow(trace: pl.DataFrame, log: JobLog, found: Compared) -> None:
                     found.differ["it overtook another job"] += 1
                     found.examples.append(f"job {job} at {time_s:g} s: {log.requests[job]}")
                 elif late_s > INTERVAL_S:
-                    found.differ[f"Slurm waits longer ({shape(log.requests[job])})"] += 1
+                    found.differ[f"Slurm waits longer; {shape(log.requests[job])}"] += 1
                     found.examples.append(f"job {job}, {late_s:g} s later: {log.requests[job]}")
                 held[job] = rows_of(shares_of(detail))
                 why_not = nodes.why_not(kinds[job], log.requests[job].chunks, held[job])

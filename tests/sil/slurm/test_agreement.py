@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sil.slurm.agreement import PAIRS, Compared, agreement
+from tests.sil.slurm.agreement import EXPLAINED, Compared, agreement
 from tests.sil.slurm.installed import needs_slurm
 
 pytestmark = [needs_slurm, pytest.mark.usefixtures("in_this_process")]
 
 
 def assert_agrees(found: Compared) -> None:
-    """Every difference is explained, and few jobs are not compared."""
+    """Every difference is explained, and few jobs are not compared; what Slurm places breaks no invariant."""
     assert found.share >= 0.95, str(found)
-    assert all(PAIRS in why for why in found.differ), str(found)
+    assert all(why.endswith(EXPLAINED) for why in (*found.differ, *found.excluded)), str(found)
     assert found.excluded.total() <= 0.05 * found.n, str(found)
 
 
