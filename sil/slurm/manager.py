@@ -51,14 +51,14 @@ class SlurmManager(ResourceManager):
         user_ids: Mapping[str, int],
         orders: SimDispatcher,
         guard: Guard,
-        admission: Admission | None = None,
     ) -> None:
         self._controller = controller
         self._layout = layout
         self._estimate_s = estimate_s
         self._user_ids = user_ids
         self._orders = orders
-        self._admission = admission
+        self.admission: Admission | None = None
+        """Rules of the site for who may submit what, beside the controller's own."""
         assert isinstance(guard.clock, SimClock)
         self._clock = guard.clock
         self._note = guard.note
@@ -87,9 +87,9 @@ class SlurmManager(ResourceManager):
     # -- notices --------------------------------------------------------------------------------------------
 
     def on_job_arrived(self, job: Job) -> str | None:
-        if self._admission is not None:
+        if self.admission is not None:
             unfinished = sum(other.user == job.user for other in (*self._jobs.values(), *self._arrived))
-            refused = self._admission.refusal(job, unfinished)
+            refused = self.admission.refusal(job, unfinished)
             if refused is not None:
                 return refused
         self._arrived.append(job)

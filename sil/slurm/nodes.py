@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from scheduler.node_request import Node
-from sil.slurm.cluster_configuration import UNTYPED
+from sil.slurm.cluster.configuration import UNTYPED
 from sil.slurm.controller import Controller
 from sil.slurm.protocol.authentication import Authentication
 from sil.slurm.protocol.envelope import Message, message

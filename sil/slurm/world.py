@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
-from pathlib import Path
 
-from scheduler import UserError, counted, shown
+from scheduler import UserError
 from scheduler.managers.queues import Admission
 from scheduler.model import Job
 from scheduler.node_request import Node
-from sil.slurm.cluster_configuration import configuration_for
+from sil.slurm.cluster.configuration import configuration_for
+from sil.slurm.cluster.same_nodes import check_nodes
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.controller import running
 from sil.slurm.layout import Layout, Parts, Processors
@@ -66,7 +65,8 @@ def managed_by(
     user_ids = {name: FIRST_USER_ID + k for k, name in enumerate(world.users)}
     starts_at_s = EPOCH_S - SETTLES_FOR_S
     with running(configuration.with_settings(named.settings), starts_at_s, user_ids) as controller:
-        manager = SlurmManager(controller, layout, world.estimate_s, user_ids, orders, guard, world.admission)
+        manager = SlurmManager(controller, layout, world.estimate_s, user_ids, orders, guard)
+        manager.admission = world.admission
         controller.clock.stretch_beats(world.step_s)
         controller.clock.charge_computing(0.0 if cost is None else cost.factor)
         manager.pause(world.pause_at_s, wait_for_enter)
@@ -78,7 +78,7 @@ def _configured(named: SlurmController, world: SlurmWorld) -> tuple[Configuratio
     if named.path is not None:
         configuration, theirs = read_configuration(named.path), read_cluster(named.path).up
         if isinstance(machine, Cluster):
-            _check_nodes(named.path, theirs, machine)
+            check_nodes(named.path, theirs, machine)
             return configuration, Parts(replace(machine, has_memory=theirs.has_memory))
         processors = Processors(theirs.nodes, theirs.threads)
         if processors.n != machine:
@@ -91,28 +91,3 @@ def _configured(named: SlurmController, world: SlurmWorld) -> tuple[Configuratio
         return configuration_for(machine, world.priorities), Parts(machine)
     names = [f"n{k}" for k in range(1, machine + 1)]
     return configuration_of(machine), Processors(dict.fromkeys(names, Node(memory_mib=1000)))
-
-
-def _check_nodes(path: Path, theirs: Cluster, ours: Cluster) -> None:
-    """Raises UserError if a configuration's nodes are not those of the world, of these sizes."""
-    missing = ours.nodes.keys() - theirs.nodes.keys()
-    further = theirs.nodes.keys() - ours.nodes.keys()
-    differ = {
-        name
-        for name in ours.nodes.keys() & theirs.nodes.keys()
-        if _size(theirs.nodes[name], theirs) != _size(ours.nodes[name], theirs)
-    }
-    for names, what in (
-        (missing, "lacks"),
-        (further, "has, beside those of the jobs,"),
-        (differ, "has, with other CPUs, memory or GPUs,"),
-    ):
-        if names:
-            raise UserError(
-                f"{path} {what} {counted(len(names), 'node')} ({shown(sorted(names))}); expected the nodes "
-                f"on which the jobs run: give them with that file (--nodes {path}), or change a copy of it"
-            )
-
-
-def _size(node: Node, theirs: Cluster) -> tuple[object, ...]:
-    return node.cores, node.memory_mib if theirs.has_memory else 0, Counter(node.gpus), {**node.others}

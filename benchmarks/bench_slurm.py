@@ -1,0 +1,117 @@
+"""How fast is Slurm's unmodified controller in simulated time?
+
+Many short jobs on nodes of which they use parts, on 100 and on 1,000 nodes; the registration of 10,000 nodes;
+and the first jobs of KTH-SP2 with backfilling like EASY's, with steps of 1 s and of 30 s, compared with real
+time. The best of some runs, from the start of the controller to all results. Run with
+`python -m benchmarks.bench_slurm`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.bench_replay import LOGS
+from benchmarks.record import keep
+from scheduler.node_request import Node, Partition, Request
+from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
+from sil.slurm.cluster.configuration import configuration_for
+from sil.slurm.controller import running
+from sil.slurm.nodes import NodesOfController
+from sil.slurm.protocol.authentication import Stated
+from sil.workload.job_log import SCHEMA, JobLog
+from sil.workload.swf import read_swf
+from site_db.site_file.cluster import Cluster
+
+SEED = 1
+RUNS = 2
+SHORT_JOBS = 3_000
+PER_SECOND = 10
+BATCH = frozenset({"batch"})
+LIKE_EASY = (
+    "slurm (SchedulerParameters=bf_job_part_count_reserve=1,bf_window=10080,bf_max_job_test=5000,"
+    "default_queue_depth=10000)"
+)
+
+
+def cluster_of(n_nodes: int) -> Cluster:
+    node = Node(64, 256_000, partitions=BATCH)
+    return Cluster({f"n{k:05d}": node for k in range(n_nodes)}, {"batch": Partition("batch")}, {})
+
+
+def short_jobs(n_nodes: int) -> JobLog:
+    """Jobs of a few minutes, which hardly wait."""
+    rng, cluster = np.random.default_rng(SEED), cluster_of(n_nodes)
+    rows = [
+        (k, float(k // PER_SECOND), float(run_s), 1, 600.0, 1, int(kind))
+        for k, (run_s, kind) in enumerate(
+            zip(rng.integers(60, 300, SHORT_JOBS), rng.integers(0, 4, SHORT_JOBS), strict=True)
+        )
+    ]
+    jobs = pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row")
+    requests = tuple(Request(1, cores, 1000 * cores, partitions=BATCH) for cores in (1, 2, 4, 8))
+    return JobLog(
+        "short", jobs, cluster.cores, cluster=cluster, requests=requests, job_classes=("short",) * 4
+    )
+
+
+def replayed_s(log: JobLog, scheduler: str, step_s: float = 1.0) -> float:
+    def once() -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            began_s = time.perf_counter()
+            fault = replace(Replay(log), slurm_step_s=step_s).run(resolve(scheduler), Path(folder)).fault
+            assert fault is None, fault
+            return time.perf_counter() - began_s
+
+    return min(once() for _ in range(RUNS))
+
+
+def registered_s(n_nodes: int) -> float:
+    """From the running controller to its knowing all nodes."""
+    cluster = cluster_of(n_nodes)
+    with running(configuration_for(cluster), 1_577_836_800.0) as controller:
+        nodes = NodesOfController(controller, cluster.nodes, Stated(), *(3 * [lambda order: None]))
+        began_s = time.perf_counter()
+        nodes.register(cluster.nodes)
+        took_s = time.perf_counter() - began_s
+        assert controller.slurm("sinfo", "-h", "-o", "%D %t") == f"{n_nodes} idle\n"
+    return took_s
+
+
+def figures() -> Iterator[tuple[str, float, str]]:
+    """What is measured, a number, and its unit."""
+    for n_nodes in (100, 1_000):
+        took_s = replayed_s(short_jobs(n_nodes), "slurm")
+        yield f"{SHORT_JOBS:,} short jobs on {n_nodes:,} nodes", SHORT_JOBS / took_s, "jobs/s"
+    yield "registration of 10,000 nodes", registered_s(10_000), "s"
+    there = LOGS / "KTH-SP2.swf.gz"
+    for n_jobs, step_s in ((1_000, 1.0), (1_000, 30.0)) if there.exists() else ():
+        log = read_swf(there).slice(0, n_jobs)
+        log_s = float(log.jobs["submit_s"].max() or 0.0)  # type: ignore[arg-type]
+        took_s = replayed_s(log, LIKE_EASY, step_s)
+        yield f"first {n_jobs:,} jobs of KTH-SP2, step {step_s:g} s", log_s / took_s, "times real time"
+
+
+def main() -> None:
+    found = list(figures())
+    table = Table(title="Slurm's controller in simulated time")
+    for column in ("what", "", "unit"):
+        table.add_column(column)
+    for what, number, unit in found:
+        table.add_row(what, f"{number:,.3g}" if number < 1000 else f"{number:,.0f}", unit)
+    Console().print(table)
+    rows = [{"what": what, "value": number, "unit": unit} for what, number, unit in found]
+    keep("slurm", SEED, rows)
+
+
+if __name__ == "__main__":
+    main()
