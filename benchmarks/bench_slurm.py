@@ -13,11 +13,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.bench_replay import LOGS
 from benchmarks.record import keep
@@ -28,6 +27,7 @@ from sil.slurm.cluster.configuration import configuration_for
 from sil.slurm.controller import running
 from sil.slurm.nodes import NodesOfController
 from sil.slurm.protocol.authentication import Stated
+from sil.trace.facts import TIMINGS
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf import read_swf
 from site_db.site_file.cluster import Cluster
@@ -64,13 +64,21 @@ def short_jobs(n_nodes: int) -> JobLog:
     )
 
 
-def replayed_s(log: JobLog, scheduler: str, step_s: float = 1.0) -> float:
-    def once() -> float:
+class Took(NamedTuple):
+    wall_s: float
+    cpu_s: float
+    """Of the controller and of the testbed."""
+
+
+def replayed(log: JobLog, scheduler: str, step_s: float = 1.0) -> Took:
+    def once() -> Took:
         with tempfile.TemporaryDirectory() as folder:
-            began_s = time.perf_counter()
+            wall_s, cpu_s = time.perf_counter(), time.process_time()
             fault = replace(Replay(log), slurm_step_s=step_s).run(resolve(scheduler), Path(folder)).fault
             assert fault is None, fault
-            return time.perf_counter() - began_s
+            own = Took(time.perf_counter() - wall_s, time.process_time() - cpu_s)
+            of_controller = pl.read_parquet(Path(folder) / TIMINGS)["cpu_s"].sum()
+            return own._replace(cpu_s=own.cpu_s + float(of_controller))
 
     return min(once() for _ in range(RUNS))
 
@@ -87,30 +95,37 @@ def registered_s(n_nodes: int) -> float:
     return took_s
 
 
-def figures() -> Iterator[tuple[str, float, str]]:
-    """What is measured, a number, and its unit."""
+class Figure(NamedTuple):
+    """What is measured, in what unit: by wall time, and by CPU time."""
+
+    what: str
+    unit: str
+    wall: float
+    cpu: float | None = None
+
+
+def figures() -> Iterator[Figure]:
+    yield Figure("registration of 10,000 nodes", "s", registered_s(10_000))
     for n_nodes in (100, 1_000):
-        took_s = replayed_s(short_jobs(n_nodes), "slurm")
-        yield f"{SHORT_JOBS:,} short jobs on {n_nodes:,} nodes", SHORT_JOBS / took_s, "jobs/s"
-    yield "registration of 10,000 nodes", registered_s(10_000), "s"
+        took = replayed(short_jobs(n_nodes), "slurm")
+        rates = SHORT_JOBS / took.wall_s, SHORT_JOBS / took.cpu_s
+        yield Figure(f"{SHORT_JOBS:,} short jobs on {n_nodes:,} nodes", "jobs/s", *rates)
     there = LOGS / "KTH-SP2.swf.gz"
     for n_jobs, step_s in ((1_000, 1.0), (1_000, 30.0)) if there.exists() else ():
         log = read_swf(there).slice(0, n_jobs)
         log_s = float(log.jobs["submit_s"].max() or 0.0)  # type: ignore[arg-type]
-        took_s = replayed_s(log, LIKE_EASY, step_s)
-        yield f"first {n_jobs:,} jobs of KTH-SP2, step {step_s:g} s", log_s / took_s, "times real time"
+        took = replayed(log, LIKE_EASY, step_s)
+        what = f"first {n_jobs:,} jobs of KTH-SP2, step {step_s:g} s"
+        yield Figure(what, "times real time", log_s / took.wall_s, log_s / took.cpu_s)
 
 
 def main() -> None:
-    found = list(figures())
-    table = Table(title="Slurm's controller in simulated time")
-    for column in ("what", "", "unit"):
-        table.add_column(column)
-    for what, number, unit in found:
-        table.add_row(what, f"{number:,.3g}" if number < 1000 else f"{number:,.0f}", unit)
-    Console().print(table)
-    rows = [{"what": what, "value": number, "unit": unit} for what, number, unit in found]
-    keep("slurm", SEED, rows)
+    found = []
+    for figure in figures():
+        cpu = "" if figure.cpu is None else f"; by CPU time {figure.cpu:,.0f}"
+        print(f"{figure.what}: {figure.wall:,.0f} {figure.unit}{cpu}", flush=True)
+        found.append({key: value for key, value in figure._asdict().items() if value is not None})
+    print(f"Kept in {keep('slurm', SEED, found).name}.")
 
 
 if __name__ == "__main__":
