@@ -148,13 +148,13 @@ def test_slurms_commands_see_a_paused_controller(tmp_path: Path) -> None:
                 break
         (export,) = (line for line in told if line.startswith("export"))
         look = f"{export}; squeue -h -o '%j %T' | sort; scontrol show config | head -1; sdiag | grep -c Jobs"
-        seen = subprocess.run(["sh", "-c", look], capture_output=True, text=True, timeout=60, check=True)
+        seen = subprocess.run(["sh", "-c", look], capture_output=True, text=True, timeout=120, check=True)
         assert seen.stdout.splitlines()[:3] == [
             "1 RUNNING",
             "2 PENDING",
             "Configuration data as of 2020-01-01T00:00:30",
         ]
-        replay.communicate("\n", timeout=60)
+        replay.communicate("\n", timeout=120)
     assert replay.returncode == 0
     facts = read_facts(tmp_path / "out" / "slurm" / TRACE)
     assert (facts["event"] == Fact.RUN_ENDED).sum() == 2
