@@ -72,7 +72,9 @@ def test_every_setting_of_the_file_is_either_kept_or_listed(conf: Configuration)
         text = path.read_text().replace("\\\n", "")
         for line in text.splitlines():
             for word in line.partition("#")[0].split():
-                is_ours = word.startswith(("Include", "SwitchType")) or "nodes.conf" in word
+                is_ours = (
+                    word.startswith(("Include", "SwitchType", "ReturnToService")) or "nodes.conf" in word
+                )
                 assert word in kept or word in listed or is_ours, word
 
 

@@ -126,7 +126,9 @@ def test_an_unknown_setting_is_reported_in_slurmctlds_words() -> None:
 def test_a_killed_controller_is_a_fault_with_the_end_of_its_log_and_leaves_nothing() -> None:
     with running(configuration_of(2), START_S) as controller:
         advance(controller, 30)
-        slurmctld(controller.folder).send_signal(signal.SIGKILL)
+        killed = slurmctld(controller.folder)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait(10)
         with pytest.raises(
             ControllerDied, match=r"slurmctld has ended; the log of slurmctld ends with: .*"
         ) as caught:
