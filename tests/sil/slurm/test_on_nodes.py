@@ -44,13 +44,14 @@ schedulers = ["slurm"]
 [workload]
 jobs = 12
 arrivals = { kind = "poisson", jobs_per_quantum = 400, quantum_s = 3600 }
+users = { ann = 1, bob = 1 }
 [workload.mix]
 notebook = 1
 training = 1
-inference = 1
 [[queues]]
 name = "all"
 priority = 5
+users = ["ann"]
 [[queues]]
 name = "gpu"
 """
@@ -127,10 +128,10 @@ def test_requests_that_slurm_cannot_serve_are_refused_with_the_reason(tmp_path: 
 
 @needs_slurm
 @pytest.mark.usefixtures("folder")
-def test_an_experiment_on_nodes_with_queues_runs_under_slurm() -> None:
+def test_an_experiment_with_queues_runs_under_slurm_with_their_users() -> None:
     done = sil("run", "queues.toml", "--out", "out", "--workers", "1")
     assert done.exit_code == 0, done.output
-    assert "0.5 of a GPU, and Slurm allocates whole ones here" in done.output
+    assert "refused, and count in no other metric; the first because user 'bob' may not submit" in done.output
 
 
 @pytest.mark.usefixtures("folder")
