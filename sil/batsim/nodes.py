@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
-from scheduler.managers.availability import LatestReadings
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import ON_NODES, DispatchOrder, ExecutionRecord, Job, Loss, MachineReading, RunId
+from scheduler.model import ON_NODES, DispatchOrder, ExecutionRecord, Job, Loss, RunId
 from scheduler.node_set import NodeSet
 from scheduler.ports import Monitor, NodeMonitor, RuntimeEstimator
 from scheduler.resource_manager import OnMachines, OnSharedNodes
 from scheduler.time_shared.social_contract import Requirement
 from sil.batsim.messages import JsonEvent, delay, resource
 from sil.workload.job_log import LoggedRuns
+from sil.world.node_changes import NodeChanges
 
 
 class Nodes(ABC):
@@ -27,9 +27,7 @@ class Nodes(ABC):
         self, descriptions: Sequence[JsonEvent], monitor: Monitor | NodeMonitor | None = None
     ) -> None:
         self.descriptions = descriptions
-        self._monitor = monitor
-        self._up = [True] * len(descriptions)
-        self._latest = LatestReadings()
+        self._changes = NodeChanges(monitor)
 
     def new_job(self, submit_s: float, run_s: float, n_nodes: int, walltime_s: float | None) -> Job:
         """A job that the scheduler submits, with its actual run time."""
@@ -52,15 +50,8 @@ class Nodes(ABC):
         return
 
     def changes(self, loss: Loss | None = None) -> Iterator[tuple[int, bool]]:
-        """Nodes whose reported state has changed, by the monitor or by the loss of a run."""
-        news = self._monitor.news() if self._monitor else ()
-        for reading in (*(loss.readings if loss else ()), *news):
-            if not isinstance(reading, MachineReading):
-                continue
-            node, up = reading.machine, reading.up
-            if self._latest.accept(node, reading.measured_s) and self._up[node] != up:
-                self._up[node] = up
-                yield node, up
+        """See `NodeChanges.new`."""
+        return self._changes.new(loss)
 
 
 class IdenticalNodes(Nodes):
