@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from sil.outcome.finished_jobs import FinishedJobs
-from sil.outcome.jobs import BOUNDED_SLOWDOWN, EXECUTION, STRETCH, TURNAROUND, WITH_GPUS_OF_WHOLE_NODES
+from sil.outcome.jobs import EXECUTION, TURNAROUND, WITH_GPUS_OF_WHOLE_NODES, bounded_slowdown, stretch
 from sil.trace.facts import Fact
 
 JOBS = "jobs.csv"
@@ -76,8 +76,10 @@ def jobs_in(facts: pl.DataFrame, log: pl.DataFrame, cut: Collection[int] = ()) -
 
 def batsim_jobs(finished: pl.DataFrame, cut: Collection[int]) -> pl.DataFrame:
     """One row per finished job (`FinishedJobs`): the columns of Batsim's jobs.csv, and bounded_slowdown
-    (threshold 10 s); on nodes also partition and requested_gpus. Times are seconds."""
-    was_killed = pl.col("ending") == Fact.RUN_PREEMPTED
+    (threshold 10 s); on nodes also partition and requested_gpus. Times are seconds; the time in which a run
+    was suspended is no execution time."""
+    was_killed = pl.col("ending") != Fact.RUN_ENDED
+    ran = EXECUTION - pl.col("suspended_s")
     was_cut = pl.col("job_id").is_in(list(cut)) if cut else pl.lit(False)
     return finished.select(
         "job_id",
@@ -94,15 +96,15 @@ def batsim_jobs(finished: pl.DataFrame, cut: Collection[int]) -> pl.DataFrame:
         .otherwise(pl.lit("COMPLETED_SUCCESSFULLY"))
         .alias("final_state"),
         "starting_time",
-        EXECUTION.alias("execution_time"),
+        ran.alias("execution_time"),
         "finish_time",
         # Jobs of a log run once; a difference of two times has the fewest rounding errors.
         (pl.col("starting_time") - pl.col("submission_time")).alias("waiting_time"),
         TURNAROUND.alias("turnaround_time"),
-        STRETCH.alias("stretch"),
+        stretch(ran).alias("stretch"),
         pl.col("machines").alias("allocated_resources"),
         pl.lit(-1).alias("consumed_energy"),
         pl.col("metadata").fill_null(""),
-        BOUNDED_SLOWDOWN.alias("bounded_slowdown"),
+        bounded_slowdown(ran).alias("bounded_slowdown"),
         *(("partition", WITH_GPUS_OF_WHOLE_NODES) if "partition" in finished.columns else ()),
     )

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sil.outcome.jobs import GPUS_HAD
+from sil.outcome.jobs import ENDINGS, GPUS_HAD
 from sil.trace.facts import CODES, Fact
 
 WIDE = 2**16
@@ -18,7 +18,8 @@ _OF_A_DESCRIPTION = {"job": pl.Int64, "metadata": pl.String}
 
 
 class FinishedJobs:
-    """Follows the facts of a replay, whose jobs arrive once and run once.
+    """Follows the facts of a replay, whose jobs arrive once. A run that was preempted or lost is the job's
+    last one if the job is refused thereafter; else the job runs again, and that run is the one in the table.
 
     It remembers the jobs that have arrived and not finished, and those that have finished while a job with a
     lower number has not. `requested` has the column job and what jobs requested, in order of arrival. Jobs
@@ -33,6 +34,10 @@ class FinishedJobs:
         """What jobs requested that have arrived and not finished, and their submission_time."""
         self._started: list[pl.DataFrame] = []
         """The starts of runs that are not over."""
+        self._stopped: list[pl.DataFrame] = []
+        """Runs that were preempted or lost: their starts and ends."""
+        self._suspended: dict[int, float] = {}
+        """Seconds in which runs were suspended; of those that are, less the time when they were."""
         self._described = pl.DataFrame(schema=_OF_A_DESCRIPTION)
         self._finished: list[pl.DataFrame] = []
 
@@ -43,20 +48,56 @@ class FinishedJobs:
         self._are_described(facts, np.flatnonzero(events == CODES[Fact.JOB_DESCRIBED]))
         starts = facts[np.flatnonzero(events == CODES[Fact.RUN_STARTED]), _OF_A_START]
         arrived, started = pl.concat(self._arrived), pl.concat([*self._started, starts])
-        is_over = (events == CODES[Fact.RUN_ENDED]) | (events == CODES[Fact.RUN_PREEMPTED])
+        is_over = np.isin(events, [CODES[ending] for ending in ENDINGS])
         over = facts[np.flatnonzero(is_over), ["run", "time_s", "event"]]
         over.columns = ["run", "finish_time", "ending"]
         end = _places_of(started["run"].to_numpy(), over["run"].to_numpy())
-        arrival = _places_of(started["job"].to_numpy(), arrived["job"].to_numpy())
-        rows = np.flatnonzero((end >= 0) & (arrival >= 0))
-        parts = started[rows], over[end[rows], 1:], arrived[arrival[rows], 1:]  # without run and job again
-        self._finished.append(pl.concat(parts, how="horizontal"))
+        rows = np.flatnonzero(end >= 0)
+        runs = pl.concat([started[rows], over[end[rows], 1:]], how="horizontal")  # without run again
+        runs = runs.with_columns(suspended_s=self._suspended_s(facts, events, runs))
         self._started = [started[np.flatnonzero(end < 0)]]
+        refused = facts["job"].gather(np.flatnonzero(events == CODES[Fact.JOB_REFUSED]))
+        last = self._last_runs(runs, refused)
+        arrival = _places_of(last["job"].to_numpy(), arrived["job"].to_numpy())
+        rows = np.flatnonzero(arrival >= 0)
+        parts = last[rows], arrived[arrival[rows], 1:]  # without job again
+        self._finished.append(pl.concat(parts, how="horizontal"))
         stays = np.ones(len(arrived), np.bool_)
         stays[arrival[rows]] = False
-        if len(refused := facts["job"].gather(np.flatnonzero(events == CODES[Fact.JOB_REFUSED]))):
+        if len(refused):
             stays &= _places_of(arrived["job"].to_numpy(), refused.to_numpy()) < 0
         self._arrived = [arrived[np.flatnonzero(stays)]]
+
+    def _suspended_s(
+        self, facts: pl.DataFrame, events: NDArray[np.uint8], over: pl.DataFrame
+    ) -> pl.Series | pl.Expr:
+        """For how long the runs that are over were suspended."""
+        found = self._suspended
+        for code, sign in ((CODES[Fact.RUN_STOPPED], -1.0), (CODES[Fact.RUN_CONTINUED], 1.0)):
+            for run, time_s in facts[np.flatnonzero(events == code), ["run", "time_s"]].iter_rows():
+                found[run] = found.get(run, 0.0) + sign * time_s
+        if not found:
+            return pl.lit(0.0)
+        spent = [found.pop(run, 0.0) for run in over["run"]]
+        ended_s = over["finish_time"].to_list()
+        # Stopped, and never continued: until the end of the run.
+        return pl.Series(
+            [s if s >= 0.0 else s + end_s for s, end_s in zip(spent, ended_s, strict=True)], dtype=pl.Float64
+        )
+
+    def _last_runs(self, runs: pl.DataFrame, refused: pl.Series) -> pl.DataFrame:
+        """Of runs that are over, those with which their jobs are over; of `refused` jobs, the last one."""
+        is_last = runs["ending"].to_physical().to_numpy() == CODES[Fact.RUN_ENDED]
+        ended = runs[np.flatnonzero(is_last)]
+        if is_last.all() and not self._stopped:
+            return ended
+        stopped = pl.concat([*self._stopped, runs[np.flatnonzero(~is_last)]]).unique(
+            "job", keep="last", maintain_order=True
+        )
+        is_refused = stopped["job"].is_in(refused.to_list())
+        waits = ~is_refused & ~stopped["job"].is_in(ended["job"].to_list())
+        self._stopped = [rest] if len(rest := stopped.filter(waits)) else []
+        return pl.concat([ended, stopped.filter(is_refused)])
 
     def _arrive(self, facts: pl.DataFrame, places: NDArray[np.int64]) -> None:
         arrived = facts[places, ["job", "time_s"]]

@@ -13,10 +13,17 @@ ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
 
 EXECUTION = pl.col("finish_time") - pl.col("starting_time")
 TURNAROUND = pl.col("finish_time") - pl.col("submission_time")
-STRETCH = TURNAROUND / EXECUTION
-BOUNDED_SLOWDOWN = pl.max_horizontal(
-    TURNAROUND / pl.max_horizontal(EXECUTION, pl.lit(BOUNDED_SLOWDOWN_THRESHOLD_S)), pl.lit(1.0)
-)
+
+
+def stretch(execution: pl.Expr = EXECUTION) -> pl.Expr:
+    return TURNAROUND / execution
+
+
+def bounded_slowdown(execution: pl.Expr = EXECUTION) -> pl.Expr:
+    least = pl.max_horizontal(execution, pl.lit(BOUNDED_SLOWDOWN_THRESHOLD_S))
+    return pl.max_horizontal(TURNAROUND / least, pl.lit(1.0))
+
+
 GPUS_HAD = pl.col("detail").str.count_matches("[@,]")
 """Of the fact of a start, whose detail `shares_text` wrote."""
 WITH_GPUS_OF_WHOLE_NODES = pl.coalesce("requested_gpus", pl.col("gpus_had").cast(pl.Float64))
@@ -90,8 +97,8 @@ def lazy_job_table(facts: pl.LazyFrame, n_machines: int) -> pl.LazyFrame:
             "finish_time",
             (TURNAROUND - EXECUTION).alias("waiting_time"),
             TURNAROUND.alias("turnaround_time"),
-            STRETCH.alias("stretch"),
-            BOUNDED_SLOWDOWN.alias("bounded_slowdown"),
+            stretch().alias("stretch"),
+            bounded_slowdown().alias("bounded_slowdown"),
             ((pl.col("resource") >= n_machines) | pl.col("has_tasks")).alias("parallel"),
             "attempts",
             "resource",

@@ -24,7 +24,7 @@ COLUMNS = ("time_s", "event", "job", "run", "resource", "machines", "tasks", "de
 @dataclass(frozen=True)
 class Results:
     """Of a replay: statistics (`sil.outcome.metrics.REPLAY_METRICS`; none after a fault, or without jobs), a
-    sentence on its fault, and one on refused jobs, if any."""
+    sentence on its fault, and one on jobs that were refused or ended early, if any."""
 
     statistics: dict[str, float]
     fault: str | None = None
@@ -53,8 +53,11 @@ class ReplayedLog:
         self._jobs = FinishedJobs(log.requested, may_be_late)
         self._invariants = Invariants(_capacity(log), is_long)
         self._rule_broken: str | None = None
-        self._n_arrived = self._n_refused = 0
-        self._refusal = ""
+        self._n_arrived = 0
+        self._refused: dict[int, str] = {}
+        """Why jobs were refused that have not run."""
+        self._ended_early: dict[int, str] = {}
+        """Why jobs were ended that have run."""
         gpus = 0 if log.cluster is None else log.cluster.gpus
         self.statistics = ReplayStatistics(log.processors, gpus, folder)
 
@@ -63,14 +66,12 @@ class ReplayedLog:
         facts = as_frame([table], COLUMNS)
         self._invariants.add(facts)
         self._jobs.add(facts)
+        refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED).select("job", "detail")
+        self._refused.update(refused.iter_rows())
         if len(ready := self._jobs.ready()):
             self._take(ready)
         events = np.bincount(facts["event"].to_physical().to_numpy(), minlength=len(CODES))
         self._n_arrived += int(events[CODES[Fact.JOB_ARRIVED]])
-        if n_refused := int(events[CODES[Fact.JOB_REFUSED]]):
-            first = facts.filter(pl.col("event") == Fact.JOB_REFUSED)["detail"][0]
-            self._refusal = self._refusal or first
-            self._n_refused += n_refused
         if events[CODES[Fact.FAULT]]:
             ended = facts.filter(pl.col("event") == Fact.FAULT)
             time_s, rule, message = ended.select("time_s", "detail", "message").row(0)
@@ -87,12 +88,21 @@ class ReplayedLog:
         fault, refused = self._rule_broken, None
         if fault is None and (breach := self._invariants.first_breach(all_facts)) is not None:
             fault = f"{self._scheduler}: the trace breaks the invariant {breach.rule}: {breach.message}"
-        if self._n_refused:
-            refused = refusal_sentence(self._scheduler, self._n_arrived, self._n_refused, self._refusal)
+        if self._refused:
+            first = next(iter(self._refused.values()))
+            refused = refusal_sentence(self._scheduler, self._n_arrived, len(self._refused), first)
+        if self._ended_early:
+            first = next(iter(self._ended_early.values()))
+            n, verb = len(self._ended_early), "was" if len(self._ended_early) == 1 else "were"
+            early = f"{n:,} of {self._n_arrived:,} jobs {verb} ended early; the first because {first}"
+            refused = f"{self._scheduler}: {early}" if refused is None else f"{refused}; {early}"
         return Results({} if fault else self.statistics.metrics, fault, refused)
 
     def _take(self, finished: pl.DataFrame) -> None:
         jobs = batsim_jobs(finished, self._cut)
+        if self._refused:
+            ran = self._refused.keys() & set(finished["job_id"].to_list())
+            self._ended_early.update((job, self._refused.pop(job)) for job in sorted(ran))
         self.statistics.add(jobs)
         self._on_jobs(jobs)
 

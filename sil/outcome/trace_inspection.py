@@ -69,7 +69,7 @@ def divergence(one: pl.DataFrame, other: pl.DataFrame) -> Divergence | None:
 
 _SENTENCES = {
     Fact.RUN_ENDED: "job {job} ends",
-    Fact.RUN_STOPPED: "job {job} is stopped: one of its nodes is short of memory",
+    Fact.RUN_STOPPED: "job {job} is stopped, and keeps what it has done",
     Fact.RUN_CONTINUED: "job {job} continues",
     Fact.RUN_LOST: "the run of job {job} is lost",
     Fact.RUN_PREEMPTED: "job {job} is preempted",

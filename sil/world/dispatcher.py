@@ -53,6 +53,16 @@ class SimDispatcher:
             self._note(Fact.RUN_PREEMPTED, self._machines.stop(run, now_s))
             self._events.push(now_s, RunPreempted(run))
 
+    def suspend(self, run: RunId) -> None:
+        """Stop a run, which keeps what it has done. Others may use its processors until it continues."""
+        if self._machines.is_active(run) and not self._machines.is_suspended(run):
+            self._note(Fact.RUN_STOPPED, self._machines.suspend(run, self._clock.now_s))
+
+    def resume(self, run: RunId) -> None:
+        """Let a suspended run continue. Raises SchedulerFault if its processors are not free."""
+        if self._machines.is_suspended(run):
+            self._note(Fact.RUN_CONTINUED, self._machines.resume(run, self._clock.now_s))
+
     def submit(self, job: Job) -> None:
         """A job that the resource manager itself submits arrives now."""
         self._events.submit(self._clock.now_s, job)

@@ -57,6 +57,30 @@ class NodeUsage:
     def give_back(self, request: Request, shares: Sequence[Share]) -> None:
         self._change(request, shares, 1)
 
+    def suspend(self, request: Request, shares: Sequence[Share]) -> None:
+        """A job that has these shares leaves its CPUs to others, and keeps the rest."""
+        self._change_cpus(request, shares, 1)
+
+    def resume(self, request: Request, shares: Sequence[Share]) -> None:
+        self._change_cpus(request, shares, -1)
+
+    def why_not_resumed(self, request: Request, shares: Sequence[Share]) -> str | None:
+        """Why a suspended job cannot have its CPUs back, as a clause; None if it can."""
+        for node, chunks, _ in shares:
+            if self._cpus(request, node, chunks) > self._room[node][CORES]:
+                return f"node {node} has too few free {CORES}"
+        return None
+
+    def _change_cpus(self, request: Request, shares: Sequence[Share], sign: int) -> None:
+        for node, chunks, _ in shares:
+            self._chunks[node] -= sign * chunks
+            self._room[node][CORES] += sign * self._cpus(request, node, chunks)
+
+    def _cpus(self, request: Request, node: int, chunks: int) -> int:
+        return (
+            thousandths(self._nodes[node].cores) if request.exclusive else chunks * thousandths(request.cores)
+        )
+
     def _wrong_on_node(
         self, request: Request, amounts: Mapping[str, int], node: int, chunks: int
     ) -> str | None:

@@ -148,6 +148,8 @@ class _Checker:
         """`_held[k]`: the machines that hold more than k runs."""
         self._running: dict[int, tuple[int, int]] = {}
         """The job and the machines of each run."""
+        self._suspended: dict[int, int] = {}
+        """The machines of each run that is stopped on machines for one at a time."""
         self._down = 0
         self._shares = _SharesChecker(capacity) if capacity.nodes else None
         self._run_of: dict[int, int | None] = {}
@@ -170,6 +172,10 @@ class _Checker:
                 breach = self._over(time_s, event == ended, job, run)
             elif event == Fact.JOB_REFUSED:
                 self._run_of[job] = OVER
+            elif event == Fact.RUN_STOPPED and self._capacity.runs == 1:
+                breach = self._stopped(time_s, job, run)
+            elif event == Fact.RUN_CONTINUED and self._capacity.runs == 1:
+                breach = self._continued(time_s, job, run)
             elif event == Fact.MACHINE_DOWN:
                 self._down |= 1 << resource
             elif event == Fact.MACHINE_UP:
@@ -206,6 +212,39 @@ class _Checker:
             return None
         return Breach(rule, JobId(job), f"job {job} starts at {time_s:.12g} s{why}")
 
+    def _stopped(self, time_s: float, job: int, run: int) -> Breach | None:
+        """Others may use its processors."""
+        if run not in self._running or run in self._suspended:
+            message = f"run {run} of job {job} is stopped at {time_s:.12g} s, but was not running"
+            return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
+        job, machines = self._running[run]
+        self._suspended[run] = machines
+        self._running[run] = job, 0
+        if self._shares is not None:
+            self._shares.stopped(run)
+        else:
+            self._held[0] &= ~machines
+        return None
+
+    def _continued(self, time_s: float, job: int, run: int) -> Breach | None:
+        if run not in self._suspended:
+            message = f"run {run} of job {job} continues at {time_s:.12g} s, but was not stopped"
+            return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
+        machines = self._suspended.pop(run)
+        busy = machines & self._held[0] if self._shares is None else 0
+        why = None
+        if busy:
+            _, why = self._over_capacity(0, _lowest(busy))
+        elif self._shares is not None:
+            why = self._shares.continued(run)
+        if why is not None:
+            message = f"job {job} continues at {time_s:.12g} s{why}"
+            return Breach(NO_RESOURCE_ABOVE_CAPACITY, JobId(job), message)
+        if self._shares is None:
+            self._held[0] |= machines
+        self._running[run] = job, machines
+        return None
+
     def _over_capacity(self, resource: int, machine: int) -> tuple[str, str]:
         most, name = self._capacity.runs, self._capacity.name(machine)
         if most > 1:
@@ -224,7 +263,8 @@ class _Checker:
             return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
         _, freed = self._running.pop(run)
         if self._shares is not None:
-            self._shares.over(run)
+            self._shares.over(run, run in self._suspended)
+        self._suspended.pop(run, None)
         for k in self._levels[::-1]:
             held = self._held[k]
             self._held[k] = held & ~freed
@@ -254,8 +294,22 @@ class _SharesChecker:
         self._used[run] = request, shares
         return None
 
-    def over(self, run: int) -> None:
-        self._usage.give_back(*self._used.pop(run))
+    def stopped(self, run: int) -> None:
+        self._usage.suspend(*self._used[run])
+
+    def continued(self, run: int) -> str | None:
+        """Why the run cannot continue, as part of a sentence; None if it can."""
+        why = self._usage.why_not_resumed(*self._used[run])
+        if why is not None:
+            return f", but {why}"
+        self._usage.resume(*self._used[run])
+        return None
+
+    def over(self, run: int, is_stopped: bool) -> None:
+        used = self._used.pop(run)
+        if is_stopped:
+            self._usage.resume(*used)
+        self._usage.give_back(*used)
 
 
 @lru_cache(10_000)

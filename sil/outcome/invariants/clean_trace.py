@@ -25,7 +25,7 @@ from sil.outcome.invariants.kernels.clean_facts import (
     Running,
     keep_texts,
 )
-from sil.trace.facts import EVENTS, Fact
+from sil.trace.facts import CODES, EVENTS, Fact
 from sil.trace.stream import COMPATIBLE
 
 COLUMNS = ("time_s", "event", "job", "run", "resource")
@@ -44,6 +44,10 @@ _KINDS = {
     Fact.MACHINE_UP: UP,
 }
 _KIND_OF = np.array([_KINDS.get(Fact(name), OTHER) for name in EVENTS.categories], np.uint8)
+
+
+_OF_SUSPENSION = [CODES[Fact.RUN_STOPPED], CODES[Fact.RUN_CONTINUED]]
+"""Not followed here, since they are rare: such traces are not found clean."""
 
 
 class CleanTrace:
@@ -100,7 +104,10 @@ class CleanTrace:
         self._pending = None
 
     def _follow(self, facts: pl.DataFrame) -> bool:
-        kinds = _KIND_OF[facts["event"].to_physical().to_numpy()]
+        codes = facts["event"].to_physical().to_numpy()
+        if np.isin(codes, _OF_SUSPENSION).any():
+            return False
+        kinds = _KIND_OF[codes]
         jobs, runs, machines = (column.to_numpy(writable=True) for column in facts.select(_NUMBERS))
         if not self._has_places(jobs[jobs >= 0]):
             return False

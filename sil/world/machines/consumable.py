@@ -8,13 +8,13 @@ from types import MappingProxyType
 from scheduler.model import DispatchOrder, Job, RunId
 from scheduler.node_request import Node
 from scheduler.rules import KNOWN_NODES, NODES_FREE
-from sil.world.events import EventQueue, RunEnded, RunReleased
+from sil.world.events import EventQueue
 from sil.world.guard.faults import SchedulerFault
-from sil.world.machines.execution import ExecutionModel
+from sil.world.machines.suspension import SuspendingMachines
 from sil.world.node_usage import NodeUsage
 
 
-class ConsumableMachines(ExecutionModel):
+class ConsumableMachines(SuspendingMachines):
     """The actual state of `nodes` and of the site's resources; `run_s` is the actual run time of a job on
     some of the nodes."""
 
@@ -25,19 +25,22 @@ class ConsumableMachines(ExecutionModel):
         events: EventQueue,
         site_resources: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        super().__init__()
+        super().__init__(events)
         self._usage = NodeUsage(nodes, site_resources)
         self._run_s = run_s
-        self._events = events
-        self._active: dict[RunId, DispatchOrder] = {}
         self._holding: set[RunId] = set()
 
     def release(self, run: RunId, now_s: float) -> bool:
+        return self.has_ended(run, now_s) and self._give_back(run)
+
+    def _give_back(self, run: RunId) -> bool:
         if run not in self._holding:
             return False
         self._holding.remove(run)
         order = self._active[run]
         assert order.job.request is not None
+        if self.is_suspended(run):
+            self._usage.resume(order.job.request, order.shares)
         self._usage.give_back(order.job.request, order.shares)
         return True
 
@@ -61,14 +64,24 @@ class ConsumableMachines(ExecutionModel):
         self._usage.take(order.job.request, order.shares)
         self._active[order.run] = order
         self._holding.add(order.run)
-        end_s = now_s + self._run_s(order.job, order.machines)
-        if self._events.has_releases:
-            self._events.push(end_s, RunReleased(order.run))
-        self._events.push(end_s, RunEnded(order.run))
+        self._will_end(order.run, now_s + self._run_s(order.job, order.machines))
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
-        self.release(run, now_s)
+        self._give_back(run)
+        self._forget(run)
         return self._active.pop(run)
+
+    def _give_up_processors(self, order: DispatchOrder) -> None:
+        assert order.job.request is not None
+        self._usage.suspend(order.job.request, order.shares)
+
+    def _why_not_resumed(self, order: DispatchOrder) -> str | None:
+        assert order.job.request is not None
+        return self._usage.why_not_resumed(order.job.request, order.shares)
+
+    def _take_processors(self, order: DispatchOrder) -> None:
+        assert order.job.request is not None
+        self._usage.resume(order.job.request, order.shares)
 
     def runs_hit_by(self, subject: int | str) -> list[RunId]:
         active = self._active.items()

@@ -49,6 +49,18 @@ class ExecutionModel(ABC):
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         """End a run, for any reason, and free what it holds. Returns the order that started it."""
 
+    def is_suspended(self, run: RunId) -> bool:
+        return False
+
+    def suspend(self, run: RunId, now_s: float) -> DispatchOrder:
+        """Stop an active run, which keeps what it has done. Returns the order that started it."""
+        raise NotImplementedError("runs on these machines cannot be suspended")
+
+    def resume(self, run: RunId, now_s: float) -> DispatchOrder:
+        """Let a suspended run continue. Returns the order that started it. Raises SchedulerFault if it
+        cannot."""
+        raise NotImplementedError("runs on these machines cannot be suspended")
+
     @abstractmethod
     def runs_hit_by(self, subject: int | str) -> list[RunId]:
         """The active runs that cannot continue now that `subject` is down."""

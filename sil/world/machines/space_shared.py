@@ -7,25 +7,26 @@ from collections.abc import Callable
 from scheduler.model import DispatchOrder, Job, RunId
 from scheduler.node_set import NodeSet
 from scheduler.rules import KNOWN_NODES, NODES_FREE
-from sil.world.events import EventQueue, RunEnded, RunReleased
+from sil.world.events import EventQueue
 from sil.world.guard.faults import SchedulerFault
-from sil.world.machines.execution import ExecutionModel
 from sil.world.machines.held_nodes import HeldNodes
+from sil.world.machines.suspension import SuspendingMachines
 
 
-class SpaceSharedMachines(ExecutionModel):
+class SpaceSharedMachines(SuspendingMachines):
     """The actual state of `n_nodes` identical nodes; `run_s` is the actual run time of a job."""
 
     def __init__(self, n_nodes: int, run_s: Callable[[Job], float], events: EventQueue) -> None:
-        super().__init__()
+        super().__init__(events)
         self._run_s = run_s
-        self._events = events
         self._n_nodes = n_nodes
         self._held = HeldNodes(n_nodes)
-        self._active: dict[RunId, DispatchOrder] = {}
         self._holding: dict[RunId, NodeSet] = {}
 
     def release(self, run: RunId, now_s: float) -> bool:
+        return self.has_ended(run, now_s) and self._give_back(run)
+
+    def _give_back(self, run: RunId) -> bool:
         nodes = self._holding.pop(run, None)
         if nodes is None:
             return False
@@ -60,14 +61,24 @@ class SpaceSharedMachines(ExecutionModel):
         self._held.hold(nodes)
         self._active[run] = order
         self._holding[run] = nodes
-        end_s = now_s + self._run_s(job)
-        if self._events.has_releases:
-            self._events.push(end_s, RunReleased(run))
-        self._events.push(end_s, RunEnded(run))
+        self._will_end(run, now_s + self._run_s(job))
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
-        self.release(run, now_s)
+        self._give_back(run)
+        self._forget(run)
         return self._active.pop(run)
+
+    def _give_up_processors(self, order: DispatchOrder) -> None:
+        self._give_back(order.run)
+
+    def _why_not_resumed(self, order: DispatchOrder) -> str | None:
+        busy = self._held.first_of(NodeSet.of(order.machines))
+        return None if busy is None else f"node {busy} is not free"
+
+    def _take_processors(self, order: DispatchOrder) -> None:
+        nodes = NodeSet.of(order.machines)
+        self._held.hold(nodes)
+        self._holding[order.run] = nodes
 
     def runs_hit_by(self, subject: int | str) -> list[RunId]:
         return [run for run, nodes in self._holding.items() if subject in nodes]
