@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 
 from scheduler.node_request import MOST_GPUS, Node, Partition
@@ -254,18 +255,25 @@ def _hosts(line: Line, text: str) -> list[str]:
 
 
 def _time_s(line: Line, key: str) -> float | None:
-    """Seconds of a limit: minutes, or one of Slurm's formats like 1-00:00:00 or 12:00:00."""
-    text = line.get(key)
+    """Seconds of a limit; None if there is none."""
+    try:
+        time_s = limit_s(line.get(key))
+    except ValueError as error:
+        raise line.mistake(f"{key} is {error}") from None
+    return None if time_s == inf else time_s
+
+
+def limit_s(text: str) -> float:
+    """Seconds of a limit in minutes, or in one of Slurm's formats like 1-00:00:00 or 12:00:00; infinite if
+    there is none. Raises ValueError with a clause."""
     if text.lower() in _NO_LIMIT:
-        return None
+        return inf
     for pattern, value in _TIMES.items():
         if len(text) <= _LONGEST and (match := re.fullmatch(pattern, text)) is not None:
             time_s = float(value(*map(int, match.groups())))
             if time_s > 0:
                 return time_s
-    raise line.mistake(
-        f"{key} is '{text}'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED"
-    )
+    raise ValueError(f"'{text}'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED")
 
 
 _LONGEST = 12

@@ -1,0 +1,240 @@
+"""An events file: what operators and users did to a log's cluster and jobs, besides submitting them.
+
+Times are seconds of the log, or dates if the log has a header UnixStartTime; jobs are those of the log, by
+number. Times and numbers become those of the replay here; who carries the events out does not see the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+from pydantic import Field, field_validator, model_validator
+
+from scheduler import counted
+from sil.settings.log_events import AtSecond, Command, Events, JobArray, OfJob, jobs_in
+from sil.workload.job_log import JobLog
+from site_db.files.toml_file import Count, Location, NotNegative, Table, invalid, read
+from site_db.jobs.logs.swf_format import unix_start_s
+
+Moment = NotNegative | Annotated[datetime, Field(strict=True)]
+Text = Annotated[str, Field(min_length=1, strict=True, pattern=r"^[^\n]*$")]
+_NUMBERS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
+MOST_OF_A_RANGE = 1_000_000
+
+
+def _numbers(given: Any) -> Any:
+    """17, [17, 18] or '17-20,25' as numbers of jobs."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return (given,)
+    if not isinstance(given, str):
+        return given
+    if not _NUMBERS.fullmatch(given):
+        raise ValueError(f"expected numbers of jobs, like 17, [17, 18] or '17-20,25', not '{given}'")
+    found: list[int] = []
+    for part in given.split(","):
+        first, _, last = part.partition("-")
+        if int(last or first) - int(first) >= MOST_OF_A_RANGE:
+            raise ValueError(f"'{part}' are more than {MOST_OF_A_RANGE:,} jobs")
+        found += range(int(first), int(last or first) + 1)
+    return tuple(found)
+
+
+class OfJobs(Table):
+    jobs: tuple[Annotated[int, Field(ge=0)], ...]
+    """17, [17, 18] or '17-20,25'"""
+
+    @field_validator("jobs", mode="before")
+    @classmethod
+    def _as_numbers(cls, given: Any) -> Any:
+        return _numbers(given)
+
+
+class AtATime(OfJobs):
+    at: Moment
+
+
+class Submission(OfJobs):
+    """How jobs are submitted, as with the options of sbatch."""
+
+    dependency: Text | None = None
+    partition: Text | None = None
+    qos: Text | None = None
+    account: Text | None = None
+    reservation: Text | None = None
+    held: bool = False
+
+
+class Array(OfJobs):
+    """Jobs that are one array, of which at most `at_once` run at a time."""
+
+    at_once: Count | None = None
+
+
+class OfNodes(Table):
+    at: Moment
+    nodes: Text
+
+
+class Drain(OfNodes):
+    """From `at` on, no job starts on the nodes, until `until` if that is given."""
+
+    until: Moment | None = None
+    reason: Text = "maintenance"
+
+
+class Reservation(Table):
+    """Nodes for some users or accounts, known to the controller from `at` on."""
+
+    start: Moment
+    end: Moment
+    at: Moment = 0.0
+    name: Text | None = None
+    nodes: Text | None = None
+    n_nodes: Count | None = None
+    users: tuple[Text, ...] = ()
+    accounts: tuple[Text, ...] = ()
+    flags: tuple[Text, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Reservation:
+        if (self.nodes is None) == (self.n_nodes is None):
+            raise ValueError("give either nodes, like 'n[1-4]', or n_nodes")
+        return self
+
+
+class EventsFile(Table):
+    submission: tuple[Submission, ...] = ()
+    array: tuple[Array, ...] = ()
+    drain: tuple[Drain, ...] = ()
+    resume: tuple[OfNodes, ...] = ()
+    reservation: tuple[Reservation, ...] = ()
+    cancel: tuple[AtATime, ...] = ()
+    hold: tuple[AtATime, ...] = ()
+    release: tuple[AtATime, ...] = ()
+    requeue: tuple[AtATime, ...] = ()
+
+
+def read_events(path: Path, log: JobLog) -> Events:
+    """The events of a file, for a log. Raises InvalidFile with file and line."""
+    file = read(path, EventsFile)
+    reader = _Reader(log)
+    found = reader.events(file)
+    if reader.mistakes:
+        raise invalid(path, reader.mistakes)
+    return found
+
+
+class _Reader:
+    def __init__(self, log: JobLog) -> None:
+        self._log = log
+        self._origin_s = unix_start_s(log.header.get("unixstarttime", ""))
+        self._rows = {row["job"]: row for row in log.jobs.iter_rows(named=True)} if len(log.jobs) else {}
+        self.mistakes: list[tuple[Location, str]] = []
+
+    def events(self, file: EventsFile) -> Events:
+        commands = sorted(self._commands(file), key=lambda command: command.at_s)
+        return Events(tuple(commands), tuple(self._arrays(file.array)), self._options(file.submission))
+
+    def _commands(self, file: EventsFile) -> Iterator[Command]:
+        for k, drain in enumerate(file.drain):
+            of = f"NodeName={drain.nodes}"
+            at_s = self._second(drain.at, ("drain", k, "at"))
+            yield Command(at_s, ("scontrol", "update", of, "State=DRAIN", f"Reason={drain.reason}"))
+            if drain.until is not None:
+                until_s = self._second(drain.until, ("drain", k, "until"))
+                if until_s <= at_s:
+                    self.mistakes.append((("drain", k, "until"), "until is not after at"))
+                yield Command(until_s, ("scontrol", "update", of, "State=RESUME"))
+        for k, resume in enumerate(file.resume):
+            at_s = self._second(resume.at, ("resume", k, "at"))
+            yield Command(at_s, ("scontrol", "update", f"NodeName={resume.nodes}", "State=RESUME"))
+        for k, reservation in enumerate(file.reservation):
+            yield self._reservation(reservation, k)
+        for name, program in (
+            ("cancel", ("scancel",)),
+            *((name, ("scontrol", name)) for name in ("hold", "release", "requeue")),
+        ):
+            for k, event in enumerate(getattr(file, name)):
+                at_s = self._second(event.at, (name, k, "at"))
+                for row in self._known(event.jobs, (name, k, "jobs")):
+                    if at_s < row["submit_s"]:
+                        sentence = f"job {row['job']} is submitted later, at {row['submit_s']:g} s"
+                        self.mistakes.append(((name, k, "at"), sentence))
+                    yield Command(at_s, (*program, OfJob(row["job"])))
+
+    def _reservation(self, given: Reservation, k: int) -> Command:
+        start_s = self._second(given.start, ("reservation", k, "start"))
+        end_s = self._second(given.end, ("reservation", k, "end"))
+        if end_s <= start_s:
+            self.mistakes.append((("reservation", k, "end"), "end is not after start"))
+        at_s = self._second(given.at, ("reservation", k, "at"))
+        if at_s > start_s:
+            self.mistakes.append((("reservation", k, "at"), "at is after start: it would begin in the past"))
+        who = [f"Accounts={','.join(given.accounts)}"] if given.accounts else []
+        if given.users or not who:
+            who.append(f"Users={','.join(given.users or ('root',))}")
+        where = f"Nodes={given.nodes}" if given.nodes is not None else f"NodeCnt={given.n_nodes}"
+        flags = [f"Flags={','.join(given.flags)}"] if given.flags else []
+        name = f"ReservationName={given.name or f'reservation{k + 1}'}"
+        times: list[str | OfJob | AtSecond] = [AtSecond("StartTime", start_s), AtSecond("EndTime", end_s)]
+        return Command(at_s, ("scontrol", "create", "reservation", name, *times, where, *who, *flags))
+
+    def _arrays(self, arrays: Iterable[Array]) -> Iterator[JobArray]:
+        of_arrays: set[int] = set()
+        for k, array in enumerate(arrays):
+            place = ("array", k, "jobs")
+            rows = self._known(array.jobs, place)
+            if twice := sorted(of_arrays.intersection(array.jobs)):
+                self.mistakes.append((place, f"job {twice[0]} is of two arrays"))
+            of_arrays.update(array.jobs)
+            like = pl.DataFrame(rows, schema=self._log.jobs.schema).drop("job", "run_s", "estimate_s")
+            for name, column in zip(like.columns, like.get_columns(), strict=True):
+                if column.n_unique() > 1:
+                    what = {"submit_s": "are not submitted at one time", "user": "are of different users"}
+                    sentence = f"its jobs {what.get(name, 'do not request the same')}"
+                    self.mistakes.append((place, f"{sentence}, and an array is submitted as one"))
+                    break
+            yield JobArray(tuple(sorted(set(array.jobs))), array.at_once)
+
+    def _options(self, submissions: Iterable[Submission]) -> dict[int, dict[str, Any]]:
+        found: dict[int, dict[str, Any]] = {}
+        for k, submission in enumerate(submissions):
+            given = submission.model_dump(exclude={"jobs", "held"}, exclude_none=True)
+            if submission.held:
+                given["hold"] = True
+            for row in self._known(submission.jobs, ("submission", k, "jobs")):
+                found.setdefault(row["job"], {}).update(given)
+                for number in sorted(jobs_in(submission.dependency or "")):
+                    self._check_dependency(row, number, ("submission", k, "dependency"))
+        return found
+
+    def _check_dependency(self, row: Mapping[str, Any], on: int, place: Location) -> None:
+        other = self._rows.get(on)
+        if other is None:
+            self.mistakes.append((place, f"there is no job {on} in {self._log.name}"))
+        elif (other["submit_s"], on) >= (row["submit_s"], row["job"]):
+            self.mistakes.append(
+                (place, f"job {on} is submitted after job {row['job']}, which is to wait for it")
+            )
+
+    def _known(self, numbers: Iterable[int], place: Location) -> list[dict[str, Any]]:
+        missing = [number for number in numbers if number not in self._rows]
+        if missing:
+            more = "" if len(missing) == 1 else f", nor {counted(len(missing) - 1, 'other')} of these"
+            self.mistakes.append((place, f"there is no job {missing[0]}{more} in {self._log.name}"))
+        return [self._rows[number] for number in numbers if number in self._rows]
+
+    def _second(self, moment: float | datetime, place: Location) -> float:
+        if not isinstance(moment, datetime):
+            return float(moment)
+        if self._origin_s is None:
+            sentence = f"{self._log.name} has no header UnixStartTime; give seconds of the log"
+            self.mistakes.append((place, sentence))
+            return 0.0
+        zone = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return zone.timestamp() - self._origin_s
