@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from rich.table import Table
 from typer import Option
 
-from scheduler import counted
+from scheduler import UserError, counted
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.settings.engines import Engine
@@ -19,6 +19,8 @@ from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 if TYPE_CHECKING:
     from sil.experiment.replays import Outcome
+    from sil.runs.under_test import UnderTest
+    from sil.settings.log_events import Events
     from sil.workload.job_log import JobLog
 
 
@@ -72,6 +74,13 @@ def replay(
     strict: options.Strict = False,
     overrun: options.OnOverrun = Overrun.RAISE,
     too_large: options.OnTooLarge = TooLarge.CLIP,
+    events: Annotated[
+        Path | None,
+        Option(
+            help="TOML file of drains, reservations, arrays, dependencies, cancellations and holds, which "
+            "Slurm's controller carries out at their times."
+        ),
+    ] = None,
     out_folder: Annotated[Path | None, options.folder("sil-LOG")] = None,
     workers: options.Workers = options.WORKERS,
     dask: options.Dask = None,
@@ -123,6 +132,8 @@ def replay(
         analysis.check(chosen.span_s / 86_400)
         run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check, engine)
         run = replace(run, memory_limit_mb=memory_limit, slurm_step_s=slurm_step)
+        if events is not None:
+            run = replace(run, events=_events_for(schedulers, events, chosen, load))
         if pause_at is not None:
             run = replace(run, pause_at_s=pause_at)
         # Enter is pressed in this process.
@@ -139,6 +150,21 @@ def replay(
     for sentence in dict.fromkeys(o.refused for o in outcomes if o.refused is not None):
         console.print_note(sentence)
     _print_results(folder, outcomes, not no_report, as_json)
+
+
+def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: float | None) -> Events:
+    """Those of an events file. Raises UserError if they do not suit the schedulers or the log."""
+    from sil.settings.events_file import read_events
+
+    others = [scheduler.label for scheduler in schedulers if scheduler.slurm is None]
+    if others:
+        raise UserError(
+            f"scheduler '{others[0]}' has no commands for the events of {path}; only Slurm's controller has: "
+            f"name slurm alone, or leave --events out"
+        )
+    if load is not None:
+        raise UserError(f"--load moves the submissions of jobs, and not the times in {path}; leave one out")
+    return read_events(path, log)
 
 
 def print_notes(log: JobLog, estimates: Sequence[Estimates]) -> None:

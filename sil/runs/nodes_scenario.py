@@ -111,6 +111,7 @@ class NodesScenario(Scenario):
                 run_times.estimate_s,
                 priorities={policy.name: policy.priority for policy in self._named},
                 admission=self.admission if self.has_queues else None,
+                monitor=ports.monitor,
             )
 
         managed = Managed(ports, None, slurm_world, len(arriving.jobs), world.dispatcher, supervision, log)

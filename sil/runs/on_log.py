@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import fsum, inf
 from pathlib import Path
@@ -27,6 +27,7 @@ from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import NONE, decision_cost
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates, run_times_by
+from sil.settings.log_events import Events
 from sil.trace.facts import (
     TIMINGS,
     TIMINGS_SCHEMA,
@@ -58,12 +59,10 @@ if TYPE_CHECKING:
     from sil.slurm.world import SlurmWorld
 
 DECISION_LIMIT_S = 60.0
-
 EXACT_S = 2.0**51
 """Up to twice this, a second later is later for numbers, too; compiled decisions are not checked for that."""
 
 FEW_JOBS = 2_000
-
 FACTS_OF_A_JOB = 3
 """It arrives, starts and ends."""
 
@@ -98,6 +97,8 @@ class Replay:
     """With fewer, Engine.AUTO is the harness: loading the compiled engine takes longer than such a replay."""
     memory_limit_mb: float | None = None
     """Memory of a scheduler's own process, in addition to what the testbed uses itself."""
+    events: Events = field(default_factory=Events)
+    """What operators and users did besides submitting jobs, for Slurm's controller."""
     slurm_step_s: float = 1.0
     """How often Slurm's controller looks around while jobs only wait."""
     pause_at_s: float = inf
@@ -315,9 +316,8 @@ class Replay:
         run_times = run_times_by(self.estimates, runs.run_s)
         ports = OnFreeNodes(clock, world.dispatcher, self.log.processors, run_times)
         if cluster is not None:
-            ports = replace(
-                ports, n_nodes=len(nodes), nodes=nodes, partitions=cluster.partitions, site_resources=of_site
-            )
+            ports = replace(ports, n_nodes=len(nodes), nodes=nodes, site_resources=of_site)
+            ports = replace(ports, partitions=cluster.partitions)
         cost = decision_cost(self.decision_cost, 0, 0, scheduler.label)
         guard = Guard(
             clock,
@@ -337,9 +337,9 @@ class Replay:
         def slurm_world() -> SlurmWorld:
             from sil.slurm.world import SlurmWorld
 
-            names = user_names(self.log.jobs["user"].unique(), self.log.users)
-            machine, users = cluster or self.log.processors, [*names.values()]
-            return SlurmWorld(machine, users, run_times.estimate_s, self.slurm_step_s, self.pause_at_s)
+            users = [*user_names(self.log.jobs["user"].unique(), self.log.users).values()]
+            world = SlurmWorld(cluster or self.log.processors, users, run_times.estimate_s, self.slurm_step_s)
+            return replace(world, pause_at_s=self.pause_at_s, events=self.events)
 
         managed = Managed(ports, batsim_nodes, slurm_world, runs.total, world.dispatcher, supervision, log)
 

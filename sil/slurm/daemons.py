@@ -107,6 +107,7 @@ class Daemons:
             printed.seek(0)
             errors.seek(0)
             if process.returncode:
+                self.settle()  # raises ControllerDied if that is why
                 said = one_line(errors.read()) or one_line(printed.read()) or f"code {process.returncode}"
                 raise CommandFailed(f"{' '.join((program.name, *words))}: {said}")
             return printed.read()

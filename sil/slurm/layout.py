@@ -37,6 +37,10 @@ class Layout(ABC):
     def order(self, run: RunId, job: Job, shares: Sequence[NodeShare], expected_s: float) -> DispatchOrder:
         """The order for a launch. Raises LookupError for a node that is not known."""
 
+    @abstractmethod
+    def name_of(self, place: int) -> str:
+        """The controller's node that is, or has, one of the world's."""
+
 
 class CannotRequest(Exception):
     """Slurm knows no such request. The message is a clause."""
@@ -65,6 +69,9 @@ class Processors(Layout):
         places = [self._first[share.node] + cpu for share in shares for cpu in self._cpus(share)]
         return DispatchOrder(run, job, ON_NODES, NodeSet.of(sorted(places[: job.n_tasks])), expected_s)
 
+    def name_of(self, place: int) -> str:
+        return next(name for name, first in reversed(self._first.items()) if first <= place)
+
     def _cpus(self, share: NodeShare) -> Iterable[int]:
         """Places of CPUs on the node."""
         if not share.cores:
@@ -82,6 +89,10 @@ class Parts(Layout):
         self._number = {name: k for k, name in enumerate(cluster.nodes)}
         self._devices = {name: [*devices(node)] for name, node in cluster.nodes.items()}
         self._kinds = {kind for node in cluster.nodes.values() for kind in node.gpus}
+        self._names = [*cluster.nodes]
+
+    def name_of(self, place: int) -> str:
+        return self._names[place]
 
     def options(self, job: Job) -> Options:
         assert job.request is not None, "all jobs have requests"

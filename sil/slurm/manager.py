@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from math import ceil, inf
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
+from math import inf
 from typing import Any
 
-from scheduler.managers.queues import Admission
 from scheduler.model import Completion, Job, JobId, Loss, RunId
 from scheduler.resource_manager import ResourceManager
-from scheduler.rules import MAKES_PROGRESS
+from sil.settings.log_events import Command
 from sil.slurm.controller import Controller
-from sil.slurm.ended_jobs import EndedJobs
-from sil.slurm.layout import CannotRequest, Layout
+from sil.slurm.jobs import asked
+from sil.slurm.jobs.appointments import Appointments
+from sil.slurm.jobs.commands import words_of
+from sil.slurm.jobs.ended import ALIVE, CANCELLED, COMPLETED, COMPLETING, MEANINGS, EndedJobs
+from sil.slurm.jobs.known import KnownJobs, name_in
+from sil.slurm.jobs.patience import Patience
+from sil.slurm.jobs.runs import Running, Runs
+from sil.slurm.jobs.submissions import Submissions
+from sil.slurm.layout import CannotRequest
 from sil.slurm.nodes import NodesOfController
 from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.from_nodes import CompleteBatchScript, ReturnCode, ReturnCodeWithText, Submitted
-from sil.slurm.protocol.return_codes import reason
-from sil.slurm.protocol.submission import Submission
-from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, SuspendJob
+from sil.slurm.protocol.return_codes import PARTITION_LACKS_IT, reason
+from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
-from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.scheduler import Guard
+from sil.world.node_changes import NodeChanges
 
 SETTLES_FOR_S = 60.0
 """The nodes register before the first job, and the controller settles for so long."""
+INSTANT_S = 1e-6
+"""The resolution of the controller's clock."""
 AFTER_AN_EVENT_S = 5.0
 """For so long after an event, the controller is followed step by step, also if no job waits."""
-LONGEST_IDLE_S = 7 * 86_400.0
-"""If for so long nothing runs and no job starts, none ever will."""
-RESOLUTION_S = 2e-6
-"""The controller's time is in microseconds, and in seconds since the epoch; the world's is not."""
-COMPLETED = "COMPLETED"
+LONGEST_WAIT_S = 366 * 86_400.0
+"""If nothing runs and nothing else will happen, the controller is waited for until it starts a job at a time
+that it has told, at most so long."""
 
 
 class SlurmManager(ResourceManager):
@@ -46,40 +53,49 @@ class SlurmManager(ResourceManager):
     def __init__(
         self,
         controller: Controller,
-        layout: Layout,
-        estimate_s: Callable[[Job], float],
-        user_ids: Mapping[str, int],
+        jobs: Submissions,
+        changes: NodeChanges,
+        patience: Patience,
         orders: SimDispatcher,
         guard: Guard,
     ) -> None:
         self._controller = controller
-        self._layout = layout
-        self._estimate_s = estimate_s
-        self._user_ids = user_ids
+        self._layout = layout = jobs.layout
+        self._submissions = jobs
+        self._changes = changes
+        self._patience = patience
         self._orders = orders
-        self.admission: Admission | None = None
-        """Rules of the site for who may submit what, beside the controller's own."""
         assert isinstance(guard.clock, SimClock)
         self._clock = guard.clock
         self._note = guard.note
         self._starts_at_s = controller.clock.now_s + SETTLES_FOR_S
         """Second 0 of the world."""
-        self._nodes = NodesOfController(
-            controller, layout.nodes, Stated(), self._on_launch, self._on_kill, self._on_suspend
-        )
         self._ended = EndedJobs(controller.folder / "jobcomp.txt")
         self._arrived: list[Job] = []
-        self._completed: list[int] = []
-        self._jobs: dict[int, Job] = {}
-        """By Slurm's job id: those that are not over."""
-        self._waiting: set[int] = set()
-        self._running: dict[RunId, int] = {}
-        self._run_of: dict[int, RunId] = {}
-        self._n_runs = 0
+        self._completed: list[Running] = []
+        self._changed: list[tuple[str, bool]] = []
+        """Nodes that have gone down or come back."""
+        self._runs = Runs(layout, orders)
+        self._nodes = NodesOfController(
+            controller, layout.nodes, Stated(), self._on_launch, self._on_kill, self._runs.on_suspend
+        )
+        self._jobs = KnownJobs()
+        self._waiting: set[str] = set()
+        """The names of jobs that do not run and are not over."""
+        self._stalled: set[str] = set()
+        """Jobs that will not start before a node comes back or an operator changes something."""
+        self._in_doubt: dict[str, str] = {}
+        """Jobs whose run has ended early in a state, and that may run again."""
+        self._appointments = Appointments()
+        self._due: list[Command] = []
         self._has_news = False
         """Whether something has happened in the world that is told after the round."""
         self._followed_until_s = 0.0
+        self._followed_to_s = inf
+        """When it is to be followed further, whatever happens then in the world."""
         self._idle_since_s = 0.0
+        for command in jobs.events.commands:
+            self.appoint(command.at_s, partial(self._due.append, command))
         self._nodes.register(layout.nodes)
         while not controller.advance(self._starts_at_s):
             controller.serve()
@@ -87,20 +103,15 @@ class SlurmManager(ResourceManager):
     # -- notices --------------------------------------------------------------------------------------------
 
     def on_job_arrived(self, job: Job) -> str | None:
-        if self.admission is not None:
-            unfinished = sum(other.user == job.user for other in (*self._jobs.values(), *self._arrived))
-            refused = self.admission.refusal(job, unfinished)
-            if refused is not None:
-                return refused
-        self._arrived.append(job)
-        self.wants_round = True
-        return None
+        refused = self._submissions.refusal(job, chain(self._jobs, self._arrived))
+        if refused is None:
+            self._arrived.append(job)
+            self.wants_round = True
+        return refused
 
     def on_run_ended(self, completion: Completion) -> None:
-        number = self._running.pop(completion.run, None)
-        if number is not None:
-            del self._run_of[number]
-            self._completed.append(number)
+        if (run := self._runs.over(completion.run)) is not None:
+            self._completed.append(run)
         self.wants_round = True
 
     def on_run_preempted(self, run_id: RunId) -> None:
@@ -108,83 +119,132 @@ class SlurmManager(ResourceManager):
         self.wants_round = True
 
     def on_run_lost(self, loss: Loss) -> None:
-        number = self._running.pop(loss.run, None)
-        if number is not None:
-            del self._run_of[number]
-            self._waiting.add(number)
+        """The controller learns it from the state of the node."""
+        self._note_changes(loss)
+        if (run := self._runs.over(loss.run)) is not None:
+            self._waiting.add(run.name)
         self.wants_round = True
 
-    def pause(self, at_s: float, on_pause: Callable[[Controller], None]) -> None:
-        """Call `on_pause` once, at this time; nothing happens in the world until it returns."""
-        self._pauses_at_s, self._on_pause = at_s, on_pause
+    def on_monitor_news(self) -> None:
+        self._note_changes()
+        self.wants_round = True
 
-    _pauses_at_s = inf
+    def _note_changes(self, loss: Loss | None = None) -> None:
+        self._changed += ((self._layout.name_of(node), up) for node, up in self._changes.new(loss))
+
+    def appoint(self, at_s: float, act: Callable[[], None]) -> None:
+        """Call `act` once, at this time, within a round or before one."""
+        self._appointments.add(at_s, act)
+        self.wants_round = True
 
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]
-        return None if self._pauses_at_s == inf else self._pauses_at_s
+        return s if (s := min(self._appointments.first_s, self._followed_to_s)) < inf else None
 
     def on_time_passed(self) -> None:
-        self._pauses_at_s = inf
-        self._catch_up()
-        self._on_pause(self._controller)
+        self._followed_to_s = inf
+        for act in self._appointments.due(self._clock.now_s):
+            self._jump(self._clock.now_s)
+            act()
         self.wants_round = True
 
     def why_waiting(self) -> dict[JobId, str]:
-        return {self._jobs[number].id: f"Slurm: {why}" for number, why in self._reasons().items()}
+        reasons = asked.reasons(self._controller)
+        return {job.id: f"Slurm: {reasons[name]}" for name, job in self._jobs.named(reasons)}
 
     # -- the round ------------------------------------------------------------------------------------------
 
     def run_round(self) -> None:
         self.wants_round = self._has_news = False
-        asked_s, cpu_s, n_runs = self._clock.now_s, self._controller.cpu_s(), self._n_runs
-        self._catch_up()
-        if self._completed or self._arrived:
+        asked_s, cpu_s, n_runs = self._clock.now_s, self._controller.cpu_s(), self._runs.n_launched
+        self._jump(self._clock.now_s)
+        if self._completed or self._arrived or self._changed:
             self._controller.clock.event()
             self._followed_until_s = self._clock.now_s + AFTER_AN_EVENT_S
         completed, self._completed = self._completed, []
-        for number in completed:
-            self._ask(CompleteBatchScript(job=number, user=self._user_id(self._jobs[number])))
-            del self._jobs[number]
+        for run in completed:
+            self._ask(CompleteBatchScript(job=run.number, user=self._submissions.user_id(run.job)))
+            self._jobs.over(run.job.id)
+        self._tell_of_nodes()
+        due, self._due[:] = [*self._due], []
+        for command in due:
+            if command.job is None:
+                self._carry_out(command)
         arrived, self._arrived = self._arrived, []
         for job in arrived:
             self._submit(job)
+        for command in due:
+            if command.job is not None:
+                self._carry_out(command)
         self._controller.settle()
+        self._runs.give_nodes(self._controller.settle)
         self._note_ended()
+        self._idle_since_s = self._clock.now_s
         self._follow()
+        self._followed_to_s = self._next_s if self._goes_on else inf
         cpu_s = self._controller.cpu_s() - cpu_s
-        n_places = len(self._layout.nodes)
-        self._note((asked_s, len(self._jobs), n_places, self._n_runs - n_runs, cpu_s, cpu_s, 0.0))
+        n_jobs, n_runs = len(self._waiting) + len(self._runs.running), self._runs.n_launched - n_runs
+        self._note((asked_s, n_jobs, len(self._layout.nodes), n_runs, cpu_s, cpu_s, 0.0))
 
-    def _catch_up(self) -> None:
-        now_s = self._starts_at_s + self._clock.now_s
-        while not self._controller.jump(now_s):
+    def _jump(self, to_s: float) -> None:
+        while not self._controller.jump(self._starts_at_s + to_s):
+            self._match_time()
             self._controller.serve()
+            self._runs.give_nodes(self._controller.settle)
         self._match_time()
 
     def _follow(self) -> None:
-        """Go on with the controller alone until something happens in the world, or nothing will."""
-        while (until_s := self._horizon_s()) > self._clock.now_s + RESOLUTION_S:
-            if self._controller.advance(self._starts_at_s + until_s):
-                self._match_time()
-            else:
-                self._match_time()
+        """Go on with the controller alone until something happens in the world, or nothing will. A run that
+        is complete just when its limit passes is complete, so that it is told of that first."""
+        while (until_s := self._horizon_s()) > self._clock.now_s + 2 * INSTANT_S:
+            is_reached = self._controller.advance(self._starts_at_s + until_s - INSTANT_S)
+            self._match_time()
+            if not is_reached:
                 self._controller.serve()
+                self._runs.give_nodes(self._controller.settle)
             self._note_ended()
 
     def _horizon_s(self) -> float:
         """How far to follow it now."""
-        next_s = self._orders.next_event_s
+        next_s, until_s = self._next_s, self._idle_since_s + self._patience.without_a_start_s
         if self._has_news:
             return self._clock.now_s
-        if not self._waiting:
+        proceeds = self._runs.any_proceeds
+        if not self._goes_on and (proceeds or next_s < inf or not self._stalled):
             return min(next_s, self._followed_until_s)
-        if next_s < inf:
-            self._idle_since_s = self._clock.now_s
+        if proceeds:
             return next_s
-        if self._clock.now_s >= self._idle_since_s + LONGEST_IDLE_S:
-            return self._clock.now_s
-        return self._idle_since_s + LONGEST_IDLE_S
+        if self._clock.now_s + 2 * INSTANT_S < until_s:
+            return min(next_s, until_s)
+        return self._after_idling_s(next_s)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether it may start, continue or end a run although nothing happens in the world."""
+        return bool(self._waiting or self._runs.suspended or self._runs.overdue)
+
+    @property
+    def _next_s(self) -> float:
+        """When something happens in the world, or is to be done; infinite if nothing will."""
+        return min(self._orders.next_event_s, self._appointments.first_s)
+
+    def _after_idling_s(self, next_s: float) -> float:
+        """How far to follow the controller that has long not started any of the jobs that wait, while none
+        runs: it is to change something by itself, or the world changes first; else they never start."""
+        own_s = min(asked.times_to_come(self._controller), default=inf) - self._starts_at_s
+        if own_s <= min(next_s, self._clock.now_s + LONGEST_WAIT_S):
+            self._jump(own_s)
+            self._idle_since_s = own_s
+            return self._horizon_s()
+        self._stalled |= self._waiting
+        self._waiting.clear()
+        if next_s == inf:
+            reasons = asked.reasons(self._controller)
+            for name in sorted(self._stalled):
+                self._give_up(name, f"Slurm never starts it: {reasons.get(name, 'it does not know it')}")
+            for run in sorted(self._runs.suspended):
+                self._give_up(self._runs.running[run].name, "Slurm suspended it and never lets it continue")
+        return self._clock.now_s
 
     def _match_time(self) -> None:
         """The world's time is the controller's; what happened before then is told after the round."""
@@ -194,27 +254,50 @@ class SlurmManager(ResourceManager):
 
     # -- to the controller ----------------------------------------------------------------------------------
 
+    def _tell_of_nodes(self) -> None:
+        changed, self._changed = dict(self._changed), []
+        if changed:
+            self._nodes.fail([name for name, up in changed.items() if not up])
+            self._nodes.come_back([name for name, up in changed.items() if up])
+            self._reconsider()
+
+    def _reconsider(self) -> None:
+        """What has stalled may start."""
+        self._waiting |= self._stalled
+        self._stalled.clear()
+
     def _submit(self, job: Job) -> None:
-        estimate_s = job.estimate_s if job.estimate_s is not None else self._estimate_s(job)
-        user = self._user_id(job)
+        jobs, at_once = self._submissions.with_its_array(job)
+        if not jobs:
+            return  # others of its array are to come
         try:
-            options = self._layout.options(job)
+            answer = self._ask(self._submissions.of(jobs, self._jobs.names, at_once).described())
         except CannotRequest as why:
-            self._orders.give_up(job.id, f"it requests {why}")
-            return
-        limit_min = None if estimate_s == inf else ceil(estimate_s / 60)
-        submission = Submission(user=user, group=user, name=str(job.id), time_limit_min=limit_min, **options)
-        answer = self._ask(submission.described())
+            answer = f"it requests {why}"
         match answer:
-            case Submitted(job=number):
-                self._jobs[number] = job
-                self._waiting.add(number)
+            case Submitted(job=number, error=code):
+                self._jobs.submitted(number, jobs)
+                waiting = self._stalled if code == PARTITION_LACKS_IT else self._waiting
+                waiting.update(self._jobs.names[one.id] for one in jobs)
+                return
             case ReturnCode(code=code):
-                self._orders.give_up(job.id, f"Slurm rejected it: {reason(code)}")
+                answer = f"Slurm rejected it: {reason(code)}"
             case ReturnCodeWithText(text=text):
-                self._orders.give_up(job.id, f"Slurm rejected it: {text}")
-            case _:
-                raise AssertionError(answer)
+                answer = f"Slurm rejected it: {text}"
+        for one in jobs:
+            self._orders.give_up(one.id, answer)
+
+    def _carry_out(self, command: Command) -> None:
+        """A command of an operator or a user. Raises CommandFailed."""
+        words = words_of(command, self._jobs, self._starts_at_s)
+        if words is None:
+            return
+        if command.job is not None:
+            self._in_doubt[self._jobs.names[command.job]] = CANCELLED
+        self._controller.slurm(words[0], *words[1:])
+        self._controller.clock.event()
+        self._followed_until_s = self._clock.now_s + AFTER_AN_EVENT_S
+        self._reconsider()
 
     def _ask(self, body: Any) -> Any:
         """The controller's answer, for which it may need time."""
@@ -222,44 +305,46 @@ class SlurmManager(ResourceManager):
         self._match_time()
         return answer
 
-    def _user_id(self, job: Job) -> int:
-        return self._user_ids[job.user]
-
     # -- from the controller --------------------------------------------------------------------------------
 
     def _on_launch(self, launch: BatchJobLaunch) -> None:
-        number = launch.job
-        job = self._jobs[number]
-        self._n_runs += 1
-        run = RunId(self._n_runs)
-        self._running[run] = number
-        self._run_of[number] = run
-        self._waiting.discard(number)
-        self._orders.dispatch(self._layout.order(run, job, launch.shares(), self._estimate_s(job)))
+        name = name_in(launch.array_job, launch.array_task) if launch.array_job else str(launch.job)
+        job = self._jobs.get(name)
+        if job is None:
+            return  # it was given up
+        run = self._runs.launched(launch, name, job, self._submissions.estimate_s(job))
+        self._waiting.discard(name)
+        self._stalled.discard(name)
+        limit_s = min(self._submissions.limit_s(job), self._patience.limit_s) + self._patience.over_limit_s
+        if limit_s < inf:
+            runs, at_s = self._runs, self._clock.now_s + limit_s
+            self._appointments.add(at_s, lambda: runs.overdue.add(run), lambda: run not in runs.running)
 
     def _on_kill(self, kill: KillJob) -> None:
         """Also of runs that are over."""
-        run = self._run_of.pop(kill.id.job, None)
-        if run is not None:
-            del self._running[run]
-            self._waiting.add(kill.id.job)
-            self._orders.preempt(run)
-
-    def _on_suspend(self, suspend: SuspendJob) -> None:
-        raise SchedulerFault(MAKES_PROGRESS, "Slurm suspends a job", self._clock.now_s)
+        if (run := self._runs.killed(kill.id.job)) is not None:
+            self._waiting.add(run.name)
 
     def _note_ended(self) -> None:
-        """Jobs that the controller has ended by itself are given up."""
-        for number, state in self._ended.new():
-            job = self._jobs.get(number)
-            if job is None or state == COMPLETED or number in self._run_of:
-                continue
-            del self._jobs[number]
-            self._waiting.discard(number)
-            self._orders.give_up(job.id, f"ended by Slurm: {state}")
+        """Jobs that the controller has ended by itself are given up, unless they are to run again."""
+        for name, state in self._ended.new():
+            if state != COMPLETED and self._jobs.get(name) is not None:
+                self._in_doubt[name] = state
+        if self._in_doubt:
+            states = asked.states(self._controller, self._in_doubt)
+            for name, state in [*self._in_doubt.items()]:
+                if states.get(name) == COMPLETING:
+                    continue
+                del self._in_doubt[name]
+                if self._jobs.get(name) is not None and states.get(name) not in ALIVE:
+                    self._give_up(name, f"Slurm ended it: {MEANINGS.get(state, 'it is over')} ({state})")
 
-    def _reasons(self) -> dict[int, str]:
-        """Why jobs wait, by Slurm's job id."""
-        listed = self._controller.slurm("squeue", "-h", "-a", "-t", "PD", "-o", "%A %r").splitlines()
-        found = (line.partition(" ") for line in listed)
-        return {int(number): why for number, _, why in found if int(number) in self._jobs}
+    def _give_up(self, name: str, why: str) -> None:
+        job = self._jobs.get(name)
+        assert job is not None
+        self._jobs.over(job.id)
+        self._waiting.discard(name)
+        self._stalled.discard(name)
+        self._runs.stop(name)
+        self._orders.describe(job.id, why)
+        self._orders.give_up(job.id, why)

@@ -12,6 +12,10 @@ from scheduler.registry import SchedulerNotLoaded
 _NAME = re.compile(r"slurm(?::\s*(?P<path>[^()]*[^()\s]))?\s*(?:\((?P<settings>.*)\))?\s*", re.DOTALL)
 
 
+ASSOCIATIONS, QOS = "sacctmgr.cfg", "qos.txt"
+"""Files beside slurm.conf with what Slurm's database has."""
+
+
 @dataclass(frozen=True)
 class SlurmController:
     """The controller with the `slurm.conf` at `path`, or one made for the nodes, and with other settings."""
@@ -22,7 +26,7 @@ class SlurmController:
     def described(self) -> list[str]:
         """Sentences: what proves that it is unmodified, and each part of its configuration that is replaced.
         Raises NoSlurm, and InvalidFile."""
-        from sil.slurm.configuration import read_configuration
+        from sil.slurm.configuration import configuration_of, read_configuration
         from sil.slurm.installation import installed
 
         program = installed()
@@ -31,8 +35,21 @@ class SlurmController:
         if self.path is not None:
             configuration = read_configuration(self.path).with_settings(self.settings)
             found += [str(replaced) for replaced in configuration.replaced]
-        elif self.settings:
-            found.append(f"Settings: {self.settings}")
+        else:
+            configuration = configuration_of(1).with_settings(self.settings)
+            if self.settings:
+                found.append(f"Settings: {self.settings}")
+        if configuration.needs_accounting:
+            found.append(
+                f"Associations are those of {self.associations}"
+                if self.associations
+                else f"All users have equal shares of one account: no {ASSOCIATIONS} is beside slurm.conf"
+            )
+            found.append(
+                f"Qualities of service are those of {self.qos}"
+                if self.qos
+                else f"The only quality of service is Slurm's 'normal': no {QOS} is beside slurm.conf"
+            )
         return found
 
     @property
@@ -40,7 +57,22 @@ class SlurmController:
         """The program and its configuration. Raises NoSlurm."""
         from sil.slurm.installation import installed  # not loaded for other schedulers
 
-        return [installed().controller, *([] if self.path is None else [self.path])]
+        beside = [self.associations, self.qos]
+        return [installed().controller, *(path for path in (self.path, *beside) if path is not None)]
+
+    @property
+    def associations(self) -> Path | None:
+        """The file beside `slurm.conf` that `sacctmgr dump` wrote, if there is one."""
+        return self._beside(ASSOCIATIONS)
+
+    @property
+    def qos(self) -> Path | None:
+        """The file beside `slurm.conf` with what `sacctmgr --parsable2 show qos` prints, if there is one."""
+        return self._beside(QOS)
+
+    def _beside(self, name: str) -> Path | None:
+        path = None if self.path is None else self.path.parent / name
+        return path if path is not None and path.is_file() else None
 
 
 def slurm_controller(name: str) -> SlurmController | None:

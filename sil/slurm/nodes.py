@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from scheduler.node_request import Node
@@ -70,10 +71,25 @@ class NodesOfController:
             if isinstance(answer, ReturnCode) and answer.code != SUCCESS:
                 raise ProtocolError(f"node {name} cannot register: {reason(answer.code)}")
 
+    def fail(self, names: Sequence[str]) -> None:
+        """These nodes do not respond: the controller ends or requeues what runs there."""
+        if names:
+            self._update(names, "State=DOWN", "Reason=it does not respond")
+
+    def come_back(self, names: Sequence[str]) -> None:
+        """These nodes have been repaired."""
+        if names:
+            self._update(names, "State=RESUME")
+            self.register(names)
+
+    def _update(self, names: Sequence[str], *words: str) -> None:
+        self._controller.slurm("scontrol", "update", f"NodeName={','.join(names)}", *words)
+
     def ask(self, body: Any) -> Any:
         """The body of the controller's answer; meanwhile its own requests are answered."""
         controller = self._controller
-        with socket.create_connection(("127.0.0.1", controller.port), LIMIT_S) as connection:
+        address = "127.0.0.1", controller.port
+        with self._blaming_its_death(), socket.create_connection(address, LIMIT_S) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             send(connection, message(body, version=self._version), self._authentication)
             controller.wait_for(connection.fileno())
@@ -85,7 +101,7 @@ class NodesOfController:
             connection, _ = self._controller.nodes.accept()
         except BlockingIOError:
             return
-        with connection:
+        with self._blaming_its_death(), connection:
             connection.settimeout(LIMIT_S)
             request = receive(connection, self._authentication)
             if request.type not in NEVER_ANSWERED:
@@ -101,6 +117,15 @@ class NodesOfController:
                 self._on_kill(request.body)
             case SuspendJob():
                 self._on_suspend(request.body)
+
+    @contextmanager
+    def _blaming_its_death(self) -> Iterator[None]:
+        """Connections that break are a consequence if the controller has died. Raises ControllerDied."""
+        try:
+            yield
+        except (OSError, ProtocolError):
+            self._controller.settle()
+            raise
 
     def _answer(self, request: Message) -> Answer:
         if isinstance(request.body, KillJob):

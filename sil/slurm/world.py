@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -11,23 +11,33 @@ from scheduler import UserError
 from scheduler.managers.queues import Admission
 from scheduler.model import Job
 from scheduler.node_request import Node
+from scheduler.ports import NodeMonitor
+from sil.settings.log_events import Events
+from sil.slurm.accounting import Accounting
 from sil.slurm.cluster.configuration import configuration_for
 from sil.slurm.cluster.same_nodes import check_nodes
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.controller import running
+from sil.slurm.daemons import InvalidConfiguration
+from sil.slurm.jobs.patience import patience_of
+from sil.slurm.jobs.submissions import Submissions
 from sil.slurm.layout import Layout, Parts, Processors
 from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
 from sil.slurm.pause import wait_for_enter
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.decision_cost import Measured
+from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 from sil.world.guard.scheduler import Guard
+from sil.world.node_changes import NodeChanges
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
 
 EPOCH_S = 1_577_836_800.0
 """Second 0 of the world: 2020-01-01, a Wednesday, in UTC."""
 FIRST_USER_ID = 100_000
+ACCOUNT = "all"
+"""That of all users, with equal shares, if no file says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +57,17 @@ class SlurmWorld:
     """When to wait for the user, who can look at the controller."""
     priorities: Mapping[str, int] = field(default_factory=dict)
     admission: Admission | None = None
+    monitor: NodeMonitor | None = None
+    """Reports nodes that fail and are repaired; None: none does."""
+    events: Events = field(default_factory=Events)
 
 
 @contextmanager
 def managed_by(
     named: SlurmController, world: SlurmWorld, orders: SimDispatcher, guard: Guard
 ) -> Iterator[SlurmManager]:
-    """A running controller as the world's resource manager. Raises UserError if it cannot run here, or not
-    with this configuration, and SchedulerFault if it dies or hangs."""
+    """A running controller as the world's resource manager. Raises UserError if it cannot run here, and
+    SchedulerFault if it does not start with its configuration, dies or hangs."""
     cost = None if guard.charge is None else guard.charge.cost
     if cost is not None and not isinstance(cost, Measured):
         raise UserError(
@@ -62,14 +75,24 @@ def managed_by(
             "decision cost measured, or measured(factor=10)"
         )
     configuration, layout = _configured(named, world)
+    configuration = configuration.with_settings(named.settings)
     user_ids = {name: FIRST_USER_ID + k for k, name in enumerate(world.users)}
     starts_at_s = EPOCH_S - SETTLES_FOR_S
-    with running(configuration.with_settings(named.settings), starts_at_s, user_ids) as controller:
-        manager = SlurmManager(controller, layout, world.estimate_s, user_ids, orders, guard)
-        manager.admission = world.admission
+    accounting = Accounting(named.associations, named.qos, dict.fromkeys(world.users, ACCOUNT))
+    with ExitStack() as context:
+        try:
+            controller = context.enter_context(
+                running(configuration, starts_at_s, user_ids, accounting, guard.limit_s)
+            )
+        except InvalidConfiguration as error:
+            raise SchedulerFault(PROCESS_SURVIVES, str(error), 0.0) from None
+        jobs = Submissions(layout, user_ids, world.estimate_s, world.events, world.admission)
+        changes, patience = NodeChanges(world.monitor), patience_of(configuration.lines)
+        manager = SlurmManager(controller, jobs, changes, patience, orders, guard)
         controller.clock.stretch_beats(world.step_s)
         controller.clock.charge_computing(0.0 if cost is None else cost.factor)
-        manager.pause(world.pause_at_s, wait_for_enter)
+        if world.pause_at_s < inf:
+            manager.appoint(world.pause_at_s, lambda: wait_for_enter(controller))
         yield manager
 
 

@@ -9,6 +9,8 @@ JOB_ALREADY_COMPLETE = 4002
 """A node's answer if a job that is to end is gone already: then there is no epilog to wait for."""
 ALREADY_DONE = 2021
 INVALID_JOB = 2017
+PARTITION_LACKS_IT = 2015
+"""Of a job that is accepted, and waits until its partition or its request is changed."""
 
 REASONS = {
     1000: "the message is not expected",

@@ -1,0 +1,54 @@
+"""The jobs of the world, and what the controller calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from scheduler.model import Job, JobId
+
+FIRST_OF_ARRAY = 1
+"""The index of the first job of an array."""
+
+
+class KnownJobs:
+    """The jobs that are submitted and not over.
+
+    A job's `name` is what Slurm's commands call it: its number, or that of its array with its index. A job
+    of an array has a number of its own only from when it is started or changed alone; some job of the array
+    has that of the array.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self.names: dict[int, str] = {}
+        """By number in the world; also of jobs that are over."""
+
+    def submitted(self, number: int, jobs: Sequence[Job]) -> None:
+        """One job, or those of an array."""
+        if len(jobs) == 1:
+            self._add(str(number), jobs[0])
+            return
+        for index, job in enumerate(jobs, FIRST_OF_ARRAY):
+            self._add(name_in(number, index), job)
+
+    def _add(self, name: str, job: Job) -> None:
+        self._jobs[name] = job
+        self.names[job.id] = name
+
+    def get(self, name: str) -> Job | None:
+        return self._jobs.get(name)
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._jobs.values())
+
+    def over(self, job: JobId) -> None:
+        del self._jobs[self.names[job]]
+
+    def named(self, names: Iterable[str]) -> Iterator[tuple[str, Job]]:
+        """Those of these jobs that are known."""
+        return ((name, self._jobs[name]) for name in names if name in self._jobs)
+
+
+def name_in(number: int, index: int) -> str:
+    """Of the job of an array with this number."""
+    return f"{number}_{index}"

@@ -1,0 +1,50 @@
+"""How long a controller lets jobs run and wait, from its configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+
+from site_db.files.slurm_lines import PAIR
+from site_db.slurm_conf import limit_s
+
+_INTERVALS = {"bf_interval": 30.0, "sched_interval": 60.0}
+"""Seconds between looks at all jobs, and Slurm's defaults."""
+_LOOKS = 3
+_LEAST_S = 300.0
+
+
+@dataclass(frozen=True)
+class Patience:
+    """`over_limit_s`: no job is ended earlier after its time limit; `limit_s`: no job without a time limit of
+    its own has a shorter one; `without_a_start_s`: if nothing happens for so long, and no job starts, the
+    controller waits for something."""
+
+    over_limit_s: float = 0.0
+    limit_s: float = inf
+    without_a_start_s: float = _LEAST_S
+
+
+def patience_of(lines: Iterable[str]) -> Patience:
+    """Of a configuration with these lines of slurm.conf."""
+    pairs = [(key.lower(), value.strip('"').lower()) for line in lines for key, value in PAIR.findall(line)]
+    over_s = [_limit_s(value) for key, value in pairs if key == "overtimelimit"]
+    limits_s = [_limit_s(value) for key, value in pairs if key in ("defaulttime", "maxtime")]
+    intervals = dict(_INTERVALS)
+    for key, value in pairs:
+        if key == "schedulerparameters":
+            for name, number in re.findall(r"(\w+)=(\d+)", value):
+                if name in intervals:
+                    intervals[name] = float(number)
+    looks_s = _LOOKS * max(intervals.values())
+    return Patience(min(over_s, default=0.0), min(limits_s, default=inf), max(_LEAST_S, looks_s))
+
+
+def _limit_s(text: str) -> float:
+    """Infinite if it cannot be read: the controller says so."""
+    try:
+        return limit_s(text)
+    except ValueError:
+        return 0.0 if text == "0" else inf

@@ -1,0 +1,119 @@
+"""The runs of one controller in the world: started, suspended, continued and ended as it orders its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from scheduler.model import DispatchOrder, Job, RunId
+from sil.slurm.layout import Layout
+from sil.slurm.protocol.to_nodes import SUSPEND, BatchJobLaunch, SuspendJob
+from sil.world.dispatcher import SimDispatcher
+
+
+class Running(NamedTuple):
+    """A job that runs: Slurm's number of it, and what Slurm's commands call it."""
+
+    number: int
+    name: str
+    job: Job
+
+
+class Runs:
+    """Those that the controller has launched and that are not over, also in the world."""
+
+    def __init__(self, layout: Layout, orders: SimDispatcher) -> None:
+        self._layout = layout
+        self._orders = orders
+        self.running: dict[RunId, Running] = {}
+        self.suspended: set[RunId] = set()
+        self.overdue: set[RunId] = set()
+        """Their time limits have passed."""
+        self.n_launched = 0
+        self._run_of: dict[int, RunId] = {}
+        self._gaining: list[Callable[[], None]] = []
+        """Orders to start or to continue runs, for when those that are to stop at this time have stopped."""
+        self._suspended_first: set[int] = set()
+        """Numbers of jobs that are to be launched suspended."""
+        self._to_start: dict[RunId, DispatchOrder] = {}
+        """Runs that were suspended before they began."""
+
+    @property
+    def any_proceeds(self) -> bool:
+        return len(self.running) > len(self.suspended)
+
+    def launched(self, launch: BatchJobLaunch, name: str, job: Job, expected_s: float) -> RunId:
+        """The run begins with the next `give_nodes`, unless the controller has suspended it before."""
+        self.n_launched += 1
+        run = RunId(self.n_launched)
+        self.running[run] = Running(launch.job, name, job)
+        self._run_of[launch.job] = run
+        if launch.job in self._suspended_first:
+            self._suspended_first.discard(launch.job)
+            self.suspended.add(run)
+        order = self._layout.order(run, job, launch.shares(), expected_s)
+        self._gaining.append(partial(self._start, order))
+        return run
+
+    def killed(self, number: int) -> Running | None:
+        """The run of the job with this number is to end; None if it is over."""
+        run = self._run_of.get(number)
+        return None if run is None else self._stop(run)
+
+    def stop(self, name: str) -> None:
+        """The job of this name runs no longer, if it does."""
+        for run, running in self.running.items():
+            if running.name == name:
+                self._stop(run)
+                return
+
+    def _stop(self, run: RunId) -> Running | None:
+        found = self.over(run)
+        self._orders.preempt(run)
+        return found
+
+    def over(self, run: RunId) -> Running | None:
+        """A run that is over in the world is forgotten; None if it was before."""
+        found = self.running.pop(run, None)
+        self.overdue.discard(run)
+        self.suspended.discard(run)
+        self._to_start.pop(run, None)
+        if found is not None:
+            del self._run_of[found.number]
+        return found
+
+    def on_suspend(self, suspend: SuspendJob) -> None:
+        """Also of a job that is launched at the same time: it does not begin before it is to continue."""
+        number, stops = suspend.job, suspend.operation == SUSPEND
+        run = self._run_of.get(number)
+        if run is None:
+            (self._suspended_first.add if stops else self._suspended_first.discard)(number)
+        elif stops:
+            self.suspended.add(run)
+            self._orders.suspend(run)
+        else:
+            self.suspended.discard(run)
+            self._gaining.append(partial(self._continue, run))
+
+    def give_nodes(self, settle: Callable[[], None]) -> None:
+        """Start and continue runs, after all that the controller orders at this time: `settle` lets it."""
+        while self._gaining:
+            settle()
+            gaining, self._gaining = self._gaining, []
+            for order in gaining:
+                order()
+
+    def _start(self, order: DispatchOrder) -> None:
+        """Unless it was to end or to stop at once."""
+        if order.run in self.suspended:
+            self._to_start[order.run] = order
+        elif order.run in self.running:
+            self._orders.dispatch(order)
+
+    def _continue(self, run: RunId) -> None:
+        if run in self.running and run not in self.suspended:
+            if (order := self._to_start.pop(run, None)) is not None:
+                self._orders.dispatch(order)
+            else:
+                self._orders.resume(run)

@@ -1,0 +1,67 @@
+"""Fair share, associations and QOS, which Slurm has in its database."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sil.slurm.naming import ASSOCIATIONS, QOS
+from tests.sil.slurm.installed import needs_slurm
+from tests.sil.slurm.scenarios import QUICK, Rigid, operators, outcome_of
+
+pytestmark = [
+    needs_slurm,
+    pytest.mark.skipif(shutil.which("mariadbd") is None, reason="without MariaDB"),
+]
+FAIR = f"{QUICK} PriorityType=priority/multifactor PriorityWeightFairshare=100000 PriorityCalcPeriod=1"
+FLOOD = [Rigid(10, 200, nodes=2, limit_s=300, user="ann") for _ in range(8)]
+LATE = Rigid(300, 200, nodes=2, limit_s=300, user="bob")
+
+
+def test_a_latecomer_passes_a_flooding_user() -> None:
+    in_order, fair = outcome_of([*FLOOD, LATE], 2), outcome_of([*FLOOD, LATE], 2, FAIR)
+    assert in_order.starts(9)[0] > 1600
+    assert fair.starts(9)[0] < 700
+
+
+def test_associations_and_qos_are_those_beside_slurm_conf(tmp_path: Path) -> None:
+    name = operators(
+        tmp_path,
+        f"AccountingStorageEnforce=associations,limits,qos\n{QUICK}\nPartitionName=p Nodes=ALL Default=YES\n",
+    )
+    (tmp_path / ASSOCIATIONS).write_text(
+        "Cluster - 'c':Fairshare=1:QOS='normal'\nParent - 'root'\n"
+        "Account - 'physics':Description='p':Organization='p':Fairshare=1:MaxJobs=1\nParent - 'physics'\n"
+        "User - 'ann':DefaultAccount='physics':Fairshare=1:QOS='normal,short'\n"
+    )
+    (tmp_path / QOS).write_text("Name|Priority|MaxWall\nnormal|0|\nshort|10|00:05:00\n")
+    jobs = [
+        Rigid(0, 60),
+        Rigid(0, 60),
+        Rigid(0, 60, user="bob"),
+        Rigid(0, 60, limit_s=3600, options={"qos": "short"}),
+        Rigid(0, 60, options={"qos": "long"}),
+    ]
+    found = outcome_of(jobs, 2, "", name=name)
+    assert found.starts(2)[0] >= found.ends(1)[0]  # at most one job of the account runs
+    assert found.refusal(3) == "Slurm rejected it: there is no such account, or the user is not in it"
+    assert found.refusal(4) == "Slurm never starts it: QOSMaxWallDurationPerJobLimit"
+    assert found.refusal(5) == "Slurm rejected it: there is no such QOS"
+
+
+def test_a_quality_of_service_preempts_another(tmp_path: Path) -> None:
+    preempts = (
+        f"PreemptType=preempt/qos\nPreemptMode=REQUEUE\n{QUICK}\nPartitionName=p Nodes=ALL Default=YES\n"
+    )
+    name = operators(tmp_path, f"AccountingStorageEnforce=associations,qos\n{preempts}")
+    (tmp_path / ASSOCIATIONS).write_text(
+        "Cluster - 'c':Fairshare=1:QOS='normal'\nParent - 'root'\n"
+        "User - 'ann':DefaultAccount='root':Fairshare=1:QOS='normal,urgent'\n"
+    )
+    (tmp_path / QOS).write_text("Name|Priority|Preempt\nnormal|0|\nurgent|10|normal\n")
+    urgent = Rigid(100, 50, nodes=2, options={"qos": "urgent"})
+    found = outcome_of([Rigid(0, 600, nodes=2, limit_s=900), urgent], 2, "", name=name)
+    assert found.starts(2)[0] == pytest.approx(100, abs=10)
+    assert len(found.starts(1)) == 2
