@@ -315,7 +315,7 @@ class SlurmManager(ResourceManager):
         run = self._runs.launched(launch, name, job, self._submissions.estimate_s(job))
         self._waiting.discard(name)
         self._stalled.discard(name)
-        limit_s = min(self._submissions.limit_s(job), self._patience.limit_s) + self._patience.over_limit_s
+        limit_s = self._patience.ends_after_s(self._submissions.limit_s(job))
         if limit_s < inf:
             runs, at_s = self._runs, self._clock.now_s + limit_s
             self._appointments.add(at_s, lambda: runs.overdue.add(run), lambda: run not in runs.running)

@@ -26,6 +26,10 @@ class Patience:
     limit_s: float = inf
     without_a_start_s: float = _LEAST_S
 
+    def ends_after_s(self, limit_s: float) -> float:
+        """How long a job with this time limit (infinite: none) may run in any case."""
+        return (limit_s if limit_s < inf else self.limit_s) + self.over_limit_s
+
 
 def patience_of(lines: Iterable[str]) -> Patience:
     """Of a configuration with these lines of slurm.conf."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from math import inf
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +13,7 @@ import pytest
 from scheduler.node_request import Gpus, Node, Partition, Request
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
+from sil.slurm.jobs.patience import patience_of
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from site_db.site_file.cluster import Cluster
@@ -132,6 +134,13 @@ def test_an_experiment_with_queues_runs_under_slurm_with_their_users() -> None:
     done = sil("run", "queues.toml", "--out", "out", "--workers", "1")
     assert done.exit_code == 0, done.output
     assert "refused, and count in no other metric; the first because user 'bob' may not submit" in done.output
+
+
+def test_a_job_may_run_for_its_own_limit_whatever_the_default_of_partitions() -> None:
+    """Longer runs are followed second by second, until Slurm ends them."""
+    patience = patience_of(["PartitionName=all Nodes=ALL DefaultTime=60", "OverTimeLimit=1"])
+    assert patience.ends_after_s(7200.0) == 7260.0
+    assert patience.ends_after_s(inf) == 3660.0
 
 
 @pytest.mark.usefixtures("folder")
