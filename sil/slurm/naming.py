@@ -1,5 +1,8 @@
 """Names of Slurm's controller as a scheduler under test: `slurm`, `slurm: slurm.conf`, and either with
-settings that take the place of others, as in `slurm: slurm.conf (SchedulerParameters=bf_window=2880)`."""
+settings that take the place of others, as in `slurm: slurm.conf (SchedulerParameters=bf_window=2880)`.
+
+With a number, as in `slurm #2`, it is the same again: two runs of one log are not equal to the byte.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from pathlib import Path
 
 from scheduler.registry import SchedulerNotLoaded
 
-_NAME = re.compile(r"slurm(?::\s*(?P<path>[^()]*[^()\s]))?\s*(?:\((?P<settings>.*)\))?\s*", re.DOTALL)
-
+_NAME = re.compile(
+    r"slurm(?::\s*(?P<path>[^()#]*[^()#\s]))?\s*(?:\((?P<settings>.*)\))?\s*(?:#\d+)?\s*", re.DOTALL
+)
 
 ASSOCIATIONS, QOS = "sacctmgr.cfg", "qos.txt"
 """Files beside slurm.conf with what Slurm's database has."""
@@ -78,7 +82,7 @@ class SlurmController:
 def slurm_controller(name: str) -> SlurmController | None:
     """The controller that `name` denotes; None if `name` does not denote one. Raises SchedulerNotLoaded if
     the name is malformed, or its file is missing."""
-    if not re.match(r"slurm\s*($|[:(])", name):
+    if not re.match(r"slurm\s*($|[:(#])", name):
         return None
     found = _NAME.fullmatch(name)
     if found is None:

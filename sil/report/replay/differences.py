@@ -40,9 +40,9 @@ def difference_sections(jobs: Jobs, names: Sequence[str], analysis: Analysis) ->
     n = min(len(each.by_block) for each in waits.values())
     few = "." if n >= FEWEST_BLOCKS else f"; with fewer than {FEWEST_BLOCKS} there are none."
     note = (
-        f"Of each job, less that under {baseline}: mean, 95 % interval, and shares of jobs with less and "
-        "more. * The interval excludes 0. Jobs that are submitted at about the same time depend on each "
-        f"other, so intervals are bootstrapped over {counted(n, 'block')} of {blocks}, by submission{few}"
+        f"Of each job, less that under {baseline}: mean, 95 % interval, and shares of jobs with less, more "
+        "and as much. * The interval excludes 0. Jobs that are submitted at about the same time depend on "
+        f"each other, so intervals are bootstrapped over {counted(n, 'block')} of {blocks}, by submission{few}"
     )
     parts = [Part(table=_table(compared, list(waits)))]
     if n > 1:
@@ -62,7 +62,11 @@ def _cell(found: PairedDifferences, digits: int) -> Cell:
     interval = ""
     if found.interval is not None:
         interval = " [{:+,.{d}f}, {:+,.{d}f}]".format(*found.interval, d=digits)
-    shares = f"less for {100 * found.less:.1f} % of {found.jobs:,} jobs, more for {100 * found.more:.1f} %"
+    equal = 1.0 - found.less - found.more
+    shares = (
+        f"less for {100 * found.less:.1f} % of {found.jobs:,} jobs, more for {100 * found.more:.1f} %, equal "
+        f"for {100 * equal:.1f} %"
+    )
     return Cell(f"{found.mean:+,.{digits}f}{interval}{star}", shares)
 
 

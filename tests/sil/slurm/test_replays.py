@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +99,15 @@ def test_a_report_proves_the_program_and_lists_what_is_replaced(tmp_path: Path) 
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Programs under test" in page
     assert "all nodes share an address" in page
+
+
+def test_the_report_has_the_share_of_equal_starts_of_a_second_run(tmp_path: Path) -> None:
+    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
+    done = replayed(tmp_path, "slurm", "--scheduler", "slurm #2")
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Differences to slurm" in page
+    assert re.search(r"less for [\d.]+ % of 5 jobs, more for [\d.]+ %, equal for [\d.]+ %", page)
 
 
 def test_its_time_is_charged_if_it_is_measured(tmp_path: Path) -> None:
