@@ -42,7 +42,8 @@ def difference_sections(jobs: Jobs, names: Sequence[str], analysis: Analysis) ->
     note = (
         f"Of each job, less that under {baseline}: mean, 95 % interval, and shares of jobs with less, more "
         "and as much. * The interval excludes 0. Jobs that are submitted at about the same time depend on "
-        f"each other, so intervals are bootstrapped over {counted(n, 'block')} of {blocks}, by submission{few}"
+        f"each other, so intervals are bootstrapped over {counted(n, 'block')} of {blocks}, by "
+        f"submission{few}"
     )
     parts = [Part(table=_table(compared, list(waits)))]
     if n > 1:
