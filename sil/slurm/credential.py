@@ -15,6 +15,8 @@ from pathlib import Path
 from scheduler.rules import RETURNS_IN_TIME
 from sil.slurm.daemons import STARTS_WITHIN_S, ControllerHangs, Daemons, InvalidConfiguration
 from sil.slurm.installation import NoSlurm, program
+from sil.slurm.protocol.authentication import Authentication, Stated
+from sil.slurm.protocol.munge import Munge
 from sil.world.guard.faults import one_line
 
 REMEDY = "apt install munge"
@@ -29,16 +31,9 @@ def stated(daemons: Daemons) -> None:
 def munge(daemons: Daemons) -> Path:
     """Start munge's daemon, which works in real time. Raises NoSlurm if it is not installed, and as
     `Daemons.started`."""
-    munged = program("munged", REMEDY)
     folder = daemons.folder
-    key, socket, pid = folder / "munge.key", folder / "munge.socket", folder / "munge.pid"
-    key.touch(mode=0o600)
-    key.write_bytes(secrets.token_bytes(128))
-    files = {"key-file": key, "socket": socket, "pid-file": pid, "seed-file": folder / "munge.seed"}
-    options = [f"--{what}={path}" for what, path in (files | {"log-file": folder / "munge.log"}).items()]
-    # It is used to sockets that all can reach, which this one is not.
-    command = [str(munged), "--foreground", "--force", "--num-threads=1", *options]
-    process = daemons.started("munge", command, {})
+    socket, pid = folder / "munge.socket", folder / "munge.pid"
+    process = daemons.started("munge", munge_command(folder), {})
     deadline_s = time.monotonic() + STARTS_WITHIN_S
     while not (socket.exists() and pid.exists() and pid.read_text().strip()):
         if process.how_it_ended() is not None:
@@ -51,8 +46,43 @@ def munge(daemons: Daemons) -> Path:
     return socket
 
 
+def munge_command(folder: Path) -> list[str]:
+    """Of munge's daemon with a new key; all its files are in `folder`. Raises NoSlurm."""
+    munged = program("munged", REMEDY)
+    key = folder / "munge.key"
+    key.touch(mode=0o600)
+    key.write_bytes(secrets.token_bytes(128))
+    endings = {
+        "key-file": "key",
+        "socket": "socket",
+        "pid-file": "pid",
+        "seed-file": "seed",
+        "log-file": "log",
+    }
+    options = [f"--{what}={folder / 'munge'}.{ending}" for what, ending in endings.items()]
+    # It is used to sockets that all can reach, which this one is not.
+    return [str(munged), "--foreground", "--force", "--num-threads=1", *options]
+
+
 def munge_if_installed(daemons: Daemons) -> Path | None:
     try:
         return munge(daemons)
     except NoSlurm:
         return None
+
+
+def of_nodes(munge_socket: Path | None) -> Authentication:
+    """How nodes authenticate their messages, as the daemons do."""
+    return Stated() if munge_socket is None else Munge(str(munge_socket))
+
+
+def credential_used() -> str:
+    """A sentence on what `munge_if_installed` finds."""
+    try:
+        munged = program("munged", REMEDY)
+    except NoSlurm:
+        return (
+            f"Messages are not authenticated (auth/none), since munge is not installed ({REMEDY}): users of "
+            f"this computer can send messages to the controller while it runs"
+        )
+    return f"Messages are authenticated by munge ({munged}) with a key of each run"

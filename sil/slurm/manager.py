@@ -22,7 +22,6 @@ from sil.slurm.jobs.runs import Running, Runs
 from sil.slurm.jobs.submissions import Submissions
 from sil.slurm.layout import CannotRequest
 from sil.slurm.nodes import NodesOfController
-from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.from_nodes import CompleteBatchScript, ReturnCode, ReturnCodeWithText, Submitted
 from sil.slurm.protocol.return_codes import PARTITION_LACKS_IT, reason
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob
@@ -77,7 +76,7 @@ class SlurmManager(ResourceManager):
         """Nodes that have gone down or come back."""
         self._runs = Runs(layout, orders)
         self._nodes = NodesOfController(
-            controller, layout.nodes, Stated(), self._on_launch, self._on_kill, self._runs.on_suspend
+            controller, layout.nodes, self._on_launch, self._on_kill, self._runs.on_suspend
         )
         self._jobs = KnownJobs()
         self._waiting: set[str] = set()

@@ -31,11 +31,13 @@ class SlurmController:
         """Sentences: what proves that it is unmodified, and each part of its configuration that is replaced.
         Raises NoSlurm, and InvalidFile."""
         from sil.slurm.configuration import configuration_of, read_configuration
+        from sil.slurm.credential import credential_used
         from sil.slurm.installation import installed
 
         program = installed()
         package = program.package or "of no package"
         found = [f"{program.controller} {program.release} ({package}), unmodified: SHA-256 {program.sha256}"]
+        found.append(credential_used())
         if self.path is not None:
             configuration = read_configuration(self.path).with_settings(self.settings)
             found += [str(replaced) for replaced in configuration.replaced]

@@ -11,7 +11,7 @@ from typing import Any
 from scheduler.node_request import Node
 from sil.slurm.cluster.configuration import UNTYPED
 from sil.slurm.controller import Controller
-from sil.slurm.protocol.authentication import Authentication
+from sil.slurm.credential import of_nodes
 from sil.slurm.protocol.envelope import Message, message
 from sil.slurm.protocol.exchange import receive, send
 from sil.slurm.protocol.from_nodes import NodeRegistration, ReturnCode
@@ -34,14 +34,13 @@ class NodesOfController:
         self,
         controller: Controller,
         nodes: Mapping[str, Node],
-        authentication: Authentication,
         on_launch: Callable[[BatchJobLaunch], None],
         on_kill: Callable[[KillJob], None],
         on_suspend: Callable[[SuspendJob], None],
     ) -> None:
         self._controller = controller
         self._nodes = nodes
-        self._authentication = authentication
+        self._authentication = of_nodes(controller.munge)
         self._version = spoken_to(controller.installation.release)
         self._on_launch, self._on_kill, self._on_suspend = on_launch, on_kill, on_suspend
         controller.serve = self.serve

@@ -18,6 +18,7 @@ from sil.slurm.cluster.configuration import configuration_for
 from sil.slurm.cluster.same_nodes import check_nodes
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.controller import running
+from sil.slurm.credential import munge_if_installed
 from sil.slurm.daemons import InvalidConfiguration
 from sil.slurm.jobs.patience import patience_of
 from sil.slurm.jobs.submissions import Submissions
@@ -82,7 +83,7 @@ def managed_by(
     with ExitStack() as context:
         try:
             controller = context.enter_context(
-                running(configuration, starts_at_s, user_ids, accounting, guard.limit_s)
+                running(configuration, starts_at_s, user_ids, accounting, guard.limit_s, munge_if_installed)
             )
         except InvalidConfiguration as error:
             raise SchedulerFault(PROCESS_SURVIVES, str(error), 0.0) from None

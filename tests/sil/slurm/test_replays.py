@@ -18,6 +18,7 @@ from sil.outcome.batsim_tables import JOBS
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
+from sil.slurm.credential import credential_used
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from sil.workload.lublin import Lublin
@@ -92,8 +93,9 @@ def test_a_report_proves_the_program_and_lists_what_is_replaced(tmp_path: Path) 
         "replay", tmp_path / "log.swf", "--scheduler", name, "--out", tmp_path / "out", "--workers", "1"
     )
     assert done.exit_code == 0, done.output
-    first, *others = json.loads((tmp_path / "out" / "summary.json").read_text())["programs"][name]
+    first, credential, *others = json.loads((tmp_path / "out" / "summary.json").read_text())["programs"][name]
     assert "unmodified: SHA-256 " in first
+    assert credential == credential_used()
     assert "line 3: SlurmctldHost=head became SlurmctldHost=localhost(127.0.0.1)" in others[0]
     assert "line 7: NodeAddr=10.1.1.[1-2] was left out: all nodes share an address" in others[1]
     page = (tmp_path / "out" / "report.html").read_text()

@@ -1,0 +1,163 @@
+"""A cluster in real time: the packaged controller, and a packaged node daemon for each node, all on this
+computer and with a key of their own for munge. Nothing is preloaded."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from sil.slurm.credential import munge_command
+from sil.slurm.installation import installed
+from sil.slurm.surroundings import calling_user, listens, reserved_port
+
+STARTS_WITHIN_S = 60.0
+_DONE = re.compile(r"JobId=\d+ .*? Name=(\S+) JobState=(\w+) .*? StartTime=(\S+) EndTime=(\S+) ")
+
+
+class Ran(NamedTuple):
+    """When the controller says that a job started and ended, in seconds since the epoch."""
+
+    state: str
+    start_s: float
+    end_s: float
+
+
+class RealCluster:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "TZ": "UTC"}
+
+    def slurm(self, name: str, *words: str) -> str:
+        """What a command of Slurm prints."""
+        command = [str(installed().program(name)), *words]
+        done = subprocess.run(
+            command, env=self._environment, cwd=self.folder, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    def started(self, *command: str | Path) -> subprocess.Popen[bytes]:
+        with (self.folder / "out.txt").open("ab") as output:
+            return subprocess.Popen(
+                [*map(str, command)], env=self._environment, cwd=self.folder,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            )  # fmt: skip
+
+    def ran(self) -> dict[str, Ran]:
+        """The jobs that are over, by name."""
+        found = {}
+        with suppress(FileNotFoundError):
+            for name, state, *times in _DONE.findall((self.folder / "jobcomp.txt").read_text()):
+                found[name] = Ran(state, *map(_seconds, times))
+        return found
+
+    def processes(self) -> list[psutil.Process]:
+        """All that were started with this cluster's configuration: daemons, and the processes of jobs."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get("SLURM_CONF") == self._environment["SLURM_CONF"]:
+                    found.append(process)
+        return found
+
+
+def _seconds(time_text: str) -> float:
+    return datetime.fromisoformat(time_text).replace(tzinfo=UTC).timestamp()
+
+
+@contextmanager
+def real_cluster(scheduling: Sequence[str], nodes: Sequence[str]) -> Iterator[RealCluster]:
+    """A cluster with these lines of slurm.conf, among which are those of these nodes. At the end, its
+    processes are ended, and its directory is removed."""
+    folder = Path(tempfile.mkdtemp(prefix="sil-real-"))
+    cluster = RealCluster(folder)
+    try:
+        with ExitStack() as reserved:
+            controller, *of_nodes = (_port(reserved) for _ in range(1 + len(nodes)))
+            _configure(folder, scheduling, controller, dict(zip(nodes, of_nodes, strict=True)))
+            cluster.started(*munge_command(folder))
+            _until("munged listens", lambda: (folder / "munge.socket").exists())
+            cluster.started(installed().controller, "-D", "-c")
+            _until("slurmctld listens", lambda: listens(controller))
+            slurmd = installed().program("slurmd")
+            for name in nodes:
+                cluster.started(slurmd, "-D", "-N", name)
+            _until(
+                "the nodes are idle",
+                lambda: cluster.slurm("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(len(nodes)),
+            )
+            yield cluster
+    finally:
+        _end(cluster.processes())
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _port(reserved: ExitStack) -> int:
+    found, port = reserved_port()
+    reserved.enter_context(found)
+    return port
+
+
+def _configure(folder: Path, scheduling: Sequence[str], port: int, port_of: dict[str, int]) -> None:
+    (folder / "state").mkdir()
+    user = calling_user()
+    own = f"""
+        SlurmctldHost=localhost(127.0.0.1)
+        SlurmctldPort={port}
+        CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+        AuthType=auth/munge
+        AuthInfo=socket={folder}/munge.socket
+        CredType=cred/munge
+        SlurmUser={user}
+        SlurmdUser={user}
+        StateSaveLocation={folder}/state
+        SlurmctldPidFile={folder}/slurmctld.pid
+        SlurmctldLogFile={folder}/slurmctld.log
+        SlurmdSpoolDir={folder}/spool.%n
+        SlurmdPidFile={folder}/slurmd.%n.pid
+        SlurmdLogFile={folder}/slurmd.%n.log
+        JobCompType=jobcomp/filetxt
+        JobCompLoc={folder}/jobcomp.txt
+        AccountingStorageType=accounting_storage/none
+        ReturnToService=2
+        MailProg=/bin/true
+        ProctrackType=proctrack/linuxproc
+        TaskPlugin=task/none
+        JobAcctGatherType=jobacct_gather/none
+        SwitchType=switch/none
+        MpiDefault=none
+    """
+    lines = [line.strip() for line in own.splitlines()]
+    for line in scheduling:
+        all_nodes = re.match(r"NodeName=\S+(.*)", line)
+        lines += [line] if all_nodes is None else [
+            f"NodeName={name}{all_nodes[1]} NodeHostName=localhost NodeAddr=127.0.0.1 Port={its_port}"
+            for name, its_port in port_of.items()
+        ]  # fmt: skip
+    (folder / "slurm.conf").write_text("\n".join((*lines, "")))
+
+
+def _until(what: str, holds: object) -> None:
+    assert callable(holds)
+    deadline_s = time.monotonic() + STARTS_WITHIN_S
+    while not holds():
+        assert time.monotonic() < deadline_s, f"not within {STARTS_WITHIN_S:g} s: {what}"
+        time.sleep(0.1)
+
+
+def _end(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(processes, 10)
