@@ -9,11 +9,10 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
 
@@ -22,15 +21,7 @@ from sil.slurm.installation import installed
 from sil.slurm.surroundings import calling_user, listens, reserved_port
 
 STARTS_WITHIN_S = 60.0
-_DONE = re.compile(r"JobId=\d+ .*? Name=(\S+) JobState=(\w+) .*? StartTime=(\S+) EndTime=(\S+) ")
-
-
-class Ran(NamedTuple):
-    """When the controller says that a job started and ended, in seconds since the epoch."""
-
-    state: str
-    start_s: float
-    end_s: float
+_STARTED = re.compile(r"^\[(\S+)\] sched.*: (?:Allocate|Started) JobId=(\d+) ", re.MULTILINE)
 
 
 class RealCluster:
@@ -54,13 +45,14 @@ class RealCluster:
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             )  # fmt: skip
 
-    def ran(self) -> dict[str, Ran]:
-        """The jobs that are over, by name."""
-        found = {}
-        with suppress(FileNotFoundError):
-            for name, state, *times in _DONE.findall((self.folder / "jobcomp.txt").read_text()):
-                found[name] = Ran(state, *map(_seconds, times))
-        return found
+    def starts_s(self) -> dict[int, float]:
+        """When the controller started each job, by its number, in seconds since the epoch."""
+        found = _STARTED.findall((self.folder / "slurmctld.log").read_text())
+        return {int(job): datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp() for at, job in found}
+
+    def n_completed(self) -> int:
+        path = self.folder / "jobcomp.txt"
+        return path.read_text().count(" JobState=COMPLETED ") if path.exists() else 0
 
     def processes(self) -> list[psutil.Process]:
         """All that were started with this cluster's configuration: daemons, and the processes of jobs."""
@@ -70,10 +62,6 @@ class RealCluster:
                 if process.environ().get("SLURM_CONF") == self._environment["SLURM_CONF"]:
                     found.append(process)
         return found
-
-
-def _seconds(time_text: str) -> float:
-    return datetime.fromisoformat(time_text).replace(tzinfo=UTC).timestamp()
 
 
 @contextmanager
@@ -148,8 +136,7 @@ def _configure(folder: Path, scheduling: Sequence[str], port: int, port_of: dict
     (folder / "slurm.conf").write_text("\n".join((*lines, "")))
 
 
-def _until(what: str, holds: object) -> None:
-    assert callable(holds)
+def _until(what: str, holds: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + STARTS_WITHIN_S
     while not holds():
         assert time.monotonic() < deadline_s, f"not within {STARTS_WITHIN_S:g} s: {what}"

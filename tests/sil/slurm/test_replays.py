@@ -112,6 +112,12 @@ def test_the_report_has_the_share_of_equal_starts_of_a_second_run(tmp_path: Path
     assert re.search(r"less for [\d.]+ % of 5 jobs, more for [\d.]+ %, equal for [\d.]+ %", page)
 
 
+def test_events_may_be_between_two_microseconds(tmp_path: Path) -> None:
+    jobs = [(1, 0.0, 10.1234567, 2, 60.0, 1), (2, 5.7654321, 10.00000049, 2, 60.0, 1)]
+    found = starts_under("slurm", Replay(log_of(jobs, 2), engine=Engine.HARNESS), tmp_path)
+    assert len(found) == 2
+
+
 def test_its_time_is_charged_if_it_is_measured(tmp_path: Path) -> None:
     log = log_of(rows((0, 10, 2, 100), (5, 10, 2, 100)), 2)
     free, slow = (
