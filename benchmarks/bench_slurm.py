@@ -25,8 +25,8 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.slurm.cluster.configuration import configuration_for
 from sil.slurm.controller import running
+from sil.slurm.credential import munge_if_installed
 from sil.slurm.nodes import NodesOfController
-from sil.slurm.protocol.authentication import Stated
 from sil.trace.facts import TIMINGS
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf import read_swf
@@ -86,8 +86,8 @@ def replayed(log: JobLog, scheduler: str, step_s: float = 1.0) -> Took:
 def registered_s(n_nodes: int) -> float:
     """From the running controller to its knowing all nodes."""
     cluster = cluster_of(n_nodes)
-    with running(configuration_for(cluster), 1_577_836_800.0) as controller:
-        nodes = NodesOfController(controller, cluster.nodes, Stated(), *(3 * [lambda order: None]))
+    with running(configuration_for(cluster), 1_577_836_800.0, credential=munge_if_installed) as controller:
+        nodes = NodesOfController(controller, cluster.nodes, *(3 * [lambda order: None]))
         began_s = time.perf_counter()
         nodes.register(cluster.nodes)
         took_s = time.perf_counter() - began_s

@@ -38,8 +38,8 @@ def lacks(folder: Path) -> str | None:
 
 
 def forty_jobs() -> Jobs:
-    """Many wait, and some overtake others. Of a few thousand such lists, this is one whose order does not
-    change if each start is late by up to a second: the order of most does, also between two real clusters."""
+    """15 wait, and 4 overtake others. Of some thousand such lists, this is one whose order does not change if
+    starts are late by up to a second: that of most does, also from one real cluster to the next."""
     rng = np.random.default_rng(409)
     submissions = np.sort(rng.integers(0, 165, 40))
     submissions[0] = 0
