@@ -55,11 +55,12 @@ class RealCluster:
         return path.read_text().count(" JobState=COMPLETED ") if path.exists() else 0
 
     def processes(self) -> list[psutil.Process]:
-        """All that were started with this cluster's configuration: daemons, and the processes of jobs."""
+        """Daemons, and the processes of jobs; all work in the cluster's directory, or in one within it. (What
+        runs a job writes its title over its environment.)"""
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
-                if process.environ().get("SLURM_CONF") == self._environment["SLURM_CONF"]:
+                if Path(process.cwd()).is_relative_to(self.folder):
                     found.append(process)
         return found
 
@@ -75,19 +76,20 @@ def real_cluster(scheduling: Sequence[str], nodes: Sequence[str]) -> Iterator[Re
             controller, *of_nodes = (_port(reserved) for _ in range(1 + len(nodes)))
             _configure(folder, scheduling, controller, dict(zip(nodes, of_nodes, strict=True)))
             cluster.started(*munge_command(folder))
-            _until("munged listens", lambda: (folder / "munge.socket").exists())
+            until("munged listens", lambda: (folder / "munge.socket").exists())
             cluster.started(installed().controller, "-D", "-c")
-            _until("slurmctld listens", lambda: listens(controller))
+            until("slurmctld listens", lambda: listens(controller))
             slurmd = installed().program("slurmd")
             for name in nodes:
                 cluster.started(slurmd, "-D", "-N", name)
-            _until(
+            until(
                 "the nodes are idle",
                 lambda: cluster.slurm("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == str(len(nodes)),
             )
             yield cluster
     finally:
-        _end(cluster.processes())
+        while processes := cluster.processes():
+            _end(processes)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -136,7 +138,7 @@ def _configure(folder: Path, scheduling: Sequence[str], port: int, port_of: dict
     (folder / "slurm.conf").write_text("\n".join((*lines, "")))
 
 
-def _until(what: str, holds: Callable[[], bool]) -> None:
+def until(what: str, holds: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + STARTS_WITHIN_S
     while not holds():
         assert time.monotonic() < deadline_s, f"not within {STARTS_WITHIN_S:g} s: {what}"

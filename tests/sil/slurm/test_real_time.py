@@ -15,7 +15,7 @@ from sil.slurm.configuration import configuration_of
 from sil.slurm.credential import munge_command
 from sil.slurm.installation import installed
 from tests.sil.slurm.installed import needs_slurm
-from tests.sil.slurm.real_cluster import RealCluster, real_cluster
+from tests.sil.slurm.real_cluster import RealCluster, real_cluster, until
 from tests.sil.slurm.test_replays import rows, starts_under
 from tests.sil.test_replay import log_of
 
@@ -96,3 +96,18 @@ def test_jobs_start_when_they_do_on_real_nodes(tmp_path: Path) -> None:
     print(f"makespan {makespan_s:.1f} s; later in simulated time by, in s: {later_s}")
     assert len(later_s) == len(jobs)
     assert max(map(abs, later_s.values())) <= 0.017 * makespan_s, (makespan_s, later_s)
+
+
+@pytest.mark.long
+@needs_slurm
+def test_nothing_remains_of_a_cluster_whose_jobs_still_run(tmp_path: Path) -> None:
+    if why := lacks(tmp_path):
+        pytest.skip(f"without a real cluster: {why}")
+    settings = ["SchedulerParameters=batch_sched_delay=0,bf_interval=1"]
+    with real_cluster(configuration_of(1, settings=settings).lines, ["n1"]) as cluster:
+        cluster.slurm("sbatch", "-o", "/dev/null", "--wrap", "sleep 100")
+        until("the job runs", lambda: "sleep" in {process.name() for process in cluster.processes()})
+        running = cluster.processes()
+        assert {"munged", "slurmd", "slurmstepd"} <= {process.name() for process in running}
+    assert not any(process.is_running() for process in running)
+    assert not cluster.folder.exists()
