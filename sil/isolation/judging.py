@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from math import inf
+from math import inf, nan
 from pathlib import Path
 
 from scheduler.model import JobId
@@ -155,8 +155,11 @@ class _Answering(Side):
         def finish(problem: SchedulingProblem, answer: object) -> Message:
             return packed_answer(problem, answer, with_details)
 
-        scheduler = made(spec, seed, guard)
-        timed = TimedScheduler(scheduler, guard.clock, guard.limit_s, guard.cpu_time, finish)
+        # The time of a fault is known where it is judged. To read it here, too, would wait for what is not sent.
+        untimed = replace(guard, clock=_NoTime())
+        timed = TimedScheduler(
+            made(spec, seed, untimed), untimed.clock, guard.limit_s, guard.cpu_time, finish
+        )
         return _Answered(timed, self._connection, guard.clock)
 
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
@@ -189,6 +192,12 @@ class _Answering(Side):
 
 class _RunIsOver(BaseException):
     """The results of a run that was only followed are not needed."""
+
+
+class _NoTime:
+    """A clock that tells nothing."""
+
+    now_s = nan
 
 
 class _Answered:

@@ -50,13 +50,13 @@ def of_plug_in(kind: str) -> str:
     return f"{hostile.__name__}:{kind}"
 
 
-def sil(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def sil(folder: Path, *arguments: str, most_s: float = 500) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-m", "sil", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=most_s,
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
@@ -158,7 +158,8 @@ def test_every_kind_is_told_in_a_prediction(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ONE_BY_ONE)
 def test_every_kind_is_told_in_a_live_run(kind: str, tmp_path: Path) -> None:
     tiny_experiment(tmp_path, GUARD, QUICK_SITE.replace("any = 0.3", "any = 0.01"), jobs="3")
-    done = sil(tmp_path, "live", "experiment.toml", "--scheduler", of_plug_in(kind), "--out", "out")
+    named = of_plug_in(kind)
+    done = sil(tmp_path, "live", "experiment.toml", "--scheduler", named, "--out", "out", most_s=50)
     assert_told(done, kind, exit_code_if_killed=2)
 
 
