@@ -155,7 +155,7 @@ class _Answering(Side):
         def finish(problem: SchedulingProblem, answer: object) -> Message:
             return packed_answer(problem, answer, with_details)
 
-        # The time of a fault is known where it is judged. To read it here, too, would wait for what is not sent.
+        # The time of a fault is known where it is judged; who reads it here waits for what is not sent.
         untimed = replace(guard, clock=_NoTime())
         timed = TimedScheduler(
             made(spec, seed, untimed), untimed.clock, guard.limit_s, guard.cpu_time, finish
