@@ -126,7 +126,9 @@ def results_of(scheduler: str, command: str, out: Path) -> object:
 
 def assert_told(done: subprocess.CompletedProcess[str], kind: str, *, exit_code_if_killed: int = 1) -> None:
     """A command that ends with its only scheduler says what this did."""
-    if kind in hostile.FAULTS:
+    if kind == "decides_by_chance":  # two instances may decide alike
+        assert done.returncode in (0, 1), (done.stdout, done.stderr)
+    elif kind in hostile.FAULTS:
         assert done.returncode == 1, (done.stdout, done.stderr)
         assert "broke the rule" in done.stderr
     elif kind in hostile.KILLED:
