@@ -40,7 +40,7 @@ from sil.trace.facts import (
 )
 from sil.trace.recorder import TraceRecorder
 from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
-from sil.workload.job_log import JobLog, LoggedRuns, user_names
+from sil.workload.job_log import JobLog, LoggedRuns
 from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.scheduler import Guard
@@ -334,14 +334,13 @@ class Replay:
 
             return IdenticalNodes(ports.n_nodes, run_times, runs)
 
-        def slurm_world() -> SlurmWorld:
-            from sil.slurm.world import SlurmWorld
+        def of_slurm() -> SlurmWorld:
+            from sil.runs.slurm_on_log import slurm_world
 
-            users = [*user_names(self.log.jobs["user"].unique(), self.log.users).values()]
-            world = SlurmWorld(cluster or self.log.processors, users, run_times.estimate_s, self.slurm_step_s)
-            return replace(world, pause_at_s=self.pause_at_s, events=self.events)
+            found = slurm_world(self.log, self.estimates, run_times)
+            return replace(found, step_s=self.slurm_step_s, pause_at_s=self.pause_at_s, events=self.events)
 
-        managed = Managed(ports, batsim_nodes, slurm_world, runs.total, world.dispatcher, supervision, log)
+        managed = Managed(ports, batsim_nodes, of_slurm, runs.total, world.dispatcher, supervision, log)
 
         def manager() -> StartingManager:
             guarded = supervision.scheduler(scheduler)

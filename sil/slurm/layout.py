@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
@@ -59,6 +60,7 @@ class Processors(Layout):
             self._first[name] = n
             n += int(node.cores)
         self.n = n
+        self._names, self._places = [*self._first], [*self._first.values()]
 
     def options(self, job: Job) -> Options:
         if self.n == len(self.nodes):
@@ -70,7 +72,7 @@ class Processors(Layout):
         return DispatchOrder(run, job, ON_NODES, NodeSet.of(sorted(places[: job.n_tasks])), expected_s)
 
     def name_of(self, place: int) -> str:
-        return next(name for name, first in reversed(self._first.items()) if first <= place)
+        return self._names[bisect_right(self._places, place) - 1]
 
     def _cpus(self, share: NodeShare) -> Iterable[int]:
         """Places of CPUs on the node."""

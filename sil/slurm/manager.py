@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import chain
 from math import inf
 from typing import Any
 
@@ -15,7 +14,8 @@ from sil.slurm.controller import Controller
 from sil.slurm.jobs import asked
 from sil.slurm.jobs.appointments import Appointments
 from sil.slurm.jobs.commands import words_of
-from sil.slurm.jobs.ended import ALIVE, CANCELLED, COMPLETED, COMPLETING, MEANINGS, EndedJobs
+from sil.slurm.jobs.ended import CANCELLED
+from sil.slurm.jobs.in_doubt import JobsInDoubt
 from sil.slurm.jobs.known import KnownJobs, name_in
 from sil.slurm.jobs.patience import Patience
 from sil.slurm.jobs.runs import Running, Runs
@@ -31,14 +31,14 @@ from sil.world.guard.scheduler import Guard
 from sil.world.node_changes import NodeChanges
 
 SETTLES_FOR_S = 60.0
-"""The nodes register before the first job, and the controller settles for so long."""
+"""Time for the nodes to register and for the controller to settle before the first job."""
 INSTANT_S = 1e-6
 """The resolution of the controller's clock."""
 AFTER_AN_EVENT_S = 5.0
-"""For so long after an event, the controller is followed step by step, also if no job waits."""
+"""How long the controller is followed step by step after an event, even if no job waits."""
 LONGEST_WAIT_S = 366 * 86_400.0
-"""If nothing runs and nothing else will happen, the controller is waited for until it starts a job at a time
-that it has told, at most so long."""
+"""The longest wait for a start that the controller has scheduled, while nothing runs and no other event is
+due."""
 
 
 class SlurmManager(ResourceManager):
@@ -69,7 +69,6 @@ class SlurmManager(ResourceManager):
         self._note = guard.note
         self._starts_at_s = controller.clock.now_s + SETTLES_FOR_S
         """Second 0 of the world."""
-        self._ended = EndedJobs(controller.folder / "jobcomp.txt")
         self._arrived: list[Job] = []
         self._completed: list[Running] = []
         self._changed: list[tuple[str, bool]] = []
@@ -83,12 +82,11 @@ class SlurmManager(ResourceManager):
         """The names of jobs that do not run and are not over."""
         self._stalled: set[str] = set()
         """Jobs that will not start before a node comes back or an operator changes something."""
-        self._in_doubt: dict[str, str] = {}
-        """Jobs whose run has ended early in a state, and that may run again."""
+        self._in_doubt = JobsInDoubt(controller, self._jobs)
         self._appointments = Appointments()
         self._due: list[Command] = []
         self._has_news = False
-        """Whether something has happened in the world that is told after the round."""
+        """Whether events occurred in the world whose notices follow after the round."""
         self._followed_until_s = 0.0
         self._followed_to_s = inf
         """When it is to be followed further, whatever happens then in the world."""
@@ -102,7 +100,7 @@ class SlurmManager(ResourceManager):
     # -- notices --------------------------------------------------------------------------------------------
 
     def on_job_arrived(self, job: Job) -> str | None:
-        refused = self._submissions.refusal(job, chain(self._jobs, self._arrived))
+        refused = self._submissions.refusal(job)
         if refused is None:
             self._arrived.append(job)
             self.wants_round = True
@@ -158,12 +156,11 @@ class SlurmManager(ResourceManager):
         asked_s, cpu_s, n_runs = self._clock.now_s, self._controller.cpu_s(), self._runs.n_launched
         self._jump(self._clock.now_s)
         if self._completed or self._arrived or self._changed:
-            self._controller.clock.event()
-            self._followed_until_s = self._clock.now_s + AFTER_AN_EVENT_S
+            self._follow_closely()
         completed, self._completed = self._completed, []
         for run in completed:
             self._ask(CompleteBatchScript(job=run.number, user=self._submissions.user_id(run.job)))
-            self._jobs.over(run.job.id)
+            self._over(run.job)
         self._tell_of_nodes()
         due, self._due[:] = [*self._due], []
         for command in due:
@@ -185,6 +182,11 @@ class SlurmManager(ResourceManager):
         n_jobs, n_runs = len(self._waiting) + len(self._runs.running), self._runs.n_launched - n_runs
         self._note((asked_s, n_jobs, len(self._layout.nodes), n_runs, cpu_s, cpu_s, 0.0))
 
+    def _follow_closely(self) -> None:
+        """Something has happened that the controller will react to."""
+        self._controller.clock.event()
+        self._followed_until_s = self._clock.now_s + AFTER_AN_EVENT_S
+
     def _jump(self, to_s: float) -> None:
         while not self._controller.jump(self._starts_at_s + to_s):
             self._match_time()
@@ -193,8 +195,8 @@ class SlurmManager(ResourceManager):
         self._match_time()
 
     def _follow(self) -> None:
-        """Go on with the controller alone until something happens in the world, or nothing will. A run that
-        is complete just when its limit passes is complete, so that it is told of that first."""
+        """Advance the controller alone to just before the next event in the world: a run that completes
+        exactly at its time limit counts as complete, so the controller must learn of it first."""
         while (until_s := self._horizon_s()) > self._clock.now_s + 2 * INSTANT_S:
             is_reached = self._controller.advance(self._starts_at_s + until_s - INSTANT_S)
             self._match_time()
@@ -246,7 +248,7 @@ class SlurmManager(ResourceManager):
         return self._clock.now_s
 
     def _match_time(self) -> None:
-        """The world's time is the controller's; what happened before then is told after the round."""
+        """Set the world's time to the controller's; notices of events in between follow after the round."""
         now_s = self._controller.clock.now_s - self._starts_at_s
         self._has_news = self._has_news or self._orders.next_event_s < now_s
         self._clock.wait_until(now_s)
@@ -284,6 +286,7 @@ class SlurmManager(ResourceManager):
             case ReturnCodeWithText(text=text):
                 answer = f"Slurm rejected it: {text}"
         for one in jobs:
+            self._submissions.over(one)
             self._orders.give_up(one.id, answer)
 
     def _carry_out(self, command: Command) -> None:
@@ -292,10 +295,9 @@ class SlurmManager(ResourceManager):
         if words is None:
             return
         if command.job is not None:
-            self._in_doubt[self._jobs.names[command.job]] = CANCELLED
+            self._in_doubt.add(self._jobs.names[command.job], CANCELLED)
         self._controller.slurm(words[0], *words[1:])
-        self._controller.clock.event()
-        self._followed_until_s = self._clock.now_s + AFTER_AN_EVENT_S
+        self._follow_closely()
         self._reconsider()
 
     def _ask(self, body: Any) -> Any:
@@ -325,23 +327,17 @@ class SlurmManager(ResourceManager):
             self._waiting.add(run.name)
 
     def _note_ended(self) -> None:
-        """Jobs that the controller has ended by itself are given up, unless they are to run again."""
-        for name, state in self._ended.new():
-            if state != COMPLETED and self._jobs.get(name) is not None:
-                self._in_doubt[name] = state
-        if self._in_doubt:
-            states = asked.states(self._controller, self._in_doubt)
-            for name, state in [*self._in_doubt.items()]:
-                if states.get(name) == COMPLETING:
-                    continue
-                del self._in_doubt[name]
-                if self._jobs.get(name) is not None and states.get(name) not in ALIVE:
-                    self._give_up(name, f"Slurm ended it: {MEANINGS.get(state, 'it is over')} ({state})")
+        for name, why in self._in_doubt.over():
+            self._give_up(name, f"Slurm ended it: {why}")
+
+    def _over(self, job: Job) -> None:
+        self._jobs.over(job.id)
+        self._submissions.over(job)
 
     def _give_up(self, name: str, why: str) -> None:
         job = self._jobs.get(name)
         assert job is not None
-        self._jobs.over(job.id)
+        self._over(job)
         self._waiting.discard(name)
         self._stalled.discard(name)
         self._runs.stop(name)

@@ -38,9 +38,6 @@ class KnownJobs:
     def get(self, name: str) -> Job | None:
         return self._jobs.get(name)
 
-    def __iter__(self) -> Iterator[Job]:
-        return iter(self._jobs.values())
-
     def over(self, job: JobId) -> None:
         del self._jobs[self.names[job]]
 

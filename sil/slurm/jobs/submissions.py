@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, inf
 
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
@@ -28,15 +29,24 @@ class Submissions:
     ) -> None:
         self.layout, self.events, self.estimate_s = layout, events, estimate_s
         self._admission = admission
+        self._unfinished_of: Counter[str] = Counter()
+        """By user."""
         self._user_ids = user_ids
         self._array_of = {number: array for array in events.arrays for number in array.jobs}
         self._arrived: dict[JobArray, list[Job]] = {}
 
-    def refusal(self, job: Job, unfinished: Iterable[Job]) -> str | None:
-        """Why the site's own rules do not admit a job, beside unfinished ones; None if they do."""
-        if self._admission is None:
-            return None
-        return self._admission.refusal(job, sum(other.user == job.user for other in unfinished))
+    def refusal(self, job: Job) -> str | None:
+        """Why the site's own rules refuse an arriving job; None if they admit it."""
+        if self._admission is not None:
+            refused = self._admission.refusal(job, self._unfinished_of[job.user])
+            if refused is not None:
+                return refused
+        self._unfinished_of[job.user] += 1
+        return None
+
+    def over(self, job: Job) -> None:
+        """An admitted job has ended or been given up."""
+        self._unfinished_of[job.user] -= 1
 
     def with_its_array(self, job: Job) -> tuple[list[Job], int | None]:
         """A job that arrives, with those of its array, if there is one, and how many of these run at a time;

@@ -133,6 +133,12 @@ def test_other_costs_of_decisions_are_refused(tmp_path: Path) -> None:
     assert "can only be measured" in the_sentence(done)
 
 
+def test_other_estimates_than_the_users_are_refused(tmp_path: Path) -> None:
+    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
+    done = replayed(tmp_path, "slurm", "--estimates", "actual")
+    assert "time limits, which are the users' estimates" in the_sentence(done)
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [

@@ -1,0 +1,20 @@
+"""What Slurm's controller manages in the replay of a log."""
+
+from __future__ import annotations
+
+from scheduler import UserError
+from scheduler.ports import RuntimeEstimator
+from sil.settings.estimates import Estimates
+from sil.slurm.world import SlurmWorld
+from sil.workload.job_log import JobLog, user_names
+
+
+def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) -> SlurmWorld:
+    """Raises UserError for estimates that are not time limits."""
+    if estimates is not Estimates.USER:
+        raise UserError(
+            "Slurm has time limits, which are the users' estimates; replay the log under it with "
+            "--estimates user"
+        )
+    users = [*user_names(log.jobs["user"].unique(), log.users).values()]
+    return SlurmWorld(log.cluster or log.processors, users, run_times.estimate_s)
