@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 if TYPE_CHECKING:
     from sil.experiment.replays import Outcome
+    from sil.runs.on_log import Replay
     from sil.runs.under_test import UnderTest
     from sil.settings.log_events import Events
     from sil.workload.job_log import JobLog
@@ -131,11 +133,8 @@ def replay(
         check, analysis = not no_determinism_check, Analysis(warm_up_days, cool_down_days, block_days)
         analysis.check(chosen.span_s / 86_400)
         run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check, engine)
-        run = replace(run, memory_limit_mb=memory_limit, slurm_step_s=slurm_step)
-        if events is not None:
-            run = replace(run, events=_events_for(schedulers, events, chosen, load))
-        if pause_at is not None:
-            run = replace(run, pause_at_s=pause_at)
+        run = replace(run, memory_limit_mb=memory_limit)
+        run = _with_slurm(run, schedulers, slurm_step, pause_at, events, load)
         # Enter is pressed in this process.
         executing = selected_executor(workers, dask) if pause_at is None else Inline()
         run.check_engine(schedulers)
@@ -150,6 +149,24 @@ def replay(
     for sentence in dict.fromkeys(o.refused for o in outcomes if o.refused is not None):
         console.print_note(sentence)
     _print_results(folder, outcomes, not no_report, as_json)
+
+
+def _with_slurm(
+    run: Replay,
+    schedulers: Sequence[UnderTest],
+    step: float,
+    pause_at: float | None,
+    events: Path | None,
+    load: float | None,
+) -> Replay:
+    """The replay with what concerns Slurm's controller. Raises UserError for options that have no effect."""
+    given = {"--slurm-step": step != 1.0, "--pause-at": pause_at is not None}
+    named = next((option for option, is_given in given.items() if is_given), None)
+    if named is not None and all(scheduler.slurm is None for scheduler in schedulers):
+        raise UserError(f"{named} is for Slurm's controller; add --scheduler slurm, or leave it out")
+    if events is not None:
+        run = replace(run, events=_events_for(schedulers, events, run.log, load))
+    return replace(run, slurm_step_s=step, pause_at_s=inf if pause_at is None else pause_at)
 
 
 def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: float | None) -> Events:

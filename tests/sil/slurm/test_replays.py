@@ -139,6 +139,12 @@ def test_other_estimates_than_the_users_are_refused(tmp_path: Path) -> None:
     assert "time limits, which are the users' estimates" in the_sentence(done)
 
 
+@pytest.mark.parametrize("option", ["--pause-at", "--slurm-step"])
+def test_an_option_for_slurm_alone_is_refused_without_it(option: str, tmp_path: Path) -> None:
+    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
+    assert f"{option} is for Slurm's controller" in the_sentence(replayed(tmp_path, "easy", option, "5"))
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
