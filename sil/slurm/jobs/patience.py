@@ -18,9 +18,12 @@ _LEAST_S = 300.0
 
 @dataclass(frozen=True)
 class Patience:
-    """`over_limit_s`: no job is ended earlier after its time limit; `limit_s`: no job without a time limit of
-    its own has a shorter one; `without_a_start_s`: if nothing happens for so long, and no job starts, the
-    controller waits for something."""
+    """How long, in seconds, nothing needs to be asked of the controller.
+
+    * `over_limit_s`: by how much it lets every job exceed its time limit;
+    * `limit_s`: the shortest limit of jobs that have none of their own;
+    * `without_a_start_s`: if no event occurs and no job starts for this time, it is waiting for something.
+    """
 
     over_limit_s: float = 0.0
     limit_s: float = inf

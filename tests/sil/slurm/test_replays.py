@@ -1,4 +1,4 @@
-"""Logs replayed by Slurm's controller: what it decides is carried out, and what it is told has happened."""
+"""Replays under Slurm's controller: its decisions are carried out, and it is notified of what happens."""
 
 from __future__ import annotations
 
