@@ -269,12 +269,22 @@ class DispatchOrder(NamedTuple):
     expected_s: float
     shares: tuple[Share, ...] = ()
 
+    @property
+    def lead(self) -> int:
+        """The machine that answers for the run: the first one."""
+        return next(iter(self.machines))
+
 
 class Completion(NamedTuple):
-    """A run ended by itself."""
+    """A run ended by itself. `ran_s` is how long it ran, if its machine has measured that."""
 
     run: RunId
     ended_s: float
+    ran_s: float | None = None
+
+    def run_time_s(self, began_s: float) -> float:
+        """How long it ran; as far as is known, it began at `began_s`."""
+        return self.ended_s - began_s if self.ran_s is None else self.ran_s
 
 
 class Loss(NamedTuple):

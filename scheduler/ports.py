@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from scheduler.model import DispatchOrder, InterconnectReading, Job, MachineReading, NodeReading, RunId
+from scheduler.model import (
+    DispatchOrder,
+    InterconnectReading,
+    Job,
+    MachineReading,
+    NodeReading,
+    RunId,
+)
 
 
 class Scheduler(Protocol):
@@ -35,6 +42,24 @@ class Dispatcher(Protocol):
     def dispatch(self, order: DispatchOrder) -> None: ...
 
     def preempt(self, run: RunId) -> None: ...
+
+
+class UnreliableDispatcher(Dispatcher, Protocol):
+    """Sends orders to machines over a network that may lose, delay, repeat or reorder messages.
+
+    A run id makes an order idempotent: it is started once however often its order arrives, and never after an
+    order to stop it, whichever arrives first. The machine that leads a run, the first of its order, answers:
+    `on_order_received` when it starts, and when it is over one notice, which is repeated until acknowledged.
+    """
+
+    def abandon(self, run: RunId) -> None:
+        """Stop a run, which no longer counts, even if it has ended."""
+
+    def acknowledge(self, run: RunId) -> None:
+        """The notice that a run is over has arrived."""
+
+    def ping(self, machine: int) -> None:
+        """Ask a machine to answer (`on_answer`)."""
 
 
 class Monitor(Protocol):

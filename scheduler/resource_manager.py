@@ -138,6 +138,18 @@ class ResourceManager(ABC):
         """A run failed, or its order could not be carried out: its job is not complete."""
         return
 
+    def on_order_received(self, run: RunId) -> None:
+        """The order for a run has arrived, and it has started (`UnreliableDispatcher`)."""
+        return
+
+    def on_order_refused(self, run: RunId) -> None:
+        """Machines of an order are in use by runs that have not stopped yet (`UnreliableDispatcher`)."""
+        return
+
+    def on_answer(self, machine: int) -> None:
+        """A machine answers a ping (`UnreliableDispatcher`)."""
+        return
+
     def on_run_released(self, run: RunId) -> None:
         """A run is ending and its nodes are free; `on_run_ended` follows (`--order archive`)."""
         return

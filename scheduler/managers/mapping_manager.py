@@ -127,7 +127,7 @@ class MappingManager(ResourceManager):
         if run.ending:  # it ended before the preemption order arrived: the job is complete after all
             self._withdraw_job(run.job)
         self._starvation.forget(run.job)
-        run_time_s = completion.ended_s - run.start_s
+        run_time_s = completion.run_time_s(run.start_s)
         self._experience.record(
             ExecutionRecord(run.job, run.resource, len(run.machines), run.start_s, run_time_s)
         )

@@ -9,7 +9,7 @@ from sil.trace.requests import request_of
 
 BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
 
-ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
+ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST, Fact.RUN_DISCARDED)
 
 EXECUTION = pl.col("finish_time") - pl.col("starting_time")
 TURNAROUND = pl.col("finish_time") - pl.col("submission_time")
@@ -34,7 +34,7 @@ def run_table(facts: pl.DataFrame) -> pl.DataFrame:
     """One row per run of a job that is over, in order of start.
 
     Columns: point, replication, scheduler, job, run, resource, machines (`tasks` of them), from_s, until_s
-    and `ending` (RUN_ENDED, RUN_PREEMPTED or RUN_LOST).
+    and `ending`, one of ENDINGS.
     """
     return _runs(facts.lazy()).collect()
 

@@ -63,6 +63,11 @@ class Fact(StrEnum):
     INTERCONNECT_DOWN = "interconnect_down"
     INTERCONNECT_UP = "interconnect_up"
     FAULT = "fault"
+    ORDER_REFUSED = "order_refused"
+    RUN_ABANDONED = "run_abandoned"
+    RUN_DISCARDED = "run_discarded"
+    MANAGER_DOWN = "manager_down"
+    MANAGER_UP = "manager_up"
 
 
 EVENTS = pl.Enum([fact.value for fact in Fact])

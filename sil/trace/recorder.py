@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import inf
 from typing import Any, TypedDict, Unpack
 
@@ -84,8 +85,21 @@ class TraceRecorder:
             _Kind("time_s", "job", *_OF_A_JOB, "detail", event=Fact.JOB_ARRIVED),
             _Kind(*of_a_start, "detail", event=Fact.RUN_STARTED),
         )
+        self._abandoned: list[int] = []
+        """Runs that do not count; only without `on_chunk`."""
         cells = (kind.cells for kind in self._kinds)
         self._arrivals, self._starts, self._ends, self._others, self._requests, self._shares = cells
+
+    @contextmanager
+    def muted(self) -> Iterator[None]:
+        """Within this context, no fact is recorded."""
+        n, sizes = self._n, [len(kind.cells) for kind in self._kinds]
+        try:
+            yield
+        finally:
+            self._n = n
+            for kind, size in zip(self._kinds, sizes, strict=True):
+                del kind.cells[size:]
 
     def note(self, time_s: float, fact: Fact, **columns: Unpack[Columns]) -> None:
         cells: dict[str, Any] = {**columns}
@@ -141,6 +155,11 @@ class TraceRecorder:
         """A decision was requested at a time and took this long."""
         self.note(asked_s, Fact.DECISION_CHARGED, expected_s=cost_s)
 
+    def note_abandoned(self, time_s: float, order: DispatchOrder) -> None:
+        """The manager gave a run up, which does not count even if it ends, or has ended."""
+        self._abandoned.append(order.run)
+        self.note(time_s, Fact.RUN_ABANDONED, job=order.job.id, run=order.run, resource=order.resource)
+
     def note_fault(self, time_s: float, rule: str, message: str, job: int | None) -> None:
         """The scheduler broke a rule, or an invariant is broken."""
         self.note(time_s, Fact.FAULT, job=job, detail=rule, message=message)
@@ -159,4 +178,9 @@ class TraceRecorder:
 
     def _facts(self) -> pl.DataFrame:
         tables = [kind.table() for kind in self._kinds if kind.cells]
-        return pl.concat([_NO_FACTS, *tables], how="diagonal").sort(_POSITION)
+        facts = pl.concat([_NO_FACTS, *tables], how="diagonal").sort(_POSITION)
+        if not self._abandoned:
+            return facts
+        is_discarded = (pl.col("event") == Fact.RUN_ENDED) & pl.col("run").is_in(self._abandoned)
+        discarded = pl.lit(Fact.RUN_DISCARDED.value, EVENTS)
+        return facts.with_columns(event=pl.when(is_discarded).then(discarded).otherwise("event"))

@@ -104,6 +104,13 @@ class MonitorNews(Event):
 
 
 @dataclass(slots=True)
+class MessageDue(Event):
+    """A message between manager and machines arrives, or one of them tries again."""
+
+    act: Callable[[], None]
+
+
+@dataclass(slots=True)
 class WakeUp(Event):
     """The time that the resource manager has set in `wakes_at_s`."""
 
@@ -136,7 +143,7 @@ Order = Mapping[type[Event], int]
 """The rank of each kind of event among simultaneous ones; within a kind, events are first in, first out."""
 
 _RUN_NOTICES = (RunEnded, RunReleased, OrderOvertaken, RunPreempted)
-_CHANGES = (StateChange, LocalChanged, ControlDue, SampleDue, MonitorNews)
+_CHANGES = (MessageDue, StateChange, LocalChanged, ControlDue, SampleDue, MonitorNews)
 
 
 def _order(*kinds: type[Event]) -> Order:
@@ -174,6 +181,8 @@ class EventQueue:
         self._round = self._wake_up = self._arrival = _NEVER
         self.submissions = 0
         """How many jobs are still to arrive that are not part of the workload."""
+        self.is_settled: Callable[[], bool] = lambda: True
+        """Whether nothing else has to happen once all jobs have ended."""
 
     def __len__(self) -> int:
         appointed = (self._round, self._wake_up, self._arrival)

@@ -49,6 +49,21 @@ def random_failures(
         heapq.heapreplace(pending, (time_s + float(rng.exponential(mean_s)), machine, not up))
 
 
+def until(time_s: float, changes: Iterable[TimedChange]) -> Iterator[TimedChange]:
+    """The changes of one source before a time, and the return of what is down then."""
+    down: set[int | str] = set()
+    for change_s, change in changes:
+        if change_s < time_s:
+            if isinstance(change, StateChange):
+                (down.discard if change.up else down.add)(change.subject)
+            yield change_s, change
+        elif not down:
+            return
+        elif isinstance(change, StateChange) and change.up and change.subject in down:
+            down.remove(change.subject)
+            yield change_s, change
+
+
 def in_order_of_time(*sources: Iterable[TimedChange]) -> Iterator[TimedChange]:
     """Several streams as one."""
     return heapq.merge(*sources, key=lambda change: change[0])

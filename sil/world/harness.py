@@ -20,6 +20,7 @@ from sil.world.events import (
     JobArrived,
     JobGivenUp,
     LocalChanged,
+    MessageDue,
     MonitorNews,
     OrderOvertaken,
     RoundDue,
@@ -127,6 +128,7 @@ class Harness:
             RunPreempted: partial(notify, lambda event: manager.on_run_preempted(event.run)),
             StateChange: self._state_changed,
             LocalChanged: self._local_changed,
+            MessageDue: lambda event: event.act(),
             MonitorNews: partial(notify, lambda _: manager.on_monitor_news()),
             ArrivalDue: self._next_job_arrived,
             JobArrived: self._other_job_arrived,
@@ -147,7 +149,7 @@ class Harness:
             events.appoint_round(clock.now_s)
         while True:
             if self._next_arrival is None and not (
-                self._unfinished or self._round_is_due or events.submissions
+                self._unfinished or self._round_is_due or events.submissions or not events.is_settled()
             ):
                 return
             yield

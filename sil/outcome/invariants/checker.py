@@ -150,6 +150,8 @@ class _Checker:
         """The job and the machines of each run."""
         self._suspended: dict[int, int] = {}
         """The machines of each run that is stopped on machines for one at a time."""
+        self._abandoned: set[int] = set()
+        """Runs that do not count."""
         self._down = 0
         self._shares = _SharesChecker(capacity) if capacity.nodes else None
         self._run_of: dict[int, int | None] = {}
@@ -170,6 +172,10 @@ class _Checker:
                     self._shares.requests[job] = detail
             elif event == ended or event in ENDINGS:
                 breach = self._over(time_s, event == ended, job, run)
+            elif event == Fact.RUN_ABANDONED:
+                self._abandoned.add(run)
+                if self._run_of[job] == run:
+                    self._run_of[job] = None
             elif event == Fact.JOB_REFUSED:
                 self._run_of[job] = OVER
             elif event == Fact.RUN_STOPPED and self._capacity.runs == 1:
@@ -197,7 +203,7 @@ class _Checker:
         down = machines & self._down
         if job not in self._run_of:
             rule, why = STARTS_AFTER_ARRIVAL, ", before it arrived"
-        elif self._run_of[job] is not None:
+        elif self._run_of[job] is not None and run not in self._abandoned:
             rule, why = NO_JOB_RUN_TWICE, ", but runs or has ended"
         elif machines >> (n := self._capacity.n_machines):
             rule, why = NO_MORE_NODES_THAN_THERE_ARE, f" on more than the {n} nodes"
@@ -208,7 +214,8 @@ class _Checker:
             rule, why = self._over_capacity(resource, _lowest(full))
         else:
             self._running[run] = job, machines
-            self._run_of[job] = run
+            if run not in self._abandoned:
+                self._run_of[job] = run
             return None
         return Breach(rule, JobId(job), f"job {job} starts at {time_s:.12g} s{why}")
 
@@ -269,7 +276,8 @@ class _Checker:
             held = self._held[k]
             self._held[k] = held & ~freed
             freed &= ~held
-        self._run_of[job] = OVER if has_ended else None
+        if self._run_of[job] == run:
+            self._run_of[job] = OVER if has_ended else None
         return None
 
 

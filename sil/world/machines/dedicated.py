@@ -88,6 +88,9 @@ class DedicatedMachines(ExecutionModel):
     def known_as(self, subject: int | str) -> tuple[int | str, ...]:
         return self._slots[subject] if isinstance(subject, int) else (subject,)
 
+    def is_down(self, place: int) -> bool:
+        return self._machine_of[place] in self._outages
+
     def _missing_interconnects(self, resource: int) -> tuple[str, ...]:
         """The interconnects of a cluster, if it has any and all are down."""
         c = resource - self._site.n_machines

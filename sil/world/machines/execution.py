@@ -69,6 +69,10 @@ class ExecutionModel(ABC):
         """What the resource manager knows `subject` as: itself, or the slots of a machine, by index."""
         return (subject,)
 
+    def is_down(self, place: int) -> bool:
+        """Whether a machine is down, as the resource manager knows it: by index, also of one of its slots."""
+        return place in self._outages
+
     def change(self, subject: int | str, up: bool) -> bool:
         """A machine or interconnect goes down or comes back. False if another outage hides the change."""
         before = self._outages.pop(subject, 0)

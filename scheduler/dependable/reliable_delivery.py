@@ -1,0 +1,264 @@
+"""Orders over an unreliable network, for resource managers that assume a reliable one."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scheduler.model import (
+    Completion,
+    DispatchOrder,
+    Job,
+    JobId,
+    Loss,
+    MachineReading,
+    RunId,
+)
+from scheduler.ports import Clock, UnreliableDispatcher
+from scheduler.resource_manager import Ports, ResourceManager
+
+LONGEST_RETRY = 16.0
+"""Times the first one; each retry waits twice as long as the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """When an order is sent again, and when a silent machine counts as lost."""
+
+    retry_s: float = 10.0
+    """Without an answer to an order; doubled with each retry, up to `LONGEST_RETRY` times this."""
+    ping_s: float = 60.0
+    """Between pings of a machine that has runs."""
+    pings: int = 5
+    """Runs on a machine that has not answered so many pings in a row are abandoned. Pings are counted, not
+    seconds: a manager that was down itself has not heard from anybody."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A run that is not over, as far as is known."""
+
+    order: DispatchOrder
+    is_received: bool = False
+    is_stopping: bool = False
+    retry_s: float = 0.0
+
+    @property
+    def is_answered(self) -> bool:
+        return self.is_received and not self.is_stopping
+
+
+class ReliableDelivery(ResourceManager):
+    """Stands between a resource manager and an unreliable network: the manager's orders arrive, each run that
+    it has ordered is reported to be over once, and jobs that are submitted twice are accepted once.
+
+    Orders are repeated until they are answered. If the machine that leads a run does not answer
+    `Timeouts.pings` pings, the run is abandoned: to the manager it is lost, and all its machines are down
+    until it is known to be over. So a job has two runs at a time only if one of them was abandoned, and does
+    not count. The cost of a message does not depend on the number of machines or runs.
+    """
+
+    def __init__(
+        self, ports: Ports, make: Callable[[Ports], ResourceManager], timeouts: Timeouts = Timeouts()
+    ) -> None:
+        """`make` makes the manager, given its ports."""
+        assert hasattr(ports.dispatcher, "abandon"), "the dispatcher is an UnreliableDispatcher"
+        self._network: UnreliableDispatcher = ports.dispatcher  # type: ignore[assignment]
+        self._clock: Clock = ports.clock
+        self._timeouts = timeouts
+        self._open: dict[RunId, _Open] = {}
+        self._abandoned: dict[RunId, DispatchOrder] = {}
+        self._led: defaultdict[int, dict[RunId, None]] = defaultdict(dict)
+        """By machine: the runs that it leads and that are open or abandoned, in order."""
+        self._unanswered: dict[int, int] = {}
+        """By machine that leads runs: how many pings it has not answered."""
+        self._held: Counter[int] = Counter()
+        """By machine: how many reasons there are not to use it: abandoned runs, refused orders."""
+        self._timers: list[tuple[float, int, Callable[[Any], None], Any]] = []
+        self._n_timers = 0
+        self._answers: dict[JobId, str | None] = {}
+        """To the jobs that were submitted."""
+        self._readings = _WithReadings(getattr(ports, "monitor", None))
+        monitor: Any = self._readings  # of any kind of ports
+        self._manager = make(replace(ports, dispatcher=_Orders(self), monitor=monitor))
+
+    @property
+    def wants_round(self) -> bool:  # type: ignore[override]
+        return self._manager.wants_round
+
+    @property
+    def wakes_at_s(self) -> float | None:  # type: ignore[override]
+        wakes_at_s = self._manager.wakes_at_s
+        if not self._timers:
+            return wakes_at_s
+        timer_s = self._timers[0][0]
+        return timer_s if wakes_at_s is None else min(timer_s, wakes_at_s)
+
+    def why_waiting(self) -> Mapping[JobId, str]:
+        return self._manager.why_waiting()
+
+    def run_round(self) -> None:
+        self._manager.run_round()
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        if job.id not in self._answers:
+            self._answers[job.id] = self._manager.on_job_arrived(job)
+        return self._answers[job.id]
+
+    def on_monitor_news(self) -> None:
+        self._manager.on_monitor_news()
+
+    def on_run_released(self, run: RunId) -> None:
+        if run in self._open:
+            self._manager.on_run_released(run)
+
+    def on_order_received(self, run: RunId) -> None:
+        if (known := self._open.get(run)) is not None:
+            known.is_received = True
+            self._heard_from(known.order)
+
+    def on_run_ended(self, completion: Completion) -> None:
+        if self._is_over(completion.run):
+            # The clock of the machine may be another one; how long the run took, it knows.
+            self._manager.on_run_ended(completion._replace(ended_s=self._clock.now_s))
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        if self._is_over(run_id):
+            self._manager.on_run_preempted(run_id)
+
+    def on_run_lost(self, loss: Loss) -> None:
+        if self._is_over(loss.run):
+            self._manager.on_run_lost(loss)  # when its machines were found down, readings are compared with
+
+    def on_order_refused(self, run: RunId) -> None:
+        known = self._open.get(run)
+        if self._is_over(run):
+            assert known is not None
+            machines = tuple(sorted(known.order.machines))
+            self._manager.on_run_lost(Loss(run, self._clock.now_s, machines))
+            self._held.update(machines)
+            self._in(self._timeouts.retry_s, self._release, machines)
+
+    def on_answer(self, machine: int) -> None:
+        if machine not in self._unanswered:
+            return
+        self._unanswered[machine] = 0
+        for run in self._led[machine]:
+            if run in self._abandoned:
+                self._network.abandon(run)
+
+    def on_time_passed(self) -> None:
+        now_s = self._clock.now_s
+        while self._timers and self._timers[0][0] <= now_s:
+            _, _, due, subject = heapq.heappop(self._timers)
+            due(subject)
+        wakes_at_s = self._manager.wakes_at_s
+        if wakes_at_s is not None and wakes_at_s <= now_s:
+            self._manager.on_time_passed()
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        """An order of the manager to start a run."""
+        self._open[order.run] = _Open(order, retry_s=self._timeouts.retry_s)
+        lead = order.lead
+        if lead not in self._unanswered:
+            self._unanswered[lead] = 0
+            self._in(self._timeouts.ping_s, self._ping, lead)
+        self._led[lead][order.run] = None
+        self._network.dispatch(order)
+        self._in(self._timeouts.retry_s, self._retry, order.run)
+
+    def preempt(self, run: RunId) -> None:
+        """An order of the manager to stop a run."""
+        known = self._open.get(run)
+        if known is None or known.is_stopping:
+            return
+        has_timer = not known.is_received
+        known.is_stopping, known.retry_s = True, self._timeouts.retry_s
+        self._network.preempt(run)
+        if not has_timer:
+            self._in(known.retry_s, self._retry, run)
+
+    def _retry(self, run: RunId) -> None:
+        known = self._open.get(run)
+        if known is None or known.is_answered:
+            return
+        if known.is_stopping:
+            self._network.preempt(run)
+        else:
+            self._network.dispatch(known.order)
+        known.retry_s = min(2.0 * known.retry_s, LONGEST_RETRY * self._timeouts.retry_s)
+        self._in(known.retry_s, self._retry, run)
+
+    def _ping(self, machine: int) -> None:
+        runs = self._led[machine]
+        if not runs:
+            del self._led[machine], self._unanswered[machine]
+            return
+        if self._unanswered[machine] >= self._timeouts.pings:
+            for run in [run for run in runs if run in self._open]:
+                self._abandon(run)
+        self._unanswered[machine] += 1
+        self._network.ping(machine)
+        self._in(self._timeouts.ping_s, self._ping, machine)
+
+    def _abandon(self, run: RunId) -> None:
+        order = self._abandoned[run] = self._open.pop(run).order
+        self._held.update(order.machines)
+        self._network.abandon(run)
+        found_down = tuple(sorted(order.machines))
+        self._manager.on_run_lost(Loss(run, self._clock.now_s, found_down))
+
+    def _is_over(self, run: RunId) -> bool:
+        """A notice says that a run is over. Returns whether that is news for the manager."""
+        self._network.acknowledge(run)
+        known = self._open.pop(run, None)
+        if known is not None:
+            self._heard_from(known.order)
+            del self._led[known.order.lead][run]
+            return True
+        order = self._abandoned.pop(run, None)
+        if order is not None:
+            self._heard_from(order)
+            del self._led[order.lead][run]
+            self._release(order.machines)
+        return False
+
+    def _release(self, machines: Sequence[int]) -> None:
+        """To the manager, machines are up again, unless others hold them."""
+        self._held.subtract(machines)
+        now_s = self._clock.now_s
+        self._readings.add([MachineReading(j, True, now_s) for j in machines if not self._held[j]])
+        self._manager.on_monitor_news()
+
+    def _heard_from(self, order: DispatchOrder) -> None:
+        self._unanswered[order.lead] = 0
+
+    def _in(self, wait_s: float, due: Callable[[Any], None], subject: Any) -> None:
+        self._n_timers += 1
+        heapq.heappush(self._timers, (self._clock.now_s + wait_s, self._n_timers, due, subject))
+
+
+class _Orders:
+    """The manager's dispatcher."""
+
+    def __init__(self, delivery: ReliableDelivery) -> None:
+        self.dispatch = delivery.dispatch
+        self.preempt = delivery.preempt
+
+
+class _WithReadings:
+    """A monitor, with further readings."""
+
+    def __init__(self, monitor: Any) -> None:
+        self._monitor = monitor
+        self._more: list[MachineReading] = []
+
+    def add(self, readings: Sequence[MachineReading]) -> None:
+        self._more += readings
+
+    def news(self) -> Sequence[Any]:
+        more, self._more = self._more, []
+        return [*(() if self._monitor is None else self._monitor.news()), *more]

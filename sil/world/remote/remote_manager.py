@@ -1,0 +1,284 @@
+"""A resource manager behind an unreliable network, which may crash and restart."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
+from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
+from scheduler.rules import MAKES_PROGRESS
+from sil.trace.facts import Fact
+from sil.world.events import JobGivenUp, MessageDue
+from sil.world.guard.faults import SchedulerFault, stuck
+from sil.world.harness import World
+from sil.world.remote.agents import Agents
+from sil.world.remote.crashes import Crashes, ManagerCrashed
+from sil.world.remote.network import Network
+
+MOST_MESSAGES_WITHOUT_PROGRESS = 100_000
+"""More, without an arrival, a start or an end, are an endless conversation about nothing."""
+
+Make = Callable[[Ports], ResourceManager]
+
+
+class RemoteManager(ResourceManager):
+    """What the event loop takes for the resource manager: passes its notices to the agents of machines, and
+    the agents' messages to the manager, which it makes again after a crash.
+
+    Submissions of jobs reach a manager that runs; they are repeated until it has answered, as a user would.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        ports: Ports,
+        make: Make,
+        network: Network,
+        crashes: Crashes | None = None,
+    ) -> None:
+        """`make` makes a manager for such ports, also after a crash."""
+        self._world = world
+        self._clock = world.clock
+        self._doomed: set[RunId] = set()
+        """Runs that the manager has told to stop, or abandoned."""
+        self._agents = Agents(world, network, self._tell, self._doomed)
+        orders = self._orders = _Orders(world, network, self._agents, self._doomed, self._is_known, crashes)
+        self._monitor = _ReadAgain(ports.monitor)
+        monitor: Any = self._monitor  # of any kind of ports
+        self._ports = _once_each_job(replace(ports, dispatcher=orders, monitor=monitor))
+        self._make = make
+        self._crashes = crashes
+        self._manager: ResourceManager | None = None
+        self._not_submitted: dict[JobId, Job] = {}
+        self._unfinished: set[JobId] = set()
+        """Jobs that have arrived, and whose end the manager does not know."""
+        self._calls: deque[tuple[str, tuple[Any, ...]]] = deque()
+        self._is_called = False
+        self._without_progress = 0
+        world.events.is_settled = lambda: not self._unfinished and not self._agents.n_active
+        self._start()
+
+    @property
+    def wants_round(self) -> bool:  # type: ignore[override]
+        return self._manager is not None and self._manager.wants_round
+
+    @property
+    def wakes_at_s(self) -> float | None:  # type: ignore[override]
+        return None if self._manager is None else self._manager.wakes_at_s
+
+    def why_waiting(self) -> Mapping[JobId, str]:
+        return {} if self._manager is None else self._manager.why_waiting()
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        self._without_progress = 0
+        self._unfinished.add(job.id)
+        self._not_submitted[job.id] = job
+        return self._submit(job)
+
+    def on_run_ended(self, completion: Completion) -> None:
+        self._over(completion.run, "on_run_ended", completion)
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        self._over(run_id, "on_run_preempted", run_id)
+
+    def on_run_lost(self, loss: Loss) -> None:
+        self._over(loss.run, "on_run_lost", loss)
+
+    def on_monitor_news(self) -> None:
+        self._tell("on_monitor_news")
+
+    def on_time_passed(self) -> None:
+        self._tell("on_time_passed")
+
+    def run_round(self) -> None:
+        self._tell("run_round")
+
+    def _over(self, run: RunId, method: str, notice: Any) -> None:
+        self._without_progress = 0
+        self._agents.over(run, method, notice)
+
+    def _submit(self, job: Job) -> str | None:
+        refusal: str | None = self._tell("on_job_arrived", job)
+        if self._manager is not None:
+            self._not_submitted.pop(job.id, None)
+            if refusal is not None:
+                self._unfinished.discard(job.id)
+        return refusal
+
+    def _is_known(self, job: JobId) -> None:
+        """The manager knows that a job is complete."""
+        self._unfinished.discard(job)
+
+    def _tell(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the manager. A call during another one, which takes simulated time, follows it."""
+        if self._manager is None:
+            return None
+        if self._is_called:
+            self._calls.append((method, arguments))
+            return None
+        self._check_progress()
+        self._is_called = True
+        try:
+            result = getattr(self._manager, method)(*arguments)
+        except ManagerCrashed:
+            self._crashed()
+            return None
+        finally:
+            self._is_called = False
+        self._monitor.forget()
+        if method == "on_run_ended":
+            self._orders.note_known(arguments[0].run)
+        while self._calls:
+            method, arguments = self._calls.popleft()
+            self._tell(method, *arguments)
+        return result
+
+    def _crashed(self) -> None:
+        assert self._crashes is not None
+        self._manager = None
+        self._calls.clear()
+        self._monitor.read_again()
+        now_s = self._clock.now_s
+        self._world.trace.note(now_s, Fact.MANAGER_DOWN)
+        self._world.events.push(now_s + self._crashes.down_s, MessageDue(self._restart))
+
+    def _restart(self) -> None:
+        with self._world.trace.muted():  # what is decided again is in the trace
+            self._start()
+        self._world.trace.note(self._clock.now_s, Fact.MANAGER_UP)
+        self._tell("on_monitor_news")
+        for job in list(self._not_submitted.values()):
+            if self._manager is not None and (refusal := self._submit(job)) is not None:
+                now_s = self._clock.now_s
+                self._world.trace.note(now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
+                self._world.events.push(now_s, JobGivenUp(job.id))
+
+    def _start(self) -> None:
+        try:
+            self._manager = self._make(self._ports)
+        except ManagerCrashed:
+            self._crashed()
+
+    def _check_progress(self) -> None:
+        self._without_progress += 1
+        if self._without_progress > MOST_MESSAGES_WITHOUT_PROGRESS:
+            waiting = self.why_waiting()
+            job = min(waiting or self._unfinished, default=None)
+            message = stuck(
+                f"{self._without_progress - 1} messages went by without a start or an end", waiting
+            )
+            raise SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s, job)
+
+
+class _Orders:
+    """The manager's dispatcher. Its process may end before each order leaves."""
+
+    def __init__(
+        self,
+        world: World,
+        network: Network,
+        agents: Agents,
+        doomed: set[RunId],
+        is_known: Callable[[JobId], None],
+        crashes: Crashes | None,
+    ) -> None:
+        self._world = world
+        self._network = network
+        self._agents = agents
+        self._doomed = doomed
+        self._is_known = is_known
+        self._crashes = crashes
+        self._order_of: dict[RunId, DispatchOrder] = {}
+        self._abandoned: set[RunId] = set()
+
+    def note_known(self, run: RunId) -> None:
+        """The manager knows that a run has ended."""
+        if run not in self._abandoned:
+            self._is_known(self._order_of[run].job.id)
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        self._order_of[order.run] = order
+        self._send(order.lead, partial(self._agents.on_order, order))
+
+    def preempt(self, run: RunId) -> None:
+        self._doomed.add(run)
+        lead = self._order_of[run].lead
+        self._send(lead, partial(self._agents.on_stop, run, lead))
+
+    def abandon(self, run: RunId) -> None:
+        if run not in self._abandoned:
+            self._abandoned.add(run)
+            self._world.trace.note_abandoned(self._world.clock.now_s, self._order_of[run])
+        self.preempt(run)
+
+    def acknowledge(self, run: RunId) -> None:
+        lead = self._order_of[run].lead
+        if self._agents.has_ended(run):
+            self.note_known(run)
+        self._send(lead, partial(self._agents.on_acknowledged, run, lead))
+
+    def ping(self, machine: int) -> None:
+        self._send(machine, partial(self._agents.on_ping, machine))
+
+    def _send(self, machine: int, deliver: Callable[[], None]) -> None:
+        if self._crashes is not None:
+            self._crashes.strike()
+        self._network.send(machine, deliver)
+
+
+class _ReadAgain:
+    """A monitor whose readings are read again by a manager that crashed while it read them."""
+
+    def __init__(self, monitor: Any) -> None:
+        self._monitor = monitor
+        self._read: list[Any] = []
+        self._again: list[Any] = []
+
+    def news(self) -> Sequence[Any]:
+        new, self._again = [*self._again, *(() if self._monitor is None else self._monitor.news())], []
+        self._read += new
+        return new
+
+    def forget(self) -> None:
+        self._read.clear()
+
+    def read_again(self) -> None:
+        self._again, self._read = [*self._read, *self._again], []
+
+
+def _once_each_job(ports: Ports) -> Ports:
+    """A manager that restarts may report the run of a job again."""
+    if isinstance(ports, OnMachines):
+        return replace(ports, experience=_RecordedOnce(ports.experience))
+    if isinstance(ports, OnFreeNodes):
+        return replace(ports, run_times=_LearnedOnce(ports.run_times))
+    return ports
+
+
+class _RecordedOnce:
+    def __init__(self, experience: Any) -> None:
+        self.estimate = experience.estimate
+        self._record = experience.record
+        self._recorded: set[JobId] = set()
+
+    def record(self, record: ExecutionRecord) -> None:
+        if record.job.id not in self._recorded:
+            self._recorded.add(record.job.id)
+            self._record(record)
+
+
+class _LearnedOnce:
+    def __init__(self, run_times: Any) -> None:
+        self.estimate_s = run_times.estimate_s
+        self.outlived_s = run_times.outlived_s
+        self._learn = run_times.learn
+        self._learned: set[JobId] = set()
+
+    def learn(self, job: Job, ran_s: float) -> None:
+        if job.id not in self._learned:
+            self._learned.add(job.id)
+            self._learn(job, ran_s)
