@@ -269,11 +269,6 @@ class DispatchOrder(NamedTuple):
     expected_s: float
     shares: tuple[Share, ...] = ()
 
-    @property
-    def lead(self) -> int:
-        """The machine that answers for the run: the first one."""
-        return next(iter(self.machines))
-
 
 class Completion(NamedTuple):
     """A run ended by itself. `ran_s` is how long it ran, if its machine has measured that."""

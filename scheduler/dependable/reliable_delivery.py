@@ -20,6 +20,12 @@ from scheduler.model import (
 from scheduler.ports import Clock, UnreliableDispatcher
 from scheduler.resource_manager import Ports, ResourceManager
 
+
+def lead_of(order: DispatchOrder) -> int:
+    """The machine that answers for a run: the first one."""
+    return next(iter(order.machines))
+
+
 LONGEST_RETRY = 16.0
 """Times the first one; each retry waits twice as long as the one before."""
 
@@ -162,7 +168,7 @@ class ReliableDelivery(ResourceManager):
     def dispatch(self, order: DispatchOrder) -> None:
         """An order of the manager to start a run."""
         self._open[order.run] = _Open(order, retry_s=self._timeouts.retry_s)
-        lead = order.lead
+        lead = lead_of(order)
         if lead not in self._unanswered:
             self._unanswered[lead] = 0
             self._in(self._timeouts.ping_s, self._ping, lead)
@@ -217,12 +223,12 @@ class ReliableDelivery(ResourceManager):
         known = self._open.pop(run, None)
         if known is not None:
             self._heard_from(known.order)
-            del self._led[known.order.lead][run]
+            del self._led[lead_of(known.order)][run]
             return True
         order = self._abandoned.pop(run, None)
         if order is not None:
             self._heard_from(order)
-            del self._led[order.lead][run]
+            del self._led[lead_of(order)][run]
             self._release(order.machines)
         return False
 
@@ -234,7 +240,7 @@ class ReliableDelivery(ResourceManager):
         self._manager.on_monitor_news()
 
     def _heard_from(self, order: DispatchOrder) -> None:
-        self._unanswered[order.lead] = 0
+        self._unanswered[lead_of(order)] = 0
 
     def _in(self, wait_s: float, due: Callable[[Any], None], subject: Any) -> None:
         self._n_timers += 1

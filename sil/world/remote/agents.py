@@ -6,6 +6,7 @@ from collections.abc import Callable, Container
 from functools import partial
 from typing import Any, Protocol
 
+from scheduler.dependable.reliable_delivery import lead_of
 from scheduler.model import Completion, DispatchOrder, RunId
 from sil.trace.facts import Fact
 from sil.world.events import MessageDue
@@ -63,7 +64,7 @@ class Agents:
         return self._notices.get(run, ("",))[0] == "on_run_ended"
 
     def on_order(self, order: DispatchOrder) -> None:
-        run, lead = order.run, order.lead
+        run, lead = order.run, lead_of(order)
         if self._machines.is_down(lead):
             return
         if run in self._lead_of:

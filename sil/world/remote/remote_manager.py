@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from scheduler.dependable.reliable_delivery import lead_of
 from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
 from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
 from scheduler.rules import MAKES_PROGRESS
@@ -202,11 +203,11 @@ class _Orders:
 
     def dispatch(self, order: DispatchOrder) -> None:
         self._order_of[order.run] = order
-        self._send(order.lead, partial(self._agents.on_order, order))
+        self._send(lead_of(order), partial(self._agents.on_order, order))
 
     def preempt(self, run: RunId) -> None:
         self._doomed.add(run)
-        lead = self._order_of[run].lead
+        lead = lead_of(self._order_of[run])
         self._send(lead, partial(self._agents.on_stop, run, lead))
 
     def abandon(self, run: RunId) -> None:
@@ -216,7 +217,7 @@ class _Orders:
         self.preempt(run)
 
     def acknowledge(self, run: RunId) -> None:
-        lead = self._order_of[run].lead
+        lead = lead_of(self._order_of[run])
         if self._agents.has_ended(run):
             self.note_known(run)
         self._send(lead, partial(self._agents.on_acknowledged, run, lead))
