@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NewType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from scheduler.node_request import Request
 
@@ -343,10 +343,3 @@ class NodeReading:
     local_memory_mb: float
     user_is_there: bool
     measured_s: float
-
-
-def read_only(values: ArrayLike) -> NDArray[np.float64]:
-    """`values` as a read-only float array."""
-    array = np.array(values, dtype=np.float64)
-    array.flags.writeable = False
-    return array

@@ -23,7 +23,7 @@ from scheduler.managers.queues import (
     in_order_of_service,
 )
 from scheduler.managers.victims import loss_s
-from scheduler.mapping.etc import EtcMatrix, ReadyTimes
+from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import (
     Completion,
@@ -34,7 +34,6 @@ from scheduler.model import (
     Loss,
     RunId,
     Schedule,
-    read_only,
 )
 from scheduler.ports import Scheduler
 from scheduler.problem import Running

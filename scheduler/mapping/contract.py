@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scheduler import rules
 from scheduler.contract_examination import Contract, Outline, Outlines
 from scheduler.kinds import Kind
-from scheduler.mapping.etc import EtcMatrix, ReadyTimes
+from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.problem import MappingProblem
-from scheduler.model import Answer, Job, JobId, RunId, Schedule, read_only
+from scheduler.model import Answer, Job, JobId, RunId, Schedule
 from scheduler.problem import Running
 
 

@@ -8,7 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scheduler.model import read_only
+
+def read_only(values: ArrayLike) -> NDArray[np.float64]:
+    """`values` as a read-only float array."""
+    array = np.array(values, dtype=np.float64)
+    array.flags.writeable = False
+    return array
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from scheduler import registry
-from scheduler.mapping.etc import EtcMatrix, ReadyTimes
+from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.placer import ON_CLUSTERS_ONLY, UNSUITABLE, Placer
 from scheduler.mapping.problem import MappingProblem
-from scheduler.model import Job, JobId, Schedule, read_only
+from scheduler.model import Job, JobId, Schedule
 from scheduler.rules import NO_JOB_FORGOTTEN
 from scheduler.wait_reasons import in_detail
 from tests.builders import INF, placed, problem
