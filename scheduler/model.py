@@ -271,10 +271,12 @@ class DispatchOrder(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """A run ended by itself. `ran_s` is how long it ran, if its machine has measured that."""
+    """A run ended by itself: its job is complete or, if the run `failed`, given up. `ran_s` is how long it ran,
+    if its machine has measured that."""
 
     run: RunId
     ended_s: float
+    failed: bool = False
     ran_s: float | None = None
 
     def run_time_s(self, began_s: float) -> float:
@@ -283,12 +285,13 @@ class Completion(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A run failed, or its order could not be carried out, at `lost_s`, since the machines (by index) and
-    interconnects (by name) in `found_down` were down."""
+    """A run was lost, or its order could not be carried out, at `lost_s`, since the machines (by index) and
+    interconnects (by name) in `found_down` were down; or it failed, by the fault of its job, `failed_job`."""
 
     run: RunId
     lost_s: float
     found_down: tuple[int | str, ...] = ()
+    failed_job: JobId | None = None
 
     @property
     def readings(self) -> list[MachineReading | InterconnectReading]:

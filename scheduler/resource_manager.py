@@ -124,7 +124,7 @@ class ResourceManager(ABC):
 
     @abstractmethod
     def on_run_ended(self, completion: Completion) -> None:
-        """A run ended by itself: its job is complete."""
+        """A run ended by itself: its job is over, complete or failed."""
 
     @abstractmethod
     def run_round(self) -> None:
@@ -135,7 +135,7 @@ class ResourceManager(ABC):
         return
 
     def on_run_lost(self, loss: Loss) -> None:
-        """A run failed, or its order could not be carried out: its job is not complete."""
+        """A run was lost or failed, or its order could not be carried out: its job is not complete."""
         return
 
     def on_order_received(self, run: RunId) -> None:

@@ -96,7 +96,8 @@ class ConsumableAllocation(NodeAllocation):
     def end(self, run: RunId, completion: Completion) -> None:
         self._give_back(run)
         job, began_s = self._began.pop(run)
-        self._run_times.learn(job, completion.run_time_s(began_s))
+        if not completion.failed:
+            self._run_times.learn(job, completion.run_time_s(began_s))
         self._starvation.forget(job)
 
     def release(self, run: RunId, now_s: float) -> None:

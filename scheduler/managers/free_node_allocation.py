@@ -48,7 +48,8 @@ class FreeNodeAllocation(NodeAllocation):
 
     def end(self, run: RunId, completion: Completion) -> None:
         job, began_s = self._nodes.end(run)
-        self._run_times.learn(job, completion.run_time_s(began_s))
+        if not completion.failed:
+            self._run_times.learn(job, completion.run_time_s(began_s))
 
     def release(self, run: RunId, now_s: float) -> None:
         self._nodes.release(run, now_s)

@@ -117,7 +117,7 @@ class MappingManager(ResourceManager):
         return None
 
     def on_run_ended(self, completion: Completion) -> None:
-        """A run ended: its machines are free, and its run time is recorded."""
+        """A run ended: its machines are free, and its run time is recorded, unless it failed."""
         run = self._started.get(completion.run)
         if run is None:
             return
@@ -126,10 +126,11 @@ class MappingManager(ResourceManager):
         if run.ending:  # it ended before the preemption order arrived: the job is complete after all
             self._withdraw_job(run.job)
         self._starvation.forget(run.job)
-        run_time_s = completion.run_time_s(run.start_s)
-        self._experience.record(
-            ExecutionRecord(run.job, run.resource, len(run.machines), run.start_s, run_time_s)
-        )
+        if not completion.failed:
+            run_time_s = completion.run_time_s(run.start_s)
+            self._experience.record(
+                ExecutionRecord(run.job, run.resource, len(run.machines), run.start_s, run_time_s)
+            )
         self._something_changed()
 
     def on_run_preempted(self, run_id: RunId) -> None:
@@ -140,7 +141,7 @@ class MappingManager(ResourceManager):
         self._something_changed()
 
     def on_run_lost(self, loss: Loss) -> None:
-        """A run failed, or its order could not be carried out: its job waits again.
+        """A run was lost or failed, or its order could not be carried out: its job waits again.
 
         Resources found down count as down until a later reading that they are up.
         """

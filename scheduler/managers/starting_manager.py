@@ -62,7 +62,7 @@ class NodeAllocation(ABC):
 
     @abstractmethod
     def end(self, run: RunId, completion: Completion) -> None:
-        """Complete a running job."""
+        """A running job is over."""
 
     @abstractmethod
     def requeue(self, run: RunId) -> None:
@@ -185,7 +185,10 @@ class StartingManager(ResourceManager):
         self._something_changed()
 
     def on_run_lost(self, loss: Loss) -> None:
-        """A run failed: its job waits again. Nodes found down are unused until a reading says they are up."""
+        """A run was lost or failed: its job waits again.
+
+        Nodes found down are unused until a reading says they are up.
+        """
         for reading in loss.readings:
             if isinstance(reading, MachineReading):
                 self._read(reading)

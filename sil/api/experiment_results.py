@@ -80,7 +80,7 @@ class ExperimentResults:
     @property
     def notes(self) -> list[str]:
         """Sentences on refused jobs and on problems of monitors."""
-        return [*self._comparison.refusals, *self._comparison.notes]
+        return [*self._comparison.refusals, *self._comparison.failures, *self._comparison.notes]
 
     @property
     def charts(self) -> dict[str, Chart]:

@@ -94,8 +94,8 @@ class BatsimManager(ResourceManager):
         self._tell("JOB_SUBMITTED", job_id=job_id, job=request, profile=profile)
 
     def on_run_ended(self, completion: Completion) -> None:
-        over = self._over(completion.run, messages.SUCCEEDED)
-        if over is not None:
+        over = self._over(completion.run, messages.FAILED if completion.failed else messages.SUCCEEDED)
+        if over is not None and not completion.failed:
             _, entry = over
             ran_s = completion.ended_s - entry.started_s
             self._nodes.learn(entry.job, entry.nodes, entry.started_s, ran_s)

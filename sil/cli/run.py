@@ -180,7 +180,7 @@ def _show(comparison: Comparison, metric: str, as_json: bool) -> None:
         console.print_json(comparison.as_dict())
     else:
         _print_tables(comparison, metric)
-    for sentence in (*comparison.refusals, *comparison.notes):
+    for sentence in (*comparison.refusals, *comparison.failures, *comparison.notes):
         console.print_note(sentence)
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from sqlalchemy.orm import Session
 
 from sil.experiment.provenance import fingerprint, fingerprint_of_runs
+from sil.outcome.refused_and_failed import IS_FAILURE
 from sil.runs.scenario import Scenario
 from sil.site.resource_names import ResourceNames
 from sil.trace.facts import RUN, Fact, RunTables
@@ -159,11 +160,13 @@ def _jobs(facts: pl.DataFrame) -> pl.DataFrame:
         .select(NTH, "at", "job", "run", ended_s="time_s")
     )
     refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED).select(NTH, "job", "detail")
+    failed = facts.filter(IS_FAILURE).select(NTH, "job", failed=True).unique()
     preempted = facts.filter(pl.col("event") == Fact.RUN_PREEMPTED)
     return (
         arrived.join(ended, on=[NTH, "job"], how="left")
         .join(started, on=[NTH, "run"], how="left")
         .join(refused, on=[NTH, "job"], how="left")
+        .join(failed, on=[NTH, "job"], how="left")
         .join(preempted.group_by(NTH, "job").agg(preemptions=pl.len()), on=[NTH, "job"], how="left")
         .sort(NTH, "at", "job", nulls_last=True)
     )
@@ -179,7 +182,7 @@ def _records(
             job_class=row["job_class"],
             user=row["user"],
             queue=row["queue"],
-            state=_state(row["ended_s"], row["detail"]),
+            state=_state(row["ended_s"], row["detail"], row["failed"]),
             submitted_s=row["submitted_s"],
             resource=resource,
             machine_class=resources.machine_class(row["machines"]),
@@ -195,9 +198,11 @@ def _records(
         )
 
 
-def _state(ended_s: float | None, refusal: str | None) -> JobState:
+def _state(ended_s: float | None, refusal: str | None, failed: bool | None) -> JobState:
     if ended_s is not None:
         return JobState.DONE
+    if refusal and failed:
+        return JobState.FAILED
     return JobState.REFUSED if refusal else JobState.WAITING
 
 

@@ -15,7 +15,7 @@ from sil.experiment.provenance import describe
 from sil.experiment.results import Identity, Teacher, write_results
 from sil.experiment.sweep import Sweep
 from sil.outcome.comparison import Comparison, score_predictions
-from sil.outcome.jobs import job_table, write_jobs_csv
+from sil.outcome.jobs import failed_job_table, job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
 from sil.report import FigureKind
 from sil.report.experiment import experiment_page
@@ -202,7 +202,8 @@ def render(out: Path) -> Comparison:
     """Write the results that follow from the trace in `out`: jobs.csv, summary.json, report.html. Raises
     NoTrace."""
     tables, jobs, comparison = evaluated(out)
-    write_jobs_csv(out / JOBS, jobs)
+    failed = failed_job_table(tables.facts, comparison.description.n_machines)
+    write_jobs_csv(out / JOBS, jobs, failed)
     (out / SUMMARY).write_text(json_text(comparison.as_dict()) + "\n", encoding="utf-8")
     write_page(out / REPORT, experiment_page(tables, jobs, comparison))
     return comparison

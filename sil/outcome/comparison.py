@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults, monitor_notes, refusal_sentences
+from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults, monitor_notes
+from sil.outcome.refused_and_failed import failure_sentences, refusal_sentences
 from sil.outcome.statistics import CONFIDENCE, Interval, Sample, interval, percent_changes
 from sil.trace.facts import RUN, RunDescription
 
@@ -107,6 +108,8 @@ class Comparison:
         self.faults = [Fault(**row) for row in first_faults.iter_rows(named=True)]
         self.refusals = refusal_sentences(facts)
         """A sentence for each scheduler under which jobs were refused."""
+        self.failures = failure_sentences(facts)
+        """A sentence for each scheduler under which jobs failed."""
         self.notes = monitor_notes(facts)
         """Sentences on problems of monitors."""
         self.metrics = tuple(
@@ -149,6 +152,7 @@ class Comparison:
             ],
             "faults": [asdict(fault) for fault in self.faults],
             "refusals": self.refusals,
+            "failures": self.failures,
             "notes": self.notes,
             "predictions": [accuracy.as_dict() for accuracy in self.accuracies],
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from sil.outcome.refused_and_failed import given_up
 from sil.trace.facts import RUN, Fact
 from sil.trace.requests import request_of
 
@@ -42,7 +43,19 @@ def run_table(facts: pl.DataFrame) -> pl.DataFrame:
 def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
     """The jobs that ended, as described at `lazy_job_table`, in order of run of the harness and job; where
     jobs request parts of nodes, with the column requested_gpus: with whole nodes, all GPUs of the nodes."""
-    jobs = lazy_job_table(facts.lazy(), n_machines).collect()
+    return _with_requested_gpus(lazy_job_table(facts.lazy(), n_machines).collect(), facts)
+
+
+def failed_job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
+    """The jobs that were given up after failed runs, like those of `job_table`, with the times of their last
+    runs and the `reason`."""
+    key, failed = (*RUN, "job"), given_up(facts).lazy()
+    last = _runs(facts.lazy()).join(failed, on=key, how="inner", maintain_order="left")
+    last = last.unique(key, keep="last", maintain_order=True)
+    return _with_requested_gpus(_job_table(facts.lazy(), last, n_machines, "reason").collect(), facts)
+
+
+def _with_requested_gpus(jobs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED, pl.col("detail").is_not_null())
     if arrived.is_empty():
         return jobs
@@ -73,15 +86,18 @@ def lazy_job_table(facts: pl.LazyFrame, n_machines: int) -> pl.LazyFrame:
     seconds, those of the run that ended.
     Waiting time is turnaround time less execution time: runs that were lost or preempted count as waiting.
     """
+    return _job_table(facts, _runs(facts).filter(pl.col("ending") == Fact.RUN_ENDED), n_machines)
+
+
+def _job_table(facts: pl.LazyFrame, last_runs: pl.LazyFrame, n_machines: int, *more: str) -> pl.LazyFrame:
+    """One row per job, with its last run and `more` columns of that."""
     key = (*RUN, "job")
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
         *key, "job_class", "queue", "user", pl.col("time_s").alias("submission_time")
     )
-    runs = _runs(facts)
-    attempts = runs.group_by(key).agg(pl.len().alias("attempts"))
+    attempts = _runs(facts).group_by(key).agg(pl.len().alias("attempts"))
     return (
-        runs.filter(pl.col("ending") == Fact.RUN_ENDED)
-        .rename({"from_s": "starting_time", "until_s": "finish_time"})
+        last_runs.rename({"from_s": "starting_time", "until_s": "finish_time"})
         .join(arrived, on=key, how="inner")
         .join(attempts, on=key, how="inner")
         .sort(key)
@@ -105,15 +121,27 @@ def lazy_job_table(facts: pl.LazyFrame, n_machines: int) -> pl.LazyFrame:
             "machines",
             "tasks",
             "gpus_had",
+            *more,
         )
     )
 
 
-def write_jobs_csv(path: object, jobs: pl.DataFrame) -> None:
-    """The table of jobs as a CSV file; `allocated_resources` are closed intervals of machines: `0-7 12`."""
-    jobs.rename({"machines": "allocated_resources"}).drop("resource", "tasks", "gpus_had").write_csv(
-        str(path)
-    )
+def write_jobs_csv(path: object, jobs: pl.DataFrame, failed: pl.DataFrame) -> None:
+    """The jobs that ended, and those that failed (`failed_job_table`), as a CSV file.
+
+    Further columns of Batsim's jobs.csv: `allocated_resources` are closed intervals of machines: `0-7 12`;
+    `success` is 1, and `final_state` says so; or 0, and `metadata` says why.
+    """
+    ended = _with_state(jobs, 1, "COMPLETED_SUCCESSFULLY", pl.lit(""))
+    others = _with_state(failed.drop("reason"), 0, "COMPLETED_FAILED", failed["reason"])
+    table = pl.concat([ended, others]).sort(*RUN, "job_id", maintain_order=True)
+    table = table.rename({"machines": "allocated_resources"}).drop("resource", "tasks", "gpus_had")
+    table.write_csv(str(path))
+
+
+def _with_state(jobs: pl.DataFrame, success: int, state: str, why: pl.Expr | pl.Series) -> pl.DataFrame:
+    final = {"success": pl.lit(success), "final_state": pl.lit(state), "metadata": why}
+    return jobs.with_columns(**final)
 
 
 def _runs(facts: pl.LazyFrame) -> pl.LazyFrame:

@@ -10,6 +10,7 @@ import polars as pl
 
 from scheduler import UserError
 from sil.outcome.jobs import run_table, with_gpus
+from sil.outcome.refused_and_failed import given_up
 from sil.outcome.statistics import quantile
 from sil.trace.facts import RUN, Fact, RunDescription, RunTables, one_row_per_machine
 
@@ -84,9 +85,10 @@ METRICS = (
     Metric("promised_share", "Jobs promised their limit", "%", 1, more_is_better=True),
     Metric("kept_share", "Promises kept", "%", 1, more_is_better=True),
     Metric("refused_share", "Jobs refused", "%", 1),
+    Metric("failed_share", "Jobs failed", "%", 1),
     Metric("decision_time", "Decision time, total", "ms", 2),
 )
-"""The metrics of an experiment, over all jobs of a run that were not refused.
+"""The metrics of an experiment, over all jobs of a run that were not refused and did not fail.
 
 Total flow time is the papers' "sum of job times". Bounded slowdown has a threshold of 10 s. The makespan is
 from the first arrival to the last end. Utilisation is the share of machine-seconds within the makespan that
@@ -128,6 +130,7 @@ OF_SOME_SITES = (
     "tight_share",
     "promised_share",
     "kept_share",
+    "failed_share",
 )
 """Shown only if some run has them."""
 
@@ -191,7 +194,7 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
     of_jobs = jobs.group_by(RUN).agg(
         **{m.key: m.of_jobs for m in METRICS if m.of_jobs is not None and m.key not in OF_GPUS}
     )
-    of_arrivals = facts.group_by(RUN).agg(refused_share=100.0 * _REFUSED / _ARRIVED)
+    of_arrivals = _of_arrivals(facts)
     runs = run_table(facts)
     held_s = runs.group_by(RUN).agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum())
     if description.shared_cluster is None:  # a machine, or a core, carries one run at a time
@@ -221,6 +224,17 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
         .select(*RUN, *(m.key for m in METRICS))
         .sort(RUN)
     )
+
+
+def _of_arrivals(facts: pl.DataFrame) -> pl.DataFrame:
+    """`refused_share` and `failed_share` of each run of the harness; no job failed in any run: the latter is
+    null."""
+    failed = given_up(facts).group_by(RUN).agg(failed=pl.len())
+    n_failed = pl.col("failed").fill_null(0)
+    shares = {"refused_share": pl.col("refused") - n_failed}
+    shares["failed_share"] = n_failed if len(failed) else pl.lit(None, pl.Float64)
+    counts = facts.group_by(RUN).agg(arrived=_ARRIVED, refused=_REFUSED).join(failed, on=RUN, how="left")
+    return counts.select(*RUN, **{name: 100.0 * n / pl.col("arrived") for name, n in shares.items()})
 
 
 def _of_gpus(jobs: pl.DataFrame, runs: pl.DataFrame, gpus: int) -> pl.DataFrame:
@@ -288,26 +302,6 @@ def monitor_notes(facts: pl.DataFrame) -> list[str]:
                 f"assumed to have no local load"
             )
     return notes
-
-
-def refusals(facts: pl.DataFrame) -> pl.DataFrame:
-    """One row per scheduler: numbers of arrived and refused jobs, and the first reason."""
-    reason = pl.col("detail").filter(pl.col("event") == Fact.JOB_REFUSED).first()
-    return facts.group_by("scheduler", maintain_order=True).agg(
-        arrived=_ARRIVED, refused=_REFUSED, reason=reason
-    )
-
-
-def refusal_sentences(facts: pl.DataFrame) -> list[str]:
-    """A sentence for each scheduler under which jobs were refused."""
-    return [refusal_sentence(**row) for row in refusals(facts).filter(pl.col("refused") > 0).rows(named=True)]
-
-
-def refusal_sentence(scheduler: str, arrived: int, refused: int, reason: str) -> str:
-    """That so many of the jobs that arrived were refused, the first for this reason."""
-    counts = "was refused, and counts" if refused == 1 else "were refused, and count"
-    of_all = f"{refused:,} of {arrived:,} jobs"
-    return f"{scheduler}: {of_all} {counts} in no other metric; the first because {reason}"
 
 
 def faults(facts: pl.DataFrame) -> pl.DataFrame:

@@ -85,6 +85,8 @@ _SENTENCES = {
 def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
     """A fact as a sentence, with the names of resources."""
     job, event, resource = fact["job"], Fact(fact["event"]), fact["resource"]
+    if event == Fact.RUN_LOST and fact["detail"] is not None:
+        return f"the run of job {job} fails"
     where = fact["machines"] if fact["machines"] is not None else resource
     if resources and resource is not None and resource < 0 and fact["machines"]:
         where = ",".join(fold(resources[n] for n in NodeSet.parse(fact["machines"])))

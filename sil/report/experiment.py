@@ -25,6 +25,7 @@ def experiment_page(tables: RunTables, jobs: pl.DataFrame, comparison: Compariso
     description = comparison.description
     notices = [
         *(Notice("refusal", f"{text}.", "Refused") for text in comparison.refusals),
+        *(Notice("refusal", f"{text}.", "Failed") for text in comparison.failures),
         *(Notice("refusal", f"{text}.", "Note") for text in comparison.notes),
         *(Notice("fault", f"{fault}. Its later runs are left out.", "Fault") for fault in comparison.faults),
     ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import polars as pl
 
+from scheduler.managers.requeue_limit import RequeueLimit
 from scheduler.model import Job
 from scheduler.ports import Clock, Scheduler
 from scheduler.registry import SchedulerSpec
@@ -188,11 +189,21 @@ class Managed:
     supervision: Supervision
     log: Path
     """The file for the output of another process."""
+    max_batch_requeue: int | None = None
+    """How often a job is requeued after failed runs, whoever manages them; None where no run fails."""
 
     @contextmanager
     def by(self, scheduler: UnderTest, built_in: Callable[[], ResourceManager]) -> Iterator[ResourceManager]:
-        """The scheduler's own resource manager, or the one that `built_in` makes. Raises SchedulerFault if
-        another process does not start or end properly."""
+        """The scheduler's own resource manager, or the one that `built_in` makes, with the limit of requeues.
+        Raises SchedulerFault if another process does not start or end properly."""
+        with self._unlimited(scheduler, built_in) as manager:
+            most = self.max_batch_requeue
+            yield manager if most is None else RequeueLimit(manager, most, self.dispatcher.give_up)
+
+    @contextmanager
+    def _unlimited(
+        self, scheduler: UnderTest, built_in: Callable[[], ResourceManager]
+    ) -> Iterator[ResourceManager]:
         guard, seed = self.supervision.guard, self.supervision.seed
         if scheduler.batsim is not None:
             from sil.batsim.manager import BatsimManager

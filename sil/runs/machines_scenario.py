@@ -56,11 +56,14 @@ class MachinesScenario(Scenario):
         clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
         jobs = self.jobs(run.replication)
         actual = self.actual_runtimes(jobs, run.replication)
+        slots = self.in_use.layout.slots.by_machine
+        by_name = dict(zip(self.machines, slots, strict=True))
+        hindrances = self.hindrances(jobs, by_name, run.replication)
         world = World(
             clock,
             events,
             trace,
-            DedicatedMachines(self.in_use.site, actual, events, self.in_use.layout.slots.by_machine),
+            DedicatedMachines(self.in_use.site, actual, events, slots, hindrances),
             SimMonitor(clock, self.distortions(run.replication)),
             self.rounds,
             self.outages(self.machines, run.replication),
@@ -74,9 +77,10 @@ class MachinesScenario(Scenario):
 
             return SiteMachines(ports, actual.run_s)
 
-        managed = Managed(ports, batsim_nodes, None, len(jobs), world.dispatcher, supervision, log)
+        most = self.max_batch_requeue
+        managed = Managed(ports, batsim_nodes, None, len(jobs), world.dispatcher, supervision, log, most)
         scheduler, site = self.under_test(run.scheduler), self.in_use.site
-        capacity = Capacity(site.n_machines, names=site.resource_names)
+        capacity = Capacity(site.n_machines, names=site.resource_names, max_batch_requeue=most)
         manager = managed.by(scheduler, lambda: self.manager(ports, scheduler, supervision))
         facts = checked_run(world, in_order_of_arrival(jobs), manager, run, capacity)
         return RunTables.of(facts=facts, timings=timings_frame(decisions, run))
@@ -125,7 +129,7 @@ class MachinesScenario(Scenario):
             )
             return [*found, ((which,), sentence)]
         found += [*self._without_clusters(), *self._larger_than_slots()]
-        return found + self._unknown_in_outages([*self.machines], f"the site '{site.name}'")
+        return found + self._unknown_in_failures([*self.machines], f"the site '{site.name}'")
 
     def _larger_than_slots(self) -> Iterator[tuple[Location, str]]:
         """Job classes that request more than one core of one node, at a site of nodes with slots."""

@@ -48,10 +48,12 @@ WITHOUT_EFFECT = ("planned_starts", "preemption.least_gain_s", "preemption.gain"
 
 
 class Arriving(NamedTuple):
-    """The jobs of one replication in order of arrival, and how long each runs on some nodes."""
+    """The jobs of one replication in order of arrival, how long each runs on some nodes, and at most."""
 
     jobs: list[Job]
     run_s: Callable[[Job, Sequence[int]], float]
+    limit_s: Callable[[Job], float]
+    """The time limit at which the runs of a job end; infinite if there is none."""
 
 
 class NodesScenario(Scenario):
@@ -78,11 +80,13 @@ class NodesScenario(Scenario):
         arriving, nodes = self.arriving(run.replication), tuple(self.cluster.nodes.values())
         clock, events, trace = SimClock(), EventQueue(), TraceRecorder(nodes=nodes)
         index = {name: n for n, name in enumerate(self.cluster.nodes)}
+        by_name = {name: (n,) for name, n in index.items()}
+        hindrances = self.hindrances(arriving.jobs, by_name, run.replication, arriving.limit_s)
         world = World(
             clock,
             events,
             trace,
-            ConsumableMachines(nodes, arriving.run_s, events, self.cluster.site_resources),
+            ConsumableMachines(nodes, arriving.run_s, events, self.cluster.site_resources, hindrances),
             SimMonitor(clock, self.distortions(run.replication)),
             self.rounds,
             self.outages(index, run.replication),
@@ -114,9 +118,8 @@ class NodesScenario(Scenario):
                 monitor=ports.monitor,
             )
 
-        managed = Managed(ports, None, slurm_world, len(arriving.jobs), world.dispatcher, supervision, log)
-
-        capacity = Capacity(len(nodes), names=(*index,), nodes=nodes, site_resources=ports.site_resources)
+        most, n_jobs = self.max_batch_requeue, len(arriving.jobs)
+        managed = Managed(ports, None, slurm_world, n_jobs, world.dispatcher, supervision, log, most)
 
         def manager() -> StartingManager:
             return free_nodes_manager(
@@ -128,8 +131,13 @@ class NodesScenario(Scenario):
                 self.admission,
             )
 
-        facts = checked_run(world, arriving.jobs, managed.by(scheduler, manager), run, capacity)
+        facts = checked_run(world, arriving.jobs, managed.by(scheduler, manager), run, self._capacity)
         return RunTables.of(facts=facts, timings=timings_frame(decisions, run))
+
+    @property
+    def _capacity(self) -> Capacity:
+        nodes, of_site = self.cluster.nodes, self.cluster.site_resources
+        return Capacity(len(nodes), 1, (*nodes,), (*nodes.values(),), of_site, self.max_batch_requeue)
 
     def arriving(self, replication: int) -> Arriving:
         """Those of the log or of the past, else drawn at random."""
@@ -145,7 +153,7 @@ class NodesScenario(Scenario):
             job_classes=log.job_classes,
             served=self._served,
         )
-        return Arriving(list(runs.arrivals()), lambda job, nodes: runs.run_s(job))
+        return Arriving(list(runs.arrivals()), lambda job, nodes: runs.run_s(job), _estimate_s)
 
     def _drawn(self, replication: int) -> Arriving:
         in_use, streams = self.in_use, self.streams(replication)
@@ -161,10 +169,11 @@ class NodesScenario(Scenario):
             job if job.id in limits_s else job._replace(estimate_s=actual.expected_s(job)) for job in jobs
         ]
         if self.experiment.nodes.time_limits == "ignored":
-            return Arriving(in_order_of_arrival(jobs), actual.run_s)
+            return Arriving(in_order_of_arrival(jobs), actual.run_s, lambda job: inf)
         return Arriving(
             in_order_of_arrival(jobs),
             lambda job, nodes: min(actual.run_s(job, nodes), limits_s.get(job.id, inf)),
+            lambda job: limits_s.get(job.id, inf),
         )
 
     def _with_request(self, job: Job) -> Job:
@@ -253,7 +262,7 @@ class NodesScenario(Scenario):
     def _mistakes(self) -> Mistakes:
         site, experiment = self.in_use.site, self.experiment
         found = super()._mistakes()
-        found += self._unknown_in_outages([*self.cluster.nodes], f"the site '{site.name}'")
+        found += self._unknown_in_failures([*self.cluster.nodes], f"the site '{site.name}'")
         for scheduler in self.schedulers:
             if scheduler.batsim is not None:
                 sentence = (
@@ -313,3 +322,7 @@ class NodesScenario(Scenario):
     @property
     def _observed(self) -> LogTable | HistoryTable | None:
         return self.experiment.log or self.experiment.history
+
+
+def _estimate_s(job: Job) -> float:
+    return inf if job.estimate_s is None else job.estimate_s

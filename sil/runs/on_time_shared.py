@@ -25,6 +25,7 @@ from sil.trace.recorder import TraceRecorder
 from sil.world.events import ControlDue, EventQueue, LocalChanged, SampleDue, SimClock
 from sil.world.failures import TimedChange, in_order_of_time
 from sil.world.harness import World, in_order_of_arrival
+from sil.world.hindrances import Hindrances
 from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
 from sil.world.monitors import Distortion, NodeMonitors, SimMonitor
 from sil.world.random_streams import RandomStreams
@@ -52,11 +53,14 @@ class TimeSharedRun:
 
 @dataclass(frozen=True)
 class Disturbances:
-    """Outages of nodes, how the monitor reports them, and when rounds take place."""
+    """Outages of nodes, how the monitor reports them, when rounds take place, what is slow or fails, and how
+    often a job is requeued after failed runs (None: no run fails)."""
 
     outages: Iterable[TimedChange] = ()
     distortions: Sequence[Distortion] = ()
     rounds: RoundPolicy = field(default_factory=OnRequest)
+    hindrances: Hindrances | None = None
+    max_batch_requeue: int | None = None
 
 
 class TimeSharedSystem:
@@ -82,8 +86,9 @@ class TimeSharedSystem:
         self._cluster = cluster
         self._predictions: list[Prediction] = []
         self._nodes_with_users: set[int] = set()
+        self._max_batch_requeue = disturbances.max_batch_requeue
         works = _works(cluster, jobs, characterisation, streams)
-        self._machines = SharedMachines(cluster, works, events, self._note_stopped)
+        self._machines = SharedMachines(cluster, works, events, self._note_stopped, disturbances.hindrances)
         sampling_rng = streams.of("node monitors")
         self._monitors = NodeMonitors(clock, events, cluster.sampling, sampling_rng, self._note_silent)
         load = cluster.local_load
@@ -123,7 +128,8 @@ class TimeSharedSystem:
 
     def run(self, managed: AbstractContextManager[ResourceManager], run: RunKey) -> TimeSharedRun:
         """Run all jobs. A fault of the scheduler ends the run and is its last fact."""
-        capacity = Capacity(self._cluster.n_nodes, self._cluster.contract.most_jobs)
+        n_nodes, mpl = self._cluster.n_nodes, self._cluster.contract.most_jobs
+        capacity = Capacity(n_nodes, mpl, max_batch_requeue=self._max_batch_requeue)
         jobs = in_order_of_arrival(self._jobs)
         facts = checked_run(self.world, jobs, managed, run, capacity)
         responses = self._machines.local_responses(self._clock.now_s)

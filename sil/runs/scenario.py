@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -16,6 +16,7 @@ from scheduler import UserError
 from scheduler.kinds import Kind
 from scheduler.managers.queues import Admission, in_order_of_service
 from scheduler.model import Job
+from sil.runs import failures
 from sil.runs.composition import AnyWorld, RunKey, Supervision, judged
 from sil.runs.under_test import Find, UnderTest, resolve, resolve_all
 from sil.settings.decision_costs import decision_cost
@@ -33,9 +34,10 @@ from sil.trace.facts import RunTables
 from sil.workload.job_mix import Arrivals, AtOnce, JobMix, Order, Poisson, QueueOrder
 from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
 from sil.world.events import SimClock
-from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages, random_failures
+from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.scheduler import Guard
+from sil.world.hindrances import Hindrances
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
 from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
@@ -219,13 +221,30 @@ class Scenario(ABC):
             if absence.machine in machines
         ]
         sources = [listed_outages(outages)]
-        if experiment.failures:
-            means = (
-                experiment.failures.mean_time_between_failures_s,
-                experiment.failures.mean_time_to_repair_s,
-            )
-            sources.append(random_failures(len(machines), *means, self.streams(replication).of("failures")))
+        if experiment.failures is not None:
+            interconnects = [interconnect.name for interconnect in in_use.site.interconnects]
+            streams = self.streams(replication)
+            sources += failures.at_random(experiment.failures, machines, interconnects, streams)
         return in_order_of_time(*sources)
+
+    def hindrances(
+        self,
+        jobs: Sequence[Job],
+        machines: Mapping[str, Sequence[int]],
+        replication: int,
+        most_s: Callable[[Job], float] = lambda job: inf,
+    ) -> Hindrances | None:
+        """See `sil.runs.failures`."""
+        table = self.experiment.failures
+        if table is None:
+            return None
+        return failures.hindrances(table, jobs, machines, self.streams(replication), most_s)
+
+    @property
+    def max_batch_requeue(self) -> int | None:
+        """How often a job is requeued after failed runs; None where none fail."""
+        table = self.experiment.failures
+        return self.experiment.max_batch_requeue if table is not None and table.jobs else None
 
     def supervision(self, run: RunKey, world: AnyWorld, decisions: list[float]) -> Supervision:
         """How the schedulers of a run are guarded. The cells of measured decisions go to `decisions`."""
@@ -267,7 +286,27 @@ class Scenario(ABC):
             if name not in names
         ]
 
-    def _unknown_in_outages(self, machines: Sequence[str], owner: str) -> Mistakes:
+    def _unknown_in_failures(self, machines: Collection[str], owner: str) -> Mistakes:
+        """What the tables `outages` and `failures` name and the site does not have."""
+        found = self._unknown_in_outages(machines, owner)
+        table, in_use = self.experiment.failures, self.in_use
+        if table is None:
+            return found
+        classes = [job_class.name for job_class in in_use.site.job_classes]
+        if in_use.log is not None:
+            classes += sorted(set(in_use.log.job_classes) - set(classes))
+        interconnects = in_use.site.interconnects if self.kind is Kind.MAPPING else ()
+        found += failures.unknown_names(table, machines, owner, classes, bool(interconnects))
+        for scheduler in self.schedulers if table.jobs else ():
+            if scheduler.slurm is not None:
+                sentence = (
+                    f"scheduler '{scheduler.label}': Slurm's controller is not told of runs that fail "
+                    f"(failures.jobs); leave out one of the two"
+                )
+                found.append((("schedulers", scheduler.label), sentence))
+        return found
+
+    def _unknown_in_outages(self, machines: Collection[str], owner: str) -> Mistakes:
         names = {"machine": set(machines), "interconnect": {x.name for x in self.in_use.site.interconnects}}
         return [
             (("outages", k, kind), f"{owner} has no {kind} '{name}'")

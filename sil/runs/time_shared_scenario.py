@@ -59,9 +59,16 @@ class TimeSharedScenario(Scenario):
     def carry_out(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
         scheduler, decisions = self.under_test(run.scheduler), list[float]()
         replication = run.replication
-        outages = self.outages({name: n for n, name in enumerate(self.nodes.names)}, replication)
-        disturbances = Disturbances(outages, self.distortions(replication), self.rounds)
         jobs, streams = self.jobs(replication), self.streams(replication)
+        index = {name: n for n, name in enumerate(self.nodes.names)}
+        most = self.max_batch_requeue
+        disturbances = Disturbances(
+            self.outages(index, replication),
+            self.distortions(replication),
+            self.rounds,
+            self.hindrances(jobs, {name: (n,) for name, n in index.items()}, replication),
+            most,
+        )
         system = TimeSharedSystem(self.cluster, jobs, self.nodes.known, streams, disturbances)
         supervision = self.supervision(run, system.world, decisions)
         ports, dispatcher = system.ports, system.world.dispatcher
@@ -71,7 +78,7 @@ class TimeSharedScenario(Scenario):
 
             return TimeSharedNodes(ports)
 
-        managed = Managed(ports, batsim_nodes, None, len(jobs), dispatcher, supervision, log)
+        managed = Managed(ports, batsim_nodes, None, len(jobs), dispatcher, supervision, log, most)
 
         def manager() -> StartingManager:
             guarded = supervision.scheduler(scheduler)
@@ -156,7 +163,7 @@ class TimeSharedScenario(Scenario):
             nodes = self.nodes
         except NotShared as error:
             return [*found, (("shared_nodes", "cluster"), str(error))]
-        found += self._unknown_in_outages(nodes.names, "the time-shared cluster")
+        found += self._unknown_in_failures(nodes.names, "the time-shared cluster")
         for point in range(len(self.experiment.points)):
             overhead, share = self.at(point).table.coscheduling.overhead, nodes.contract.share
             if overhead >= share:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from sil.settings.decision_costs import NONE, check_decision_cost
 from sil.settings.estimates import Estimates
+from sil.settings.failure_tables import FailuresTable
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.notional import Notional
 from sil.settings.sizes import check_sizes
@@ -118,13 +119,6 @@ class OutageTable(Table):
         return self
 
 
-class FailuresTable(Table):
-    """Every machine fails and is repaired at random; times are exponential."""
-
-    mean_time_between_failures_s: Period
-    mean_time_to_repair_s: Positive
-
-
 class PreemptionTable(Table):
     """Limits of preemption."""
 
@@ -174,6 +168,8 @@ class RunSettings(Table):
     preemption: PreemptionTable = PreemptionTable()
     experience: ExperienceTable = ExperienceTable()
     failures: FailuresTable | None = None
+    max_batch_requeue: Annotated[int, Field(ge=0, le=100, strict=True)] = 5
+    """How often a job is requeued after runs that failed; then it is given up."""
     guard: GuardTable = GuardTable()
 
 

@@ -16,7 +16,7 @@
 | | simulated duration of a decision, whose time is that of the request |
 | detail | request of a job that arrives; what a run that starts uses of nodes (`sil.trace.requests`); |
 | | name of an interconnect; reason of a refusal or of waiting; planned start of a mapped job; |
-| | metadata of a job; rule of a fault; why a monitor's reading is impossible |
+| | metadata of a job; rule of a fault; why a monitor's reading is impossible; that a lost run failed |
 | message | a fault in one sentence |
 """
 
@@ -69,6 +69,9 @@ class Fact(StrEnum):
     MANAGER_DOWN = "manager_down"
     MANAGER_UP = "manager_up"
 
+
+FAILED = "its job failed"
+"""The detail of RUN_LOST where nothing was down: the job itself failed. Else it has none."""
 
 EVENTS = pl.Enum([fact.value for fact in Fact])
 CODES = {fact: code for code, fact in enumerate(Fact)}

@@ -65,11 +65,15 @@ class RunPreempted(Event):
     run: RunId
 
 
+Subject = int | str
+"""What may be down: a machine, by index, or an interconnect, by name."""
+
+
 @dataclass(slots=True)
 class StateChange(Event):
-    """A machine (by index) or an interconnect (by name) goes down, perhaps permanently, or comes back."""
+    """Machines and interconnects go down together, perhaps permanently, or come back together."""
 
-    subject: int | str
+    subjects: tuple[Subject, ...]
     up: bool
     permanently: bool = False
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from scheduler.model import Completion, Job, JobId, Loss
+from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
-from sil.trace.facts import Fact
+from sil.trace.facts import FAILED, Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import (
@@ -29,6 +29,7 @@ from sil.world.events import (
     RunReleased,
     SimClock,
     StateChange,
+    Subject,
     WakeUp,
 )
 from sil.world.failures import TimedChange
@@ -172,10 +173,19 @@ class Harness:
         if not self._machines.has_ended(run, now_s):
             return  # it was preempted or lost before, or its completion has moved
         order = self._machines.stop(run, now_s)
+        if self._machines.has_failed(run, order.job.id):
+            self._run_failed(order)
+            return
         self._trace.note_end(now_s, order)
         self._unfinished.discard(order.job.id)
         self._idle_rounds = 0
         self._notify(self._manager.on_run_ended, Completion(run, now_s))
+
+    def _run_failed(self, order: DispatchOrder) -> None:
+        run, now_s, job = order.run, self._clock.now_s, order.job.id
+        self._trace.note(now_s, Fact.RUN_LOST, job=job, run=run, resource=order.resource, detail=FAILED)
+        self._idle_rounds = 0
+        self._notify(self._manager.on_run_lost, Loss(run, now_s, failed_job=job))
 
     def _run_released(self, event: RunReleased) -> None:
         if self._machines.release(event.run, self._clock.now_s):
@@ -215,25 +225,33 @@ class Harness:
         self._idle_rounds = 0
 
     def _state_changed(self, event: StateChange) -> None:
-        subject, up = event.subject, event.up
+        """What changes together is down together before any notice: nothing starts there meanwhile."""
+        up = event.up
         self._push_next_change()
-        if not self._machines.change(subject, up):
-            return
-        now_s, known_as = self._clock.now_s, self._machines.known_as(subject)
-        if up:
-            self._down.pop(subject, None)
-            self._idle_at_repair = self._idle_rounds
-        else:
-            self._down[subject] = event.permanently
-        for one in known_as:
-            if isinstance(one, int):
-                self._trace.note(now_s, Fact.MACHINE_UP if up else Fact.MACHINE_DOWN, resource=one)
+        changed = [subject for subject in event.subjects if self._machines.change(subject, up)]
+        now_s = self._clock.now_s
+        known_as: tuple[Subject, ...] = ()
+        for subject in changed:
+            if up:
+                self._down.pop(subject, None)
+                self._idle_at_repair = self._idle_rounds
             else:
-                self._trace.note(now_s, Fact.INTERCONNECT_UP if up else Fact.INTERCONNECT_DOWN, detail=one)
-        for seen_s in self._world.monitor.observe(known_as, up):
-            self._events.push(seen_s, MonitorNews())
+                self._down[subject] = event.permanently
+            known_as += (of_one := self._machines.known_as(subject))
+            for one in of_one:
+                if isinstance(one, int):
+                    self._trace.note(now_s, Fact.MACHINE_UP if up else Fact.MACHINE_DOWN, resource=one)
+                else:
+                    self._trace.note(
+                        now_s, Fact.INTERCONNECT_UP if up else Fact.INTERCONNECT_DOWN, detail=one
+                    )
+            for seen_s in self._world.monitor.observe(of_one, up):
+                self._events.push(seen_s, MonitorNews())
         if not up:
-            for run in self._machines.runs_hit_by(subject):
+            hit = (run for subject in changed for run in self._machines.runs_hit_by(subject))
+            for run in [*dict.fromkeys(hit)]:
+                if not self._machines.is_active(run):
+                    continue  # preempted after the loss of another
                 order = self._machines.stop(run, now_s)
                 self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
                 self._notify(self._manager.on_run_lost, Loss(run, now_s, known_as))

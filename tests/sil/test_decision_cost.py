@@ -73,7 +73,7 @@ def test_a_node_that_fails_and_recovers_during_a_decision_is_reused() -> None:
     charge = Charge(fixed(10.0), clock, trace.note_charge)
     guard = Guard(clock, 60.0, charge=charge)
     scheduler = GuardedScheduler(guard.timed(Rigid()), guard)
-    outages = iter([(53.0, StateChange(1, False)), (56.0, StateChange(1, True))])
+    outages = iter([(53.0, StateChange((1,), False)), (56.0, StateChange((1,), True))])
     world = World(clock, events, trace, machines, monitor, OnRequest(), outages)
     nodes = FreeNodeAllocation(2, UserEstimates())
     ports = OnFreeNodes(clock, world.dispatcher, 2, UserEstimates(), monitor)

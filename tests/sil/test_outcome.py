@@ -14,7 +14,7 @@ from scipy import stats
 from scheduler.model import Site
 from sil.outcome.invariants import checker
 from sil.outcome.invariants.checker import Capacity, first_breach
-from sil.outcome.jobs import job_table, write_jobs_csv
+from sil.outcome.jobs import failed_job_table, job_table, write_jobs_csv
 from sil.outcome.metrics import METRICS, run_metrics
 from sil.outcome.statistics import interval, percent_changes, quantile
 from sil.trace.facts import TIMINGS_SCHEMA, Fact, RunTables
@@ -103,13 +103,15 @@ def test_every_metric_equals_the_hand_computed_trace() -> None:
             "promised_share": None,
             "kept_share": None,
             "refused_share": 0.0,
+            "failed_share": None,
             "decision_time": 750,
         }
     )
 
 
 def test_jobs_csv_has_batsim_columns_and_machines_as_closed_intervals(tmp_path: Path) -> None:
-    write_jobs_csv(tmp_path / "jobs.csv", job_table(trace(*GOOD), 3))
+    facts = trace(*GOOD)
+    write_jobs_csv(tmp_path / "jobs.csv", job_table(facts, 3), failed_job_table(facts, 3))
     table = pl.read_csv(tmp_path / "jobs.csv", schema_overrides={"allocated_resources": pl.String})
     assert table["allocated_resources"].to_list() == ["0-1", "2", "0"]
     assert {

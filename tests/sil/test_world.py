@@ -24,7 +24,7 @@ from sil.world.events import (
     SimClock,
     StateChange,
 )
-from sil.world.failures import Outage, in_order_of_time, listed_outages, random_failures
+from sil.world.failures import Outage, RandomFailures, in_order_of_time, listed_outages
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from sil.world.machines.dedicated import DedicatedMachines
@@ -37,7 +37,7 @@ JOB = Job(JobId(0), "work", 0.0)
 
 def test_simultaneous_events_are_ordered_by_rank_then_by_insertion() -> None:
     events = EventQueue()
-    change, ends = StateChange(0, False), [RunEnded(RunId(2)), RunEnded(RunId(1))]
+    change, ends = StateChange((0,), False), [RunEnded(RunId(2)), RunEnded(RunId(1))]
     pushed: list[Event] = [RoundDue(), JobArrived(JOB), change, *ends]
     for event in pushed:
         events.push(5.0, event)
@@ -188,20 +188,24 @@ def test_a_noisy_monitor_reports_the_opposite_and_then_corrects_itself() -> None
 
 def test_listed_outages_are_sorted_by_time() -> None:
     changes = listed_outages([Outage(0, 50.0, 60.0), Outage("lan", 10.0, 55.0)])
-    assert [(time_s, change.subject, change.up) for time_s, change in changes] == [
-        (10.0, "lan", False),
-        (50.0, 0, False),
-        (55.0, "lan", True),
-        (60.0, 0, True),
+    assert [(time_s, change.subjects, change.up) for time_s, change in changes] == [
+        (10.0, ("lan",), False),
+        (50.0, (0,), False),
+        (55.0, ("lan",), True),
+        (60.0, (0,), True),
     ]
 
 
 def test_random_failures_are_endless_sorted_and_alternate_on_each_machine() -> None:
-    changes = list(itertools.islice(random_failures(3, 100.0, 10.0, np.random.default_rng(1)), 600))
+    changes = list(
+        itertools.islice(
+            RandomFailures(100.0, 10.0).changes([(0,), (1,), (2,)], np.random.default_rng(1)), 600
+        )
+    )
     times_s = [time_s for time_s, _ in changes]
     assert times_s == sorted(times_s)
     for machine in range(3):
-        states = [change.up for _, change in changes if change.subject == machine]
+        states = [change.up for _, change in changes if change.subjects == (machine,)]
         assert states == [k % 2 == 1 for k in range(len(states))]
     assert times_s[-1] / 100 == pytest.approx(110.0, rel=0.25)  # 600 changes are 100 cycles per machine
 

@@ -5,6 +5,7 @@ The checker uses the facts of one run and the capacities of its machines, and is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -33,6 +34,7 @@ NO_MORE_NODES_THAN_THERE_ARE = "no-more-nodes-than-there-are"
 MPL_WITHIN_LIMIT = "mpl-within-limit"
 STARTS_AFTER_ARRIVAL = "starts-after-arrival"
 WHAT_IS_OVER_IS_OVER = "what-is-over-is-over"
+REQUEUED_WITHIN_LIMIT = "requeued-within-limit"
 TIME_NEVER_GOES_BACK = "time-never-goes-back"
 
 
@@ -57,7 +59,8 @@ class Capacity:
     """Machines 0 to n_machines - 1, each of which holds at most `runs` runs at a time.
 
     `names` are those of machines, then clusters; machines without a name are nodes with a number. Of `nodes`
-    with cores, memory and GPUs, any number of runs may use parts, and of `site_resources`, by name.
+    with cores, memory and GPUs, any number of runs may use parts, and of `site_resources`, by name. A job is
+    requeued `max_batch_requeue` times after failed runs, and then given up; None: no run fails.
     """
 
     n_machines: int
@@ -65,6 +68,7 @@ class Capacity:
     names: Sequence[str] = ()
     nodes: Sequence[Node] = ()
     site_resources: Mapping[str, int] = field(default_factory=dict)
+    max_batch_requeue: int | None = None
 
     def name(self, machine: int) -> str:
         return self.names[machine] if machine < len(self.names) else f"node {machine}"
@@ -86,7 +90,7 @@ class Invariants:
     def __init__(self, capacity: Capacity, is_long: bool) -> None:
         self._capacity = capacity
         self._clean: CleanTrace | None = None
-        if is_long and capacity.runs == 1:
+        if is_long and capacity.runs == 1 and capacity.max_batch_requeue is None:
             from sil.outcome.invariants.clean_trace import CleanTrace
             from sil.outcome.invariants.held_machines import Held, HeldMachines, HeldShares
 
@@ -156,6 +160,8 @@ class _Checker:
         self._shares = _SharesChecker(capacity) if capacity.nodes else None
         self._run_of: dict[int, int | None] = {}
         """The current run of each job that arrived; None while it waits, OVER once it has ended."""
+        self._n_failed: Counter[int] = Counter()
+        """The failed runs of each job."""
 
     def first_breach(self, facts: pl.DataFrame, faulted: bool) -> Breach | None:
         columns = facts.select("time_s", "event", "job", "run", "resource", "machines", "detail")
@@ -172,12 +178,13 @@ class _Checker:
                     self._shares.requests[job] = detail
             elif event == ended or event in ENDINGS:
                 breach = self._over(time_s, event == ended, job, run)
+                self._n_failed[job] += event == Fact.RUN_LOST and detail is not None
             elif event == Fact.RUN_ABANDONED:
                 self._abandoned.add(run)
                 if self._run_of[job] == run:
                     self._run_of[job] = None
             elif event == Fact.JOB_REFUSED:
-                self._run_of[job] = OVER
+                breach = self._refused(time_s, job)
             elif event == Fact.RUN_STOPPED and self._capacity.runs == 1:
                 breach = self._stopped(time_s, job, run)
             elif event == Fact.RUN_CONTINUED and self._capacity.runs == 1:
@@ -205,6 +212,8 @@ class _Checker:
             rule, why = STARTS_AFTER_ARRIVAL, ", before it arrived"
         elif self._run_of[job] is not None and run not in self._abandoned:
             rule, why = NO_JOB_RUN_TWICE, ", but runs or has ended"
+        elif (n := self._n_failed[job]) > (most := self._capacity.max_batch_requeue or 0):
+            rule, why = REQUEUED_WITHIN_LIMIT, f" after {n} failed runs; {most} are allowed"
         elif machines >> (n := self._capacity.n_machines):
             rule, why = NO_MORE_NODES_THAN_THERE_ARE, f" on more than the {n} nodes"
         elif down:
@@ -218,6 +227,15 @@ class _Checker:
                 self._run_of[job] = run
             return None
         return Breach(rule, JobId(job), f"job {job} starts at {time_s:.12g} s{why}")
+
+    def _refused(self, time_s: float, job: int) -> Breach | None:
+        """A job is not accepted, or given up. After failed runs, that is one run after the last requeue."""
+        self._run_of[job] = OVER
+        n, most = self._n_failed[job], self._capacity.max_batch_requeue or 0
+        if 0 < n <= most:
+            message = f"job {job} is given up at {time_s:.12g} s, after {n} failed runs; {most} are allowed"
+            return Breach(REQUEUED_WITHIN_LIMIT, JobId(job), message)
+        return None
 
     def _stopped(self, time_s: float, job: int, run: int) -> Breach | None:
         """Others may use its processors."""

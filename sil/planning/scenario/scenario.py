@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 
 import polars as pl
 
-from sil.outcome.metrics import faults, metric_of_jobs, refusals
+from sil.outcome.metrics import faults, metric_of_jobs
+from sil.outcome.refused_and_failed import refusals, refused_jobs
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.scenario.capacity import Load
-from sil.trace.facts import Fact
 from sil.world.guard.faults import SchedulerFault
 
 Shares = Mapping[str, float]
@@ -124,7 +124,7 @@ class OptionRun(ABC):
         (refused,) = refusals(facts).iter_rows(named=True)
         found = {REFUSED: refused["refused"] / refused["arrived"]}
         if refused["refused"]:
-            jobs_refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)["job"].to_list()
+            jobs_refused = refused_jobs(facts)["job"].to_list()
             for why, shares in self.refusals(frozenset(jobs_refused)).items():
                 found |= {refused_key(unit, why): share for unit, share in shares.items()}
         on_site = self.plan.is_on_site

@@ -10,6 +10,7 @@ from scheduler.node_request import Node
 from scheduler.rules import KNOWN_NODES, NODES_FREE
 from sil.world.events import EventQueue
 from sil.world.guard.faults import SchedulerFault
+from sil.world.hindrances import Hindrances
 from sil.world.machines.suspension import SuspendingMachines
 from sil.world.node_usage import NodeUsage
 
@@ -24,8 +25,9 @@ class ConsumableMachines(SuspendingMachines):
         run_s: Callable[[Job, Sequence[int]], float],
         events: EventQueue,
         site_resources: Mapping[str, int] = MappingProxyType({}),
+        hindrances: Hindrances | None = None,
     ) -> None:
-        super().__init__(events)
+        super().__init__(events, hindrances)
         self._usage = NodeUsage(nodes, site_resources)
         self._run_s = run_s
         self._holding: set[RunId] = set()
@@ -64,7 +66,8 @@ class ConsumableMachines(SuspendingMachines):
         self._usage.take(order.job.request, order.shares)
         self._active[order.run] = order
         self._holding.add(order.run)
-        self._will_end(order.run, now_s + self._run_s(order.job, order.machines))
+        run_s = self._run_s(order.job, order.machines)
+        self._will_end(order.run, now_s + self._hindered_s(order, run_s, now_s))
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         self._give_back(run)

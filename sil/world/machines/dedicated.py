@@ -10,6 +10,7 @@ from scheduler.rules import CLASS_CAN_RUN_THERE, CLUSTER_MEMBERS_FREE, KNOWN_RES
 from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.events import EventQueue, RunEnded
 from sil.world.guard.faults import SchedulerFault
+from sil.world.hindrances import Hindrances
 from sil.world.machines.execution import ExecutionModel
 
 
@@ -26,8 +27,9 @@ class DedicatedMachines(ExecutionModel):
         actual_runtimes: ActualRuntimes,
         events: EventQueue,
         slots: Sequence[tuple[int, ...]],
+        hindrances: Hindrances | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(hindrances)
         self._site = site
         self._slots = slots
         self._machine_of = {j: machine for machine, of_one in enumerate(slots) for j in of_one}
@@ -70,7 +72,7 @@ class DedicatedMachines(ExecutionModel):
         c = order.resource - self._site.n_machines
         share = 1.0 if c < 0 else len(order.machines) / len(self._site.members[c])
         run_s = self._actual_runtimes.run_s(order.job, order.resource, share)
-        self._events.push(now_s + run_s, RunEnded(order.run))
+        self._events.push(now_s + self._hindered_s(order, run_s, now_s), RunEnded(order.run))
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         order = self._active.pop(run)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from scheduler.model import DispatchOrder, RunId
+from scheduler.model import DispatchOrder, JobId, RunId
+from sil.world.hindrances import Hindrances
 
 
 class ExecutionModel(ABC):
@@ -13,7 +14,8 @@ class ExecutionModel(ABC):
 
     _active: Mapping[RunId, object]
 
-    def __init__(self) -> None:
+    def __init__(self, hindrances: Hindrances | None = None) -> None:
+        self._hindrances = hindrances
         self._outages: dict[int | str, int] = {}
         """The number of current outages of each machine and interconnect that is down."""
 
@@ -28,6 +30,10 @@ class ExecutionModel(ABC):
     def has_ended(self, run: RunId, now_s: float) -> bool:
         """Whether an active run is complete. An event may be out of date, if the completion has moved."""
         return run in self._active
+
+    def has_failed(self, run: RunId, job: JobId) -> bool:
+        """Whether a run that has come to its end has failed. Asked once for each."""
+        return self._hindrances is not None and self._hindrances.has_failed(run, job)
 
     def release(self, run: RunId, now_s: float) -> bool:
         """Free what a run holds before its completion is reported. False if it holds that until then."""
@@ -48,6 +54,10 @@ class ExecutionModel(ABC):
     @abstractmethod
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         """End a run, for any reason, and free what it holds. Returns the order that started it."""
+
+    def _hindered_s(self, order: DispatchOrder, usual_s: float, now_s: float) -> float:
+        """The actual seconds of a run that starts now and usually takes `usual_s`."""
+        return usual_s if self._hindrances is None else self._hindrances.run_s(order, usual_s, now_s)
 
     def is_suspended(self, run: RunId) -> bool:
         return False

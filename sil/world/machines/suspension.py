@@ -9,6 +9,7 @@ from scheduler.model import DispatchOrder, RunId
 from scheduler.rules import NODES_FREE
 from sil.world.events import EventQueue, RunEnded, RunReleased
 from sil.world.guard.faults import SchedulerFault
+from sil.world.hindrances import Hindrances
 from sil.world.machines.execution import ExecutionModel
 
 
@@ -17,8 +18,8 @@ class SuspendingMachines(ExecutionModel):
 
     _active: dict[RunId, DispatchOrder]
 
-    def __init__(self, events: EventQueue) -> None:
-        super().__init__()
+    def __init__(self, events: EventQueue, hindrances: Hindrances | None = None) -> None:
+        super().__init__(hindrances)
         self._events = events
         self._active = {}
         self._ends_s: dict[RunId, float] = {}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.rules import KNOWN_NODES
 from sil.world.events import ControlDue, EventQueue, LocalChanged, RunEnded
 from sil.world.guard.faults import SchedulerFault
+from sil.world.hindrances import Hindrances
 from sil.world.machines.execution import ExecutionModel
 from sil.world.machines.sharing import NodeLoad
 from sil.world.time_shared_cluster import TimeSharedCluster
@@ -111,8 +112,9 @@ class SharedMachines(ExecutionModel):
         works: Mapping[JobId, Work],
         events: EventQueue,
         note_stopped: Callable[[DispatchOrder, bool], None] = lambda order, stopped: None,
+        hindrances: Hindrances | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(hindrances)
         self._nodes = [_Node(mb) for mb in cluster.memory_mb]
         self._numbers = set(range(cluster.n_nodes))
         self._contract = cluster.contract
@@ -144,7 +146,9 @@ class SharedMachines(ExecutionModel):
             raise SchedulerFault(KNOWN_NODES, message, now_s, job.id)
 
     def start(self, order: DispatchOrder, now_s: float) -> None:
-        run = _Run(order, self._works[order.job.id], self._started, since_s=now_s)
+        work = self._works[order.job.id]
+        work = replace(work, exe_s=self._hindered_s(order, work.exe_s, now_s))
+        run = _Run(order, work, self._started, since_s=now_s)
         self._started += 1
         self._active[order.run] = run
         for n in order.machines:

@@ -1,0 +1,65 @@
+"""A limit on how often a job is requeued after runs that failed, for every resource manager."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from scheduler import counted
+from scheduler.model import Completion, Job, JobId, Loss
+from scheduler.resource_manager import ResourceManager
+
+_PASSED_ON = ("on_run_preempted", "on_run_released", "on_monitor_news", "on_time_passed")
+
+
+class RequeueLimit(ResourceManager):
+    """Passes everything on to a resource manager, except the failure of a run whose job has already been
+    requeued `most` times after earlier ones (Slurm's MaxBatchRequeue). Such a job is given up, and the
+    manager is told that the run ended as one that `failed`.
+
+    Runs that were lost because something was down do not count.
+    """
+
+    def __init__(self, manager: ResourceManager, most: int, give_up: Callable[[JobId, str], None]) -> None:
+        """`give_up` gets the job and the reason."""
+        self._manager = manager
+        self._most = most
+        self._give_up = give_up
+        self._n_failed: Counter[JobId] = Counter()
+        for name in _PASSED_ON:
+            setattr(self, name, getattr(manager, name))
+
+    @property
+    def wants_round(self) -> bool:  # type: ignore[override]
+        return self._manager.wants_round
+
+    @property
+    def wakes_at_s(self) -> float | None:  # type: ignore[override]
+        return self._manager.wakes_at_s
+
+    def why_waiting(self) -> Mapping[JobId, str]:
+        return self._manager.why_waiting()
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        return self._manager.on_job_arrived(job)
+
+    def on_run_ended(self, completion: Completion) -> None:
+        self._manager.on_run_ended(completion)
+
+    def on_run_lost(self, loss: Loss) -> None:
+        job = loss.failed_job
+        if job is None:
+            self._manager.on_run_lost(loss)
+            return
+        self._n_failed[job] += 1
+        if self._n_failed[job] <= self._most:
+            self._manager.on_run_lost(loss)
+            return
+        n = self._n_failed.pop(job)
+        self._give_up(
+            job, f"it failed {counted(n, 'time')}, and is requeued {counted(self._most, 'time')} at most"
+        )
+        self._manager.on_run_ended(Completion(loss.run, loss.lost_s, failed=True))
+
+    def run_round(self) -> None:
+        self._manager.run_round()

@@ -1,0 +1,60 @@
+"""Jobs that were refused, and jobs that were given up after failed runs: in the trace, both are refused."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sil.trace.facts import RUN, Fact
+
+IS_FAILURE = (pl.col("event") == Fact.RUN_LOST) & pl.col("detail").is_not_null()
+"""Of a lost run: its job failed, and nothing was down."""
+_N_ARRIVED = (pl.col("event") == Fact.JOB_ARRIVED).sum()
+
+
+def given_up(facts: pl.DataFrame) -> pl.DataFrame:
+    """The jobs that were given up after failed runs (columns of RUN, job), and the `reason`."""
+    key = (*RUN, "job")
+    refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED).select(*key, reason="detail")
+    return refused.join(facts.filter(IS_FAILURE), on=key, how="semi", maintain_order="left")
+
+
+def refusals(facts: pl.DataFrame) -> pl.DataFrame:
+    """One row per scheduler: numbers of arrived and refused jobs, and the first reason."""
+    refused = refused_jobs(facts).select("scheduler", reason="detail")
+    return _by_scheduler(facts, refused).rename({"n": "refused"})
+
+
+def _by_scheduler(facts: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """Numbers of all arrived jobs, and `n` of some of them, with the first reason."""
+    arrived = facts.group_by("scheduler", maintain_order=True).agg(arrived=_N_ARRIVED)
+    some = jobs.group_by("scheduler").agg(n=pl.len(), reason=pl.first("reason"))
+    counts = arrived.join(some, on="scheduler", how="left", maintain_order="left")
+    return counts.with_columns(pl.col("n").fill_null(0))
+
+
+def refused_jobs(facts: pl.DataFrame) -> pl.DataFrame:
+    """The facts that jobs were refused, without those that were given up after failed runs."""
+    refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)
+    return refused.join(given_up(facts), on=(*RUN, "job"), how="anti", maintain_order="left")
+
+
+def refusal_sentences(facts: pl.DataFrame) -> list[str]:
+    """A sentence for each scheduler under which jobs were refused."""
+    return [refusal_sentence(**row) for row in refusals(facts).filter(pl.col("refused") > 0).rows(named=True)]
+
+
+def failure_sentences(facts: pl.DataFrame) -> list[str]:
+    """A sentence for each scheduler under which jobs failed."""
+    failed = _by_scheduler(facts, given_up(facts)).filter(pl.col("n") > 0)
+    return [
+        f"{scheduler}: {n:,} of {arrived:,} jobs failed, and {'counts' if n == 1 else 'count'} in no other "
+        f"metric of jobs; the first because {reason}"
+        for scheduler, arrived, n, reason in failed.iter_rows()
+    ]
+
+
+def refusal_sentence(scheduler: str, arrived: int, refused: int, reason: str) -> str:
+    """That so many of the jobs that arrived were refused, the first for this reason."""
+    counts = "was refused, and counts" if refused == 1 else "were refused, and count"
+    of_all = f"{refused:,} of {arrived:,} jobs"
+    return f"{scheduler}: {of_all} {counts} in no other metric; the first because {reason}"

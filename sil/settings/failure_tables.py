@@ -1,0 +1,111 @@
+"""The table `failures` of experiment files: what fails in the simulated world, and what is slow."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from site_db.files.toml_file import Count, NotNegative, Period, Positive, Table
+from site_db.site_file.hostlist import expand
+
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+PositiveShare = Annotated[float, Field(gt=0, le=1, strict=True)]
+Names = Annotated[tuple[str, ...], Field(min_length=1)]
+Machines = Annotated[Names, AfterValidator(lambda names: tuple(expand(names)))]
+"""By name, or in Slurm's notation: `n[1-4]`."""
+
+
+class FlappingTable(Table):
+    """After its repair, what has failed is up for `each_s`, then down for `each_s`, so many `times`."""
+
+    times: Count
+    each_s: Period
+
+
+class RandomFailuresTable(Table):
+    """Failures and repairs at random; times are exponential."""
+
+    mean_time_between_failures_s: Period
+    mean_time_to_repair_s: Positive
+    flapping: FlappingTable | None = None
+
+
+class GroupsTable(RandomFailuresTable):
+    """Machines that fail and are repaired together: all of `machines`, or each `size` consecutive ones."""
+
+    machines: Machines | None = None
+    size: Count | None = None
+
+    @model_validator(mode="after")
+    def _is_grouped(self) -> GroupsTable:
+        if self.machines is None and self.size is None:
+            raise ValueError("give the machines that fail together, like ['n[1-4]'], or the size of a group")
+        return self
+
+
+class SlowMachinesTable(Table):
+    """Machines, listed or a share drawn at random, on which runs that start within the period take `factor`
+    times as long."""
+
+    factor: Positive
+    machines: Machines | None = None
+    share: Share | None = None
+    from_s: NotNegative = 0.0
+    to_s: Positive | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> SlowMachinesTable:
+        if (self.machines is None) == (self.share is None):
+            raise ValueError("give either machines, like ['n[1-4]'], or their share")
+        if self.to_s is not None and self.to_s <= self.from_s:
+            raise ValueError(f"to_s is {self.to_s:g}, which is not after from_s, {self.from_s:g}")
+        return self
+
+
+class FailingJobsTable(Table):
+    """Jobs, a share of those of some classes (of all), whose runs fail with a probability, after a share of
+    their run time."""
+
+    share: Share = 1.0
+    job_classes: Names | None = None
+    probability: PositiveShare = 1.0
+    after: PositiveShare = 0.5
+
+    @model_validator(mode="after")
+    def _are_some(self) -> FailingJobsTable:
+        if not {"share", "job_classes", "probability"} & self.model_fields_set:
+            raise ValueError("give the share of the jobs, their job_classes, or the probability of a failure")
+        return self
+
+
+class FailuresTable(Table):
+    """The means are those of every machine by itself; the other tables have names of the user's choice."""
+
+    mean_time_between_failures_s: Period | None = None
+    mean_time_to_repair_s: Positive | None = None
+    flapping: FlappingTable | None = None
+    groups: dict[str, GroupsTable] = Field(default_factory=dict)
+    interconnects: RandomFailuresTable | None = None
+    slow_machines: dict[str, SlowMachinesTable] = Field(default_factory=dict)
+    jobs: dict[str, FailingJobsTable] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _has_both_means(self) -> FailuresTable:
+        given = [self.mean_time_between_failures_s, self.mean_time_to_repair_s]
+        if None in given and (given != [None, None] or self.flapping is not None):
+            raise ValueError(
+                "the failures of every machine by itself need both mean_time_between_failures_s and "
+                "mean_time_to_repair_s"
+            )
+        return self
+
+    @property
+    def machines(self) -> RandomFailuresTable | None:
+        """The failures of every machine by itself."""
+        between_s, repair_s = self.mean_time_between_failures_s, self.mean_time_to_repair_s
+        if between_s is None or repair_s is None:
+            return None
+        return RandomFailuresTable(
+            mean_time_between_failures_s=between_s, mean_time_to_repair_s=repair_s, flapping=self.flapping
+        )
