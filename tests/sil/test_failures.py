@@ -32,7 +32,7 @@ from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, SimClock, StateChange
 from sil.world.failures import Flapping, RandomFailures, TimedChange
 from sil.world.harness import World
-from sil.world.hindrances import failing_runs
+from sil.world.hindrances import FailingRuns, Hindrances, failing_runs
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.rounds import OnRequest
@@ -176,6 +176,7 @@ def test_more_kinds_of_failures_leave_the_others_as_they_were(tmp_path: Path) ->
         changes.append(list(itertools.takewhile(lambda change: change[0] < 5_000.0, of_both)))
     alone, among_others = changes
     assert [change for change in among_others if change in alone] == alone
+    assert len({time_s for time_s, _ in among_others}) == len(among_others), "the draws are the same"
     subjects = Counter(change.subjects for _, change in among_others if isinstance(change, StateChange))
     assert min(subjects["lan",], subjects[0, 1, 2, 3], subjects[0,]) > 5
 
@@ -283,24 +284,14 @@ def test_the_same_jobs_fail_equally_often_under_every_scheduler_and_again(tmp_pa
     assert facts_of(path, "pjs").equals(facts_of(path, "pjs"))
 
 
-def test_a_preempted_run_does_not_count_as_one_that_failed(tmp_path: Path) -> None:
-    queues = "queues = { high = 1, low = 1 }\narrivals = { kind = 'poisson', jobs_per_quantum = 1 }\n"
-    more = f"""{queues}{POISON}
-[[queues]]
-name = "high"
-priority = 2
-displaces = ["low"]
-
-[[queues]]
-name = "low"
-priority = 1
-"""
-    path = tiny_experiment(tmp_path, more, schedulers='["mct"]\nmax_batch_requeue = 1', jobs="60")
-    facts = facts_of(path, "mct")
-    failed = of(facts, Fact.JOB_REFUSED)["job"].to_list()
-    n_failed = Counter(failures(facts)["job"].to_list())
-    assert {n_failed[job] for job in failed} == {2}
-    assert of(facts, Fact.RUN_PREEMPTED).filter(pl.col("job").is_in(failed)).height > 0
+def test_a_run_that_is_lost_before_it_fails_does_not_count_as_one_that_failed() -> None:
+    job = Job(JobId(0), "work", 0.0)
+    hindrances = Hindrances(failing={job.id: FailingRuns(1, 0.5)})
+    orders = [DispatchOrder(RunId(run), job, 0, (0,), 10.0) for run in range(3)]
+    times_s = [hindrances.run_s(order, 10.0, 0.0) for order in orders[:2]]  # the first one is lost
+    assert hindrances.has_failed(RunId(1), job.id)
+    assert [*times_s, hindrances.run_s(orders[2], 10.0, 0.0)] == [5.0, 5.0, 10.0]
+    assert not hindrances.has_failed(RunId(2), job.id)
 
 
 def test_each_run_fails_with_the_probability_that_is_given() -> None:
@@ -321,13 +312,12 @@ def test_failed_jobs_are_in_jobs_csv_and_count_in_no_metric_but_their_own(tmp_pa
     assert set(failed["final_state"]) == {"COMPLETED_FAILED"}
     assert set(failed["attempts"]) == {6}
     assert failed["metadata"].str.starts_with("it failed 6 times").all()
-    share, turnaround = (comparison.cell(0, "mct", key) for key in ("failed_share", "mean_turnaround"))
-    assert share is not None
-    assert turnaround is not None
+    cells = [comparison.cell(0, "mct", key) for key in ("failed_share", "refused_share", "mean_turnaround")]
     of_one = jobs.filter(pl.col("scheduler") == "mct")
-    assert share.value.mean == pytest.approx(100 * (of_one["success"] == 0).mean())
     ended = of_one.filter(pl.col("success") == 1)
-    assert turnaround.value.mean == pytest.approx(ended["turnaround_time"].mean())
+    of_all = 100 * (of_one["success"] == 0).mean()
+    means = [cell.value.mean for cell in cells if cell is not None]
+    assert means == pytest.approx([of_all, 0.0, ended["turnaround_time"].mean()])
     (sentence_, _) = comparison.failures
     assert sentence_.startswith(f"mct: {len(failed) // 2} of 20 jobs failed")
     assert not comparison.refusals
