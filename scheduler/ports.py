@@ -9,6 +9,7 @@ from scheduler.model import (
     DispatchOrder,
     InterconnectReading,
     Job,
+    JobId,
     MachineReading,
     NodeReading,
     RunId,
@@ -60,6 +61,9 @@ class UnreliableDispatcher(Dispatcher, Protocol):
 
     def ping(self, machine: int) -> None:
         """Ask a machine to answer (`on_answer`)."""
+
+    def give_up(self, job: JobId, why: str) -> None:
+        """Tell the user of a job that it is not run again; reliable, and idempotent."""
 
 
 class Monitor(Protocol):

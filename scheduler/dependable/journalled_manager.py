@@ -228,6 +228,9 @@ class _Dispatcher:
     def ping(self, machine: int) -> None:
         self._note("ping", machine)
 
+    def give_up(self, job: JobId, why: str) -> None:
+        self._note("give_up", job, why)
+
 
 class _Monitor:
     def __init__(self, monitor: Any, tape: _Tape) -> None:

@@ -187,6 +187,10 @@ class ReliableDelivery(ResourceManager):
         if not has_timer:
             self._in(known.retry_s, self._retry, run)
 
+    def give_up(self, job: JobId, why: str) -> None:
+        """The manager does not run a job again."""
+        self._network.give_up(job, why)
+
     def _retry(self, run: RunId) -> None:
         known = self._open.get(run)
         if known is None or known.is_answered:
@@ -253,6 +257,7 @@ class _Orders:
     def __init__(self, delivery: ReliableDelivery) -> None:
         self.dispatch = delivery.dispatch
         self.preempt = delivery.preempt
+        self.give_up = delivery.give_up
 
 
 class _WithReadings:

@@ -19,6 +19,9 @@ CHUNK = 65_536
 """Number of facts per table of a trace that is written during the run."""
 
 _POSITION = "position"
+ROW = ("time_s", "event", "job", "run", "resource", "machines", "detail")
+"""What invariants read of a fact."""
+Row = tuple[Any, ...]
 _NO_FACTS = pl.DataFrame(schema={_POSITION: pl.UInt32, **FACT_SCHEMA})
 _OF_A_JOB = ("job_class", "queue", "user", "submitted_by", "size", "tasks")
 _OTHERS = ("job", "run", "resource", "machines", "expected_s", "detail", "message")
@@ -58,6 +61,19 @@ class _Kind:
             one = pl.Series("event", [self._event.value], EVENTS)
             columns.append(one.new_from_index(0, len(self.cells) // width))
         return pl.DataFrame(columns)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Position, and the columns of ROW; None where a kind has none."""
+        width = len(self._columns)
+        one = None if self._event is None else self._event.value
+        columns = [
+            self.cells[self._columns.index(name) :: width] if name in self._columns else None
+            for name in (_POSITION, *ROW)
+        ]
+        if one is not None:
+            columns[1 + ROW.index("event")] = [one] * (len(self.cells) // width)
+        empty = [None] * (len(self.cells) // width)
+        return zip(*(empty if column is None else column for column in columns), strict=True)
 
 
 class TraceRecorder:
@@ -167,6 +183,23 @@ class TraceRecorder:
     def frame(self, point: int, replication: int, scheduler: str) -> pl.DataFrame:
         """The facts so far, as those of one run."""
         return of_run(self._facts(), point, replication, scheduler)
+
+    def rows(self) -> list[Row]:
+        """The facts so far, in order: the columns of ROW, without the way through a table."""
+        rows = sorted(row for kind in self._kinds for row in kind.rows())
+        if not self._abandoned:
+            return [row[1:] for row in rows]
+        abandoned, ended = set(self._abandoned), Fact.RUN_ENDED.value
+        return [
+            (
+                time_s,
+                Fact.RUN_DISCARDED.value if event == ended and run in abandoned else event,
+                job,
+                run,
+                *rest,
+            )
+            for _, time_s, event, job, run, *rest in rows
+        ]
 
     def close(self) -> None:
         """Pass on the remaining facts."""

@@ -6,9 +6,11 @@ The checker uses the facts of one run and the capacities of its machines, and is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +20,7 @@ from scheduler.model import JobId, Share
 from scheduler.node_request import Node, Request
 from sil.outcome.jobs import ENDINGS
 from sil.trace.facts import Fact
+from sil.trace.recorder import ROW, Row
 from sil.trace.requests import request_of, shares_of
 from sil.world.node_usage import NodeUsage
 
@@ -115,14 +118,29 @@ class Invariants:
         return _time_goes_back(before_fault) or _Checker(self._capacity).first_breach(before_fault, faulted)
 
 
+def first_breach_of(rows: Sequence[Row], capacity: Capacity) -> Breach | None:
+    """As `first_breach`, of few facts (`TraceRecorder.rows`)."""
+    fault = Fact.FAULT.value
+    before_fault = [row for row in rows if row[1] != fault]
+    for earlier, later in pairwise(before_fault):
+        if later[0] < earlier[0]:
+            return _earlier(later[1], later[0], earlier[0])
+    started_s = {row[3]: row[0] for row in before_fault if row[1] == Fact.RUN_STARTED.value}
+    in_order = sorted(before_fault, key=lambda row: (row[0], started_s.get(row[3], inf) >= row[0]))
+    return _Checker(capacity).follow(in_order, len(before_fault) < len(rows))
+
+
+def _earlier(event: str, time_s: float, before_s: float) -> Breach:
+    return Breach(TIME_NEVER_GOES_BACK, None, f"{event} at {time_s:.12g} s, after {before_s:.12g} s")
+
+
 def _time_goes_back(facts: pl.DataFrame) -> Breach | None:
     times_s = facts["time_s"].to_numpy()
     later = np.flatnonzero(np.diff(times_s) < 0) + 1
     if not len(later):
         return None
     at = int(later[0])
-    message = f"{facts['event'][at]} at {times_s[at]:.12g} s, after {times_s[at - 1]:.12g} s"
-    return Breach(TIME_NEVER_GOES_BACK, None, message)
+    return _earlier(facts["event"][at], times_s[at], times_s[at - 1])
 
 
 def _ends_first(facts: pl.DataFrame) -> pl.DataFrame:
@@ -156,6 +174,7 @@ class _Checker:
         """The machines of each run that is stopped on machines for one at a time."""
         self._abandoned: set[int] = set()
         """Runs that do not count."""
+        self._failed: set[int] = set()
         self._down = 0
         self._shares = _SharesChecker(capacity) if capacity.nodes else None
         self._run_of: dict[int, int | None] = {}
@@ -164,9 +183,12 @@ class _Checker:
         """The failed runs of each job."""
 
     def first_breach(self, facts: pl.DataFrame, faulted: bool) -> Breach | None:
-        columns = facts.select("time_s", "event", "job", "run", "resource", "machines", "detail")
+        return self.follow(zip(*_ends_first(facts.select(ROW)), strict=True), faulted)
+
+    def follow(self, rows: Iterable[Row], faulted: bool) -> Breach | None:
+        """The first breach of the facts; what runs free at an instant comes first then."""
         arrived, started, ended = Fact.JOB_ARRIVED.value, Fact.RUN_STARTED.value, Fact.RUN_ENDED.value
-        for time_s, event, job, run, resource, machines, detail in zip(*_ends_first(columns), strict=True):
+        for time_s, event, job, run, resource, machines, detail in rows:
             breach = None
             if event == started:
                 breach = self._started(time_s, job, run, resource, _mask(machines))
@@ -178,9 +200,12 @@ class _Checker:
                     self._shares.requests[job] = detail
             elif event == ended or event in ENDINGS:
                 breach = self._over(time_s, event == ended, job, run)
-                self._n_failed[job] += event == Fact.RUN_LOST and detail is not None
+                if event == Fact.RUN_LOST and detail is not None and run not in self._abandoned:
+                    self._n_failed[job] += 1
+                    self._failed.add(run)
             elif event == Fact.RUN_ABANDONED:
                 self._abandoned.add(run)
+                self._n_failed[job] -= run in self._failed
                 if self._run_of[job] == run:
                     self._run_of[job] = None
             elif event == Fact.JOB_REFUSED:

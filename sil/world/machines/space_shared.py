@@ -9,6 +9,7 @@ from scheduler.node_set import NodeSet
 from scheduler.rules import KNOWN_NODES, NODES_FREE
 from sil.world.events import EventQueue
 from sil.world.guard.faults import SchedulerFault
+from sil.world.hindrances import Hindrances
 from sil.world.machines.held_nodes import HeldNodes
 from sil.world.machines.suspension import SuspendingMachines
 
@@ -16,8 +17,14 @@ from sil.world.machines.suspension import SuspendingMachines
 class SpaceSharedMachines(SuspendingMachines):
     """The actual state of `n_nodes` identical nodes; `run_s` is the actual run time of a job."""
 
-    def __init__(self, n_nodes: int, run_s: Callable[[Job], float], events: EventQueue) -> None:
-        super().__init__(events)
+    def __init__(
+        self,
+        n_nodes: int,
+        run_s: Callable[[Job], float],
+        events: EventQueue,
+        hindrances: Hindrances | None = None,
+    ) -> None:
+        super().__init__(events, hindrances)
         self._run_s = run_s
         self._n_nodes = n_nodes
         self._held = HeldNodes(n_nodes)
@@ -61,7 +68,7 @@ class SpaceSharedMachines(SuspendingMachines):
         self._held.hold(nodes)
         self._active[run] = order
         self._holding[run] = nodes
-        self._will_end(run, now_s + self._run_s(job))
+        self._will_end(run, now_s + self._hindered_s(order, self._run_s(job), now_s))
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         self._give_back(run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
@@ -11,26 +10,45 @@ import numpy as np
 from scheduler.dependable.journal import Journal, JournalEntry
 from scheduler.ports import Clock
 
+MOST_STEPS = 16
+
 
 class ManagerCrashed(Exception):
     """The process of the resource manager ends now."""
 
 
-@dataclass(eq=False)
 class Crashes:
-    """The manager crashes with the probability `share` before each entry of its journal, after it, and before
-    each order that it sends, until `until_s`; it is back after `down_s`."""
+    """The manager crashes after exponential times of a mean, until `until_s`, and is back after `down_s`.
 
-    share: float
-    down_s: float
-    clock: Clock
-    rng: np.random.Generator = field(repr=False)
-    until_s: float = inf
+    It crashes where something becomes durable or leaves: before an entry of its journal, after it, or before
+    an order is sent. Which of the next `MOST_STEPS` such steps it is, is random, too.
+    """
+
+    def __init__(
+        self, mean_s: float, down_s: float, clock: Clock, rng: np.random.Generator, until_s: float = inf
+    ) -> None:
+        self.down_s = down_s
+        self._mean_s = mean_s
+        self._clock = clock
+        self._rng = rng
+        self._until_s = until_s
+        self._next_s = 0.0
+        self._appoint()
 
     def strike(self) -> None:
-        """Raises ManagerCrashed at random."""
-        if self.clock.now_s < self.until_s and self.rng.random() < self.share:
+        """A step. Raises ManagerCrashed if the manager crashes now."""
+        if self._clock.now_s < self._next_s:
+            return
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            self._appoint()
             raise ManagerCrashed
+
+    def _appoint(self) -> None:
+        self._next_s = self._clock.now_s + float(self._rng.exponential(self._mean_s))
+        self._steps_left = int(self._rng.integers(MOST_STEPS))
+        if self._next_s >= self._until_s:
+            self._next_s = inf
 
 
 class MemoryJournal:

@@ -195,6 +195,7 @@ class _Orders:
         self._crashes = crashes
         self._order_of: dict[RunId, DispatchOrder] = {}
         self._abandoned: set[RunId] = set()
+        self._given_up: set[JobId] = set()
 
     def note_known(self, run: RunId) -> None:
         """The manager knows that a run has ended."""
@@ -221,6 +222,13 @@ class _Orders:
         if self._agents.has_ended(run):
             self.note_known(run)
         self._send(lead, partial(self._agents.on_acknowledged, run, lead))
+
+    def give_up(self, job: JobId, why: str) -> None:
+        """Tell the user of a job that it is not run again."""
+        if job not in self._given_up:
+            self._given_up.add(job)
+            self._world.dispatcher.give_up(job, why)
+            self._is_known(job)
 
     def ping(self, machine: int) -> None:
         self._send(machine, partial(self._agents.on_ping, machine))
