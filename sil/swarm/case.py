@@ -128,7 +128,7 @@ def drawn(
 def _jobs(rng: np.random.Generator, n: int, n_machines: int, machines: Machines) -> tuple[CaseJob, ...]:
     largest = 4 * n_machines if machines is Machines.NODES else n_machines
     load = rng.uniform(0.2, 2.0)
-    mean_run_s = float(rng.choice((30.0, 300.0, 3_000.0)))
+    mean_run_s = float(rng.choice((30.0, 100.0, 300.0)))
     arrivals = np.cumsum(rng.exponential(mean_run_s / (n_machines * load), n)).tolist()
     run_s = rng.gamma(1.0, mean_run_s, n).tolist()
     sizes = np.minimum(1 + rng.geometric(0.5, n) * rng.integers(0, 2, n), largest).tolist()

@@ -61,9 +61,6 @@ class Faulty:
 
 MOST_JOBS = 1_000
 
-BETWEEN = "between_s"
-"""The parameter for the mean time between events."""
-
 Draw = Callable[[np.random.Generator, int, float], Mapping[str, Any]]
 
 
@@ -86,16 +83,15 @@ def _share(most: float) -> Draw:
 
 
 def _seconds(**most: float) -> Draw:
-    """Up to so many seconds each, all orders of magnitude alike; means between events are 100 s or more."""
+    """Up to so many seconds each, all orders of magnitude alike."""
+    return lambda rng, n, until_s: {
+        name: round(float(10.0 ** rng.uniform(0.0, np.log10(high))), 3) for name, high in most.items()
+    }
 
-    def draw(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
-        least = {name: 2.0 if name == BETWEEN else 0.0 for name in most}
-        return {
-            name: round(float(10.0 ** rng.uniform(least[name], np.log10(high))), 3)
-            for name, high in most.items()
-        }
 
-    return draw
+def _now_and_then(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
+    """The mean time between events, of which there are up to ten."""
+    return {"between_s": round(until_s * float(rng.uniform(0.1, 3.0)), 3)}
 
 
 def _lost(to: Faulty, rng: np.random.Generator, share: float) -> None:
@@ -179,8 +175,8 @@ def _interval(most_s: float) -> Draw:
     }
 
 
-def _draw_times(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
-    return {"times": int(rng.integers(1, 5))}
+def _draw_flaps(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
+    return {"times": int(rng.integers(1, 5)), **_seconds(each_s=60.0)(rng, n_machines, until_s)}
 
 
 def _draw_poison(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
@@ -197,12 +193,10 @@ KINDS: dict[str, FaultKind] = {
     "repeated messages": FaultKind(_both(_share(0.5), _seconds(mean_s=1_000.0)), _duplicated),
     "reordered messages": FaultKind(_both(_share(0.5), _seconds(by_s=1_000.0)), _reordered),
     "partition": FaultKind(_with_machines(_interval(3_000.0)), _partition),
-    "crashes": FaultKind(_seconds(between_s=10_000.0, down_s=1_000.0), _crashes),
-    "failures": FaultKind(_seconds(between_s=10_000.0, repair_s=1_000.0), _failures),
-    "rack": FaultKind(_with_machines(_seconds(between_s=10_000.0, repair_s=1_000.0)), _rack),
-    "flapping": FaultKind(
-        _with_machines(_both(_seconds(between_s=10_000.0, each_s=60.0), _draw_times)), _flapping
-    ),
+    "crashes": FaultKind(_both(_now_and_then, _seconds(down_s=1_000.0)), _crashes),
+    "failures": FaultKind(_both(_now_and_then, _seconds(repair_s=1_000.0)), _failures),
+    "rack": FaultKind(_with_machines(_both(_now_and_then, _seconds(repair_s=1_000.0))), _rack),
+    "flapping": FaultKind(_with_machines(_both(_now_and_then, _draw_flaps)), _flapping),
     "interconnect": FaultKind(_interval(3_000.0), _interconnect),
     "slow machines": FaultKind(
         _with_machines(lambda rng, n, until_s: {"factor": round(float(rng.uniform(1.0, 10.0)), 3)}), _slow

@@ -60,7 +60,7 @@ class RemoteManager(ResourceManager):
         self._calls: deque[tuple[str, tuple[Any, ...]]] = deque()
         self._is_called = False
         self._without_progress = 0
-        world.events.is_settled = lambda: not self._unfinished and not self._agents.n_active
+        world.events.is_settled = self._is_settled
         self._start()
 
     @property
@@ -97,6 +97,10 @@ class RemoteManager(ResourceManager):
 
     def run_round(self) -> None:
         self._tell("run_round")
+
+    def _is_settled(self) -> bool:
+        """A manager that is down may still have to report what has ended."""
+        return not self._unfinished and not self._agents.n_active and self._manager is not None
 
     def _over(self, run: RunId, method: str, notice: Any) -> None:
         self._without_progress = 0
