@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from scheduler.model import (
@@ -81,14 +82,12 @@ class ReliableDelivery(ResourceManager):
         """By machine: the runs that it leads and that are open or abandoned, in order."""
         self._unanswered: dict[int, int] = {}
         """By machine that leads runs: how many pings it has not answered."""
-        self._held: Counter[int] = Counter()
-        """By machine: how many reasons there are not to use it: abandoned runs, refused orders."""
         self._timers: list[tuple[float, int, Callable[[Any], None], Any]] = []
         self._n_timers = 0
         self._answers: dict[JobId, str | None] = {}
         """To the jobs that were submitted."""
-        self._readings = _WithReadings(getattr(ports, "monitor", None))
-        monitor: Any = self._readings  # of any kind of ports
+        self._states = _MachineStates(ports.monitor)
+        monitor: Any = self._states  # of any kind of ports
         self._manager = make(replace(ports, dispatcher=_Orders(self), monitor=monitor))
 
     @property
@@ -137,16 +136,15 @@ class ReliableDelivery(ResourceManager):
 
     def on_run_lost(self, loss: Loss) -> None:
         if self._is_over(loss.run):
-            self._manager.on_run_lost(loss)  # when its machines were found down, readings are compared with
+            self._states.read(loss.readings)
+            self._manager.on_run_lost(loss)
 
     def on_order_refused(self, run: RunId) -> None:
         known = self._open.get(run)
         if self._is_over(run):
             assert known is not None
-            machines = tuple(sorted(known.order.machines))
-            self._manager.on_run_lost(Loss(run, self._clock.now_s, machines))
-            self._held.update(machines)
-            self._in(self._timeouts.retry_s, self._release, machines)
+            self._lost(known.order)
+            self._in(self._timeouts.retry_s, self._release, known.order.machines)
 
     def on_answer(self, machine: int) -> None:
         if machine not in self._unanswered:
@@ -216,10 +214,14 @@ class ReliableDelivery(ResourceManager):
 
     def _abandon(self, run: RunId) -> None:
         order = self._abandoned[run] = self._open.pop(run).order
-        self._held.update(order.machines)
         self._network.abandon(run)
-        found_down = tuple(sorted(order.machines))
-        self._manager.on_run_lost(Loss(run, self._clock.now_s, found_down))
+        self._lost(order)
+
+    def _lost(self, order: DispatchOrder) -> None:
+        """The machines of a run are not used until they are released."""
+        self._states.hold(order.machines)
+        self._manager.on_monitor_news()
+        self._manager.on_run_lost(Loss(order.run, self._clock.now_s))
 
     def _is_over(self, run: RunId) -> bool:
         """A notice says that a run is over. Returns whether that is news for the manager."""
@@ -237,10 +239,7 @@ class ReliableDelivery(ResourceManager):
         return False
 
     def _release(self, machines: Sequence[int]) -> None:
-        """To the manager, machines are up again, unless others hold them."""
-        self._held.subtract(machines)
-        now_s = self._clock.now_s
-        self._readings.add([MachineReading(j, True, now_s) for j in machines if not self._held[j]])
+        self._states.release(machines)
         self._manager.on_monitor_news()
 
     def _heard_from(self, order: DispatchOrder) -> None:
@@ -260,16 +259,47 @@ class _Orders:
         self.give_up = delivery.give_up
 
 
-class _WithReadings:
-    """A monitor, with further readings."""
+class _MachineStates:
+    """A monitor to which machines are down, too, while they are held.
+
+    Readings have the times of the monitor that is watched, since the manager's own clock may be another one.
+    """
 
     def __init__(self, monitor: Any) -> None:
         self._monitor = monitor
-        self._more: list[MachineReading] = []
+        self._held: Counter[int] = Counter()
+        """By machine: how many reasons there are not to use it: abandoned runs, refused orders."""
+        self._latest: dict[int, MachineReading] = {}
+        self._new: list[Any] = []
 
-    def add(self, readings: Sequence[MachineReading]) -> None:
-        self._more += readings
+    def hold(self, machines: Sequence[int]) -> None:
+        for machine in machines:
+            self._held[machine] += 1
+            if self._held[machine] == 1:
+                self._new.append(replace(self._state_of(machine), up=False))
+
+    def release(self, machines: Sequence[int]) -> None:
+        for machine in machines:
+            self._held[machine] -= 1
+            if not self._held[machine]:
+                self._new.append(self._state_of(machine))
+
+    def read(self, readings: Iterable[Any]) -> list[Any]:
+        """Those that tell the manager something: the others are of machines that are held."""
+        return [
+            reading
+            for reading in readings
+            if not isinstance(reading, MachineReading) or self._is_news(reading)
+        ]
 
     def news(self) -> Sequence[Any]:
-        more, self._more = self._more, []
-        return [*(() if self._monitor is None else self._monitor.news()), *more]
+        new, self._new = self._new, []
+        return new if self._monitor is None else [*new, *self.read(self._monitor.news())]
+
+    def _is_news(self, reading: MachineReading) -> bool:
+        if reading.measured_s >= self._state_of(reading.machine).measured_s:
+            self._latest[reading.machine] = reading
+        return not self._held[reading.machine]
+
+    def _state_of(self, machine: int) -> MachineReading:
+        return self._latest.get(machine) or MachineReading(machine, True, -inf)

@@ -44,6 +44,7 @@ class Faulty:
     slow: list[SlowMachines] = field(default_factory=list)
     failing: dict[JobId, FailingRuns] = field(default_factory=dict)
     crashes: Crashes | None = None
+    clock_jumps: list[tuple[float, float]] = field(default_factory=list)
 
     @property
     def hindrances(self) -> Hindrances | None:
@@ -160,6 +161,16 @@ def _noisy(to: Faulty, rng: np.random.Generator, share: float, corrected_after_s
     to.distortions.append(Noisy(share, corrected_after_s, rng))
 
 
+def _clock(to: Faulty, rng: np.random.Generator, jumps: int, most_s: float) -> None:
+    times_s = sorted(rng.uniform(0.0, to.until_s, jumps).tolist())
+    offsets_s = rng.uniform(-most_s, most_s, jumps).tolist()
+    to.clock_jumps = [*zip(times_s, offsets_s, strict=True), (to.until_s, 0.0)]
+
+
+def _draw_jumps(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
+    return {"jumps": int(rng.integers(1, 5)), **_seconds(most_s=3_000.0)(rng, n_machines, until_s)}
+
+
 def _with_machines(draw: Draw) -> Draw:
     return lambda rng, n, until_s: {"machines": _some(rng, n), **draw(rng, n, until_s)}
 
@@ -204,5 +215,6 @@ KINDS: dict[str, FaultKind] = {
     "failing jobs": FaultKind(_draw_poison, _poison),
     "stale monitors": FaultKind(_seconds(delay_s=300.0), _stale),
     "wrong monitors": FaultKind(_both(_share(0.3), _seconds(corrected_after_s=300.0)), _noisy),
+    "clock": FaultKind(_draw_jumps, _clock),
 }
 """All kinds; new ones come last, so that the cases of seeds change as little as possible."""

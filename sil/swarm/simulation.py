@@ -37,6 +37,7 @@ from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.machines.execution import ExecutionModel
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import NodeStates, SimMonitor
+from sil.world.remote.clocks import ManagerClock
 from sil.world.remote.crashes import CrashingJournal, MemoryJournal
 from sil.world.remote.network import Network
 from sil.world.remote.remote_manager import RemoteManager
@@ -110,6 +111,7 @@ class _Simulation:
                 self._dependable(make or self._site.manager),
                 network,
                 self._faulty.crashes,
+                ManagerClock(self._clock, self._faulty.clock_jumps),
             )
             for _ in world.steps(jobs, remote):
                 if self._clock.now_s > give_up_s:

@@ -17,6 +17,7 @@ from sil.world.events import JobGivenUp, MessageDue
 from sil.world.guard.faults import SchedulerFault, stuck
 from sil.world.harness import World
 from sil.world.remote.agents import Agents
+from sil.world.remote.clocks import ManagerClock
 from sil.world.remote.crashes import Crashes, ManagerCrashed
 from sil.world.remote.network import Network
 
@@ -40,8 +41,10 @@ class RemoteManager(ResourceManager):
         make: Make,
         network: Network,
         crashes: Crashes | None = None,
+        clock: ManagerClock | None = None,
     ) -> None:
-        """`make` makes a manager for such ports, also after a crash."""
+        """`make` makes a manager for such ports, also after a crash. Its clock is that of the world unless
+        another `clock` is given."""
         self._world = world
         self._clock = world.clock
         self._doomed: set[RunId] = set()
@@ -49,8 +52,13 @@ class RemoteManager(ResourceManager):
         self._agents = Agents(world, network, self._tell, self._doomed)
         orders = self._orders = _Orders(world, network, self._agents, self._doomed, self._is_known, crashes)
         self._monitor = _ReadAgain(ports.monitor)
+        self._manager_clock = clock or ManagerClock(world.clock)
+        for jump_s in self._manager_clock.jumps_s:
+            world.events.push(jump_s, MessageDue(lambda: None))  # its next wake-up is at another time then
         monitor: Any = self._monitor  # of any kind of ports
-        self._ports = _once_each_job(replace(ports, dispatcher=orders, monitor=monitor))
+        self._ports = _once_each_job(
+            replace(ports, clock=self._manager_clock, dispatcher=orders, monitor=monitor)
+        )
         self._make = make
         self._crashes = crashes
         self._manager: ResourceManager | None = None
@@ -69,7 +77,9 @@ class RemoteManager(ResourceManager):
 
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]
-        return None if self._manager is None else self._manager.wakes_at_s
+        if self._manager is None or (wakes_at_s := self._manager.wakes_at_s) is None:
+            return None
+        return self._manager_clock.world_time_s(wakes_at_s)
 
     def why_waiting(self) -> Mapping[JobId, str]:
         return {} if self._manager is None else self._manager.why_waiting()
