@@ -271,7 +271,7 @@ class DispatchOrder(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """A run ended by itself: its job is complete or, if the run `failed`, given up. `ran_s` is how long it ran,
+    """A run ended by itself: its job is complete or, if it `failed`, given up. `ran_s` is how long it ran,
     if its machine has measured that."""
 
     run: RunId

@@ -68,6 +68,10 @@ class Commands(LazyGroup):
             "sil.cli.schedulers:check",
             "Test a scheduler on many small problems and list the rules that it keeps and breaks.",
         ),
+        "swarm": Listed(
+            "sil.cli.swarm:swarm",
+            "Test resource managers and schedulers in thousands of small simulations with random faults.",
+        ),
         "new-scheduler": Listed(
             "sil.cli.schedulers:new_scheduler",
             "Write an installable package with a working scheduler and its test, as a starting point.",

@@ -98,29 +98,30 @@ class Case:
 def drawn(
     seed: int,
     kinds: Sequence[str] = (*KINDS,),
+    machines: Sequence[Machines] = (*Machines,),
     schedulers: Sequence[str] = (),
     n_jobs: int = DEFAULT_JOBS,
     n_machines: int = DEFAULT_MACHINES,
 ) -> Case:
-    """The case of a seed: a random subset of the fault kinds `kinds`, a random one of the `schedulers` (by
-    default: any built-in one), at most `n_jobs` jobs and `n_machines` machines."""
+    """The case of a seed: a random subset of the fault kinds `kinds`, a random one of `machines` and of
+    `schedulers` (by default: any built-in one), at most `n_jobs` jobs and `n_machines` machines."""
     rng = RandomStreams(seed).of("swarm")
-    machines = [*Machines][int(rng.integers(len(Machines)))]
+    chosen = machines[int(rng.integers(len(machines)))]
     n_machines = int(rng.integers(1, n_machines + 1))
-    jobs = _jobs(rng, int(rng.integers(1, n_jobs + 1)), n_machines, machines)
-    names = schedulers or SCHEDULERS[machines]
+    jobs = _jobs(rng, int(rng.integers(1, n_jobs + 1)), n_machines, chosen)
+    names = schedulers or SCHEDULERS[chosen]
     until_s = float(rng.uniform(0.5, 2.0)) * max(job.arrival_s for job in jobs) + 600.0
     n_kinds = int(rng.integers(0, min(MOST_FAULTS, len(kinds)) + 1))
-    chosen = sorted(rng.permutation(len(kinds))[:n_kinds].tolist())
+    of_kinds = sorted(rng.permutation(len(kinds))[:n_kinds].tolist())
     return Case(
         seed,
-        machines,
+        chosen,
         n_machines,
         names[int(rng.integers(len(names)))],
-        machines is not Machines.PROCESSORS and bool(rng.random() < 0.4),
+        chosen is not Machines.PROCESSORS and bool(rng.random() < 0.4),
         bool(rng.random() < 0.5),
         jobs,
-        tuple(Fault.drawn(kinds[k], rng, n_machines, until_s) for k in chosen),
+        tuple(Fault.drawn(kinds[k], rng, n_machines, until_s) for k in of_kinds),
         until_s,
     )
 

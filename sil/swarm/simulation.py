@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -22,8 +22,12 @@ from scheduler.managers.requeue_limit import RequeueLimit
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Cluster, ExecutionRecord, Interconnect, Job, JobClass, JobId, Machine, Site
 from scheduler.node_request import Node, Request
+from scheduler.ports import Clock, Scheduler
 from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
+from sil.isolation.side import side
 from sil.outcome.invariants.checker import Capacity, first_breach_of
+from sil.runs.composition import Supervision
+from sil.runs.under_test import UnderTest
 from sil.swarm.case import Case, CaseJob, Machines
 from sil.swarm.faults import Faulty
 from sil.trace.recorder import Row, TraceRecorder
@@ -31,6 +35,7 @@ from sil.world.actual_runtimes import ActualRuntimes, NoSpread
 from sil.world.events import EventQueue, SimClock
 from sil.world.failures import in_order_of_time
 from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
 from sil.world.machines.consumable import ConsumableMachines
 from sil.world.machines.dedicated import DedicatedMachines
@@ -43,6 +48,7 @@ from sil.world.remote.network import Network
 from sil.world.remote.remote_manager import RemoteManager
 from sil.world.rounds import OnRequest
 
+DECISION_LIMIT_S = 10.0
 MAX_BATCH_REQUEUE = 5
 TIMEOUTS = Timeouts()
 ENDS_IN_TIME = "ends-in-time"
@@ -65,32 +71,34 @@ class Violation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one case; `reached` counts what happened in it."""
+    """Of one case; `facts` are the rows of its trace (`sil.trace.recorder.ROW`)."""
 
     violation: Violation | None
-    reached: Mapping[str, int]
+    facts: Sequence[Row] = ()
 
 
 MakeManager = Callable[[Ports], ResourceManager]
-"""A manager under test, instead of a built-in one."""
 
 
-def verdict_on(case: Case, make: MakeManager | None = None) -> Verdict:
-    """Carry out a case. A scheduler's fault is a violation, too."""
-    simulation = _Simulation(case)
-    violation = simulation.violation(make)
-    return Verdict(violation, simulation.reached())
+def verdict_on(case: Case, under_test: UnderTest | None = None) -> Verdict:
+    """Carry out a case, with its scheduler or with another one or a whole resource manager that is not built
+    in. A fault of it is a violation, too."""
+    simulation = _Simulation(case, under_test)
+    violation = simulation.violation()
+    return Verdict(violation, simulation.facts())
 
 
 class _Simulation:
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, under_test: UnderTest | None) -> None:
         self._case = case
         self._clock, self._events = SimClock(), EventQueue()
         self._faulty = Faulty(self._clock, case.n_machines, case.until_s)
         streams = case.streams()
         for fault in case.faults:
             self._faulty.add(fault, streams)
-        self._site: _Site = _SITES[case.machines](case)
+        tested = _Tested(case, self._clock, under_test)
+        self._site: _Site = _SITES[case.machines](case, tested)
+        self._make = tested.manager if tested.is_manager else self._site.manager
         self._trace = TraceRecorder(nodes=self._site.capacity.nodes)
         monitor = SimMonitor(self._clock, self._faulty.distortions)
         machines = self._site.machines(self._events, self._faulty)
@@ -99,7 +107,7 @@ class _Simulation:
         self._ports = self._site.ports(self._world)
         self._journal: Journal = MemoryJournal()
 
-    def violation(self, make: MakeManager | None) -> Violation | None:
+    def violation(self) -> Violation | None:
         case, world = self._case, self._world
         network = Network(self._clock, self._events, self._faulty.messages)
         jobs = [self._site.job(job) for job in case.jobs]
@@ -108,7 +116,7 @@ class _Simulation:
             remote = RemoteManager(
                 world,
                 self._ports,
-                self._dependable(make or self._site.manager),
+                self._dependable(self._make),
                 network,
                 self._faulty.crashes,
                 ManagerClock(self._clock, self._faulty.clock_jumps),
@@ -120,14 +128,14 @@ class _Simulation:
             return Violation(fault.rule, fault.message, fault.job, fault.time_s)
         except JournalMismatch as mismatch:
             return Violation(KEEPS_ITS_JOURNAL, str(mismatch), None, self._clock.now_s)
-        self._rows = self._trace.rows()
-        breach = first_breach_of(self._rows, self._site.capacity)
+        facts = self.facts()
+        breach = first_breach_of(facts, self._site.capacity)
         if breach is not None:
             return Violation(breach.rule, breach.message, breach.job)
-        return self._site.mismatch(self._rows)
+        return self._site.mismatch(facts)
 
-    def reached(self) -> Mapping[str, int]:
-        return Counter(row[1] for row in self._trace.rows())
+    def facts(self) -> Sequence[Row]:
+        return self._trace.rows()
 
     def _dependable(self, make: MakeManager) -> MakeManager:
         def delivered(ports: Ports) -> ResourceManager:
@@ -164,14 +172,35 @@ class _Simulation:
         return Violation(ENDS_IN_TIME, message, job, self._clock.now_s)
 
 
+class _Tested:
+    """The scheduler or the resource manager under test; one that is not built in is guarded."""
+
+    def __init__(self, case: Case, clock: Clock, under_test: UnderTest | None) -> None:
+        self._seed = case.seed
+        self._under_test = under_test
+        self.spec = registry.named(case.scheduler) if under_test is None else under_test.spec
+        self.is_manager = self.spec.is_manager
+        self._guard = Guard(clock, DECISION_LIMIT_S)
+
+    def scheduler(self) -> Scheduler:
+        """A new instance."""
+        if self._under_test is None or self._under_test.is_built_in:
+            return self.spec.make(self._seed)
+        return Supervision(self._guard, self._seed, check_determinism=False).scheduler(self._under_test)
+
+    def manager(self, ports: Ports) -> ResourceManager:
+        """A new one."""
+        return side().manager(self.spec, self._seed, ports, self._guard)
+
+
 class _Site:
     """The machines of a case, and a manager for them."""
 
     capacity: Capacity
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, tested: _Tested) -> None:
         self.case = case
-        self.spec = registry.named(case.scheduler)
+        self.tested = tested
 
     def longest(self, job: CaseJob) -> float:
         """How much longer than `run_s` a job may run on some machine."""
@@ -205,8 +234,8 @@ class _Site:
 
 
 class _Processors(_Site):
-    def __init__(self, case: Case) -> None:
-        super().__init__(case)
+    def __init__(self, case: Case, tested: _Tested) -> None:
+        super().__init__(case, tested)
         self._run_s = {job.id: job.run_s for job in case.jobs}
         self.capacity = Capacity(case.n_machines, max_batch_requeue=MAX_BATCH_REQUEUE)
 
@@ -221,14 +250,14 @@ class _Processors(_Site):
 
     def manager(self, ports: Ports) -> ResourceManager:
         assert isinstance(ports, OnFreeNodes)
-        return free_nodes_manager(ports, self.spec.make(self.case.seed), self.spec.memoryless)
+        return free_nodes_manager(ports, self.tested.scheduler(), self.tested.spec.memoryless)
 
 
 class _Nodes(_Processors):
     """Nodes of 4 cores and 8 GiB; jobs request cores on any of them."""
 
-    def __init__(self, case: Case) -> None:
-        super().__init__(case)
+    def __init__(self, case: Case, tested: _Tested) -> None:
+        super().__init__(case, tested)
         self._nodes = case.n_machines * (Node(4, 8_192),)
         self.capacity = replace(self.capacity, nodes=self._nodes)
 
@@ -250,14 +279,14 @@ class _Nodes(_Processors):
     def manager(self, ports: Ports) -> ResourceManager:
         assert isinstance(ports, OnFreeNodes)
         queues = self.queues if self.case.has_queues else ()
-        return free_nodes_manager(ports, self.spec.make(self.case.seed), self.spec.memoryless, queues)
+        return free_nodes_manager(ports, self.tested.scheduler(), self.tested.spec.memoryless, queues)
 
 
 class _Different(_Site):
     """Machines of two speeds; with two or more of them, the first two are a cluster."""
 
-    def __init__(self, case: Case) -> None:
-        super().__init__(case)
+    def __init__(self, case: Case, tested: _Tested) -> None:
+        super().__init__(case, tested)
         names = [f"m{j}" for j in range(case.n_machines)]
         clusters = (Cluster("pair", ("m0", "m1"), ("lan",), 0.5),) if case.n_machines > 1 else ()
         self._site = Site(
@@ -299,7 +328,7 @@ class _Different(_Site):
     def manager(self, ports: Ports) -> ResourceManager:
         assert isinstance(ports, OnMachines)
         queues = self.queues
-        schedulers = {queue.name: self.spec.make(self.case.seed) for queue in queues}
+        schedulers = {queue.name: self.tested.scheduler() for queue in queues}
         return MappingManager(ports, queues, schedulers, Admission(queues))
 
     def mismatch(self, rows: Sequence[Row]) -> Violation | None:

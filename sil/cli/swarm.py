@@ -1,0 +1,212 @@
+"""`sil swarm`: thousands of small simulations with random faults."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from scheduler import counted
+from sil.cli import console, options
+from sil.cli.console import print_listings
+from sil.cli.progress import ProgressBar, progress
+from sil.report.listing import Listing, number, text
+
+if TYPE_CHECKING:
+    from sil.swarm.campaign import Findings, Swarm
+    from sil.swarm.case import Case
+    from sil.swarm.simulation import Violation
+
+MOST_SHRUNK = 5
+"""So many violations are made smaller; the other seeds are listed."""
+
+
+def swarm(
+    scheduler: Annotated[
+        str | None,
+        Argument(
+            help="A scheduler or resource manager to test, like mine:Manager. Default: the built-in managers "
+            "under all built-in schedulers."
+        ),
+    ] = None,
+    seeds: Annotated[
+        str, Option(metavar="A:B", help="The seeds A to B - 1; a single number is one seed.")
+    ] = "0:1000",
+    minutes: Annotated[
+        float | None,
+        Option(min=0.01, help="Go on for this time instead, from the first seed on."),
+    ] = None,
+    fault: Annotated[
+        list[str] | None,
+        Option(help="Only faults of this kind, like 'lost messages'. May be repeated. Default: all kinds."),
+    ] = None,
+    case: Annotated[
+        Path | None,
+        Option(exists=True, help="Carry out the case in this file, which an earlier swarm wrote."),
+    ] = None,
+    jobs: Annotated[int, Option(min=1, help="The most jobs of a case.")] = 20,
+    machines: Annotated[int, Option(min=1, help="The most machines of a case.")] = 4,
+    unreached: Annotated[
+        bool, Option("--unreached", help="List the lines of the managers that were not reached.")
+    ] = False,
+    out_folder: Annotated[Path, Option("--out", help="Folder for the cases that violate a rule.")] = Path(
+        "sil-swarm"
+    ),
+    workers: options.Workers = options.WORKERS,
+    dask: options.Dask = None,
+    as_json: options.Json = False,
+) -> None:
+    """Test resource managers and schedulers in thousands of small simulations with random faults.
+
+    Each seed is one case: a site, jobs, a scheduler, and a random subset of the kinds of faults, such as lost
+    messages, partitions, crashes of the manager and failing machines. Invariants are checked on each trace.
+    A case that breaks one is made as small as possible and written to a file. Equal seeds give equal results.
+    A single seed, or a case, is shown fact by fact.
+    """
+    from sil.experiment.output_folder import make_usable
+    from sil.runs.under_test import resolve
+    from sil.swarm.campaign import Swarm, carried_out
+    from sil.swarm.case import Case
+    from sil.swarm.faults import KINDS
+    from sil.workers.runner import selected_executor
+
+    with console.one_sentence_for_bad_input():
+        for kind in fault or ():
+            if kind not in KINDS:
+                console.fail(f"there is no kind of fault '{kind}'; expected one of: {', '.join(KINDS)}")
+        tested = Swarm(
+            None if scheduler is None else resolve(scheduler), tuple(fault or KINDS), jobs, machines
+        )
+        tested.check()
+        if case is not None:
+            _carry_out(tested, Case.read(case), as_json)
+            return
+        wanted = _seeds(seeds)
+        if len(wanted) == 1 and minutes is None:
+            _carry_out(tested, tested.case(wanted.start), as_json)
+            return
+        with selected_executor(workers, dask) as executor, progress("cases") as bars:
+            bar = ProgressBar(bars, scheduler or "built-in managers")
+            found = carried_out(
+                tested, wanted, executor, None if minutes is None else 60.0 * minutes, bar.progressed
+            )
+        smallest = {}
+        for seed in [*found.violations][:MOST_SHRUNK]:
+            make_usable(out_folder)
+            smallest[seed] = out_folder / f"seed-{seed}.json"
+            tested.smallest(seed, found.violations[seed]).write(smallest[seed])
+    if as_json:
+        console.print_json(_as_json(found, smallest))
+    else:
+        _report(found, tested, unreached)
+    name = "" if scheduler is None else f" {scheduler}"
+    console.exit_on_faults(_sentences(found, smallest, name))
+
+
+def _seeds(text: str) -> range:
+    first, colon, last = text.partition(":")
+    try:
+        seeds = range(int(first), int(last) if colon else int(first) + 1)
+    except ValueError:
+        seeds = range(0)
+    if not seeds or seeds.start < 0:
+        console.fail(f"--seeds is '{text}'; expected a number, or two like 0:1000, the second one greater")
+    return seeds
+
+
+def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
+    """One case, with all facts."""
+    from sil.trace.recorder import ROW
+
+    verdict = tested.verdict(case)
+    facts = [dict(zip(ROW, fact, strict=True)) for fact in verdict.facts]
+    if as_json:
+        violation = None if verdict.violation is None else asdict(verdict.violation)
+        console.print_json({"case": asdict(case), "violation": violation, "facts": facts})
+    else:
+        kinds = ", ".join(fault.kind for fault in case.faults) or "no faults"
+        title = (
+            f"{counted(len(case.jobs), 'job')} on {counted(case.n_machines, 'machine')} ({case.machines}), "
+            f"{case.scheduler}; {kinds}"
+        )
+        columns = [number("time (s)", "time_s", ",.3f"), *map(text, ROW[1:-1]), text("detail")]
+        print_listings([Listing("facts", title, columns, facts)])
+    if verdict.violation is not None:
+        console.exit_with_fault(_sentence(verdict.violation))
+    if not as_json:
+        console.print_line("No rule is broken.")
+
+
+def _report(found: Findings, tested: Swarm, unreached: bool) -> None:
+    from sil.swarm.coverage import all_lines, relative
+
+    rows = [
+        {"fault": kind, "cases": found.cases_with[kind], "violations": found.violations_with[kind]}
+        for kind in tested.kinds
+    ]
+    facts = [{"fact": fact, "times": times} for fact, times in found.facts.most_common()]
+    lines = all_lines()
+    by_file = [
+        {
+            "file": relative(path),
+            "reached": len({line for line in found.lines & lines if line[0] == path}),
+            "lines": len({line for line in lines if line[0] == path}),
+        }
+        for path in sorted({path for path, _ in lines})
+    ]
+    print_listings(
+        [
+            Listing(
+                "faults",
+                f"{found.n_cases:,} cases",
+                [text("fault"), number("cases"), number("violations")],
+                rows,
+            ),
+            Listing("facts", "What happened in them", [text("fact"), number("times")], facts),
+            Listing(
+                "lines",
+                "Lines of the managers reached, in one case of a hundred",
+                [text("file"), number("reached"), number("lines")],
+                by_file,
+            ),
+        ]
+    )
+    if unreached:
+        for path in sorted({path for path, _ in lines}):
+            left = sorted(n for file, n in lines - found.lines if file == path)
+            if left:
+                console.print_line(f"{relative(path)}: not reached: {', '.join(map(str, left))}")
+
+
+def _as_json(found: Findings, smallest: dict[int, Path]) -> object:
+    return {
+        "cases": found.n_cases,
+        "violations": {
+            str(seed): {**asdict(violation), "smallest": str(smallest.get(seed, ""))}
+            for seed, violation in found.violations.items()
+        },
+        "cases_with": dict(found.cases_with),
+        "violations_with": dict(found.violations_with),
+        "facts": dict(found.facts),
+    }
+
+
+def _sentences(found: Findings, smallest: dict[int, Path], name: str) -> list[str]:
+    sentences = [
+        f"seed {seed}: {_sentence(violation)}"
+        + (f" Replay: sil swarm{name} --case {smallest[seed]}" if seed in smallest else "")
+        for seed, violation in [*found.violations.items()][:MOST_SHRUNK]
+    ]
+    left = [*found.violations][MOST_SHRUNK:]
+    if left:
+        shown = ", ".join(map(str, left[:20])) + (", ..." if left[20:] else "")
+        sentences.append(f"{len(left)} more seeds: {shown}")
+    sentences += [f"{seeds}: {died}" for seeds, died in found.died.items()]
+    return sentences
+
+
+def _sentence(violation: Violation) -> str:
+    when = "" if violation.time_s is None else f" at {violation.time_s:.12g} s"
+    return f"{violation.rule}{when}: {violation.message}."

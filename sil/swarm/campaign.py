@@ -1,0 +1,157 @@
+"""A swarm: many cases, on processes or Dask, and what they found."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+
+from scheduler import UserError
+from scheduler.kinds import Kind
+from sil.runs.composition import asked_apart
+from sil.runs.under_test import UnderTest
+from sil.swarm.case import DEFAULT_JOBS, DEFAULT_MACHINES, Case, Machines, drawn
+from sil.swarm.coverage import lines_reached
+from sil.swarm.faults import KINDS
+from sil.swarm.shrinking import shrunk
+from sil.swarm.simulation import Verdict, Violation, verdict_on
+from sil.workers.executor import Died, Executor, Item
+from sil.world.guard.faults import SchedulerFault
+
+SEEDS_OF_AN_ITEM = 50
+TRACED = 100
+"""Every so many seeds, the lines of the managers are counted."""
+
+MACHINES_OF = {Kind.MAPPING: (Machines.DIFFERENT,), Kind.FREE_NODES: (Machines.PROCESSORS, Machines.NODES)}
+
+
+@dataclass(frozen=True)
+class Swarm:
+    """What a swarm tests, and with what. Without `under_test`, it tests the built-in managers under the
+    built-in schedulers."""
+
+    under_test: UnderTest | None = None
+    kinds: tuple[str, ...] = (*KINDS,)
+    n_jobs: int = DEFAULT_JOBS
+    n_machines: int = DEFAULT_MACHINES
+
+    def check(self) -> None:
+        """Raises UserError for a scheduler that cannot be tested so."""
+        tested = self.under_test
+        if tested is None:
+            return
+        tested.require_in_process("a swarm")
+        if tested.spec.kind not in MACHINES_OF:
+            raise UserError(
+                f"scheduler '{tested.label}' is of kind {tested.spec.kind}; a swarm tests those of the kinds "
+                f"{' and '.join(MACHINES_OF)}; a class declares its kind with the attribute `kind`"
+            )
+
+    def case(self, seed: int) -> Case:
+        tested = self.under_test
+        if tested is None:
+            return drawn(seed, self.kinds, n_jobs=self.n_jobs, n_machines=self.n_machines)
+        assert tested.spec.kind is not None, "it has been checked"
+        machines = MACHINES_OF[tested.spec.kind]
+        return drawn(seed, self.kinds, machines, (tested.label,), self.n_jobs, self.n_machines)
+
+    def verdict(self, case: Case) -> Verdict:
+        if self.under_test is None:
+            return verdict_on(case)
+        try:
+            return asked_apart(partial(verdict_on, case, self.under_test), [self.under_test])
+        except SchedulerFault as fault:  # its process ended
+            return Verdict(Violation(fault.rule, fault.message, fault.job, fault.time_s))
+
+    def smallest(self, seed: int, violation: Violation) -> Case:
+        """The case of a seed made smaller, with a violation of the same rule."""
+
+        def violates(case: Case) -> bool:
+            found = self.verdict(case).violation
+            return found is not None and found.rule == violation.rule
+
+        return shrunk(self.case(seed), violates)
+
+
+@dataclass
+class Findings:
+    """Of the cases of some seeds."""
+
+    n_cases: int = 0
+    violations: dict[int, Violation] = field(default_factory=dict)
+    """By seed."""
+    cases_with: Counter[str] = field(default_factory=Counter)
+    """By kind of fault."""
+    violations_with: Counter[str] = field(default_factory=Counter)
+    facts: Counter[str] = field(default_factory=Counter)
+    lines: set[tuple[str, int]] = field(default_factory=set)
+    died: dict[str, Died] = field(default_factory=dict)
+    """By seeds: cases whose process ended."""
+
+    def add(self, other: Findings) -> None:
+        self.n_cases += other.n_cases
+        self.violations.update(other.violations)
+        self.cases_with += other.cases_with
+        self.violations_with += other.violations_with
+        self.facts += other.facts
+        self.lines |= other.lines
+
+
+def found_by(swarm: Swarm, seeds: Sequence[int]) -> Findings:
+    """Carry out the cases of some seeds."""
+    found = Findings()
+    for seed in seeds:
+        case = swarm.case(seed)
+        if seed % TRACED:
+            verdict = swarm.verdict(case)
+        else:
+            with lines_reached(found.lines):
+                verdict = swarm.verdict(case)
+        found.n_cases += 1
+        found.facts.update(fact for _, fact, *_ in verdict.facts)
+        kinds = {fault.kind for fault in case.faults}
+        found.cases_with.update(kinds)
+        if verdict.violation is not None:
+            found.violations[seed] = verdict.violation
+            found.violations_with.update(kinds)
+    return found
+
+
+def carried_out(
+    swarm: Swarm,
+    seeds: range,
+    executor: Executor,
+    for_s: float | None = None,
+    on_progress: Callable[[int, int | None], None] = lambda done, total: None,
+) -> Findings:
+    """The findings for all `seeds`, or, with `for_s`, for as many from its first one on as are begun within
+    so many seconds. They do not depend on the executor."""
+    all_found = Findings()
+    total = len(seeds) if for_s is None else None
+
+    def take(item: Item, found: Findings | Died) -> None:
+        if isinstance(found, Died):
+            all_found.died[item.name] = found
+        else:
+            all_found.add(found)
+            on_progress(all_found.n_cases, total)
+
+    executor.run(_items(swarm, seeds, for_s), take)
+    all_found.violations = dict(sorted(all_found.violations.items()))
+    return all_found
+
+
+def _items(swarm: Swarm, seeds: range, for_s: float | None) -> Iterator[Item]:
+    ends_s = None if for_s is None else time.monotonic() + for_s
+    starts: Iterable[int] = range(seeds.start, seeds.stop, SEEDS_OF_AN_ITEM)
+    if ends_s is not None:
+        starts = count(seeds.start, SEEDS_OF_AN_ITEM)
+    for first in starts:
+        if ends_s is not None and time.monotonic() >= ends_s:
+            return
+        last = first + SEEDS_OF_AN_ITEM if ends_s is not None else min(first + SEEDS_OF_AN_ITEM, seeds.stop)
+        name = f"seeds {first} to {last - 1}"
+        yield Item(f"swarm {name}", partial(found_by, swarm, range(first, last)), name=name)
