@@ -167,7 +167,7 @@ def _report(found: Findings, tested: Swarm, unreached: bool) -> None:
             Listing("facts", "What happened in them", [text("fact"), number("times")], facts),
             Listing(
                 "lines",
-                "Lines of the managers reached, in one case of a hundred",
+                "Lines of the managers reached, in one case of twenty",
                 [text("file"), number("reached"), number("lines")],
                 by_file,
             ),

@@ -26,12 +26,16 @@ class ManagerClock:
     @property
     def now_s(self) -> float:
         now_s = self._clock.now_s
+        if not self.jumps_s:
+            return now_s
         self._shown_s = max(self._shown_s, now_s + self._offset_s(now_s))
         return self._shown_s
 
     def world_time_s(self, shown_s: float) -> float:
         """When the clock shows a time, unless it jumps before; now if it shows a later one already."""
         now_s = self._clock.now_s
+        if not self.jumps_s:
+            return max(shown_s, now_s)
         if shown_s <= self.now_s:
             return now_s
         offset_s = self._offset_s(now_s)
