@@ -191,18 +191,28 @@ class Managed:
     """The file for the output of another process."""
     max_batch_requeue: int | None = None
     """How often a job is requeued after failed runs, whoever manages them; None where no run fails."""
+    remote: Callable[[Callable[[Ports], ResourceManager]], ResourceManager] | None = None
+    """Puts a network between the machines and the manager that a function makes; None: there is none."""
 
     @contextmanager
-    def by(self, scheduler: UnderTest, built_in: Callable[[], ResourceManager]) -> Iterator[ResourceManager]:
+    def by(
+        self, scheduler: UnderTest, built_in: Callable[[Ports], ResourceManager]
+    ) -> Iterator[ResourceManager]:
         """The scheduler's own resource manager, or the one that `built_in` makes, with the limit of requeues.
         Raises SchedulerFault if another process does not start or end properly."""
+        if self.remote is not None:
+            guard, seed = self.supervision.guard, self.supervision.seed
+            is_manager = scheduler.spec.is_manager
+            own = partial(side().manager, scheduler.spec, seed)
+            yield self.remote((lambda ports: own(ports, guard)) if is_manager else built_in)
+            return
         with self._unlimited(scheduler, built_in) as manager:
             most = self.max_batch_requeue
             yield manager if most is None else RequeueLimit(manager, most, self.dispatcher.give_up)
 
     @contextmanager
     def _unlimited(
-        self, scheduler: UnderTest, built_in: Callable[[], ResourceManager]
+        self, scheduler: UnderTest, built_in: Callable[[Ports], ResourceManager]
     ) -> Iterator[ResourceManager]:
         guard, seed = self.supervision.guard, self.supervision.seed
         if scheduler.batsim is not None:
@@ -223,7 +233,7 @@ class Managed:
         elif scheduler.spec.is_manager:
             yield side().manager(scheduler.spec, seed, self.ports, guard)
         else:
-            yield built_in()
+            yield built_in(self.ports)
 
 
 def what_if_scheduler(spec: SchedulerSpec, clock: Clock, limit_s: float, seed: int = 0) -> Scheduler:

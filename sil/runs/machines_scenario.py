@@ -12,7 +12,7 @@ from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import Gain, PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord, Job
 from scheduler.registry import ON_SINGLE_MACHINES
-from scheduler.resource_manager import Experience, OnMachines
+from scheduler.resource_manager import Experience, OnMachines, Ports
 from sil.outcome.invariants.checker import Capacity
 from sil.runs.composition import Managed, RunKey, Supervision, checked_run
 from sil.runs.scenario import Mistakes, Scenario
@@ -78,15 +78,26 @@ class MachinesScenario(Scenario):
             return SiteMachines(ports, actual.run_s)
 
         most = self.max_batch_requeue
-        managed = Managed(ports, batsim_nodes, None, len(jobs), world.dispatcher, supervision, log, most)
+        managed = Managed(
+            ports,
+            batsim_nodes,
+            None,
+            len(jobs),
+            world.dispatcher,
+            supervision,
+            log,
+            most,
+            self.remote(world, ports, by_name, run.replication, decisions),
+        )
         scheduler, site = self.under_test(run.scheduler), self.in_use.site
         capacity = Capacity(site.n_machines, names=site.resource_names, max_batch_requeue=most)
-        manager = managed.by(scheduler, lambda: self.manager(ports, scheduler, supervision))
+        manager = managed.by(scheduler, lambda ports: self.manager(ports, scheduler, supervision))
         facts = checked_run(world, in_order_of_arrival(jobs), manager, run, capacity)
         return RunTables.of(facts=facts, timings=timings_frame(decisions, run))
 
-    def manager(self, ports: OnMachines, scheduler: UnderTest, supervision: Supervision) -> MappingManager:
+    def manager(self, ports: Ports, scheduler: UnderTest, supervision: Supervision) -> MappingManager:
         """The built-in manager; `scheduler` is for queues that have none of their own."""
+        assert isinstance(ports, OnMachines)
         policies, preemption = [policy for policy, _ in self.in_use.queues], self.experiment.preemption
         own = self.queue_schedulers
         return MappingManager(

@@ -17,7 +17,7 @@ from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, 
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Job
 from scheduler.node_request import Request
-from scheduler.resource_manager import OnFreeNodes
+from scheduler.resource_manager import OnFreeNodes, Ports
 from sil.outcome.invariants.checker import Capacity
 from sil.runs.composition import Managed, RunKey, checked_run
 from sil.runs.scenario import Mistakes, Scenario
@@ -119,9 +119,13 @@ class NodesScenario(Scenario):
             )
 
         most, n_jobs = self.max_batch_requeue, len(arriving.jobs)
-        managed = Managed(ports, None, slurm_world, n_jobs, world.dispatcher, supervision, log, most)
+        remote = self.remote(world, ports, by_name, run.replication, decisions)
+        managed = Managed(
+            *(ports, None, slurm_world, n_jobs, world.dispatcher, supervision, log, most, remote)
+        )
 
-        def manager() -> StartingManager:
+        def manager(ports: Ports) -> StartingManager:
+            assert isinstance(ports, OnFreeNodes)
             return free_nodes_manager(
                 ports,
                 supervision.scheduler(scheduler),

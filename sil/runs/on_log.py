@@ -17,7 +17,7 @@ import pyarrow as pa
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.starting_manager import StartingManager
-from scheduler.resource_manager import OnFreeNodes, ResourceManager
+from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.invariants.checker import LONG
 from sil.outcome.replayed_log import ReplayedLog, Results
@@ -342,7 +342,8 @@ class Replay:
 
         managed = Managed(ports, batsim_nodes, of_slurm, runs.total, world.dispatcher, supervision, log)
 
-        def manager() -> StartingManager:
+        def manager(ports: Ports) -> StartingManager:
+            assert isinstance(ports, OnFreeNodes)
             guarded = supervision.scheduler(scheduler)
             return free_nodes_manager(ports, guarded, supervision.is_memoryless(scheduler))
 

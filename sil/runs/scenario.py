@@ -16,10 +16,11 @@ from scheduler import UserError
 from scheduler.kinds import Kind
 from scheduler.managers.queues import Admission, in_order_of_service
 from scheduler.model import Job
-from sil.runs import failures
+from scheduler.resource_manager import Ports, ResourceManager
+from sil.runs import failures, remote
 from sil.runs.composition import AnyWorld, RunKey, Supervision, judged
 from sil.runs.under_test import Find, UnderTest, resolve, resolve_all
-from sil.settings.decision_costs import decision_cost
+from sil.settings.decision_costs import NONE, decision_cost
 from sil.settings.experiment_file import (
     AtOnceTable,
     EmpiricalTable,
@@ -28,6 +29,7 @@ from sil.settings.experiment_file import (
     Experiment,
     VariationTable,
 )
+from sil.settings.remote_tables import MessagesTable
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
 from sil.trace.facts import RunTables
@@ -37,6 +39,7 @@ from sil.world.events import SimClock
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.scheduler import Guard
+from sil.world.harness import World
 from sil.world.hindrances import Hindrances
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
@@ -240,6 +243,34 @@ class Scenario(ABC):
             return None
         return failures.hindrances(table, jobs, machines, self.streams(replication), most_s)
 
+    def remote(
+        self,
+        world: World,
+        ports: Ports,
+        machines: Mapping[str, Sequence[int]],
+        replication: int,
+        decisions: list[float],
+    ) -> Callable[[Callable[[Ports], ResourceManager]], ResourceManager] | None:
+        """See `sil.runs.remote`; None without its tables."""
+        experiment = self.experiment
+        if not self._is_remote:
+            return None
+        settings = remote.RemoteSettings(
+            experiment.messages or MessagesTable(),
+            experiment.crashes,
+            experiment.clock_jumps,
+            machines,
+            self.streams(replication),
+        )
+        most = self.max_batch_requeue
+        return lambda make: settings.manager(world, ports, make, most, decisions)
+
+    @property
+    def _is_remote(self) -> bool:
+        """Whether the manager reaches the machines over a network, or may crash."""
+        experiment = self.experiment
+        return bool(experiment.messages or experiment.crashes or experiment.clock_jumps)
+
     @property
     def max_batch_requeue(self) -> int | None:
         """How often a job is requeued after failed runs; None where none fail."""
@@ -289,6 +320,8 @@ class Scenario(ABC):
     def _unknown_in_failures(self, machines: Collection[str], owner: str) -> Mistakes:
         """What the tables `outages` and `failures` name and the site does not have."""
         found = self._unknown_in_outages(machines, owner)
+        found += remote.unknown_machines(self.experiment.messages, machines, owner)
+        found += self._not_remote()
         table, in_use = self.experiment.failures, self.in_use
         if table is None:
             return found
@@ -304,6 +337,26 @@ class Scenario(ABC):
                     f"(failures.jobs); leave out one of the two"
                 )
                 found.append((("schedulers", scheduler.label), sentence))
+        return found
+
+    def _not_remote(self) -> Mistakes:
+        """What does not go together with a network or crashes."""
+        if not self._is_remote:
+            return []
+        found: Mistakes = []
+        for scheduler in self.schedulers:
+            if scheduler.outside is not None:
+                sentence = (
+                    f"scheduler '{scheduler.label}' is a program of its own, which cannot be restarted in "
+                    f"simulated time; leave out the tables messages, crashes and clock_jumps"
+                )
+                found.append((("schedulers", scheduler.label), sentence))
+        if self.experiment.crashes is not None and self.experiment.guard.decision_cost != NONE:
+            sentence = (
+                "a manager that may crash decides again after a restart, in no simulated time; leave out "
+                "guard.decision_cost or the table crashes"
+            )
+            found.append((("guard", "decision_cost"), sentence))
         return found
 
     def _unknown_in_outages(self, machines: Collection[str], owner: str) -> Mistakes:

@@ -15,6 +15,7 @@ from scheduler.managers.starting_manager import StartingManager
 from scheduler.managers.time_shared_allocation import Prediction
 from scheduler.model import Job, NodeSchedule
 from scheduler.naming import Misnamed
+from scheduler.resource_manager import Ports
 from scheduler.time_shared.prediction import by_name
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.promises import PromisesByForecast
@@ -80,7 +81,7 @@ class TimeSharedScenario(Scenario):
 
         managed = Managed(ports, batsim_nodes, None, len(jobs), dispatcher, supervision, log, most)
 
-        def manager() -> StartingManager:
+        def manager(_: Ports) -> StartingManager:
             guarded = supervision.scheduler(scheduler)
             predictors = self.predictors(scheduler, system.world.clock, replication)
             return system.manager(guarded, predictors, self.promises, self.admission)

@@ -17,6 +17,7 @@ from sil.settings.estimates import Estimates
 from sil.settings.failure_tables import FailuresTable
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.notional import Notional
+from sil.settings.remote_tables import ClockJumpTable, CrashesTable, MessagesTable
 from sil.settings.sizes import check_sizes
 from sil.settings.time_shared_table import SharedNodesTable
 from site_db.files import toml_file
@@ -170,6 +171,9 @@ class RunSettings(Table):
     failures: FailuresTable | None = None
     max_batch_requeue: Annotated[int, Field(ge=0, le=100, strict=True)] = 5
     """How often a job is requeued after runs that failed; then it is given up."""
+    messages: MessagesTable | None = None
+    crashes: CrashesTable | None = None
+    clock_jumps: tuple[ClockJumpTable, ...] = ()
     guard: GuardTable = GuardTable()
 
 
@@ -227,6 +231,9 @@ class Experiment(RunSettings):
             "planned_starts": self.planned_starts != "earliest",
             "preemption": self.preemption != PreemptionTable(),
             "experience": self.experience != ExperienceTable(),
+            "messages": self.messages,
+            "crashes": self.crashes,
+            "clock_jumps": self.clock_jumps,
         }
         for key, given in settings.items():
             if given:

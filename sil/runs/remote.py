@@ -1,0 +1,102 @@
+"""The tables `messages`, `crashes` and `clock_jumps` of an experiment: a manager over a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from scheduler.resource_manager import Ports, ResourceManager
+from sil.settings.remote_tables import ClockJumpTable, CrashesTable, MessagesTable
+from sil.world.random_streams import RandomStreams
+from site_db.files.toml_file import Location
+
+if TYPE_CHECKING:
+    from sil.world.harness import World
+    from sil.world.remote.network import MessageFault
+
+Make = Callable[[Ports], ResourceManager]
+
+
+@dataclass(frozen=True)
+class RemoteSettings:
+    """What is between a manager and the machines, and when it crashes. `machines` are indices in orders by
+    name: the slots of each."""
+
+    messages: MessagesTable
+    crashes: CrashesTable | None
+    clock_jumps: tuple[ClockJumpTable, ...]
+    machines: Mapping[str, Sequence[int]]
+    streams: RandomStreams
+
+    def manager(
+        self, world: World, ports: Ports, make: Make, max_batch_requeue: int | None, decisions: list[float]
+    ) -> ResourceManager:
+        """The manager that `make` makes, also after a crash. `decisions` are the cells of measured ones, of
+        which a manager that is made anew adds none for what it decides again."""
+        from scheduler.dependable.journalled_manager import JournalledManager
+        from scheduler.dependable.reliable_delivery import ReliableDelivery, Timeouts
+        from scheduler.managers.requeue_limit import RequeueLimit
+        from sil.world.remote.clocks import ManagerClock
+        from sil.world.remote.crashes import Crashes, CrashingJournal, MemoryJournal
+        from sil.world.remote.network import Network
+        from sil.world.remote.remote_manager import RemoteManager
+
+        table = self.messages
+        timeouts = Timeouts(table.retry_s, table.ping_s, table.pings)
+
+        def limited(ports: Ports) -> ResourceManager:
+            orders: Any = ports.dispatcher
+            manager = make(ports)
+            if max_batch_requeue is None:
+                return manager
+            return RequeueLimit(manager, max_batch_requeue, orders.give_up)
+
+        def delivered(ports: Ports) -> ResourceManager:
+            return ReliableDelivery(ports, limited, timeouts)
+
+        crashes, made = None, delivered
+        if self.crashes is not None:
+            means = self.crashes.mean_time_between_crashes_s, self.crashes.down_s
+            crashes = Crashes(*means, world.clock, self.streams.of("crashes"))
+            journal = CrashingJournal(MemoryJournal(), crashes)
+
+            def made(ports: Ports) -> ResourceManager:
+                n = len(decisions)
+                manager = JournalledManager(ports, delivered, journal)
+                del decisions[n:]
+                return manager
+
+        network = Network(world.clock, world.events, [*self._faults()])
+        jumps = sorted((jump.at_s, jump.offset_s) for jump in self.clock_jumps)
+        return RemoteManager(world, ports, made, network, crashes, ManagerClock(world.clock, jumps))
+
+    def _faults(self) -> Iterator[MessageFault]:
+        from sil.world.remote.network import Delayed, Duplicated, Lost, Partition, Reordered, Until
+
+        table, streams = self.messages, self.streams
+        until_s = inf if table.until_s is None else table.until_s
+        if table.mean_delay_s:
+            yield Until(until_s, Delayed(table.mean_delay_s, streams.of("late messages")))
+        if table.lost_share:
+            yield Until(until_s, Lost(table.lost_share, streams.of("lost messages")))
+        if table.duplicated_share:
+            rng = streams.of("repeated messages")
+            yield Until(until_s, Duplicated(table.duplicated_share, table.reordered_by_s, rng))
+        if table.reordered_share:
+            rng = streams.of("reordered messages")
+            yield Until(until_s, Reordered(table.reordered_share, table.reordered_by_s, rng))
+        for cut in table.partitions:
+            places = frozenset(place for name in cut.machines for place in self.machines[name])
+            yield Partition(places, cut.from_s, cut.to_s)
+
+
+def unknown_machines(
+    table: MessagesTable | None, machines: Collection[str], owner: str
+) -> Iterator[tuple[Location, str]]:
+    """What the table names and the site does not have, with the places in the file."""
+    for k, cut in enumerate(() if table is None else table.partitions):
+        for name in cut.machines:
+            if name not in machines:
+                yield ("messages", "partitions", k, "machines"), f"{owner} has no machine '{name}'"
