@@ -8,15 +8,23 @@ depends on; the clock waits for it as for the daemons.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from scheduler.rules import RETURNS_IN_TIME
-from sil.slurm.daemons import STARTS_WITHIN_S, ControllerHangs, Daemons, InvalidConfiguration
+from sil.slurm.daemons import (
+    STARTS_WITHIN_S,
+    CommandFailed,
+    ControllerHangs,
+    Daemons,
+    InvalidConfiguration,
+)
 from sil.slurm.installation import program
 from sil.slurm.settings import credential_settings
 from sil.slurm.surroundings import calling_user, reserved_port
@@ -26,7 +34,8 @@ from site_db.files.opened import read_text
 
 REMEDY = "apt install slurmdbd mariadb-server"
 _QOS_KEYS = {
-    "priority": "Priority", "gracetime": "GraceTime", "preempt": "Preempt", "preemptmode": "PreemptMode",
+    "priority": "Priority", "gracetime": "GraceTime", "preempt": "Preempt",
+    "preemptexempttime": "PreemptExemptTime", "preemptmode": "PreemptMode", "limitfactor": "LimitFactor",
     "flags": "Flags", "usagefactor": "UsageFactor", "usagethres": "UsageThreshold", "grptres": "GrpTRES",
     "grptresmins": "GrpTRESMins", "grptresrunmins": "GrpTRESRunMins", "grpjobs": "GrpJobs",
     "grpsubmit": "GrpSubmitJobs", "grpwall": "GrpWall", "maxtres": "MaxTRESPerJob",
@@ -34,8 +43,14 @@ _QOS_KEYS = {
     "maxtrespu": "MaxTRESPerUser", "maxjobspu": "MaxJobsPerUser", "maxsubmitpu": "MaxSubmitJobsPerUser",
     "maxtrespa": "MaxTRESPerAccount", "maxjobspa": "MaxJobsPerAccount",
     "maxsubmitpa": "MaxSubmitJobsPerAccount", "mintres": "MinTRESPerJob",
+    "grpjobsaccrue": "GrpJobsAccrue", "maxjobsaccruepu": "MaxJobsAccruePerUser",
+    "maxjobsaccruepa": "MaxJobsAccruePerAccount",
 }  # fmt: skip
 """Columns of `sacctmgr show qos`, in small letters, and how `sacctmgr modify qos` calls them."""
+_TRES = re.compile(r":\w+TRES\w*=('[^']*'|[^:]*)", re.IGNORECASE)
+"""A limit of resources, in a line of what `sacctmgr dump` writes."""
+_OF_NO_EFFECT = {"name", "id", "description", "descr"}
+"""Other columns."""
 
 
 @dataclass(frozen=True)
@@ -82,29 +97,53 @@ def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) 
     return port
 
 
-def loaded(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
-    """Put qualities of service and associations into the database. Raises CommandFailed and InvalidFile."""
-    sacctmgr = program("sacctmgr", REMEDY)
+def declared(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
+    """Put into the database what slurmctld needs to start: the names of qualities of service, and the cluster
+    with those that all may use. Raises CommandFailed and InvalidFile."""
     if accounting.qos is not None:
         for name, _ in qualities(accounting.qos):
             if name != "normal":  # Slurm makes it
-                daemons.command(sacctmgr, "--immediate", "add", "qos", name)
+                _sacctmgr(daemons, "add", "qos", name, of=accounting.qos)
+    lines = takewhile(re.compile(r"#|\s*$|Cluster\b").match, _associations(accounting, cluster).splitlines())
+    _load(daemons, accounting, cluster, "\n".join((*(_TRES.sub("", line) for line in lines), "Parent - 'root'\n")))
+
+
+def loaded(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
+    """Put limits and associations into the database. They may name resources like gres/gpu, which the
+    running slurmctld has put there. Raises CommandFailed and InvalidFile."""
+    if accounting.qos is not None:
         for name, settings in qualities(accounting.qos):
             if settings:
-                daemons.command(sacctmgr, "--immediate", "modify", "qos", name, "set", *settings)
-    if accounting.associations is None and not accounting.accounts:
-        daemons.command(sacctmgr, "--immediate", "add", "cluster", cluster)
-        return
+                _sacctmgr(daemons, "modify", "qos", name, "set", *settings, of=accounting.qos)
+    _load(daemons, accounting, cluster, _associations(accounting, cluster))
+
+
+def _associations(accounting: Accounting, cluster: str) -> str:
     if accounting.associations is not None:
-        text = read_text(accounting.associations)
-    else:
-        text = dumped(cluster, accounting.accounts or {})
+        return read_text(accounting.associations)
+    return dumped(cluster, accounting.accounts or {})
+
+
+def _load(daemons: Daemons, accounting: Accounting, cluster: str, text: str) -> None:
     path, users = daemons.folder / "associations", daemons.folder / "administrators"
     path.write_text(text)
     # Only an administrator in the database may load a file. It has one, root, whoever that is here.
     users.write_text(f"root:x:{os.getuid()}:{os.getgid()}::/:\n{(daemons.folder / 'users').read_text()}")
-    load = ("--immediate", "load", f"file={path}", f"cluster={cluster}")
-    daemons.command(sacctmgr, *load, variables={"SIL_USERS": str(users)})
+    load = ("load", f"file={path}", f"cluster={cluster}")
+    _sacctmgr(daemons, *load, of=accounting.associations, variables={"SIL_USERS": str(users)})
+
+
+def _sacctmgr(
+    daemons: Daemons, *words: str, of: Path | None = None, variables: Mapping[str, str] | None = None
+) -> None:
+    """Run a command that changes the database, with what the user's file `of` says. Raises CommandFailed, and
+    InvalidFile with that file."""
+    try:
+        daemons.command(program("sacctmgr", REMEDY), "--immediate", *words, variables=variables or {})
+    except CommandFailed as error:
+        if of is None:
+            raise
+        raise InvalidFile(f"{of}: {error}") from None
 
 
 def dumped(cluster: str, accounts: Mapping[str, str]) -> str:
@@ -133,12 +172,16 @@ def qualities(path: Path) -> Iterator[tuple[str, list[str]]]:
         )
     for row in rows:
         values = dict(zip(columns, row.split("|"), strict=False))
-        known = ((_QOS_KEYS[key], value) for key, value in values.items() if key in _QOS_KEYS)
-        yield values["name"], [f"{key}={value}" for key, value in known if _says_something(key, value)]
+        said = {key: value for key, value in values.items() if _says_something(key, value)}
+        for key in said.keys() - _QOS_KEYS.keys() - _OF_NO_EFFECT:
+            raise InvalidFile(
+                f"{path}: QOS {values['name']} has {key}={said[key]}, and that column is not known; remove it"
+            )
+        yield values["name"], [f"{_QOS_KEYS[key]}={said[key]}" for key in said if key in _QOS_KEYS]
 
 
 def _says_something(key: str, value: str) -> bool:
-    return value not in ("", "00:00:00", "cluster") and not (key == "Priority" and value == "0")
+    return value not in ("", "00:00:00", "cluster") and not (key == "priority" and value == "0")
 
 
 def _started_database(daemons: Daemons) -> tuple[Path, int]:

@@ -221,8 +221,11 @@ _OURS = {
     for key, value in own_settings(
         Surroundings("(a directory of the run)", "(the calling user)", "(free)", "(free)")
     )
-    if key not in ("AuthType", "CredType")
-} | dict.fromkeys(("authtype", "authinfo", "credtype"), "(munge of the run, or none)")
+    if key not in ("AuthType", "CredType", "AccountingStorageType")
+} | {
+    **dict.fromkeys(("authtype", "authinfo", "credtype"), "(munge of the run, or none)"),
+    **dict.fromkeys(("accountingstoragetype", "accountingstoragehost"), "(slurmdbd of the run, or none)"),
+}
 """What takes the place of a setting, for people."""
 
 

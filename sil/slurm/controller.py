@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from socket import socket
 
-from sil.slurm.accounting import Accounting, loaded, started_accounting
+from sil.slurm.accounting import Accounting, declared, loaded, started_accounting
 from sil.slurm.clock.driver import LIMIT_S, Clock
 from sil.slurm.configuration import Configuration
 from sil.slurm.credential import Credential, stated
@@ -76,10 +76,13 @@ def running(
         if configuration.needs_accounting:
             here = here._replace(accounting_port=started_accounting(found, context, socket_of_munge))
         (folder / "slurm.conf").write_text(configuration.text(here))
+        contents = accounting or Accounting()
         if configuration.needs_accounting:
-            loaded(found, accounting or Accounting(), configuration.cluster)
+            declared(found, contents, configuration.cluster)
         found.start("slurmctld", found.installation.controller, ["-D", "-c"], found.port)
         found.process_id = int((folder / "slurmctld.pid").read_text())
+        if configuration.needs_accounting:
+            loaded(found, contents, configuration.cluster)
         yield found
 
 

@@ -22,11 +22,12 @@ FAIR_SHARE = (
     "PriorityType=priority/multifactor",
     "PriorityWeightFairshare=1000",
 )
+GPUS = ("GresTypes=gpu", "AccountingStorageTRES=gres/gpu")
 USERS = {"alice": 70001, "bob": 70002}
 QOS = (
     "Name|Priority|GraceTime|Preempt|PreemptMode|UsageFactor|GrpTRES|MaxWall|MaxJobsPU\n"
     "normal|0|00:00:00||cluster|1.000000|||\n"
-    "high|1000|00:00:00|normal|cluster|1.000000|cpu=3|1-00:00:00|2\n"
+    "high|1000|00:00:00|normal|cluster|1.000000|cpu=3,gres/gpu=2|1-00:00:00|2\n"
 )
 
 needs_database = pytest.mark.skipif(
@@ -41,7 +42,7 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]
     qos = tmp_path_factory.mktemp("qos") / "qos.txt"
     qos.write_text(QOS)
     accounting = Accounting(accounts={"alice": "physics", "bob": "chemistry"}, qos=qos)
-    fair = configuration_of(4, settings=FAIR_SHARE[::2]).with_settings(FAIR_SHARE[1])
+    fair = configuration_of(4, settings=(*GPUS, *FAIR_SHARE[::2])).with_settings(FAIR_SHARE[1])
     with running(fair, START_S, USERS, accounting) as found:
         yield found
 
@@ -69,7 +70,7 @@ def test_qualities_of_service_have_their_limits(controller: Controller) -> None:
     shown = controller.slurm(
         "sacctmgr", "-nP", "show", "qos", "format=name,priority,preempt,grptres,maxwall,maxjobspu"
     )
-    assert ["high", "1000", "normal", "cpu=3", "1-00:00:00", "2"] in rows(shown)
+    assert ["high", "1000", "normal", "cpu=3,gres/gpu=2", "1-00:00:00", "2"] in rows(shown)
 
 
 @needs_slurm
@@ -98,11 +99,16 @@ def test_hours_pass_and_usage_is_rolled_up_in_them(controller: Controller) -> No
 @needs_slurm
 @needs_database
 def test_what_was_dumped_is_loaded(controller: Controller, tmp_path: Path) -> None:
+    limits = {"cluster testbed": "GrpTRES=gres/gpu=7", "account physics": "MaxTRESPerJob=gres/gpu=1"}
+    for whose, limit in limits.items():
+        controller.slurm("sacctmgr", "-i", "modify", *whose.split(), "set", limit)
     dump = tmp_path / "dump.cfg"
     controller.slurm("sacctmgr", "dump", "testbed", f"file={dump}")
-    fair = configuration_of(2, settings=FAIR_SHARE[::2])
+    fair = configuration_of(2, settings=(*GPUS, *FAIR_SHARE[::2]))
     with running(fair, START_S, USERS, Accounting(associations=dump)) as other:
-        assert "alice" in other.slurm("sacctmgr", "-nP", "show", "assoc", "format=user")
+        shown = other.slurm("sacctmgr", "-nP", "show", "assoc", "format=account,user,grptres,maxtres,qos")
+        assert ["root", "", "gres/gpu=7", "", "normal"] in rows(shown)
+        assert ["physics", "alice", "", "gres/gpu=1", "normal"] in rows(shown)
         ports = {port for _, port in listening()}
         assert {address for address, port in listening() if port == other.port} == {"0100007F"}
         assert ports
@@ -125,7 +131,7 @@ def test_only_settings_that_say_something_are_read_of_a_quality_of_service(tmp_p
     assert dict(qualities(tmp_path / "qos.txt")) == {
         "normal": ["UsageFactor=1.000000"],
         "high": [
-            "Priority=1000", "Preempt=normal", "UsageFactor=1.000000", "GrpTRES=cpu=3",
+            "Priority=1000", "Preempt=normal", "UsageFactor=1.000000", "GrpTRES=cpu=3,gres/gpu=2",
             "MaxWall=1-00:00:00", "MaxJobsPerUser=2",
         ],
     }  # fmt: skip
@@ -135,3 +141,22 @@ def test_another_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "qos.txt").write_text("hello\n")
     with pytest.raises(InvalidFile, match="there is no column Name; expected what 'sacctmgr"):
         [*qualities(tmp_path / "qos.txt")]
+
+
+def test_a_column_that_is_not_known_is_rejected_if_it_says_something(tmp_path: Path) -> None:
+    path = tmp_path / "qos.txt"
+    path.write_text("Name|ID|NewLimit\nnormal|1|\n")
+    assert dict(qualities(path)) == {"normal": []}
+    path.write_text("Name|ID|NewLimit\nnormal|1|7\n")
+    with pytest.raises(InvalidFile, match="QOS normal has newlimit=7, and that column is not known"):
+        [*qualities(path)]
+
+
+@needs_slurm
+@needs_database
+def test_what_slurm_says_against_a_file_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "qos.txt"
+    path.write_text("Name|GrpTRES\nnormal|gres/fpga=1\n")
+    fair = configuration_of(1, settings=FAIR_SHARE[:1])
+    with pytest.raises(InvalidFile, match=r"qos.txt: sacctmgr .* no TRES known by type gres/fpga"):
+        running(fair, START_S, USERS, Accounting(qos=path)).__enter__()

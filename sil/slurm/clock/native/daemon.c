@@ -25,7 +25,8 @@
 #define BEAT_US 100000 /* the background loop of slurmctld sleeps ten times as long, then looks around */
 #define YIELD_US 1000  /* shorter sleeps only let other threads go first */
 #define BACKFILL "bckfl" /* this thread looks each second whether anything has changed since it ran */
-#define POLL_S 2       /* slurmctld's agent, a thread without a name, waits as long only to look whether it is to end */
+#define POLL_S 2       /* slurmctld's agent, a thread without a name, waits as long only to look whether it is to end, */
+#define FEDERATION "fed_" /* as do the threads of a federation, of which a cluster with accounting could be a part */
 
 static struct clock *shared;
 static int waits_for_driver;
@@ -176,16 +177,17 @@ static void *real(const char *name) {
     return found ? found : dlsym(RTLD_NEXT, name);
 }
 
-static int is_called(const char *name) {
+static int is_called(const char *name, size_t n_letters) {
     char found[16] = "";
     prctl(PR_GET_NAME, found, 0, 0, 0);
-    return !strncmp(found, name, sizeof found - 1);
+    return !strncmp(found, name, n_letters < sizeof found - 1 ? n_letters : sizeof found - 1);
 }
 
 static enum pace pace_of(int64_t now_us, const struct timespec *until, int64_t due_us) {
-    if (until->tv_nsec == 0 && until->tv_sec - now_us / SECOND_US == POLL_S && is_called(program_invocation_short_name))
+    if (until->tv_nsec == 0 && until->tv_sec - now_us / SECOND_US == POLL_S &&
+        (is_called(program_invocation_short_name, SIZE_MAX) || is_called(FEDERATION, strlen(FEDERATION))))
         return POLL;
-    return due_us - now_us == SECOND_US && is_called(BACKFILL) ? BEAT : ON_TIME;
+    return due_us - now_us == SECOND_US && is_called(BACKFILL, SIZE_MAX) ? BEAT : ON_TIME;
 }
 
 int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,

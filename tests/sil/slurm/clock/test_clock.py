@@ -126,7 +126,8 @@ def test_a_poll_whose_end_has_no_effect_is_woken_once_a_minute(
     clock.advance(START_S + 61)
     found = said(tmp_path)
     assert [at_s for at_s, what in found if what == "named"] == [2.0 * k for k in range(1, 31)]
-    assert [at_s for at_s, what in found if what == "poll"] == [60.0]
+    for idle in ("poll", "fed_jobs"):
+        assert [at_s for at_s, what in found if what == idle] == [60.0]
 
 
 def test_an_advance_ends_while_a_connection_waits(run: Run, clock: Clock, tmp_path: Path) -> None:

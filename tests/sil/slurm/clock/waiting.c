@@ -131,7 +131,7 @@ int main(int n, char **words) {
     else if (!strcmp(mode, "news")) { start(waits); start(signals_after_4_s); }
     else if (!strcmp(mode, "beats")) start(beats);
     else if (!strcmp(mode, "looks")) start(looks);
-    else if (!strcmp(mode, "polls")) { start(polls); start_with(polls, "named"); }
+    else if (!strcmp(mode, "polls")) { start(polls); start_with(polls, "fed_jobs"); start_with(polls, "named"); }
     else if (!strcmp(mode, "users")) { users(); return 0; }
     else if (!strcmp(mode, "listens")) { listens(); return 0; }
     else if (!strcmp(mode, "computes")) { sleep(1); say("before"); compute(0.2); say("after"); }
