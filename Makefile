@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo demo-plan test test-all check format bench docs clean
+.PHONY: demo demo-plan test test-all check format bench docs wheel-with-clock clean
 
 demo: $(VENV)/.installed  ## Compare OLB, SJS and PJS on a site of 142 machines, and reproduce a study; see build/demo
 	$(BIN)/sil run light-to-heavy --out build/demo
@@ -47,6 +47,9 @@ bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/r
 
 docs: $(VENV)/.installed-dev  ## Build the site of documents, with executed notebooks, into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+wheel-with-clock: $(VENV)/.installed-dev  ## A wheel for this kind of computer, in dist/, which needs no C compiler for Slurm
+	HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/python -m build --wheel --no-isolation
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

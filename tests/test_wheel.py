@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -17,9 +19,12 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
+    return built_in(tmp_path_factory.mktemp("dist"))
+
+
+def built_in(folder: Path, **environment: str) -> Path:
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **environment})
     (path,) = folder.glob("*.whl")
     return path
 
@@ -31,7 +36,24 @@ def test_the_wheel_has_only_the_three_packages_and_their_data_at_top_level(wheel
     assert "sil/fixtures/sites/hcs-2001.toml" in names
     assert "sil/fixtures/experiments/light-to-heavy.toml" in names
     assert {"sil/report/page.html.j2", "sil/report/schedule/schedule.js"} <= set(names)
+    assert wheel.name.endswith("-py3-none-any.whl")
     assert {"sil/slurm/clock/native/driver.c", "sil/slurm/clock/native/layout.h"} <= set(names)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("cc") is None, reason="without a C compiler")
+def test_a_wheel_with_the_clock_needs_no_compiler_where_it_is_installed(tmp_path: Path) -> None:
+    wheel = built_in(tmp_path, HATCH_BUILD_HOOK_ENABLE_CUSTOM="true")
+    assert wheel.name.endswith(f"-py3-none-linux_{platform.machine()}.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    program = "from sil.slurm.clock.library import built; print(built())"
+    environment = {"PYTHONPATH": str(tmp_path / "installed"), "PATH": str(tmp_path)}
+    used = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    (shipped,) = (tmp_path / "installed" / "sil" / "slurm" / "clock").glob("clock-*.so")
+    assert used.stdout.strip() == str(shipped)
 
 
 @pytest.mark.long

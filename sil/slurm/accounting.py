@@ -105,7 +105,12 @@ def declared(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
             if name != "normal":  # Slurm makes it
                 _sacctmgr(daemons, "add", "qos", name, of=accounting.qos)
     lines = takewhile(re.compile(r"#|\s*$|Cluster\b").match, _associations(accounting, cluster).splitlines())
-    _load(daemons, accounting, cluster, "\n".join((*(_TRES.sub("", line) for line in lines), "Parent - 'root'\n")))
+    _load(
+        daemons,
+        accounting,
+        cluster,
+        "\n".join((*(_TRES.sub("", line) for line in lines), "Parent - 'root'\n")),
+    )
 
 
 def loaded(daemons: Daemons, accounting: Accounting, cluster: str) -> None:

@@ -1,7 +1,9 @@
-"""The compiled library of the clock: built by the system's C compiler when it is first used, and kept."""
+"""The compiled library of the clock: of the installed wheel, or built by the system's C compiler when it is first
+used, and kept."""
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import platform
@@ -25,12 +27,14 @@ class NoClock(UserError):
 
 @cache
 def built() -> Path:
-    """The library, compiled unless it is kept from before. Raises NoClock."""
+    """The library: the shipped one, or compiled unless it is kept from before. Raises NoClock."""
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
         raise NoClock(
             f"Slurm's controller gets simulated time on Linux with the GNU C library only, and this is "
             f"{platform.system()} {platform.libc_ver()[0]}; use a container of Debian or Ubuntu"
         )
+    if (shipped := _shipped()) is not None:
+        return shipped
     compiler = _compiler()
     name = f"clock-{_fingerprint(compiler)}.so"
     folders = _folders()
@@ -55,6 +59,26 @@ def built() -> Path:
     )
 
 
+def shipped_name() -> str:
+    """That of a library of these sources in a wheel for this kind of computer, beside this module."""
+    return f"clock-{_digest(platform.machine(), OPTIONS)}.so"
+
+
+def compile_to_ship(target: Path) -> None:
+    """Raises NoClock."""
+    _compile(_compiler(), target)
+
+
+def _shipped() -> Path | None:
+    """None if there is none of these sources, or it needs a newer C library than this computer has."""
+    path = SOURCES.parent / shipped_name()
+    try:
+        ctypes.CDLL(str(path))
+    except OSError:
+        return None
+    return path
+
+
 def _folders() -> list[Path]:
     """Where the library is kept: beside its sources as other compiled code, or the user's cache folder."""
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -73,9 +97,12 @@ def _compiler() -> str:
 
 def _fingerprint(compiler: str) -> str:
     state = os.stat(compiler)
-    key = hashlib.sha256(
-        repr((compiler, state.st_size, state.st_mtime_ns, platform.machine(), OPTIONS)).encode()
-    )
+    return _digest(compiler, state.st_size, state.st_mtime_ns, platform.machine(), OPTIONS)
+
+
+def _digest(*made_with: object) -> str:
+    """Of the sources, and what they are compiled with."""
+    key = hashlib.sha256(repr(made_with).encode())
     for source in sorted(SOURCES.glob("*.[ch]")):
         key.update(source.name.encode() + source.read_bytes())
     return key.hexdigest()[:16]

@@ -67,6 +67,26 @@ def test_without_a_compiler_the_remedy_is_said(elsewhere: Path, monkeypatch: pyt
 
 
 @needs_compiler
+def test_a_shipped_library_is_used_without_a_compiler_as_long_as_it_is_of_the_sources(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = elsewhere / library.shipped_name()
+    library.compile_to_ship(shipped)
+    monkeypatch.setenv("PATH", str(elsewhere))
+    assert made() == shipped
+    with (elsewhere / "native" / "driver.c").open("a") as source:
+        source.write("/* changed */\n")
+    with pytest.raises(NoClock, match="there is no C compiler"):
+        made()
+
+
+@needs_compiler
+def test_a_shipped_library_that_cannot_be_loaded_is_compiled_anew(elsewhere: Path) -> None:
+    (elsewhere / library.shipped_name()).write_text("for another computer")
+    assert made().parent == elsewhere / "__pycache__"
+
+
+@needs_compiler
 def test_what_the_compiler_says_is_passed_on(elsewhere: Path) -> None:
     (elsewhere / "native" / "layout.h").unlink()
     with pytest.raises(NoClock, match=r"cannot compile .*layout\.h.*apt install libc6-dev\)$"):
