@@ -127,8 +127,8 @@ def replay(
         rules, files = Rules(strict, overrun, too_large), [] if nodes is None else [nodes]
         whole = read_log(log, rules, processors, cluster, files)
         chosen = part_of(whole, jobs, begin, end, load)
-        for note in cluster.notes if cluster is not None else ():
-            console.print_note(note)
+        if cluster is not None:
+            _print_notes_on_nodes(cluster, schedulers)
         print_notes(chosen, [estimates])
         check, analysis = not no_determinism_check, Analysis(warm_up_days, cool_down_days, block_days)
         analysis.check(chosen.span_s / 86_400)
@@ -182,6 +182,19 @@ def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: 
     if load is not None:
         raise UserError(f"--load moves the submissions of jobs, and not the times in {path}; leave one out")
     return read_events(path, log)
+
+
+def _print_notes_on_nodes(cluster: Cluster, schedulers: Sequence[UnderTest]) -> None:
+    """What the model of the nodes leaves out. A controller with a slurm.conf reads all of that."""
+    with_theirs = [one.label for one in schedulers if one.slurm is not None and one.slurm.path is not None]
+    if not cluster.notes or len(with_theirs) == len(schedulers):
+        return
+    for note in cluster.notes:
+        console.print_note(note)
+    if with_theirs:
+        console.print_note(
+            f"what is ignored above counts under '{with_theirs[0]}', which reads its own slurm.conf"
+        )
 
 
 def print_notes(log: JobLog, estimates: Sequence[Estimates]) -> None:

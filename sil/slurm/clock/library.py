@@ -1,5 +1,5 @@
-"""The compiled library of the clock: of the installed wheel, or built by the system's C compiler when it is first
-used, and kept."""
+"""The compiled library of the clock: that of the installed wheel, or built by the system's C compiler when
+it is first used, and kept."""
 
 from __future__ import annotations
 

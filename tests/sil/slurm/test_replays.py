@@ -18,6 +18,7 @@ from sil.outcome.batsim_tables import JOBS
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
+from sil.settings.log_events import Command, Events
 from sil.slurm.credential import credential_used
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
@@ -125,6 +126,22 @@ def test_its_time_is_charged_if_it_is_measured(tmp_path: Path) -> None:
         for cost in ("none", "measured(factor=10000)")
     )
     assert float(slow[0]) > float(free[0]) + 1.0, (free.to_list(), slow.to_list())
+
+
+@pytest.mark.long
+def test_backfilling_ends_at_its_time_limit_if_its_time_is_charged(tmp_path: Path) -> None:
+    deep = [(10, 600, 8, 1200)] * 100
+    log = log_of(rows((0, 300, 15, 600), (5, 300, 16, 600), *deep, (10, 5, 1, 60)), 16)
+    cancelled = Events((Command(250.0, ("scancel", "--state=PENDING")),))
+    free, limited, unlimited = (
+        starts_under(
+            f"slurm (SchedulerParameters=bf_max_time={limit_s},bf_max_job_test=5000,default_queue_depth=2)",
+            Replay(log, engine=Engine.HARNESS, decision_cost=cost, events=cancelled),
+            tmp_path,
+        )["job"]
+        for cost, limit_s in (("none", 1), ("measured(factor=2000)", 1), ("measured(factor=2000)", 300))
+    )
+    assert [len(log.jobs) in started for started in (free, limited, unlimited)] == [True, False, True]
 
 
 def test_other_costs_of_decisions_are_refused(tmp_path: Path) -> None:
