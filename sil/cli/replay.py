@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from sil.runs.under_test import UnderTest
     from sil.settings.log_events import Events
     from sil.workload.job_log import JobLog
+    from site_db.site_file.cluster import Cluster
 
 
+LONGEST_NAME = 44
+"""Characters of a scheduler's name in a line of a table."""
 CostOption = Annotated[
     str,
     Option(
@@ -228,7 +231,7 @@ def print_statistics(statistics: Mapping[str, Mapping[str, float]], as_json: boo
     table = Table()
     table.add_column("")
     for name in statistics:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", max_width=LONGEST_NAME, overflow="fold")
     for label, cells in replay_rows(statistics):
         table.add_row(label, *cells)
     console.print_whole(table)

@@ -17,4 +17,7 @@ def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) 
             "--estimates user"
         )
     users = [*user_names(log.jobs["user"].unique(), log.users).values()]
-    return SlurmWorld(log.cluster or log.processors, users, run_times.estimate_s)
+    charged = {}
+    if log.charged:
+        charged = {job: log.charged[k]._asdict() for job, k in log.jobs.select("job", "charged").iter_rows()}
+    return SlurmWorld(log.cluster or log.processors, users, run_times.estimate_s, charged=charged)

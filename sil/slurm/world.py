@@ -61,6 +61,8 @@ class SlurmWorld:
     monitor: NodeMonitor | None = None
     """Reports nodes that fail and are repaired; None: none does."""
     events: Events = field(default_factory=Events)
+    charged: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """The account and QOS of jobs, by number; empty where unknown."""
 
 
 @contextmanager
@@ -87,7 +89,8 @@ def managed_by(
             )
         except InvalidConfiguration as error:
             raise SchedulerFault(PROCESS_SURVIVES, str(error), 0.0) from None
-        jobs = Submissions(layout, user_ids, world.estimate_s, world.events, world.admission)
+        events = _as_charged(named, world) if configuration.needs_accounting else world.events
+        jobs = Submissions(layout, user_ids, world.estimate_s, events, world.admission)
         changes, patience = NodeChanges(world.monitor), patience_of(configuration.lines)
         manager = SlurmManager(controller, jobs, changes, patience, orders, guard)
         controller.clock.stretch_beats(world.step_s)
@@ -95,6 +98,21 @@ def managed_by(
         if world.pause_at_s < inf:
             manager.appoint(world.pause_at_s, lambda: wait_for_enter(controller))
         yield manager
+
+
+def _as_charged(named: SlurmController, world: SlurmWorld) -> Events:
+    """Jobs are submitted with the accounts and QOS of the log, as far as the files beside slurm.conf define
+    accounts and QOS, and the events file says nothing else."""
+    known = {"account": named.associations is not None, "qos": named.qos is not None}
+    options = {
+        job: {key: value for key, value in charged.items() if value and known[key]}
+        for job, charged in world.charged.items()
+    }
+    stated = world.events.options
+    return replace(
+        world.events,
+        options={job: {**options.get(job, {}), **stated.get(job, {})} for job in (*options, *stated)},
+    )
 
 
 def _configured(named: SlurmController, world: SlurmWorld) -> tuple[Configuration, Layout]:

@@ -18,7 +18,7 @@ from site_db.files.given import InvalidFile
 from site_db.files.memory import Memory
 from site_db.files.opened import open_lines
 from site_db.files.plain_numbers import is_whole
-from site_db.jobs.logs.logged_job import LoggedJob, Tally
+from site_db.jobs.logs.logged_job import Charged, LoggedJob, Tally
 from site_db.jobs.logs.occupancy import Occupancy
 from site_db.jobs.logs.requests import LoggedRequests, partitions_of
 from site_db.jobs.logs.sacct import RAN, read_sacct
@@ -29,8 +29,8 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     """The jobs of accounting that used their nodes, with what they requested (`LoggedRequests`).
 
     A job ends at its time limit or before; without one, the partition's default or largest counts, else its
-    run time. It arrives when it was submitted. Licences that the cluster does not declare are ignored, and
-    counted in the notes. Raises InvalidFile with file and line.
+    run time. It arrives when it was submitted, and keeps its account and QOS. Licences that the cluster does
+    not declare are ignored, and counted in the notes. Raises InvalidFile with file and line.
     """
     tally, requests, occupancy = Tally(), LoggedRequests(cluster), Occupancy()
     with open_lines(path) as lines:
@@ -40,6 +40,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         raise InvalidFile(f"{path}: no job of {tally.rows:,} rows used its nodes ({refused or 'no rows'})")
     origin_s = jobs[0].submitted_unix_s
     users = {name: x for x, name in enumerate(dict.fromkeys(job.user for job in jobs))}
+    charged = {both: x for x, both in enumerate(dict.fromkeys(Charged(job.account, job.qos) for job in jobs))}
     notes = Counter[str]()
     cpus: dict[int, int] = {}
     """Of each request, in whole cores."""
@@ -52,8 +53,10 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         if which not in cpus:
             cpus[which] = ceil(cluster.held(requests.all[which]).cpus)
         submit_s = job.submitted_unix_s - origin_s
-        rows.append((number, submit_s, run_s, cpus[which], limit_s, users[job.user], which))
-    table = pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
+        whom = charged[Charged(job.account, job.qos)]
+        rows.append((number, submit_s, run_s, cpus[which], limit_s, users[job.user], which, whom))
+    columns = {**SCHEMA, "request": pl.Int64, "charged": pl.Int64}
+    table = pl.DataFrame(rows, columns, orient="row").sort("submit_s", "job")
     cut = [
         row[0] for row, job in zip(rows, jobs, strict=True) if row[2] < job.ended_unix_s - job.started_unix_s
     ]
@@ -73,6 +76,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         cluster=cluster,
         requests=tuple(requests.all),
         users={x: name for name, x in users.items()},
+        charged=tuple(charged),
     )
 
 

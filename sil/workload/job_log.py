@@ -18,6 +18,7 @@ from scheduler.model import ANYONE, Job, JobId
 from scheduler.node_request import Request
 from sil.workload.mapped_columns import Pages
 from site_db.files.given import InvalidFile
+from site_db.jobs.logs.logged_job import Charged
 from site_db.jobs.logs.swf_format import unix_start_s
 from site_db.site_file.cluster import Cluster
 
@@ -87,6 +88,8 @@ class JobLog:
     """The job class of each of `requests`, if the log has classes."""
     users: Mapping[int, str] = field(default_factory=dict)
     """The names of users, if the log has names."""
+    charged: tuple[Charged, ...] = ()
+    """If the log has accounts or QOS, the column `charged` of `jobs` is the position in these."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """The SHA-256 sums of the files that it was read from, by name."""
     pages: Pages = field(default_factory=Pages)
@@ -113,8 +116,7 @@ class JobLog:
     @property
     def span_s(self) -> float:
         """From the first submission to the last."""
-        submit_s = self.jobs["submit_s"]
-        return float(submit_s[-1]) - float(submit_s[0])
+        return float(self.jobs["submit_s"][-1]) - float(self.jobs["submit_s"][0])
 
     @property
     def load(self) -> float | None:
@@ -170,7 +172,7 @@ class JobLog:
             (str(request), request.cores, sorted(request.partitions), sorted(request.features))
             for request in self.requests
         ]
-        content.update(repr([requests, sorted(self.users.items())]).encode())
+        content.update(repr([requests, sorted(self.users.items()), *self.charged]).encode())
         return content.hexdigest()
 
     def slice(self, first: int | None, last: int | None) -> JobLog:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from site_db.files.given import InvalidFile
 from site_db.jobs.logs.tres import Tres
@@ -16,6 +17,13 @@ MOST_PROCESSORS = 2**31 - 1
 """The greatest integer of a column in every database. Slurm's mark for "no value" is greater."""
 
 COMPLETED = "COMPLETED"
+
+
+class Charged(NamedTuple):
+    """Whom Slurm charges for a job, and its quality of service; empty where unknown."""
+
+    account: str
+    qos: str
 
 
 @dataclass(frozen=True, slots=True)

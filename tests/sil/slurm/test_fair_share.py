@@ -5,9 +5,17 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
+from sil.settings.log_events import Events
 from sil.slurm.naming import ASSOCIATIONS, QOS
+from sil.trace.facts import Fact
+from sil.workload.accounting import read_accounting
+from sil.workload.swf_rules import Rules
+from site_db.slurm_conf import read_cluster
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.scenarios import QUICK, Rigid, operators, outcome_of
 
@@ -49,6 +57,42 @@ def test_associations_and_qos_are_those_beside_slurm_conf(tmp_path: Path) -> Non
     assert found.refusal(3) == "Slurm rejected it: there is no such account, or the user is not in it"
     assert found.refusal(4) == "Slurm never starts it: QOSMaxWallDurationPerJobLimit"
     assert found.refusal(5) == "Slurm rejected it: there is no such QOS"
+
+
+ACCOUNTING = (
+    "JobID|User|Account|QOS|Submit|Start|End|State|TimelimitRaw|ReqTRES|AllocTRES|NodeList\n"
+    "1|ann|physics|normal|{}:00|{}:00|{}:09|COMPLETED|2|cpu=2,node=2|cpu=2,node=2|n[1-2]\n"
+    "2|ann|physics|normal|{}:05|{}:05|{}:15|COMPLETED|2|cpu=2,node=2|cpu=2,node=2|n[1-2]\n"
+    "3|ann|physics|urgent|{}:07|{}:07|{}:17|COMPLETED|2|cpu=2,node=2|cpu=2,node=2|n[1-2]\n"
+    "4|ann|physics|absent|{}:08|{}:08|{}:18|COMPLETED|2|cpu=2,node=2|cpu=2,node=2|n[1-2]\n"
+    "5|ann|physics|absent|{}:08|{}:08|{}:18|COMPLETED|2|cpu=2,node=2|cpu=2,node=2|n[1-2]\n"
+).replace("{}", "2026-03-02T08:00")
+
+
+def test_jobs_are_submitted_with_their_accounts_and_qos_unless_events_say_otherwise(tmp_path: Path) -> None:
+    conf, accounting = tmp_path / "slurm.conf", tmp_path / "sacct.txt"
+    accounting.write_text(ACCOUNTING)
+    name = operators(
+        tmp_path,
+        f"AccountingStorageEnforce=associations,qos\nPriorityType=priority/multifactor\nPriorityWeightQOS=1000\n"
+        f"{QUICK}\nPartitionName=p Nodes=ALL Default=YES\n",
+    )
+    (tmp_path / ASSOCIATIONS).write_text(
+        "Cluster - 'c':Fairshare=1:QOS='normal,urgent'\nParent - 'root'\n"
+        "Account - 'physics':Description='p':Organization='p':Fairshare=1\n"
+        "Account - 'other':Description='o':Organization='o':Fairshare=1\n"
+        "Parent - 'other'\nUser - 'ann':DefaultAccount='other':Fairshare=1\n"
+        "Parent - 'physics'\nUser - 'ann':Fairshare=1\n"
+    )
+    (tmp_path / QOS).write_text("Name|Priority\nnormal|0\nurgent|10\n")
+    log = read_accounting(accounting, read_cluster(conf), Rules())
+    replay = Replay(log, events=Events(options={5: {"qos": "normal"}}))
+    facts = replay.facts(resolve(name), tmp_path / "printed")
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED)["job"].to_list()
+    assert started[:2] == [1, 3]
+    assert sorted(started) == [1, 2, 3, 5]
+    (refused,) = facts.filter(pl.col("event") == Fact.JOB_REFUSED).rows(named=True)
+    assert (refused["job"], refused["detail"]) == (4, "Slurm rejected it: there is no such QOS")
 
 
 def test_a_quality_of_service_preempts_another(tmp_path: Path) -> None:
