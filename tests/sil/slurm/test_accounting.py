@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sil.slurm.accounting import Accounting, dumped, qualities
+from sil.slurm.accounting import Accounting, dumped, loaded, qualities
 from sil.slurm.configuration import configuration_of
 from sil.slurm.controller import Controller, running
 from sil.slurm.surroundings import listening
@@ -154,9 +154,8 @@ def test_a_column_that_is_not_known_is_rejected_if_it_says_something(tmp_path: P
 
 @needs_slurm
 @needs_database
-def test_what_slurm_says_against_a_file_names_it(tmp_path: Path) -> None:
+def test_what_slurm_says_against_a_file_names_it(controller: Controller, tmp_path: Path) -> None:
     path = tmp_path / "qos.txt"
     path.write_text("Name|GrpTRES\nnormal|gres/fpga=1\n")
-    fair = configuration_of(1, settings=FAIR_SHARE[:1])
     with pytest.raises(InvalidFile, match=r"qos.txt: sacctmgr .* no TRES known by type gres/fpga"):
-        running(fair, START_S, USERS, Accounting(qos=path)).__enter__()
+        loaded(controller, Accounting(qos=path), "testbed")

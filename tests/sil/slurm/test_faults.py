@@ -67,6 +67,7 @@ def goes_away(folder: Path) -> bool:
     return not folder.exists()
 
 
+@pytest.mark.long
 def test_a_controller_that_is_killed_within_a_replay(log: Path) -> None:
     with replayed(log, "slurm") as command:
         slurmctld, folder = controller_of(command, 1.0)

@@ -176,6 +176,7 @@ print(sil.replay(log, ["easy", "slurm"], progress=False).metrics.height)
 
 
 @needs_slurm
+@pytest.mark.long
 def test_a_script_without_a_guard_replays_under_slurm(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
