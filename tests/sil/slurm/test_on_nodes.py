@@ -31,7 +31,7 @@ NodeName=a[1-2] CoreSpecCount=1 MemSpecLimit=2000
 NodeName=g1 Gres=gpu:a100:2,gpu:v100:2,shard:8
 NodeName=a3 State=DOWN
 PartitionName=batch Nodes=a[1-3] Default=YES
-PartitionName=gpu Nodes=g1
+PartitionName=gpu Nodes=g1 PriorityTier=5
 """
 ACCOUNTING = """
 JobID|User|Partition|Submit|Start|End|State|TimelimitRaw|AllocTRES|NodeList
@@ -89,6 +89,9 @@ def test_accounting_is_replayed_on_the_nodes_of_its_slurm_conf() -> None:
         slurms["allocated_resources"].to_list() == ours["allocated_resources"].to_list() == ["0", "2", "0-1"]
     )
     assert (slurms["starting_time"] - ours["starting_time"]).is_between(0, 5).all()
+    assert "ignored: PriorityTier=5" in done.output
+    assert "what is ignored above counts under 'slurm: slurm.conf'" in " ".join(done.output.split())
+    assert "ignored" not in replay_under("slurm: slurm.conf")
 
 
 @needs_slurm
