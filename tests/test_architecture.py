@@ -164,6 +164,7 @@ STAGES = [
     "experiment",
     "planning",
     "studies",
+    "swarm",
     "policy",
     "api",
     "gym",

@@ -44,6 +44,9 @@ class Timeouts:
     seconds: a manager that was down itself has not heard from anybody."""
 
 
+DEFAULT = Timeouts()
+
+
 @dataclass(slots=True)
 class _Open:
     """A run that is not over, as far as is known."""
@@ -69,7 +72,7 @@ class ReliableDelivery(ResourceManager):
     """
 
     def __init__(
-        self, ports: Ports, make: Callable[[Ports], ResourceManager], timeouts: Timeouts = Timeouts()
+        self, ports: Ports, make: Callable[[Ports], ResourceManager], timeouts: Timeouts = DEFAULT
     ) -> None:
         """`make` makes the manager, given its ports."""
         assert hasattr(ports.dispatcher, "abandon"), "the dispatcher is an UnreliableDispatcher"

@@ -54,30 +54,31 @@ class Commands(LazyGroup):
             "Run an experiment on this computer with real processes, simulate it, and compare the two.",
         ),
         "schedule": Listed(
-            "sil.cli.schedulers:schedule",
+            "sil.cli.under_test.schedulers:schedule",
             "Map one ETC matrix; print makespan, sum of completion times and decision time.",
         ),
         "schedulers": Listed(
-            "sil.cli.schedulers:schedulers", "List the schedulers by kind: built-in ones and plug-ins."
+            "sil.cli.under_test.schedulers:schedulers",
+            "List the schedulers by kind: built-in ones and plug-ins.",
         ),
         "overhead": Listed(
-            "sil.cli.overhead:overhead",
+            "sil.cli.under_test.overhead:overhead",
             "Measure decision times over a grid of random problems and fit a growth law.",
         ),
         "check": Listed(
-            "sil.cli.schedulers:check",
+            "sil.cli.under_test.schedulers:check",
             "Test a scheduler on many small problems and list the rules that it keeps and breaks.",
         ),
         "swarm": Listed(
-            "sil.cli.swarm:swarm",
+            "sil.cli.under_test.swarm:swarm",
             "Test resource managers and schedulers in thousands of small simulations with random faults.",
         ),
         "new-scheduler": Listed(
-            "sil.cli.schedulers:new_scheduler",
+            "sil.cli.under_test.schedulers:new_scheduler",
             "Write an installable package with a working scheduler and its test, as a starting point.",
         ),
         "serve-scheduler": Listed(
-            "sil.cli.schedulers:serve_scheduler",
+            "sil.cli.under_test.schedulers:serve_scheduler",
             "Serve a scheduler to a simulator that speaks Batsim's protocol, for one simulation.",
         ),
         "why": Listed(

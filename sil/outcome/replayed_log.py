@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from sil.outcome.batsim_tables import batsim_jobs
 from sil.outcome.finished_jobs import FinishedJobs
-from sil.outcome.invariants.checker import Capacity, Invariants
+from sil.outcome.invariants.breach import Capacity
+from sil.outcome.invariants.checker import Invariants
 from sil.outcome.refused_and_failed import refusal_sentence
 from sil.outcome.replay_statistics import ReplayStatistics
 from sil.trace.facts import CODES, Fact, as_frame

@@ -18,7 +18,8 @@ from scheduler.ports import Clock, Scheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
 from sil.isolation.side import side
-from sil.outcome.invariants.checker import Capacity, first_breach
+from sil.outcome.invariants.breach import Capacity
+from sil.outcome.invariants.checker import first_breach
 from sil.runs.under_test import UnderTest
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Died, tried

@@ -13,7 +13,7 @@ from scheduler.managers.queues import Gain, PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord, Job
 from scheduler.registry import ON_SINGLE_MACHINES
 from scheduler.resource_manager import Experience, OnMachines, Ports
-from sil.outcome.invariants.checker import Capacity
+from sil.outcome.invariants.breach import Capacity
 from sil.runs.composition import Managed, RunKey, Supervision, checked_run
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.under_test import UnderTest, resolve_all

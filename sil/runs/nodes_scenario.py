@@ -18,7 +18,7 @@ from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Job
 from scheduler.node_request import Request
 from scheduler.resource_manager import OnFreeNodes, Ports
-from sil.outcome.invariants.checker import Capacity
+from sil.outcome.invariants.breach import Capacity
 from sil.runs.composition import Managed, RunKey, checked_run
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.under_test import UnderTest

@@ -16,7 +16,7 @@ from scheduler.ports import Scheduler
 from scheduler.resource_manager import Characterisation, OnSharedNodes, ResourceManager
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.promises import PromisesByForecast
-from sil.outcome.invariants.checker import Capacity
+from sil.outcome.invariants.breach import Capacity
 from sil.runs.composition import RunKey, checked_run
 from sil.settings import files
 from sil.site.time_shared_cluster import Characterisations

@@ -17,10 +17,10 @@ from scheduler.kinds import Kind
 from scheduler.managers.queues import Admission, in_order_of_service
 from scheduler.model import Job
 from scheduler.resource_manager import Ports, ResourceManager
-from sil.runs import failures, remote
 from sil.runs.composition import AnyWorld, RunKey, Supervision, judged
+from sil.runs.faults import failures, remote
 from sil.runs.under_test import Find, UnderTest, resolve, resolve_all
-from sil.settings.decision_costs import NONE, decision_cost
+from sil.settings.decision_costs import decision_cost
 from sil.settings.experiment_file import (
     AtOnceTable,
     EmpiricalTable,
@@ -29,7 +29,6 @@ from sil.settings.experiment_file import (
     Experiment,
     VariationTable,
 )
-from sil.settings.remote_tables import MessagesTable
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
 from sil.trace.facts import RunTables
@@ -237,7 +236,7 @@ class Scenario(ABC):
         replication: int,
         most_s: Callable[[Job], float] = lambda job: inf,
     ) -> Hindrances | None:
-        """See `sil.runs.failures`."""
+        """See `sil.runs.faults.failures`."""
         table = self.experiment.failures
         if table is None:
             return None
@@ -251,25 +250,12 @@ class Scenario(ABC):
         replication: int,
         decisions: list[float],
     ) -> Callable[[Callable[[Ports], ResourceManager]], ResourceManager] | None:
-        """See `sil.runs.remote`; None without its tables."""
-        experiment = self.experiment
-        if not self._is_remote:
+        """See `sil.runs.faults.remote`; None without its tables."""
+        experiment, most = self.experiment, self.max_batch_requeue
+        if not remote.is_remote(experiment):
             return None
-        settings = remote.RemoteSettings(
-            experiment.messages or MessagesTable(),
-            experiment.crashes,
-            experiment.clock_jumps,
-            machines,
-            self.streams(replication),
-        )
-        most = self.max_batch_requeue
+        settings = remote.RemoteSettings(experiment, machines, self.streams(replication))
         return lambda make: settings.manager(world, ports, make, most, decisions)
-
-    @property
-    def _is_remote(self) -> bool:
-        """Whether the manager reaches the machines over a network, or may crash."""
-        experiment = self.experiment
-        return bool(experiment.messages or experiment.crashes or experiment.clock_jumps)
 
     @property
     def max_batch_requeue(self) -> int | None:
@@ -321,7 +307,7 @@ class Scenario(ABC):
         """What the tables `outages` and `failures` name and the site does not have."""
         found = self._unknown_in_outages(machines, owner)
         found += remote.unknown_machines(self.experiment.messages, machines, owner)
-        found += self._not_remote()
+        found += remote.mistakes(self.experiment, self.schedulers)
         table, in_use = self.experiment.failures, self.in_use
         if table is None:
             return found
@@ -337,26 +323,6 @@ class Scenario(ABC):
                     f"(failures.jobs); leave out one of the two"
                 )
                 found.append((("schedulers", scheduler.label), sentence))
-        return found
-
-    def _not_remote(self) -> Mistakes:
-        """What does not go together with a network or crashes."""
-        if not self._is_remote:
-            return []
-        found: Mistakes = []
-        for scheduler in self.schedulers:
-            if scheduler.outside is not None:
-                sentence = (
-                    f"scheduler '{scheduler.label}' is a program of its own, which cannot be restarted in "
-                    f"simulated time; leave out the tables messages, crashes and clock_jumps"
-                )
-                found.append((("schedulers", scheduler.label), sentence))
-        if self.experiment.crashes is not None and self.experiment.guard.decision_cost != NONE:
-            sentence = (
-                "a manager that may crash decides again after a restart, in no simulated time; leave out "
-                "guard.decision_cost or the table crashes"
-            )
-            found.append((("guard", "decision_cost"), sentence))
         return found
 
     def _unknown_in_outages(self, machines: Collection[str], owner: str) -> Mistakes:

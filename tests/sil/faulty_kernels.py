@@ -22,7 +22,8 @@ from scheduler.free_nodes.kernels.transitions import STARTED
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.kernels import backfilling
 from scheduler.node_resources.kernels.tables import CHUNKS, CORES, MEMORY, NODE, WHOLE
-from sil.outcome.invariants.checker import Capacity, first_breach
+from sil.outcome.invariants.breach import Capacity
+from sil.outcome.invariants.checker import first_breach
 from sil.runs.compiled import replay as compiled_replay
 from sil.runs.compiled.replay import CompiledReplay
 from sil.runs.under_test import resolve

@@ -17,7 +17,8 @@ from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
 from scheduler.resource_manager import ResourceManager
 from sil.experiment.results import Identity, batches
-from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, Capacity, first_breach
+from sil.outcome.invariants.breach import Capacity
+from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, first_breach
 from sil.outcome.jobs import failed_job_table, job_table
 from sil.outcome.trace_inspection import sentence
 from sil.runs.composition import RunKey

@@ -33,6 +33,7 @@ from scheduler.rules import (
 from sil.experiment.replay_folder import DESCRIBED, REPORT
 from sil.experiment.replays import FEW_IN_ALL
 from sil.outcome.batsim_tables import JOBS, replayed_jobs
+from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import (
     NO_JOB_LOST,
     NO_JOB_RUN_TWICE,
@@ -41,7 +42,6 @@ from sil.outcome.invariants.checker import (
     STARTS_AFTER_ARRIVAL,
     TIME_NEVER_GOES_BACK,
     WHAT_IS_OVER_IS_OVER,
-    Capacity,
     first_breach,
 )
 from sil.outcome.replay_statistics import ReplayStatistics

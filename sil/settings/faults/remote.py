@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from sil.settings.failure_tables import Machines, Share
+from sil.settings.faults.failures import Machines, Share
 from site_db.files.toml_file import Count, NotNegative, Period, Positive, Table
 
 LossShare = Annotated[float, Field(ge=0, lt=1, strict=True)]

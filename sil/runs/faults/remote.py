@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scheduler.resource_manager import Ports, ResourceManager
-from sil.settings.remote_tables import ClockJumpTable, CrashesTable, MessagesTable
+from sil.runs.under_test import UnderTest
+from sil.settings.decision_costs import NONE
+from sil.settings.experiment_file import Experiment
+from sil.settings.faults.remote import MessagesTable
 from sil.world.random_streams import RandomStreams
 from site_db.files.toml_file import Location
 
@@ -19,14 +22,36 @@ if TYPE_CHECKING:
 Make = Callable[[Ports], ResourceManager]
 
 
+def is_remote(experiment: Experiment) -> bool:
+    """Whether the manager reaches the machines over a network, or may crash."""
+    return bool(experiment.messages or experiment.crashes or experiment.clock_jumps)
+
+
+def mistakes(experiment: Experiment, schedulers: Iterable[UnderTest]) -> Iterator[tuple[Location, str]]:
+    """What does not go together with a network or crashes, with the places in the file."""
+    if not is_remote(experiment):
+        return
+    for scheduler in schedulers:
+        if scheduler.outside is not None:
+            yield (
+                ("schedulers", scheduler.label),
+                f"scheduler '{scheduler.label}' is a program of its own, which cannot be restarted in "
+                f"simulated time; leave out the tables messages, crashes and clock_jumps",
+            )
+    if experiment.crashes is not None and experiment.guard.decision_cost != NONE:
+        yield (
+            ("guard", "decision_cost"),
+            "a manager that may crash decides again after a restart, in no simulated time; leave out "
+            "guard.decision_cost or the table crashes",
+        )
+
+
 @dataclass(frozen=True)
 class RemoteSettings:
     """What is between a manager and the machines, and when it crashes. `machines` are indices in orders by
     name: the slots of each."""
 
-    messages: MessagesTable
-    crashes: CrashesTable | None
-    clock_jumps: tuple[ClockJumpTable, ...]
+    experiment: Experiment
     machines: Mapping[str, Sequence[int]]
     streams: RandomStreams
 
@@ -35,47 +60,40 @@ class RemoteSettings:
     ) -> ResourceManager:
         """The manager that `make` makes, also after a crash. `decisions` are the cells of measured ones, of
         which a manager that is made anew adds none for what it decides again."""
-        from scheduler.dependable.journalled_manager import JournalledManager
-        from scheduler.dependable.reliable_delivery import ReliableDelivery, Timeouts
-        from scheduler.managers.requeue_limit import RequeueLimit
+        from scheduler.dependable.dependable_manager import dependable
+        from scheduler.dependable.reliable_delivery import Timeouts
         from sil.world.remote.clocks import ManagerClock
         from sil.world.remote.crashes import Crashes, CrashingJournal, MemoryJournal
         from sil.world.remote.network import Network
         from sil.world.remote.remote_manager import RemoteManager
 
-        table = self.messages
-        timeouts = Timeouts(table.retry_s, table.ping_s, table.pings)
-
-        def limited(ports: Ports) -> ResourceManager:
-            orders: Any = ports.dispatcher
-            manager = make(ports)
-            if max_batch_requeue is None:
-                return manager
-            return RequeueLimit(manager, max_batch_requeue, orders.give_up)
-
-        def delivered(ports: Ports) -> ResourceManager:
-            return ReliableDelivery(ports, limited, timeouts)
-
-        crashes, made = None, delivered
-        if self.crashes is not None:
-            means = self.crashes.mean_time_between_crashes_s, self.crashes.down_s
+        crashes = journal = None
+        experiment, table = self.experiment, self._messages
+        if experiment.crashes is not None:
+            means = experiment.crashes.mean_time_between_crashes_s, experiment.crashes.down_s
             crashes = Crashes(*means, world.clock, self.streams.of("crashes"))
             journal = CrashingJournal(MemoryJournal(), crashes)
+        timeouts = Timeouts(table.retry_s, table.ping_s, table.pings)
+        make_dependable = dependable(make, timeouts, max_batch_requeue, journal)
 
-            def made(ports: Ports) -> ResourceManager:
-                n = len(decisions)
-                manager = JournalledManager(ports, delivered, journal)
-                del decisions[n:]
-                return manager
+        def made(ports: Ports) -> ResourceManager:
+            n = len(decisions)
+            manager = make_dependable(ports)
+            del decisions[n:]
+            return manager
 
         network = Network(world.clock, world.events, [*self._faults()])
-        jumps = sorted((jump.at_s, jump.offset_s) for jump in self.clock_jumps)
+        jumps = sorted((jump.at_s, jump.offset_s) for jump in experiment.clock_jumps)
         return RemoteManager(world, ports, made, network, crashes, ManagerClock(world.clock, jumps))
+
+    @property
+    def _messages(self) -> MessagesTable:
+        return self.experiment.messages or MessagesTable()
 
     def _faults(self) -> Iterator[MessageFault]:
         from sil.world.remote.network import Delayed, Duplicated, Lost, Partition, Reordered, Until
 
-        table, streams = self.messages, self.streams
+        table, streams = self._messages, self.streams
         until_s = inf if table.until_s is None else table.until_s
         if table.mean_delay_s:
             yield Until(until_s, Delayed(table.mean_delay_s, streams.of("late messages")))

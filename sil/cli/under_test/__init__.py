@@ -1,0 +1,1 @@
+"""Commands about schedulers and resource managers under test."""

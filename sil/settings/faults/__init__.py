@@ -1,0 +1,1 @@
+"""Tables of experiment files for what goes wrong in the simulated world."""

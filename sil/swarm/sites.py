@@ -1,0 +1,236 @@
+"""The machines of the cases of a swarm, and managers for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from scheduler import registry
+from scheduler.free_nodes.runtime_estimates import UserEstimates
+from scheduler.managers.free_nodes_manager import free_nodes_manager
+from scheduler.managers.mapping_manager import MappingManager
+from scheduler.managers.queues import Admission, MappingPolicy, QueuePolicy
+from scheduler.mapping.etc import EtcMatrix
+from scheduler.model import Cluster, ExecutionRecord, Interconnect, Job, JobClass, JobId, Machine, Site
+from scheduler.node_request import Node, Request
+from scheduler.ports import Clock, Scheduler
+from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
+from sil.isolation.side import side
+from sil.outcome.invariants.breach import Breach, Capacity
+from sil.runs.composition import Supervision
+from sil.runs.under_test import UnderTest
+from sil.swarm.case import Case, CaseJob, Machines
+from sil.swarm.faults import Faulty
+from sil.trace.facts import Fact
+from sil.trace.recorder import Row
+from sil.world.actual_runtimes import ActualRuntimes, NoSpread
+from sil.world.events import EventQueue
+from sil.world.guard.scheduler import Guard
+from sil.world.harness import World
+from sil.world.machines.consumable import ConsumableMachines
+from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.machines.execution import ExecutionModel
+from sil.world.machines.space_shared import SpaceSharedMachines
+from sil.world.monitors import NodeStates
+
+DECISION_LIMIT_S = 10.0
+MAX_BATCH_REQUEUE = 5
+HISTORY_MATCHES = "history-matches"
+
+
+class Tested:
+    """The scheduler or the resource manager under test; one that is not built in is guarded."""
+
+    def __init__(self, case: Case, clock: Clock, under_test: UnderTest | None) -> None:
+        self._seed = case.seed
+        self._under_test = under_test
+        self.spec = registry.named(case.scheduler) if under_test is None else under_test.spec
+        self.is_manager = self.spec.is_manager
+        self._guard = Guard(clock, DECISION_LIMIT_S)
+
+    def scheduler(self) -> Scheduler:
+        """A new instance."""
+        if self._under_test is None or self._under_test.is_built_in:
+            return self.spec.make(self._seed)
+        return Supervision(self._guard, self._seed, check_determinism=False).scheduler(self._under_test)
+
+    def manager(self, ports: Ports) -> ResourceManager:
+        """A new one."""
+        return side().manager(self.spec, self._seed, ports, self._guard)
+
+
+class SiteOfCase:
+    """The machines of a case, and a manager for them."""
+
+    capacity: Capacity
+
+    def __init__(self, case: Case, tested: Tested) -> None:
+        self.case = case
+        self.tested = tested
+
+    def longest(self, job: CaseJob) -> float:
+        """How much longer than `run_s` a job may run on some machine."""
+        return 1.0
+
+    def job(self, job: CaseJob) -> Job:
+        queue = "urgent" if job.is_urgent and self.case.has_queues else "default"
+        return Job(
+            JobId(job.id), "work", job.arrival_s, queue=queue, n_tasks=job.size, estimate_s=job.estimate_s
+        )
+
+    def mismatch(self, rows: Sequence[Row]) -> Breach | None:
+        return None
+
+    @property
+    def queues(self) -> list[QueuePolicy]:
+        mapping = MappingPolicy.REMAP if self.case.is_remapping else MappingPolicy.COMMIT
+        normal = QueuePolicy(mapping=mapping)
+        if not self.case.has_queues:
+            return [normal]
+        return [normal, QueuePolicy("urgent", 1, displaces=frozenset({"default"}), mapping=mapping)]
+
+    def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:
+        raise NotImplementedError
+
+    def ports(self, world: World) -> Ports:
+        raise NotImplementedError
+
+    def manager(self, ports: Ports) -> ResourceManager:
+        raise NotImplementedError
+
+
+class _Processors(SiteOfCase):
+    def __init__(self, case: Case, tested: Tested) -> None:
+        super().__init__(case, tested)
+        self._run_s = {job.id: job.run_s for job in case.jobs}
+        self.capacity = Capacity(case.n_machines, max_batch_requeue=MAX_BATCH_REQUEUE)
+
+    def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:
+        run_s = self._run_s
+        return SpaceSharedMachines(self.case.n_machines, lambda job: run_s[job.id], events, faulty.hindrances)
+
+    def ports(self, world: World) -> Ports:
+        return OnFreeNodes(
+            world.clock, world.dispatcher, self.case.n_machines, UserEstimates(), NodeStates(world.monitor)
+        )
+
+    def manager(self, ports: Ports) -> ResourceManager:
+        assert isinstance(ports, OnFreeNodes)
+        return free_nodes_manager(ports, self.tested.scheduler(), self.tested.spec.memoryless)
+
+
+class _Nodes(_Processors):
+    """Nodes of 4 cores and 8 GiB; jobs request cores on any of them."""
+
+    def __init__(self, case: Case, tested: Tested) -> None:
+        super().__init__(case, tested)
+        self._nodes = case.n_machines * (Node(4, 8_192),)
+        self.capacity = replace(self.capacity, nodes=self._nodes)
+
+    def job(self, job: CaseJob) -> Job:
+        request = Request(job.size, 1.0, 1_024 * (1 + job.id % 2), most_on_node=None)
+        return super().job(job)._replace(request=request)
+
+    def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:
+        run_s = self._run_s
+        return ConsumableMachines(
+            self._nodes, lambda job, _: run_s[job.id], events, hindrances=faulty.hindrances
+        )
+
+    def ports(self, world: World) -> Ports:
+        ports = super().ports(world)
+        assert isinstance(ports, OnFreeNodes)
+        return replace(ports, nodes=self._nodes)
+
+    def manager(self, ports: Ports) -> ResourceManager:
+        assert isinstance(ports, OnFreeNodes)
+        queues = self.queues if self.case.has_queues else ()
+        return free_nodes_manager(ports, self.tested.scheduler(), self.tested.spec.memoryless, queues)
+
+
+class _Different(SiteOfCase):
+    """Machines of two speeds; with two or more of them, the first two are a cluster."""
+
+    def __init__(self, case: Case, tested: Tested) -> None:
+        super().__init__(case, tested)
+        names = [f"m{j}" for j in range(case.n_machines)]
+        clusters = (Cluster("pair", ("m0", "m1"), ("lan",), 0.5),) if case.n_machines > 1 else ()
+        self._site = Site(
+            "swarm",
+            tuple(Machine(name, "any") for name in names),
+            clusters,
+            (Interconnect("lan", 1_000.0, 10.0),) if clusters else (),
+            (JobClass("work", ("any",), tuple(cluster.name for cluster in clusters)),),
+        )
+        n = max(job.id for job in case.jobs) + 1
+        run_s = np.full(n, 1.0)
+        on_cluster = np.full(n, inf)
+        for job in case.jobs:
+            run_s[job.id] = job.run_s
+            on_cluster[job.id] = 0.6 * job.run_s if job.size > 1 else inf
+        columns = [run_s * (1.0 + j % 2) for j in range(case.n_machines)]
+        self._actual = EtcMatrix.from_dense(np.column_stack([*columns, *([on_cluster] if clusters else ())]))
+        factor = np.ones(n)
+        for job in case.jobs:
+            factor[job.id] = job.estimate_s / job.run_s
+        self._experience = _Experience(EtcMatrix.from_dense(self._actual.dense() * factor[:, None]))
+        self.capacity = Capacity(
+            case.n_machines, names=self._site.resource_names, max_batch_requeue=MAX_BATCH_REQUEUE
+        )
+
+    def longest(self, job: CaseJob) -> float:
+        return 2.0
+
+    def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:
+        faulty.n_interconnects = len(self._site.interconnects)
+        quantiles = np.zeros(self._actual.n_jobs)
+        slots = [(j,) for j in range(self.case.n_machines)]
+        actual = ActualRuntimes(self._actual, NoSpread(), quantiles)
+        return DedicatedMachines(self._site, actual, events, slots, faulty.hindrances)
+
+    def ports(self, world: World) -> Ports:
+        return OnMachines(world.clock, world.dispatcher, self._site, world.monitor, self._experience)
+
+    def manager(self, ports: Ports) -> ResourceManager:
+        assert isinstance(ports, OnMachines)
+        queues = self.queues
+        schedulers = {queue.name: self.tested.scheduler() for queue in queues}
+        return MappingManager(ports, queues, schedulers, Admission(queues))
+
+    def mismatch(self, rows: Sequence[Row]) -> Breach | None:
+        """Every job that ended has one run in the history, with the time that it ran."""
+        began_s = {row[3]: row[0] for row in rows if row[1] == Fact.RUN_STARTED.value}
+        ran_s = {row[2]: row[0] - began_s[row[3]] for row in rows if row[1] == Fact.RUN_ENDED.value}
+        recorded = Counter(record.job.id for record in self._experience.records)
+        for job in sorted({*ran_s, *recorded}):
+            if recorded[JobId(job)] != (job in ran_s):
+                message = f"job {job} has {recorded[JobId(job)]} runs in the history"
+                return Breach(HISTORY_MATCHES, job, message)
+        for record in self._experience.records:
+            if abs(record.run_time_s - ran_s[record.job.id]) > 1e-6:
+                job = record.job.id
+                message = f"job {job} ran {ran_s[job]} s, but {record.run_time_s} s in the history"
+                return Breach(HISTORY_MATCHES, job, message)
+        return None
+
+
+class _Experience:
+    """Estimates that do not change, and the runs that were reported."""
+
+    def __init__(self, etc: EtcMatrix) -> None:
+        self._etc = etc
+        self.records: list[ExecutionRecord] = []
+
+    def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
+        rows = np.array([job.id for job in jobs], dtype=np.int64)
+        return EtcMatrix(self._etc.by_class_s, rows, self._etc.resource_class_of)
+
+    def record(self, record: ExecutionRecord) -> None:
+        self.records.append(record)
+
+
+SITES = {Machines.DIFFERENT: _Different, Machines.PROCESSORS: _Processors, Machines.NODES: _Nodes}
