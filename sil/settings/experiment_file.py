@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
@@ -175,6 +175,15 @@ class RunSettings(Table):
     crashes: CrashesTable | None = None
     clock_jumps: tuple[ClockJumpTable, ...] = ()
     guard: GuardTable = GuardTable()
+
+    @model_validator(mode="after")
+    def _has_failing_jobs_if_it_limits_them(self) -> Self:
+        limit = RunSettings.model_fields["max_batch_requeue"].default
+        if self.max_batch_requeue != limit and not (self.failures and self.failures.jobs):
+            raise ValueError(
+                "max_batch_requeue has no effect where no job fails (failures.jobs); leave it out"
+            )
+        return self
 
 
 class NodesTable(Table):

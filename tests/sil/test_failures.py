@@ -500,6 +500,10 @@ MEANS = "mean_time_between_failures_s = 100\nmean_time_to_repair_s = 1\n"
             "[failures.jobs.a]\njob_classes = ['x']",
             "line 12: the site 'tiny' has no job class 'x'; it has short",
         ),
+        (
+            "[failures]\n[grid]\n'max_batch_requeue' = [3]",
+            "max_batch_requeue has no effect where no job fails",
+        ),
         ("[failures.jobs.a]\nshare = 1.5", "failures.jobs.a.share = 1.5: "),
     ],
 )
