@@ -97,6 +97,19 @@ def test_a_machine_failure_and_repair_is_sent_and_its_job_resubmitted(tmp_path: 
     assert facts.filter(pl.col("event") == Fact.RUN_ENDED)["job"].sort().to_list() == [0, 1]
 
 
+def test_a_job_that_fails_is_submitted_again_as_often_as_it_is_requeued_and_then_has_failed(
+    tmp_path: Path,
+) -> None:
+    more = "mix = { short = 1 }\n[failures.jobs.poison]\nshare = 1\n"
+    facts, received = facts_under(_avoiding_what_is_down(), tmp_path, more, jobs="1")
+    again = [event["data"]["job_id"] for event in events(received, "JOB_SUBMITTED")]
+    assert again == ["w0!0", *(f"w0!0#{k}" for k in range(1, 6))]
+    over = [event["data"] for event in events(received, "JOB_COMPLETED")]
+    assert {one["job_state"] for one in over} == {"COMPLETED_FAILED"}
+    assert len(over) == 6
+    assert facts["event"].to_list().count(Fact.JOB_REFUSED) == 1
+
+
 def test_an_order_to_a_down_machine_reveals_it_before_any_monitor(tmp_path: Path) -> None:
     outage = '[[outages]]\nmachine = "f1"\nfrom_s = 0\nto_s = 500\n[monitors]\ndelay_s = 1000\n'
     more = "mix = { short = 1 }\n" + outage
