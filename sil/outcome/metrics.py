@@ -9,7 +9,7 @@ from math import nan
 import polars as pl
 
 from scheduler import UserError
-from sil.outcome.jobs import run_table, with_gpus
+from sil.outcome.jobs import failed_job_table, run_table, with_gpus
 from sil.outcome.refused_and_failed import given_up
 from sil.outcome.statistics import quantile
 from sil.trace.facts import RUN, Fact, RunDescription, RunTables, one_row_per_machine
@@ -194,8 +194,8 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
     of_jobs = jobs.group_by(RUN).agg(
         **{m.key: m.of_jobs for m in METRICS if m.of_jobs is not None and m.key not in OF_GPUS}
     )
-    of_arrivals = _of_arrivals(facts)
-    runs = run_table(facts)
+    counts = _counts(facts)
+    runs = _within_makespan(run_table(facts), jobs)
     held_s = runs.group_by(RUN).agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum())
     if description.shared_cluster is None:  # a machine, or a core, carries one run at a time
         held_s = held_s.with_columns(busy_s=pl.col("held_s"), mean_mpl=None, stops=None)
@@ -210,39 +210,60 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
         local_slowdown=pl.col("slowdown").filter(pl.col("slowdown").is_finite()).mean(),
         tight_share=100.0 * pl.col("tight_share").mean(),
     )
-    promised = _promised(facts, jobs)
+    promised = _promised(facts, jobs, counts)
     decided = tables.timings.group_by(RUN).agg(decision_time=1e3 * pl.col("wall_s").sum())
     return (
-        of_arrivals.join(of_jobs, on=RUN, how="left")
+        _shares(counts)
+        .join(of_jobs, on=RUN, how="left")
         .join(held_s, on=RUN, how="left")
         .join(local_users, on=RUN, how="left")
         .join(promised, on=RUN, how="left")
         .join(decided, on=RUN, how="left")
         .join(faults(facts), on=RUN, how="anti")
-        .join(_of_gpus(jobs, runs, description.gpus), on=RUN, how="left")
+        .join(_of_gpus(facts, jobs, runs, description), on=RUN, how="left")
         .with_columns(utilisation=100.0 * pl.col("busy_s") / (description.capacity * pl.col("makespan")))
         .select(*RUN, *(m.key for m in METRICS))
         .sort(RUN)
     )
 
 
-def _of_arrivals(facts: pl.DataFrame) -> pl.DataFrame:
-    """`refused_share` and `failed_share` of each run of the harness; no job failed in any run: the latter is
-    null."""
+def _within_makespan(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """The parts of runs from the first arrival to the last end: jobs that fail may run longer."""
+    ends = jobs.group_by(RUN).agg(
+        begins_s=pl.col("submission_time").min(), ends_s=pl.col("finish_time").max()
+    )
+    within = {name: pl.col(name).clip(pl.col("begins_s"), pl.col("ends_s")) for name in ("from_s", "until_s")}
+    return runs.join(ends, on=RUN, maintain_order="left").with_columns(**within).select(runs.columns)
+
+
+def _counts(facts: pl.DataFrame) -> pl.DataFrame:
+    """The numbers of jobs that arrived, were refused and failed, in each run of the harness."""
     failed = given_up(facts).group_by(RUN).agg(failed=pl.len())
+    counts = facts.group_by(RUN).agg(arrived=_ARRIVED, given_up=_REFUSED).join(failed, on=RUN, how="left")
     n_failed = pl.col("failed").fill_null(0)
-    shares = {"refused_share": pl.col("refused") - n_failed}
-    shares["failed_share"] = n_failed if len(failed) else pl.lit(None, pl.Float64)
-    counts = facts.group_by(RUN).agg(arrived=_ARRIVED, refused=_REFUSED).join(failed, on=RUN, how="left")
-    return counts.select(*RUN, **{name: 100.0 * n / pl.col("arrived") for name, n in shares.items()})
+    return counts.select(*RUN, "arrived", refused=pl.col("given_up") - n_failed, failed=n_failed)
 
 
-def _of_gpus(jobs: pl.DataFrame, runs: pl.DataFrame, gpus: int) -> pl.DataFrame:
-    """The metrics of GPUs of each run of the harness, lost runs included; null where there are none."""
+def _shares(counts: pl.DataFrame) -> pl.DataFrame:
+    """`refused_share` and `failed_share` of all jobs; the latter is null where none failed in any run."""
+    any_failed = bool(counts["failed"].sum())
+    failed = 100.0 * pl.col("failed") / pl.col("arrived") if any_failed else pl.lit(None, pl.Float64)
+    return counts.select(
+        *RUN, refused_share=100.0 * pl.col("refused") / pl.col("arrived"), failed_share=failed
+    )
+
+
+def _of_gpus(
+    facts: pl.DataFrame, jobs: pl.DataFrame, runs: pl.DataFrame, description: RunDescription
+) -> pl.DataFrame:
+    """The metrics of GPUs of each run of the harness, lost and failed runs included; null where there are
+    none."""
+    gpus = description.gpus
     if not gpus:
         return jobs.select(RUN).unique().with_columns(**dict.fromkeys(OF_GPUS, pl.lit(None, pl.Float64)))
     held_s = (pl.col("requested_gpus") * (pl.col("until_s") - pl.col("from_s"))).sum()
-    of_runs = with_gpus(runs, jobs).group_by(RUN).agg(held_s=held_s)
+    failed = failed_job_table(facts, description.n_machines).select(jobs.columns)
+    of_runs = with_gpus(runs, pl.concat([jobs, failed])).group_by(RUN).agg(held_s=held_s)
     of_jobs = jobs.group_by(RUN).agg(makespan_s=_MAKESPAN_S, gpu_waiting=GPU_WAITING.of_jobs)
     return of_jobs.join(of_runs, on=RUN).select(
         *RUN, "gpu_waiting", gpu_utilisation=100.0 * pl.col("held_s") / (gpus * pl.col("makespan_s"))
@@ -259,7 +280,7 @@ def _busy(runs: pl.DataFrame) -> pl.DataFrame:
     return intervals.with_columns(new_s=new_s).group_by(RUN).agg(busy_s=pl.col("new_s").sum())
 
 
-def _promised(facts: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+def _promised(facts: pl.DataFrame, jobs: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
     """Of each run of the harness, where anything was promised in any: `promised_share` of the jobs that were
     not refused; and of those, `kept_share` (null where nothing was promised)."""
     limits = facts.filter(pl.col("event") == Fact.PROMISED).select(
@@ -273,7 +294,7 @@ def _promised(facts: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
         .group_by(RUN)
         .agg(promised=pl.len(), kept_share=100.0 * kept.fill_null(False).mean())
     )
-    accepted = facts.group_by(RUN).agg(accepted=_ARRIVED - _REFUSED)
+    accepted = counts.select(*RUN, accepted=pl.col("arrived") - pl.col("refused"))
     share = 100.0 * pl.col("promised").fill_null(0) / pl.col("accepted")
     return (
         accepted.join(of_promises, on=RUN, how="left")

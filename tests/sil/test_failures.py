@@ -20,13 +20,14 @@ from sil.experiment.results import Identity, batches
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, first_breach
 from sil.outcome.jobs import failed_job_table, job_table
+from sil.outcome.metrics import run_metrics
 from sil.outcome.trace_inspection import sentence
 from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.runs.scenario import Scenario
 from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource
-from sil.trace.facts import FAILED, Fact
+from sil.trace.facts import FAILED, Fact, RunTables
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes, NoSpread
 from sil.world.dispatcher import SimDispatcher
@@ -38,7 +39,7 @@ from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.rounds import OnRequest
 from site_db.jobs.records import JobState
-from tests.builders import site, tiny_experiment, trace
+from tests.builders import description, site, tiny_experiment, trace
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import facts_of, run
 from tests.sil.test_experiment_on_nodes import SITE as NODES
@@ -322,6 +323,29 @@ def test_failed_jobs_are_in_jobs_csv_and_count_in_no_metric_but_their_own(tmp_pa
     (sentence_, _) = comparison.failures
     assert sentence_.startswith(f"mct: {len(failed) // 2} of 20 jobs failed")
     assert not comparison.refusals
+
+
+def test_utilisation_has_failed_runs_up_to_the_last_end_of_a_completed_job() -> None:
+    facts = trace(
+        *((0.0, Fact.JOB_ARRIVED, {"job": job, "job_class": "a", "user": "u"}) for job in (0, 1)),
+        (0.0, Fact.RUN_STARTED, {"job": 0, "run": 0, "resource": 0, "machines": [0]}),
+        (0.0, Fact.RUN_STARTED, {"job": 1, "run": 1, "resource": 1, "machines": [1]}),
+        (10.0, Fact.RUN_ENDED, {"job": 0, "run": 0, "resource": 0}),
+        (30.0, Fact.RUN_LOST, {"job": 1, "run": 1, "resource": 1, "detail": FAILED}),
+        (30.0, Fact.JOB_REFUSED, {"job": 1, "detail": "why"}),
+    )
+    metrics = run_metrics(RunTables.of(facts=facts), job_table(facts, 2), description(2))
+    assert metrics.select("makespan", "utilisation", "failed_share").row(0) == (10.0, 100.0, 50.0)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_utilisation_of_gpus_has_failed_runs(tmp_path: Path) -> None:
+    """One of the two GPUs for half of the 30 s of a job that fails, within the 100 s of the other."""
+    more = "max_batch_requeue = 0\n[workload]\njobs = 2\norder = 'cyclic'\nmix = {core = 1, gpu = 1}\n"
+    poison = "[failures.jobs.poison]\njob_classes = ['gpu']\n"
+    cell = run(on_nodes(tmp_path, more + poison), tmp_path / "out").cell(0, "fcfs", "gpu_utilisation")
+    assert cell is not None
+    assert cell.value.mean == pytest.approx(100 * 15 / 200)
 
 
 def test_failed_runs_are_not_recorded_as_experience(tmp_path: Path) -> None:
