@@ -197,10 +197,18 @@ def test_the_reference_of_results_names_every_column_and_every_event() -> None:
 
 
 def test_the_site_file_in_the_reference_is_valid(tmp_path: Path) -> None:
-    (site,) = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
+    _, site = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
     path = tmp_path / "site.toml"
     path.write_text(site)
     assert read_site_file(path).name == "two-rooms"
+
+
+def test_the_failures_in_the_reference_are_valid_and_of_all_kinds() -> None:
+    from sil.settings.failure_tables import FailuresTable
+
+    example, _ = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
+    given = FailuresTable.model_validate(tomllib.loads(example)["failures"]).model_fields_set
+    assert given == FailuresTable.model_fields.keys()
 
 
 def test_the_reference_names_every_setting_of_an_experiment() -> None:

@@ -40,6 +40,7 @@ from sil.world.monitors import SimMonitor
 from sil.world.rounds import OnRequest
 from site_db.jobs.records import JobState
 from tests.builders import description, site, tiny_experiment, trace
+from tests.sil.slurm.installed import needs_slurm
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import facts_of, run
 from tests.sil.test_experiment_on_nodes import SITE as NODES
@@ -537,3 +538,12 @@ def test_a_mistake_in_the_table_is_reported_with_its_line(
     monkeypatch.chdir(tmp_path)
     told = the_sentence(sil("run", tiny_experiment(tmp_path, more), "--out", "out"))
     assert expected in " ".join(told.split())
+
+
+@pytest.mark.usefixtures("in_this_process")
+@needs_slurm
+def test_slurm_is_refused_where_runs_fail(tmp_path: Path) -> None:
+    path = on_nodes(tmp_path, "[workload]\njobs = 2\nmix = {core = 1}\n" + POISON)
+    path.write_text(path.read_text().replace("'fcfs'", "'slurm'"))
+    told = the_sentence(sil("run", path, "--out", tmp_path / "out"))
+    assert "Slurm's controller is not told of runs that fail (failures.jobs)" in " ".join(told.split())
