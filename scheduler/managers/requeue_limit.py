@@ -9,8 +9,6 @@ from scheduler import counted
 from scheduler.model import Completion, Job, JobId, Loss
 from scheduler.resource_manager import ResourceManager
 
-_PASSED_ON = ("on_run_preempted", "on_run_released", "on_monitor_news", "on_time_passed")
-
 
 class RequeueLimit(ResourceManager):
     """Passes everything on to a resource manager, except the failure of a run whose job has already been
@@ -26,8 +24,9 @@ class RequeueLimit(ResourceManager):
         self._most = most
         self._give_up = give_up
         self._n_failed: Counter[JobId] = Counter()
-        for name in _PASSED_ON:
-            setattr(self, name, getattr(manager, name))
+        for notice in vars(ResourceManager).keys() - vars(RequeueLimit).keys():
+            if notice.startswith("on_"):
+                setattr(self, notice, getattr(manager, notice))
 
     @property
     def wants_round(self) -> bool:  # type: ignore[override]

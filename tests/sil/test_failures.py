@@ -435,6 +435,14 @@ def test_the_last_failure_becomes_an_end_for_any_manager_and_lost_runs_do_not_co
     assert given_up == [job]
 
 
+def test_all_other_notices_reach_the_manager() -> None:
+    notices = {name for name in vars(ResourceManager) if name.startswith("on_")}
+    manager = Noting()
+    limited = RequeueLimit(manager, 1, lambda job, why: None)
+    passed_on = {name for name in notices if getattr(limited, name) == getattr(manager, name)}
+    assert passed_on == notices - {"on_job_arrived", "on_run_ended", "on_run_lost"}
+
+
 @pytest.mark.usefixtures("isolated", "in_this_process")
 def test_a_users_manager_has_the_same_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = """
