@@ -457,9 +457,10 @@ class Again(OnTheFirstMachine):
     (tmp_path / "my_managers.py").write_text(MANAGERS + again)
     monkeypatch.syspath_prepend(str(tmp_path))
     name = "my_managers:Again"
-    path = tiny_experiment(tmp_path, POISON, schedulers=f'["{name}"]\nmax_batch_requeue = 3', jobs="12")
+    changes = {"schedulers": f'["{name}"]\nmax_batch_requeue = 3', "jobs": "12", "replications": "1"}
+    path = tiny_experiment(tmp_path, POISON, **changes)
     assert not run(path, tmp_path / "out").faults
-    facts = pl.read_parquet(tmp_path / "out" / "trace.parquet").filter(pl.col("replication") == 0)
+    facts = pl.read_parquet(tmp_path / "out" / "trace.parquet")
     n_runs = Counter(of(facts, Fact.RUN_STARTED)["job"].to_list())
     assert {n_runs[job] for job in of(facts, Fact.JOB_REFUSED)["job"]} == {4}
 
