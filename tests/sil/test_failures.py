@@ -443,6 +443,7 @@ def test_all_other_notices_reach_the_manager() -> None:
     assert passed_on == notices - {"on_job_arrived", "on_run_ended", "on_run_lost"}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("isolated", "in_this_process")
 def test_a_users_manager_has_the_same_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = """
