@@ -67,6 +67,9 @@ def divergence(one: pl.DataFrame, other: pl.DataFrame) -> Divergence | None:
     return Divergence(at, time_s, waiting, running, rests[0], rests[1])
 
 
+NOT_COMPLETE = (Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.RUN_ABANDONED, Fact.RUN_DISCARDED)
+"""After these, a job waits again."""
+
 _SENTENCES = {
     Fact.RUN_ENDED: "job {job} ends",
     Fact.RUN_STOPPED: "job {job} is stopped, and keeps what it has done",
@@ -74,6 +77,9 @@ _SENTENCES = {
     Fact.RUN_LOST: "the run of job {job} is lost",
     Fact.RUN_PREEMPTED: "job {job} is preempted",
     Fact.ORDER_OVERTAKEN: "job {job} does not start on {where}, which is down",
+    Fact.ORDER_REFUSED: "job {job} does not start on {where}: {detail}",
+    Fact.RUN_ABANDONED: "the run of job {job} on {where} is given up, since its machine does not answer",
+    Fact.RUN_DISCARDED: "a run of job {job} ends, which does not count",
     Fact.PROMISED: "job {job} is promised a turnaround of at most {expected_s:g} s",
     Fact.JOB_MAPPED: "job {job} is mapped to {where}, {detail}, estimated run time {expected_s:g} s",
     Fact.PASSED_OVER: "job {job} waits: {detail}",
@@ -187,7 +193,7 @@ def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Ti
     before = (pl.col("started_s") < started) if started is not None else pl.lit(True)
     is_refused = bool(own["event"].is_in([Fact.JOB_REFUSED]).any())
     overtook = [] if is_refused else starts.filter(later & before)["job"].to_list()
-    tries = own.filter(pl.col("event").is_in([Fact.RUN_STARTED, Fact.RUN_LOST, Fact.RUN_PREEMPTED]))
+    tries = own.filter(pl.col("event").is_in([Fact.RUN_STARTED, *NOT_COMPLETE]))
     runs = arrived is not None and len(tries) > 0 and tries["event"][-1] == Fact.RUN_STARTED
     waited_s = float(tries["time_s"][-1]) - float(arrived) if runs else None  # type: ignore[arg-type]
     return Timeline(

@@ -17,6 +17,7 @@ _CHANGES = {
     Fact.RUN_STOPPED: -1,
     Fact.RUN_ENDED: -1,
     Fact.RUN_LOST: -1,
+    Fact.RUN_DISCARDED: -1,
     Fact.RUN_PREEMPTED: -1,
 }
 """Of the number of parallel tasks on each node of a run."""

@@ -16,7 +16,8 @@
 | | simulated duration of a decision, whose time is that of the request |
 | detail | request of a job that arrives; what a run that starts uses of nodes (`sil.trace.requests`); |
 | | name of an interconnect; reason of a refusal or of waiting; planned start of a mapped job; |
-| | metadata of a job; rule of a fault; why a monitor's reading is impossible; that a lost run failed |
+| | metadata of a job; rule of a fault; why machines refuse an order; why a monitor's reading is |
+| | impossible; that a lost run failed |
 | message | a fault in one sentence |
 """
 

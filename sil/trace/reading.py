@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from polars.exceptions import PanicException, PolarsError
 
 from scheduler import UserError
-from sil.trace.facts import METADATA_KEY, SCHEMA, TRACE, RunDescription
+from sil.trace.facts import EVENTS, METADATA_KEY, SCHEMA, TRACE, RunDescription
 from sil.trace.well_formed import mistake_in, mistake_in_runs
 from site_db.files.memory import Memory
 
@@ -84,10 +84,18 @@ def _description(path: Path) -> dict[str, Any]:
 def read_facts(path: Path) -> pl.DataFrame:
     """The facts of a trace, each with what facts of its kind have. Raises NoTrace."""
     _description(path)
-    facts = read_table(path)
+    facts = _with_all_events(read_table(path))
     if facts.schema != pl.Schema(SCHEMA):
         raise NoTrace(f"{path}: this trace was written by another version of `sil`; repeat the run")
     _refuse(path, mistake_in(facts))
+    return facts
+
+
+def _with_all_events(facts: pl.DataFrame) -> pl.DataFrame:
+    """A trace of an earlier version may know fewer kinds of facts."""
+    known = facts.schema.get("event")
+    if isinstance(known, pl.Enum) and set(known.categories) < set(EVENTS.categories):
+        return facts.with_columns(pl.col("event").cast(EVENTS))
     return facts
 
 

@@ -38,6 +38,11 @@ _NEEDED: dict[Fact, tuple[str, ...]] = {
     Fact.INTERCONNECT_DOWN: ("detail",),
     Fact.INTERCONNECT_UP: ("detail",),
     Fact.FAULT: ("detail", "message"),
+    Fact.ORDER_REFUSED: (*_OF_A_RUN_THAT_ENDS, "detail"),
+    Fact.RUN_ABANDONED: _OF_A_RUN_THAT_ENDS,
+    Fact.RUN_DISCARDED: _OF_A_RUN_THAT_ENDS,
+    Fact.MANAGER_DOWN: (),
+    Fact.MANAGER_UP: (),
 }
 """Columns that are not null, by kind of fact."""
 
