@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -140,44 +141,42 @@ def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
 
 
 def _report(found: Findings, tested: Swarm, unreached: bool) -> None:
-    from sil.swarm.coverage import all_lines, relative
-
     rows = [
         {"fault": kind, "cases": found.cases_with[kind], "violations": found.violations_with[kind]}
         for kind in tested.kinds
     ]
     facts = [{"fact": fact, "times": times} for fact, times in found.facts.most_common()]
-    lines = all_lines()
-    by_file = [
-        {
-            "file": relative(path),
-            "reached": len({line for line in found.lines & lines if line[0] == path}),
-            "lines": len({line for line in lines if line[0] == path}),
-        }
-        for path in sorted({path for path, _ in lines})
+    columns = [text("fault"), number("cases"), number("violations")]
+    listings = [
+        Listing("faults", f"{found.n_cases:,} cases", columns, rows),
+        Listing("facts", "What happened in them", [text("fact"), number("times")], facts),
     ]
-    print_listings(
-        [
-            Listing(
-                "faults",
-                f"{found.n_cases:,} cases",
-                [text("fault"), number("cases"), number("violations")],
-                rows,
-            ),
-            Listing("facts", "What happened in them", [text("fact"), number("times")], facts),
-            Listing(
-                "lines",
-                "Lines of the managers reached, in one case of twenty",
-                [text("file"), number("reached"), number("lines")],
-                by_file,
-            ),
-        ]
-    )
+    if tested.under_test is None:
+        listings.append(_lines(found))
+    print_listings(listings)
     if unreached:
-        for path in sorted({path for path, _ in lines}):
-            left = sorted(n for file, n in lines - found.lines if file == path)
-            if left:
-                console.print_line(f"{relative(path)}: not reached: {', '.join(map(str, left))}")
+        _print_unreached(found)
+
+
+def _lines(found: Findings) -> Listing:
+    from sil.swarm.coverage import all_lines, relative
+
+    lines = all_lines()
+    reached, there = (Counter(path for path, _ in some) for some in (found.lines & lines, lines))
+    rows = [
+        {"file": relative(path), "reached": reached[path], "lines": there[path]} for path in sorted(there)
+    ]
+    title = "Lines of the managers reached, in one case of twenty"
+    return Listing("lines", title, [text("file"), number("reached"), number("lines")], rows)
+
+
+def _print_unreached(found: Findings) -> None:
+    from sil.swarm.coverage import all_lines, relative
+
+    left = sorted(all_lines() - found.lines)
+    for path in sorted({path for path, _ in left}):
+        numbers = ", ".join(str(number) for file, number in left if file == path)
+        console.print_line(f"{relative(path)}: not reached: {numbers}")
 
 
 def _as_json(found: Findings, smallest: dict[int, Path]) -> object:
@@ -209,4 +208,6 @@ def _sentences(found: Findings, smallest: dict[int, Path], name: str) -> list[st
 
 def _sentence(violation: Violation) -> str:
     when = "" if violation.time_s is None else f" at {violation.time_s:.12g} s"
-    return f"{violation.rule}{when}: {violation.message}."
+    is_named = violation.job is None or f"job {violation.job}" in violation.message
+    which = "" if is_named else f" (job {violation.job})"
+    return f"{violation.rule}{when}: {violation.message}{which}."
