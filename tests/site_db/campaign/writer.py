@@ -1,0 +1,118 @@
+"""The process that records an experiment, as `sil run --learn` and `sil live --learn` do. It is forked from a
+process that has imported what it needs, so that thousands of them can be killed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from signal import SIGKILL, SIGXFSZ
+from traceback import format_exc
+
+from scheduler import UserError
+from site_db import store
+from site_db.history import writer
+from site_db.jobs.recorder import Recorder
+from site_db.store import Address
+from tests.site_db.campaign.faults import Fault
+from tests.site_db.campaign.work import SITE, Work
+
+ROOT = Path(__file__).parents[3]
+FORKING = get_context("forkserver")
+REHEARSED = "tests.site_db.campaign.rehearsed"
+LONGEST_S = 60.0
+SNAPSHOT_EVERY = 40
+"""So that there are many."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a writer ended: the batches that it had recorded when it last said so, its sentences to the user,
+    whether it was killed, and how many moments it had."""
+
+    acknowledged: int
+    sentences: tuple[str, ...]
+    was_killed: bool
+    moments: int
+
+
+@contextmanager
+def started(address: Address, work: Work, fault: Fault | None = None) -> Iterator[list[End]]:
+    """A writer that runs while the block does. At the end of the block, the list has its end."""
+    url = address.url.render_as_string(hide_password=False)
+    here, there = FORKING.Pipe(duplex=False)
+    FORKING.set_forkserver_preload([REHEARSED])
+    cwd = os.getcwd()
+    os.chdir(ROOT)  # where the process to be forked finds what it imports
+    try:
+        process = FORKING.Process(target=write, args=(url, work, fault or Fault(), there))
+        process.start()
+    finally:
+        os.chdir(cwd)
+    there.close()
+    ends: list[End] = []
+    try:
+        yield ends
+        ends.append(_ended(here, process))
+    finally:
+        process.kill()
+        process.join()
+        process.close()
+
+
+def run(address: Address, work: Work, fault: Fault | None = None) -> End:
+    """Run a writer to its end."""
+    with started(address, work, fault) as ends:
+        pass
+    return ends[0]
+
+
+def _ended(here: Connection, process: object) -> End:
+    acknowledged, sentences, moments = 0, [], 0
+    try:
+        while True:
+            assert here.poll(LONGEST_S), "the writer hangs"
+            what, value = here.recv()
+            if what == "recorded":
+                acknowledged = value
+            elif what == "says":
+                sentences.append(value)
+            elif what == "moments":
+                moments = value
+            else:
+                raise AssertionError(value)
+    except EOFError:
+        process.join(LONGEST_S)
+    assert process.exitcode in (0, -SIGKILL, -SIGXFSZ), process.exitcode
+    return End(acknowledged, tuple(sentences), process.exitcode != 0, moments)
+
+
+def write(url: str, work: Work, fault: Fault, tell: Connection) -> None:
+    writer.SNAPSHOT_EVERY = SNAPSHOT_EVERY
+    try:
+        fault.begin()
+        try:
+            _record(store.parse_address(url), work, fault, tell)
+        except UserError as trouble:
+            tell.send(("says", str(trouble)))
+        tell.send(("moments", fault.moments))
+    except BaseException:
+        tell.send(("failed", format_exc()))
+
+
+def _record(address: Address, work: Work, fault: Fault, tell: Connection) -> None:
+    recorder = Recorder(store.open_database(address), SITE, lambda sentence: tell.send(("says", sentence)))
+    for k in range(work.batches):
+        complete = work.complete if k == work.batches - 1 else None
+        try:
+            recorder.record(work.source(k), work.jobs(k), complete)
+        except store.DatabaseTrouble as trouble:
+            tell.send(("says", str(trouble)))
+        tell.send(("recorded", k + 1 - len(recorder.waiting)))
+    fault.end()
+    recorder.write()
+    tell.send(("recorded", work.batches - len(recorder.waiting)))
