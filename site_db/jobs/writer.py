@@ -114,18 +114,16 @@ class JobWriter:
         row = schema.SourceRow
         return session.scalar(select(row.id).where(row.site_id == self._site_id, row.key == source.key))
 
-    def batches_of(self, session: Session, recorder: str) -> int:
-        """The number of batches that a recorder committed."""
-        row = schema.RecordingRow
-        found = session.scalar(
-            select(row.batches).where(row.site_id == self._site_id, row.recorder == recorder)
-        )
-        return found or 0
-
-    def count_batch_of(self, session: Session, recorder: str) -> None:
-        """Count one more batch, in this transaction."""
-        counted = {"site_id": self._site_id, "recorder": recorder, "batches": 1}
-        add_to_rows(session, schema.RecordingRow, [counted])
+    def is_next(self, session: Session, recorder: str, number: int) -> bool:
+        """Whether this batch of a recorder is not recorded yet; then it is noted as its last one."""
+        found = session.get(schema.RecordingRow, (self._site_id, recorder))
+        if found is None:
+            session.add(schema.RecordingRow(site_id=self._site_id, recorder=recorder, batches=number))
+        elif found.batches >= number:
+            return False
+        else:
+            found.batches = number
+        return True
 
     def add(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> None:
         """Record jobs, with the runs of those that are done. Raises BadRecord."""

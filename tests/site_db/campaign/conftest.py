@@ -14,6 +14,8 @@ from site_db.store import Address, parse_address
 from tests.postgres import Server
 from tests.site_db.conftest import STORES
 
+pytest.register_assert_rewrite("tests.site_db.campaign.oracle", "tests.site_db.campaign.writer")
+
 Fresh = Callable[[], AbstractContextManager[Address]]
 """A database with the small site, without history."""
 

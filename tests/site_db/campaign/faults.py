@@ -55,6 +55,29 @@ class Fault:
 
 
 @dataclass
+class LostAnswers(Fault):
+    """About every other COMMIT to a server is sent, but the connection breaks before it is answered, or before it
+    is sent."""
+
+    seed: int = 0
+
+    def begin(self) -> None:
+        super().begin()
+        rng = Random(self.seed)
+
+        def lose(connection: Connection) -> None:
+            what = rng.choice(("nothing", "nothing", "the answer", "the statement"))
+            if what != "nothing":
+                driver: Any = connection.connection.driver_connection
+                if what == "the answer":
+                    driver.pgconn.send_query(b"COMMIT")
+                    driver.pgconn.flush()
+                driver.pgconn.finish()
+
+        event.listen(Engine, "commit", lose)
+
+
+@dataclass
 class FileLimit(Fault):
     """No file may grow beyond so many bytes: what is written beyond it is cut, then fails with EFBIG or, if the
     writer `dies`, kills it in the middle of a page."""

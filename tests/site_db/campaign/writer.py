@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[3]
 FORKING = get_context("forkserver")
 REHEARSED = "tests.site_db.campaign.rehearsed"
 LONGEST_S = 60.0
+MOST_TRIES = 20
+"""At the end, as if there were more batches."""
 SNAPSHOT_EVERY = 40
 """So that there are many."""
 
@@ -114,5 +116,8 @@ def _record(address: Address, work: Work, fault: Fault, tell: Connection) -> Non
             tell.send(("says", str(trouble)))
         tell.send(("recorded", k + 1 - len(recorder.waiting)))
     fault.end()
-    recorder.write()
+    for _ in range(MOST_TRIES):
+        recorder.write()
+        if not recorder.waiting:
+            break
     tell.send(("recorded", work.batches - len(recorder.waiting)))
