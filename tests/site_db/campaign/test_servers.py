@@ -1,15 +1,126 @@
-from __future__ import annotations
-from tests.site_db.campaign.faults import *
-from tests.site_db.campaign.oracle import assert_complete, judge
-from tests.site_db.campaign.work import Work
-from tests.site_db.campaign.writer import End, run
+"""Connections to a server that break, and servers that stop at once."""
 
-def test_x(server, server_database_to_copy):
-    for seed in range(10):
-        with server.copy_of(server_database_to_copy) as address:
-            try:
-                e=run(address,Work("live",6,live=True),LostAnswers(seed=seed)); print(e)
-                assert_complete(address,Work("live",6,live=True))
-            except AssertionError as error:
-                print(seed, str(error)[:1000])
-    assert 0
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from time import sleep
+
+import pytest
+
+from site_db.store import Address
+from tests.postgres import Server
+from tests.site_db.campaign.faults import LostAnswers
+from tests.site_db.campaign.oracle import assert_complete, judge
+from tests.site_db.campaign.proxy import Fate, Trouble, troubled
+from tests.site_db.campaign.work import Work
+from tests.site_db.campaign.writer import End, run, started
+
+LIVE = Work("live", 5, live=True)
+"""Only its recorder knows what of it is recorded."""
+
+
+@pytest.fixture
+def fresh(server: Server, server_database_to_copy: Address) -> Callable[[], object]:
+    return lambda: server.copy_of(server_database_to_copy)
+
+
+def assert_plain(end: End) -> None:
+    """Of a writer that ran to its end: a sentence when records begin to wait, and one when they are written."""
+    for k, sentence in enumerate(end.sentences):
+        assert sentence.startswith("postgresql://")
+        assert ("records are kept until", "can be reached again, and has everything")[k % 2] in sentence
+    assert len(end.sentences) % 2 == 0
+
+
+# -- answers that are lost ---------------------------------------------------------------------------------
+
+
+def lose_answers(address: Address, seed: int) -> int:
+    end = run(address, LIVE, LostAnswers(seed=seed))
+    assert_plain(end)
+    assert_complete(address, LIVE)
+    return len(end.sentences)
+
+
+def test_commits_whose_answers_are_lost_again_and_again_are_not_repeated(fresh) -> None:
+    with fresh() as address:
+        assert lose_answers(address, 0) > 0
+
+
+@pytest.mark.long
+def test_commits_whose_answers_are_lost_again_and_again_are_never_repeated(fresh) -> None:
+    lost = 0
+    for seed in range(1, 100):
+        with fresh() as address:
+            lost += lose_answers(address, seed)
+    assert lost > 200
+
+
+# -- the network -------------------------------------------------------------------------------------------
+
+
+def cut(address: Address, seed: int) -> int:
+    rng = Random(seed)
+    # To record all takes some 40,000 bytes in either direction.
+    fates = [Fate(rng.choice(list(Trouble)), int(10 ** rng.uniform(3.0, 4.6))) for _ in range(rng.randint(1, 5))]
+    with troubled(address, fates) as behind:
+        end = run(behind, LIVE)
+        for _ in fates:
+            if end.acknowledged:
+                break
+            assert judge(address, LIVE) == [0]
+            assert "does not answer" in end.sentences[0]
+            end = run(behind, LIVE)
+    assert_plain(end)
+    assert_complete(address, LIVE)
+    return len(fates)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_over_a_network_that_cuts_connections_each_batch_is_recorded_once(seed: int, fresh) -> None:
+    with fresh() as address:
+        cut(address, seed)
+
+
+@pytest.mark.long
+def test_over_a_network_that_cuts_connections_anywhere_each_batch_is_recorded_once(fresh) -> None:
+    for seed in range(100, 300):
+        with fresh() as address:
+            cut(address, seed)
+
+
+# -- the server --------------------------------------------------------------------------------------------
+
+
+def stopped_while_recording(server: Server, address: Address, stop: Callable[[], object], seed: int) -> int:
+    """Returns how often it was stopped. Those who find no server when they begin are started again."""
+    rng, work, stops = Random(seed), Work("one", 30), 0
+    server.keep_commits(address)
+    for _ in range(40):
+        with started(address, work) as ends:
+            for _ in range(rng.randint(0, 3)):
+                sleep(rng.uniform(0.01, 0.15))
+                stop()
+                stops += 1
+        if ends[0].acknowledged == work.batches:
+            break
+        assert ends[0].acknowledged <= judge(address, work)[0]
+    assert_complete(address, work)
+    return stops
+
+
+def test_a_server_whose_processes_are_killed_records_each_batch_once(server: Server, fresh) -> None:
+    with fresh() as address:
+        assert stopped_while_recording(server, address, lambda: server.crash_backend(address), 0) > 0
+
+
+@pytest.mark.long
+def test_a_server_that_is_stopped_at_once_records_each_batch_once(server: Server, fresh) -> None:
+    stops = 0
+    for seed in range(1, 31):
+        with fresh() as address:
+            stops += stopped_while_recording(server, address, server.crash, seed)
+        with fresh() as address:
+            stops += stopped_while_recording(server, address, lambda to=address: server.crash_backend(to), seed)
+    assert stops > 60

@@ -11,6 +11,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from signal import SIGKILL, SIGXFSZ
+from time import sleep
 from traceback import format_exc
 
 from scheduler import UserError
@@ -25,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 FORKING = get_context("forkserver")
 REHEARSED = "tests.site_db.campaign.rehearsed"
 LONGEST_S = 60.0
-MOST_TRIES = 20
+MOST_TRIES, BETWEEN_TRIES_S = 40, 0.05
 """At the end, as if there were more batches."""
 SNAPSHOT_EVERY = 40
 """So that there are many."""
@@ -120,4 +121,5 @@ def _record(address: Address, work: Work, fault: Fault, tell: Connection) -> Non
         recorder.write()
         if not recorder.waiting:
             break
+        sleep(BETWEEN_TRIES_S)
     tell.send(("recorded", work.batches - len(recorder.waiting)))
