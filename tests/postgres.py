@@ -99,8 +99,10 @@ class Server:
             self._server.start()
 
     def keep_commits(self, address: Address) -> None:
-        """From now on, what is committed in a database outlives a crash of the server."""
-        self._execute(f"ALTER DATABASE {address.url.database} SET synchronous_commit = on")
+        """What was and will be committed in a database outlives a crash of the server."""
+        self._execute(
+            f"SET synchronous_commit = on; ALTER DATABASE {address.url.database} SET synchronous_commit = on"
+        )
 
     def crash(self) -> None:
         """Stop the server at once, as a power cut does, and start it again: it recovers from its log."""
