@@ -2,59 +2,138 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from site_db.store import Address
+from site_db import migrations, store
+from site_db.store import Address, parse_address
+from tests.postgres import Server
 from tests.site_db.campaign.conftest import Fresh
 from tests.site_db.campaign.faults import Fault
 from tests.site_db.campaign.oracle import assert_complete, judge
 from tests.site_db.campaign.work import Work
-from tests.site_db.campaign.writer import run
+from tests.site_db.campaign.writer import create, run, upgrade
+from tests.site_db.conftest import STORES
 
-MANY = 120
-"""Experiments, each of which is killed until it is done."""
+VERSIONS = Path(__file__).parents[1] / "versions"
 
 
-def killed_until_done(address: Address, work: Work, moments: list[int]) -> int:
-    """Returns the number of kills, after each of which the database is judged."""
-    before = kills = 0
-    for at in [*moments, 0]:
-        end = run(address, work, Fault(at))
-        (recorded,) = judge(address, work)
-        assert max(before, end.acknowledged) <= recorded <= max(before, end.acknowledged) + 1
-        assert end.sentences == ()
-        before, kills = recorded, kills + end.was_killed
+def killed_until_done(address: Address, work: Work, moments: Iterator[int]) -> int:
+    """Kill a writer so many moments after those that it needs to skip what is recorded, and start it again, until
+    there are no more moments or it was not killed. Returns the number of kills, after each of which the database
+    is judged."""
+    recorded = kills = 0
+    for at in moments:
+        end = run(address, work, Fault(at + MOMENTS_TO_SKIP_A_BATCH * recorded))
         if not end.was_killed:
             break
+        kills += 1
+        assert end.sentences == ()
+        # One more than it said: a commit had happened, but not its message.
+        before, (recorded,) = max(recorded, end.acknowledged), judge(address, work)
+        assert before <= recorded <= before + 1 or end.acknowledged == 0
+    end = run(address, work)
+    assert (end.acknowledged, end.sentences) == (work.batches, ())
     assert_complete(address, work)
     return kills
 
 
-@pytest.mark.parametrize("seed", range(1))
-def test_a_writer_killed_at_several_moments_records_each_batch_once(seed: int, fresh: Fresh) -> None:
-    rng = Random(seed)
+MOMENTS_TO_SKIP_A_BATCH = 6
+
+
+def some(rng: Random, n: int) -> Iterator[int]:
+    return (rng.randint(5, 60) for _ in range(n))
+
+
+def test_a_writer_that_is_killed_again_and_again_records_each_batch_once(fresh: Fresh) -> None:
     with fresh() as address:
-        assert killed_until_done(address, Work("one", 4), [rng.randint(20, 80) for _ in range(4)]) > 1
+        assert killed_until_done(address, Work("one", 5, 4), some(Random(0), 4)) > 1
+
+
+@pytest.mark.long
+def test_many_writers_that_are_killed_again_and_again_record_each_batch_once(fresh: Fresh) -> None:
+    kills = 0
+    for seed in range(60):
+        with fresh() as address:
+            kills += killed_until_done(address, Work("one", 20, 4), some(Random(seed), 20))
+    assert kills > 800
 
 
 @pytest.mark.long
 def test_a_writer_can_be_killed_between_any_two_statements(fresh: Fresh) -> None:
-    work = Work("one", 3)
+    """Among them its first one, which adds users and statistics, and one that takes snapshots."""
+    work = Work("one", 4, 16)
     with fresh() as address:
-        n = run(address, work).moments
-        assert n > 60
-    for at in range(1, n + 1):
+        moments = run(address, work).moments
+    for at in range(1, moments + 1):
         with fresh() as address:
-            assert killed_until_done(address, work, [at]) == 1
+            assert killed_until_done(address, work, iter([at])) == 1
+
+
+# -- databases that are made and upgraded ------------------------------------------------------------------------
+
+
+@pytest.fixture(params=STORES)
+def new_address(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Address]:
+    """A database that is to be created."""
+    if request.param == "sqlite":
+        return lambda: parse_address(str(tmp_path / "new.db"))
+    server: Server = request.getfixturevalue("server")
+    return server.new_database
+
+
+def created_in_spite_of_a_kill(address: Address, at: int) -> bool:
+    """Returns whether it was killed before it was done."""
+    end = run(address, create, Fault(at))
+    again = run(address, create)
+    if not end.was_killed or again.sentences:  # killed at its very end
+        assert again.sentences[0].endswith(("the file already exists; choose another name or delete it",
+                                            "a site database already exists"))  # fmt: skip
+    engine = store.open_database(address)
+    engine.dispose()
+    if address.path is not None:
+        address.path.unlink()
+    return end.was_killed
+
+
+def test_a_database_whose_creation_was_killed_can_be_created(new_address: Callable[[], Address]) -> None:
+    for at in (1, 30):
+        assert created_in_spite_of_a_kill(new_address(), at)
 
 
 @pytest.mark.long
-def test_writers_that_are_killed_again_and_again_record_each_batch_once(fresh: Fresh) -> None:
-    kills = 0
-    for seed in range(MANY):
-        rng = Random(seed)
-        with fresh() as address:
-            kills += killed_until_done(address, Work("one", 6), [rng.randint(10, 150) for _ in range(20)])
-    assert kills > 3 * MANY
+def test_a_database_whose_creation_was_killed_anywhere_can_be_created(new_address: Callable[[], Address]) -> None:
+    at = 1
+    while created_in_spite_of_a_kill(new_address(), at):
+        at += 1
+    assert at > 50
+
+
+def upgraded_in_spite_of_a_kill(version: str, at: int, folder: Path) -> bool:
+    path = Path(shutil.copy(VERSIONS / f"{version}.sqlite", folder))
+    address = parse_address(str(path))
+    end = run(address, upgrade, Fault(at))
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        (found,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    assert found == migrations.HEAD or (end.was_killed and found == version)
+    assert run(address, upgrade).sentences == ()
+    store.open_database(address).dispose()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    return end.was_killed
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["0002", "0003"])
+def test_a_database_whose_upgrade_was_killed_anywhere_can_be_upgraded(version: str, tmp_path: Path) -> None:
+    at = 1
+    while upgraded_in_spite_of_a_kill(version, at, tmp_path):
+        at += 1
+    assert at > 20

@@ -4,7 +4,7 @@ process that has imported what it needs, so that thousands of them can be killed
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -13,9 +13,10 @@ from pathlib import Path
 from signal import SIGKILL, SIGXFSZ
 from time import sleep
 from traceback import format_exc
+from typing import Any
 
 from scheduler import UserError
-from site_db import store
+from site_db import migrations, store
 from site_db.history import writer
 from site_db.jobs.recorder import Recorder
 from site_db.store import Address
@@ -32,6 +33,10 @@ SNAPSHOT_EVERY = 40
 """So that there are many."""
 
 
+Task = Work | Callable[[Address], None]
+"""What a writer has to do."""
+
+
 @dataclass(frozen=True)
 class End:
     """How a writer ended: the batches that it had recorded when it last said so, its sentences to the user,
@@ -44,7 +49,7 @@ class End:
 
 
 @contextmanager
-def started(address: Address, work: Work, fault: Fault | None = None) -> Iterator[list[End]]:
+def started(address: Address, task: Task, fault: Fault | None = None) -> Iterator[list[End]]:
     """A writer that runs while the block does. At the end of the block, the list has its end."""
     url = address.url.render_as_string(hide_password=False)
     here, there = FORKING.Pipe(duplex=False)
@@ -52,7 +57,7 @@ def started(address: Address, work: Work, fault: Fault | None = None) -> Iterato
     cwd = os.getcwd()
     os.chdir(ROOT)  # where the process to be forked finds what it imports
     try:
-        process = FORKING.Process(target=write, args=(url, work, fault or Fault(), there))
+        process = FORKING.Process(target=write, args=(url, task, fault or Fault(), there))
         process.start()
     finally:
         os.chdir(cwd)
@@ -67,14 +72,14 @@ def started(address: Address, work: Work, fault: Fault | None = None) -> Iterato
         process.close()
 
 
-def run(address: Address, work: Work, fault: Fault | None = None) -> End:
+def run(address: Address, task: Task, fault: Fault | None = None) -> End:
     """Run a writer to its end."""
-    with started(address, work, fault) as ends:
+    with started(address, task, fault) as ends:
         pass
     return ends[0]
 
 
-def _ended(here: Connection, process: object) -> End:
+def _ended(here: Connection, process: Any) -> End:
     acknowledged, sentences, moments = 0, [], 0
     try:
         while True:
@@ -94,12 +99,16 @@ def _ended(here: Connection, process: object) -> End:
     return End(acknowledged, tuple(sentences), process.exitcode != 0, moments)
 
 
-def write(url: str, work: Work, fault: Fault, tell: Connection) -> None:
+def write(url: str, task: Task, fault: Fault, tell: Connection) -> None:
     writer.SNAPSHOT_EVERY = SNAPSHOT_EVERY
+    address = store.parse_address(url)
     try:
         fault.begin()
         try:
-            _record(store.parse_address(url), work, fault, tell)
+            if isinstance(task, Work):
+                record(address, task, fault, tell)
+            else:
+                task(address)
         except UserError as trouble:
             tell.send(("says", str(trouble)))
         tell.send(("moments", fault.moments))
@@ -107,7 +116,7 @@ def write(url: str, work: Work, fault: Fault, tell: Connection) -> None:
         tell.send(("failed", format_exc()))
 
 
-def _record(address: Address, work: Work, fault: Fault, tell: Connection) -> None:
+def record(address: Address, work: Work, fault: Fault, tell: Connection) -> None:
     recorder = Recorder(store.open_database(address), SITE, lambda sentence: tell.send(("says", sentence)))
     for k in range(work.batches):
         complete = work.complete if k == work.batches - 1 else None
@@ -123,3 +132,16 @@ def _record(address: Address, work: Work, fault: Fault, tell: Connection) -> Non
             break
         sleep(BETWEEN_TRIES_S)
     tell.send(("recorded", work.batches - len(recorder.waiting)))
+
+
+def create(address: Address) -> None:
+    """As `sil db init` does."""
+    store.create(address).dispose()
+
+
+def upgrade(address: Address) -> None:
+    """As `sil db upgrade` does."""
+    engine = store.open_to_upgrade(address)
+    with store.in_sentences(address):
+        migrations.upgrade(engine)
+    engine.dispose()
