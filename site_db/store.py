@@ -244,8 +244,8 @@ def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
     if isinstance(error, (IntegrityError, DataError)):
         return Rejected(f"{address}: {reason}")
     if not address.is_sqlite:
-        if getattr(error.orig, "sqlstate", None) == _LOCK_TIMEOUT:
-            return Unreachable(f"{address}: {_LOCKED}")
+        if sentence := _POSTGRESQL.get(getattr(error.orig, "sqlstate", None)):
+            return Unreachable(f"{address}: {sentence}")
         if _may_pass(error, reason):
             return Unreachable(f"{address}: the server does not answer: {reason}")
         return DatabaseTrouble(f"{address}: {reason}")
@@ -267,18 +267,21 @@ def _may_pass(error: DBAPIError, reason: str) -> bool:
     return "FATAL" not in reason or any(symptom in reason for symptom in _PASSING_REFUSALS)
 
 
-_LOCK_TIMEOUT = "55P03"
 _PASSING_STATES = ("08", "57", "53", "58", "40")
 """Lost connections, interrupted statements, lack of resources, failing disks, deadlocks."""
-_PASSING_REFUSALS = ("the database system is", "too many", "connection slots")
-"""Of connections: the server starts, stops or recovers, or has too many."""
+_PASSING_REFUSALS = ("the database system is", "too many", "connection slots", "No space left")
+"""Of connections: the server starts, stops or recovers, has too many, or its disk is full."""
 
 
 DAMAGED = (
     "the database file is damaged; restore it from a copy, or save what is intact: "
     "sil db salvage NEW.db --db DAMAGED.db"
 )
+_FULL = "there is no space left for the database"
+_FAILING = "the database cannot be read or written: the disk or the network file system fails"
 _LOCKED = "another process keeps the database locked; try again when it is done"
+_POSTGRESQL = {"53100": _FULL, "58030": _FAILING, "55P03": _LOCKED}
+"""By the state of the error."""
 _SQLITE = {
     "database is locked": _LOCKED,
     "locking protocol": _LOCKED,
@@ -287,8 +290,8 @@ _SQLITE = {
     "permissions, or copy the file into a folder of yours",
     "unable to open": "the database cannot be opened; its folder must exist and be writable for SQLite",
     "not a database": "this is not an SQLite database",
-    "disk is full": "there is no space left for the database",
-    "disk I/O error": "the database cannot be read or written: the disk or the network file system fails",
+    "disk is full": _FULL,
+    "disk I/O error": _FAILING,
     "malformed": DAMAGED,
     "Could not decode": DAMAGED,
 }

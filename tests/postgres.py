@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -63,15 +64,26 @@ class Server:
             self._execute(f"ALTER SYSTEM SET {setting} = off")
         self._execute("SELECT pg_reload_conf()")
 
-    def new_database(self, like: Address | None = None) -> Address:
-        """An empty database, or a copy of another one that has no connections."""
+    def new_database(self, like: Address | None = None, on: str = "pg_default") -> Address:
+        """An empty database, or a copy of another one that has no connections, on a tablespace."""
         name = f"t{next(self._numbers)}"
-        self._execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {like.url.database}" if like else ""))
+        template = f"TEMPLATE {like.url.database}" if like else ""
+        self._execute(f"CREATE DATABASE {name} {template} TABLESPACE {on}")
         url = make_url(self._server.get_uri()).set(drivername="postgresql+psycopg", database=name)
         return Address(url)
 
     def drop(self, address: Address) -> None:
         self._execute(f"DROP DATABASE {address.url.database} WITH (FORCE)")
+
+    @contextmanager
+    def tablespace(self, folder: Path) -> Iterator[str]:
+        """The name of a tablespace in an empty folder; it has to be empty again in the end."""
+        if self._server.system_user is not None:
+            shutil.chown(folder, self._server.system_user)
+        name = f"s{next(self._numbers)}"
+        self._execute(f"CREATE TABLESPACE {name} LOCATION '{folder}'")
+        yield name
+        self._execute(f"DROP TABLESPACE {name}")
 
     @contextmanager
     def copy_of(self, original: Address) -> Iterator[Address]:

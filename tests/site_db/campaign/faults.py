@@ -8,6 +8,7 @@ import resource
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -126,7 +127,7 @@ class FullDisk(Fault):
     filler: str = ""
 
     def end(self) -> None:
-        os.unlink(self.filler)
+        Path(self.filler).unlink(missing_ok=True)
 
 
 @dataclass

@@ -111,6 +111,7 @@ def write(url: str, task: Task, fault: Fault, tell: Connection) -> None:
                 task(address)
         except UserError as trouble:
             tell.send(("says", str(trouble)))
+        fault.end()
         tell.send(("moments", fault.moments))
     except BaseException:
         tell.send(("failed", format_exc()))
