@@ -98,8 +98,10 @@ _EXPECTED = "expected a file like site.db, sqlite:///site.db#SITE or postgresql:
 
 
 def create(address: Address) -> Engine:
-    """Create a database with empty tables, also in a file without any, as one who was killed leaves it. Raises
-    DatabaseTrouble if it exists."""
+    """Create a database with empty tables, also in a file without any, which a killed process may have left.
+
+    Raises DatabaseTrouble if it exists.
+    """
     path = address.path
     if path is not None and path.exists() and not _has_no_tables(path):
         raise DatabaseTrouble(f"{address}: the file already exists; choose another name or delete it")
@@ -244,7 +246,7 @@ def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
     if isinstance(error, (IntegrityError, DataError)):
         return Rejected(f"{address}: {reason}")
     if not address.is_sqlite:
-        if sentence := _POSTGRESQL.get(getattr(error.orig, "sqlstate", None)):
+        if sentence := _POSTGRESQL.get(getattr(error.orig, "sqlstate", None) or ""):
             return Unreachable(f"{address}: {sentence}")
         if _may_pass(error, reason):
             return Unreachable(f"{address}: the server does not answer: {reason}")

@@ -35,7 +35,8 @@ def version_of(engine: Engine) -> str | None:
 def make_tables(engine: Engine) -> None:
     """Create all tables of the latest version in an empty database."""
     if engine.dialect.name == "sqlite":
-        _write_ahead(engine)
+        # Stored in the file: readers and the writer do not block one another.
+        _execute_outside(engine, "PRAGMA journal_mode = WAL")
     else:
         use_options_of_postgresql()
     with engine.begin() as connection:
@@ -64,7 +65,6 @@ def _changing(engine: Engine) -> Iterator[Connection]:
         with engine.begin() as connection:
             yield connection
         return
-    _write_ahead(engine)
     # With foreign keys, referenced tables cannot be dropped. The pragma has no effect inside a transaction.
     with engine.execution_options(sil_writes=True).connect() as connection:
         driver: Any = connection.connection.driver_connection
@@ -72,13 +72,13 @@ def _changing(engine: Engine) -> Iterator[Connection]:
         with connection.begin():
             yield connection
         driver.execute("PRAGMA foreign_keys = ON")
+    _execute_outside(engine, "PRAGMA journal_mode = WAL")
 
 
-def _write_ahead(engine: Engine) -> None:
-    """Let the file of SQLite have a write-ahead log, with which readers and the writer do not block one another.
-    That is stored in the file, outside of any transaction."""
+def _execute_outside(engine: Engine, statement: str) -> None:
+    """Execute a statement outside of any transaction."""
     connection = engine.raw_connection()
     try:
-        connection.cursor().execute("PRAGMA journal_mode = WAL")
+        connection.cursor().execute(statement)
     finally:
         connection.close()

@@ -108,7 +108,8 @@ class PredictionRow(Base):
 
 
 class RecordingRow(Base):
-    """The number of the last of its `batches` that a recorder committed: whether a commit with a lost answer happened."""
+    """The number of the last of its `batches` that a recorder committed, which tells it whether a commit with
+    a lost answer happened."""
 
     __tablename__ = "recording"
     __table_args__ = (named("recorder"), positive("batches"))

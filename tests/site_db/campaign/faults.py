@@ -57,8 +57,7 @@ class Fault:
 
 @dataclass
 class LostAnswers(Fault):
-    """About every other COMMIT to a server is sent, but the connection breaks before it is answered, or before it
-    is sent."""
+    """The connection to a server breaks at about every other COMMIT, before it is sent or answered."""
 
     seed: int = 0
 
@@ -80,8 +79,8 @@ class LostAnswers(Fault):
 
 @dataclass
 class FileLimit(Fault):
-    """No file may grow beyond so many bytes: what is written beyond it is cut, then fails with EFBIG or, if the
-    writer `dies`, kills it in the middle of a page."""
+    """No file may grow beyond so many bytes: a write is cut there, and the next one fails with EFBIG or, if
+    the writer `dies`, kills it."""
 
     n_bytes: int = 0
     dies: bool = False
@@ -101,7 +100,7 @@ class FileLimit(Fault):
 
 @dataclass
 class PageLimit(Fault):
-    """An SQLite file may have so many pages more than at the beginning; then SQLite says that the disk is full."""
+    """An SQLite file may have so many pages more than at the beginning, as if the disk was full then."""
 
     n_pages: int = 0
     most = 0
@@ -118,6 +117,15 @@ class PageLimit(Fault):
         (now,) = driver.execute("PRAGMA page_count").fetchone()
         self.most = self.most or now + self.n_pages
         driver.execute(f"PRAGMA max_page_count = {self.most}")
+
+
+@dataclass
+class Checkpoints(Fault):
+    """The log of SQLite is written into its file all the time."""
+
+    def begin(self) -> None:
+        super().begin()
+        event.listen(Engine, "connect", lambda driver, _: driver.execute("PRAGMA wal_autocheckpoint = 2"))
 
 
 @dataclass

@@ -35,22 +35,32 @@ SELECT h.job_class_id, 'class ' || h.machine_class_id, h.number, h.run_time_s, h
 """
 RECOMPUTED = f"""
 WITH run AS ({RUNS}),
-then AS (SELECT runs_recorded AS number FROM site UNION SELECT number FROM execution_snapshot),
+at AS (SELECT runs_recorded AS number FROM site UNION SELECT number FROM execution_snapshot),
 cell AS (
-  SELECT "then".number AS up_to, run.*, avg(t) OVER everything AS mean_t, avg(x) OVER everything AS mean_x,
+  SELECT at.number AS up_to, run.*, avg(t) OVER everything AS mean_t, avg(x) OVER everything AS mean_x,
          avg(CASE WHEN x IS NOT NULL THEN t END) OVER everything AS sized_t
-  FROM run JOIN "then" ON run.number <= "then".number
-  WINDOW everything AS (PARTITION BY "then".number, job_class_id, place)
+  FROM run JOIN at ON run.number <= at.number
+  WINDOW everything AS (PARTITION BY at.number, job_class_id, place)
 )
-SELECT up_to, job_class_id, place, max(number), count(*), max(mean_t), sum((t - mean_t) * (t - mean_t)), min(t),
-       count(x), coalesce(max(sized_t), 0), coalesce(max(mean_x), 0),
+SELECT up_to, job_class_id, place, max(number), count(*), max(mean_t), sum((t - mean_t) * (t - mean_t)),
+       min(t), count(x), coalesce(max(sized_t), 0), coalesce(max(mean_x), 0),
        coalesce(sum((x - mean_x) * (x - mean_x)), 0), coalesce(sum((t - sized_t) * (x - mean_x)), 0)
 FROM cell GROUP BY up_to, job_class_id, place
-""".replace("then AS", '"then" AS')
-MOMENTS = "count mean_s squares_s2 least_s sized_count sized_mean_s mean_size squares_size2 products".split()
+"""
+MOMENTS = (
+    "count",
+    "mean_s",
+    "squares_s2",
+    "least_s",
+    "sized_count",
+    "sized_mean_s",
+    "mean_size",
+    "squares_size2",
+    "products",
+)
 STORED = f"""
-SELECT site.runs_recorded, s.job_class_id, {PLACE.format("s")}, s.changed_at, {", ".join(f"s.{m}" for m in MOMENTS)},
-       s.sketch FROM execution_statistics s CROSS JOIN site
+SELECT site.runs_recorded, s.job_class_id, {PLACE.format("s")}, s.changed_at,
+       {", ".join(f"s.{m}" for m in MOMENTS)}, s.sketch FROM execution_statistics s CROSS JOIN site
 """
 SNAPSHOTS = f"""
 SELECT c.number, s.job_class_id, {PLACE.format("s")}, NULL, {", ".join(f"c.{m}" for m in MOMENTS)}, c.sketch
@@ -74,7 +84,8 @@ SELECT j.number, j.state, h.run_time_s, h.size, s.key,
 NUMBERS = """
 SELECT (SELECT count(*) FROM execution_history), (SELECT coalesce(max(number), 0) FROM execution_history),
        (SELECT count(DISTINCT run_number) FROM job), (SELECT runs_recorded FROM site),
-       (SELECT count(*) FROM job), (SELECT coalesce(max(serial), 0) FROM job), (SELECT jobs_recorded FROM site)
+       (SELECT count(*) FROM job), (SELECT coalesce(max(serial), 0) FROM job),
+       (SELECT jobs_recorded FROM site)
 """
 
 
@@ -82,7 +93,7 @@ def judge(address: Address, *works: Work) -> list[int]:
     """Assert that the database is consistent, and has nothing but the first batches of each writer, in their
     order and once each. Returns how many batches of each."""
     with _asking(address) as ask:
-        _assert_numbered_without_gaps(*ask(NUMBERS)[0])
+        _assert_numbered_without_gaps(ask(NUMBERS)[0])
         _assert_equal_to_recomputed(ask)
         assert [row[:4] for row in ask(STORED_USAGE)] == [row[:4] for row in ask(USAGE)]
         for stored, expected in zip(ask(STORED_USAGE), ask(USAGE), strict=True):
@@ -114,9 +125,8 @@ def _asking(address: Address) -> Iterator[Query]:
         yield lambda query: connection.execute(query.encode()).fetchall()
 
 
-def _assert_numbered_without_gaps(
-    runs: int, last_run: int, runs_of_jobs: int, runs_recorded: int, jobs: int, last_job: int, jobs_recorded: int
-) -> None:
+def _assert_numbered_without_gaps(numbers: Sequence[int]) -> None:
+    runs, last_run, runs_of_jobs, runs_recorded, jobs, last_job, jobs_recorded = numbers
     assert runs == last_run == runs_of_jobs == runs_recorded
     assert jobs == last_job == jobs_recorded
 
@@ -142,7 +152,11 @@ def _assert_close(stored: dict[str, float], expected: dict[str, float]) -> None:
     scale = {"squares_s2": n * time_s**2, "squares_size2": n * size**2, "products": n * time_s * size}
     for name in MOMENTS:
         tolerance = 1e-12 * scale.get(name, 0.0)
-        assert isclose(stored[name], expected[name], rel_tol=1e-9, abs_tol=tolerance), (name, stored, expected)
+        assert isclose(stored[name], expected[name], rel_tol=1e-9, abs_tol=tolerance), (
+            name,
+            stored,
+            expected,
+        )
 
 
 def _assert_quantiles(sketch: bytes, times_s: Sequence[float]) -> None:

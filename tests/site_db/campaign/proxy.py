@@ -59,11 +59,13 @@ def _accept(listening: socket.socket, path: str, fates: Iterator[Fate]) -> None:
                 writer.close()
                 continue
             fate = next(fates, None)
-            for of, to, is_answer in ((writer, server, False), (server, writer, True)):
-                Thread(target=_forward, args=(of, to, writer, is_answer, fate), daemon=True).start()
+            for of, to in ((writer, server), (server, writer)):
+                Thread(target=_forward, args=(of, to, writer, fate), daemon=True).start()
 
 
-def _forward(of: socket.socket, to: socket.socket, writer: socket.socket, is_answer: bool, fate: Fate | None) -> None:
+def _forward(
+    of: socket.socket, to: socket.socket, writer: socket.socket, is_answer: bool, fate: Fate | None
+) -> None:
     """Pass on what comes until an end closes the connection, or its fate does."""
     rest = fate.after_bytes if fate and (fate.trouble is Trouble.CUT_TO_WRITER) == is_answer else None
     with suppress(OSError):

@@ -25,9 +25,8 @@ VERSIONS = Path(__file__).parents[1] / "versions"
 
 
 def killed_until_done(address: Address, work: Work, moments: Iterator[int]) -> int:
-    """Kill a writer so many moments after those that it needs to skip what is recorded, and start it again, until
-    there are no more moments or it was not killed. Returns the number of kills, after each of which the database
-    is judged."""
+    """Kill a writer so many moments after those that it needs to skip what is recorded, and start it again,
+    until it was not killed. Returns the number of kills, after each of which the database is judged."""
     recorded = kills = 0
     for at in moments:
         end = run(address, work, Fault(at + MOMENTS_TO_SKIP_A_BATCH * recorded))
@@ -76,7 +75,7 @@ def test_a_writer_can_be_killed_between_any_two_statements(fresh: Fresh) -> None
             assert killed_until_done(address, work, iter([at])) == 1
 
 
-# -- databases that are made and upgraded ------------------------------------------------------------------------
+# -- databases that are made and upgraded ------------------------------------------------------------------
 
 
 @pytest.fixture(params=STORES)
@@ -108,7 +107,9 @@ def test_a_database_whose_creation_was_killed_can_be_created(new_address: Callab
 
 
 @pytest.mark.long
-def test_a_database_whose_creation_was_killed_anywhere_can_be_created(new_address: Callable[[], Address]) -> None:
+def test_a_database_whose_creation_was_killed_anywhere_is_created(
+    new_address: Callable[[], Address],
+) -> None:
     at = 1
     while created_in_spite_of_a_kill(new_address(), at):
         at += 1

@@ -15,8 +15,11 @@ PLACES = {"f1": 1, "f2": 1, "s1": 1, "s2": 1, "odd": 1, "pair": 2, "mixed": 3}
 
 @dataclass(frozen=True)
 class Work:
-    """An experiment of so many batches of up to `most` jobs. As experiments do, it has a source for each batch,
-    unless it is `live`: then all of them have one, which does not tell what is recorded already."""
+    """An experiment of so many batches of up to `most` jobs.
+
+    As experiments do, it has a source for each batch, unless it is `live`: then all batches have the same
+    one, which does not tell what is recorded already.
+    """
 
     name: str
     batches: int

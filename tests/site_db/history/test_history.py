@@ -1,11 +1,7 @@
-"""History and its statistics: as of the past, pruned, recorded by several at once, by one that is killed."""
+"""History and its statistics, as of the past and pruned; for writers that are killed see the campaign."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -19,7 +15,6 @@ from sqlalchemy.orm import Session
 from site_db import store
 from site_db.history import as_of, writer
 from site_db.history.as_of import PrunedHistory, disagreements, read_stored_as_of
-from site_db.history.statistics import RunStatistics
 from site_db.history.stored_statistics import MOMENTS, Key, StoredStatistics, read_stored
 from site_db.history.writer import prune
 from site_db.jobs.records import LIVE, JobRecord, JobState, Source, SourceKind
@@ -33,12 +28,10 @@ from site_db.schema import (
     UserUsageRow,
 )
 from site_db.site_file import importing
-from site_db.store import Address
 from tests.examples import up_to
-from tests.site_db.history.recording_process import RESOURCES, batch
 from tests.site_db.site_texts import SMALL, read
 
-ROOT = Path(__file__).parents[3]
+RESOURCES = ("f1", "f2", "s1", "s2", "odd", "pair")
 SITE_ID = 1
 Summaries = dict[object, tuple[list[object], list[tuple[int, int]]]]
 
@@ -236,91 +229,6 @@ def test_jobs_and_execution_times_are_counted_per_user_and_queue(engine: Engine)
         row = UserUsageRow
         query = select(row.queue, row.jobs_submitted, row.runs, row.execution_time_s)
         assert [tuple(one) for one in session.execute(query)] == [("day", 3, 2, 15.0)]
-
-
-# -- several at once ---------------------------------------------------------------------------------------
-
-
-def start(address: Address, name: str, batches: int, n: int) -> subprocess.Popen[str]:
-    url = address.url.render_as_string(hide_password=False)
-    command = [
-        sys.executable,
-        "-m",
-        "tests.site_db.history.recording_process",
-        url,
-        name,
-        str(batches),
-        str(n),
-    ]
-    process = subprocess.Popen(
-        command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert line == "ready\n", process.communicate()
-    return process
-
-
-def let_go(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
-
-
-def test_two_concurrent_recorders_lose_no_update(
-    address: Address, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    processes = [start(address, name, 12, 25) for name in ("one", "two")]
-    for process in processes:
-        let_go(process)
-    for process in processes:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-    times_of: dict[str, list[float]] = {}
-    for name in ("one", "two"):
-        for k in range(12):
-            for job in batch(name, k, 25):
-                times_of.setdefault(str(job.resource), []).append(job.run_time_s or 0.0)
-    with Session(engine) as session:
-        assert session.scalar(select(SiteRow.runs_recorded)) == 600
-        numbers = session.scalars(
-            select(ExecutionHistoryRow.number).order_by(ExecutionHistoryRow.number)
-        ).all()
-        assert numbers == list(range(1, 601))
-        assert disagreements(session, SITE_ID) == []
-        pair = next(
-            one.runs for key, one in read_stored(session, SITE_ID).items() if key.cluster_id is not None
-        )
-        expected = RunStatistics.of(times_of["pair"])
-        assert pair.count == expected.count
-        assert pair.mean_s == pytest.approx(expected.mean_s, rel=1e-9)
-        assert pair.squares_s2 == pytest.approx(expected.squares_s2, rel=1e-9)
-
-
-@pytest.mark.parametrize("after", [0, *(pytest.param(k, marks=pytest.mark.long) for k in (3, 7))])
-def test_a_killed_process_loses_at_most_its_last_batch_and_leaves_no_partial_record(
-    after: int, address: Address
-) -> None:
-    n = 400
-    process = start(address, "victim", 1000, n)
-    let_go(process)
-    assert process.stdout is not None
-    done = -1
-    while done < after:
-        done = int(process.stdout.readline())
-    os.kill(process.pid, signal.SIGKILL)
-    rest, _ = process.communicate()
-    done = int((rest.split() or [done])[-1])
-    engine = store.open_database(address)
-    with Session(engine) as session:
-        recorded = session.scalar(select(SiteRow.runs_recorded)) or 0
-        assert recorded % n == 0
-        assert recorded // n in (done + 1, done + 2)
-        assert session.scalar(select(func.count()).select_from(ExecutionHistoryRow)) == recorded
-        assert session.scalar(select(func.count()).select_from(JobRow)) == recorded
-        assert disagreements(session, SITE_ID) == []
-    add(engine, run(3.0))
-    engine.dispose()
 
 
 def test_few_snapshots_of_the_statistics_are_stored(engine: Engine) -> None:

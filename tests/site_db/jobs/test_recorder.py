@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +15,9 @@ from site_db import store
 from site_db.history.as_of import disagreements
 from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
-from site_db.jobs.writer import BadRecord
+from site_db.jobs.writer import BadRecord, JobWriter
 from site_db.schema import ExecutionHistoryRow, JobRow, SourceRow
-from site_db.store import Address, Rejected, parse_address
+from site_db.store import Address, Rejected
 from tests.postgres import Server
 from tests.site_db.site_texts import assert_has_a_plain_sentence_for_each_mistake
 
@@ -134,22 +132,19 @@ def test_a_batch_that_violates_a_constraint_does_not_block_later_ones(engine: En
 
 
 def test_jobs_recorded_while_the_database_is_locked_are_written_later(
-    database: Path, monkeypatch: pytest.MonkeyPatch
+    address: Address, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "BUSY_TIMEOUT_S", 0.1)
-    address = parse_address(str(database))
-    engine = store.open_database(address)
+    impatient = store.open_database(address)
     sentences: list[str] = []
-    recorder = Recorder(engine, "small", sentences.append)
-    another = sqlite3.connect(database, isolation_level=None)
-    another.execute("BEGIN EXCLUSIVE")
-    recorder.record(source("a"), jobs(1.0))
-    assert "another process keeps the database locked" in sentences[0]
-    another.execute("COMMIT")
-    another.close()
+    recorder = Recorder(impatient, "small", sentences.append)
+    with store.changing(engine) as session:
+        JobWriter(session, "small").lock(session)
+        recorder.record(source("a"), jobs(1.0))
+        assert "another process keeps the database locked" in sentences[0]
     recorder.write()
     assert recorded(engine) == [("a", 1.0)]
-    engine.dispose()
+    impatient.dispose()
 
 
 def test_a_cluster_run_without_a_number_of_members_used_all(engine: Engine) -> None:
