@@ -63,11 +63,9 @@ def _accept(listening: socket.socket, path: str, fates: Iterator[Fate]) -> None:
                 Thread(target=_forward, args=(of, to, writer, fate), daemon=True).start()
 
 
-def _forward(
-    of: socket.socket, to: socket.socket, writer: socket.socket, is_answer: bool, fate: Fate | None
-) -> None:
+def _forward(of: socket.socket, to: socket.socket, writer: socket.socket, fate: Fate | None) -> None:
     """Pass on what comes until an end closes the connection, or its fate does."""
-    rest = fate.after_bytes if fate and (fate.trouble is Trouble.CUT_TO_WRITER) == is_answer else None
+    rest = fate.after_bytes if fate and (fate.trouble is Trouble.CUT_TO_WRITER) == (to is writer) else None
     with suppress(OSError):
         while data := of.recv(1 << 16):
             if rest is None or len(data) < rest:
