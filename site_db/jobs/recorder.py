@@ -79,7 +79,7 @@ class Recorder:
         try:
             with store.changing(self._engine) as session:
                 self._writer.lock(session)
-                if not self._writer.is_next(session, self._name, number):
+                if not self._writer.begin_batch(session, self._name, number):
                     return
                 if source.kind is SourceKind.LIVE or not self._writer.has(session, source):
                     self._writer.add(session, source, jobs)

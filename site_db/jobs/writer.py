@@ -114,8 +114,8 @@ class JobWriter:
         row = schema.SourceRow
         return session.scalar(select(row.id).where(row.site_id == self._site_id, row.key == source.key))
 
-    def is_next(self, session: Session, recorder: str, number: int) -> bool:
-        """Whether this batch of a recorder is not recorded yet; then it is noted as its last one."""
+    def begin_batch(self, session: Session, recorder: str, number: int) -> bool:
+        """Note a batch as the last one of its recorder. Returns whether it is not recorded yet."""
         found = session.get(schema.RecordingRow, (self._site_id, recorder))
         if found is None:
             session.add(schema.RecordingRow(site_id=self._site_id, recorder=recorder, batches=number))

@@ -16,6 +16,8 @@ from tests.site_db.conftest import STORES
 
 pytest.register_assert_rewrite("tests.site_db.campaign.oracle", "tests.site_db.campaign.writer")
 
+Recorded = Callable[[str, object], None]
+"""Notes in the report of the tests how many faults there were."""
 Fresh = Callable[[], AbstractContextManager[Address]]
 """A database with the small site, without history."""
 

@@ -14,7 +14,7 @@ import pytest
 from site_db import migrations, store
 from site_db.store import Address, parse_address
 from tests.postgres import Server
-from tests.site_db.campaign.conftest import Fresh
+from tests.site_db.campaign.conftest import Fresh, Recorded
 from tests.site_db.campaign.faults import Fault
 from tests.site_db.campaign.oracle import assert_complete, judge
 from tests.site_db.campaign.work import Work
@@ -56,20 +56,24 @@ def test_a_writer_that_is_killed_again_and_again_records_each_batch_once(fresh: 
 
 
 @pytest.mark.long
-def test_many_writers_that_are_killed_again_and_again_record_each_batch_once(fresh: Fresh) -> None:
+def test_many_writers_that_are_killed_again_and_again_record_each_batch_once(
+    fresh: Fresh, record_property: Recorded
+) -> None:
     kills = 0
     for seed in range(60):
         with fresh() as address:
             kills += killed_until_done(address, Work("one", 20, 4), some(Random(seed), 20))
+    record_property("kills", kills)
     assert kills > 800
 
 
 @pytest.mark.long
-def test_a_writer_can_be_killed_between_any_two_statements(fresh: Fresh) -> None:
+def test_a_writer_can_be_killed_between_any_two_statements(fresh: Fresh, record_property: Recorded) -> None:
     """Among them its first one, which adds users and statistics, and one that takes snapshots."""
     work = Work("one", 4, 16)
     with fresh() as address:
         moments = run(address, work).moments
+    record_property("kills", moments)
     for at in range(1, moments + 1):
         with fresh() as address:
             assert killed_until_done(address, work, iter([at])) == 1

@@ -11,6 +11,7 @@ import pytest
 
 from site_db.store import Address
 from tests.postgres import Server
+from tests.site_db.campaign.conftest import Fresh, Recorded
 from tests.site_db.campaign.faults import LostAnswers
 from tests.site_db.campaign.oracle import assert_complete, judge
 from tests.site_db.campaign.proxy import Fate, Trouble, troubled
@@ -22,7 +23,7 @@ LIVE = Work("live", 5, live=True)
 
 
 @pytest.fixture
-def fresh(server: Server, server_database_to_copy: Address) -> Callable[[], object]:
+def fresh(server: Server, server_database_to_copy: Address) -> Fresh:
     return lambda: server.copy_of(server_database_to_copy)
 
 
@@ -44,17 +45,20 @@ def lose_answers(address: Address, seed: int) -> int:
     return len(end.sentences)
 
 
-def test_commits_whose_answers_are_lost_again_and_again_are_not_repeated(fresh) -> None:
+def test_commits_whose_answers_are_lost_again_and_again_are_not_repeated(fresh: Fresh) -> None:
     with fresh() as address:
         assert lose_answers(address, 0) > 0
 
 
 @pytest.mark.long
-def test_commits_whose_answers_are_lost_again_and_again_are_never_repeated(fresh) -> None:
+def test_commits_whose_answers_are_lost_again_and_again_are_never_repeated(
+    fresh: Fresh, record_property: Recorded
+) -> None:
     lost = 0
     for seed in range(1, 100):
         with fresh() as address:
             lost += lose_answers(address, seed)
+    record_property("lost", lost)
     assert lost > 200
 
 
@@ -81,16 +85,20 @@ def cut(address: Address, seed: int) -> int:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_over_a_network_that_cuts_connections_each_batch_is_recorded_once(seed: int, fresh) -> None:
+def test_over_a_network_that_cuts_connections_each_batch_is_recorded_once(seed: int, fresh: Fresh) -> None:
     with fresh() as address:
         cut(address, seed)
 
 
 @pytest.mark.long
-def test_over_a_network_that_cuts_connections_anywhere_each_batch_is_recorded_once(fresh) -> None:
-    for seed in range(100, 300):
+def test_over_a_network_that_cuts_connections_anywhere_each_batch_is_recorded_once(
+    fresh: Fresh, record_property: Recorded
+) -> None:
+    troubles = 0
+    for seed in range(100, 250):
         with fresh() as address:
-            cut(address, seed)
+            troubles += cut(address, seed)
+    record_property("troubles", troubles)
 
 
 # -- the server --------------------------------------------------------------------------------------------
@@ -113,16 +121,19 @@ def stopped_while_recording(server: Server, address: Address, stop: Callable[[],
     return stops
 
 
-def test_a_server_whose_processes_are_killed_records_each_batch_once(server: Server, fresh) -> None:
+def test_a_server_whose_processes_are_killed_records_each_batch_once(server: Server, fresh: Fresh) -> None:
     with fresh() as address:
         assert stopped_while_recording(server, address, partial(server.crash_backend, address), 0) > 0
 
 
 @pytest.mark.long
-def test_a_server_that_is_stopped_at_once_records_each_batch_once(server: Server, fresh) -> None:
+def test_a_server_that_is_stopped_at_once_records_each_batch_once(
+    server: Server, fresh: Fresh, record_property: Recorded
+) -> None:
     stops = 0
     for seed in range(1, 21):
         for stop in (lambda _: server.crash(), server.crash_backend):
             with fresh() as address:
                 stops += stopped_while_recording(server, address, partial(stop, address), seed)
+    record_property("stops", stops)
     assert stops > 60

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from site_db.store import Address
-from tests.site_db.campaign.conftest import Fresh
+from tests.site_db.campaign.conftest import Fresh, Recorded
 from tests.site_db.campaign.faults import Fault, JumpingClock
 from tests.site_db.campaign.oracle import assert_complete, judge
 from tests.site_db.campaign.work import Work
@@ -47,9 +47,12 @@ def test_writers_that_run_at_once_and_are_killed_record_each_batch_once(fresh: F
 
 
 @pytest.mark.long
-def test_many_writers_that_run_at_once_and_are_killed_record_each_batch_once(fresh: Fresh) -> None:
+def test_many_writers_that_run_at_once_and_are_killed_record_each_batch_once(
+    fresh: Fresh, record_property: Recorded
+) -> None:
     kills = 0
     for seed in range(1, 26):
         with fresh() as address:
             kills += recorded_by_several(address, seed, most_kills=5)
+    record_property("kills", kills)
     assert kills > 100

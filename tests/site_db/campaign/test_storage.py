@@ -18,7 +18,7 @@ from site_db import integrity, store
 from site_db.history.as_of import disagreements
 from site_db.store import Address, DatabaseTrouble, parse_address
 from tests.postgres import Server
-from tests.site_db.campaign.conftest import Fresh
+from tests.site_db.campaign.conftest import Fresh, Recorded
 from tests.site_db.campaign.faults import Checkpoints, Fault, FileLimit, FullDisk, PageLimit
 from tests.site_db.campaign.oracle import assert_complete, judge
 from tests.site_db.campaign.work import Work
@@ -68,7 +68,7 @@ def test_what_was_recorded_while_writes_failed_is_written_later(fresh_file: Fres
 
 
 @pytest.mark.long
-def test_writes_that_fail_anywhere_lose_nothing(fresh_file: Fresh) -> None:
+def test_writes_that_fail_anywhere_lose_nothing(fresh_file: Fresh, record_property: Recorded) -> None:
     sentences = 0
     for n_pages in range(1, 60):
         with fresh_file() as address:
@@ -77,6 +77,7 @@ def test_writes_that_fail_anywhere_lose_nothing(fresh_file: Fresh) -> None:
         with fresh_file() as address:
             n_bytes = Random(seed).randint(1, N_BYTES)
             sentences += recorded_in_spite_of(address, FileLimit(n_bytes=n_bytes), FAILS)
+    record_property("sentences", sentences)
     assert sentences > 200
 
 
@@ -105,11 +106,14 @@ def test_a_writer_killed_in_the_middle_of_a_page_records_each_batch_once(fresh_f
 
 
 @pytest.mark.long
-def test_writers_killed_in_the_middle_of_any_page_record_each_batch_once(fresh_file: Fresh) -> None:
+def test_writers_killed_in_the_middle_of_any_page_record_each_batch_once(
+    fresh_file: Fresh, record_property: Recorded
+) -> None:
     kills = 0
     for seed in range(1, 60):
         with fresh_file() as address:
             kills += killed_while_writing(address, seed)
+    record_property("kills", kills)
     assert kills > 100
 
 
@@ -140,7 +144,9 @@ def fill(folder: Path, free_pages: int) -> FullDisk:
 
 
 @pytest.mark.long
-def test_a_file_on_a_disk_that_is_full_loses_nothing(database_to_copy: Path) -> None:
+def test_a_file_on_a_disk_that_is_full_loses_nothing(
+    database_to_copy: Path, record_property: Recorded
+) -> None:
     sentences = 0
     with disk(8_000_000) as folder:
         for free_pages in (*range(40), *range(40, 200, 4)):
@@ -149,11 +155,14 @@ def test_a_file_on_a_disk_that_is_full_loses_nothing(database_to_copy: Path) -> 
                 parse_address(str(path)), fill(folder, free_pages), FULL, FAILS, CANNOT_OPEN
             )
             path.unlink()
+    record_property("sentences", sentences)
     assert sentences > 100
 
 
 @pytest.mark.long
-def test_a_server_whose_disk_is_full_loses_nothing(server: Server, server_database_to_copy: Address) -> None:
+def test_a_server_whose_disk_is_full_loses_nothing(
+    server: Server, server_database_to_copy: Address, record_property: Recorded
+) -> None:
     sentences = 0
     with disk(64_000_000) as folder:
         (folder / "space").mkdir()
@@ -162,6 +171,7 @@ def test_a_server_whose_disk_is_full_loses_nothing(server: Server, server_databa
                 address = server.new_database(server_database_to_copy, space)
                 sentences += recorded_in_spite_of(address, fill(folder, free_pages), FULL, NO_SPACE)
                 server.drop(address)
+    record_property("sentences", sentences)
     assert sentences > 20
 
 
@@ -206,12 +216,15 @@ def copied_while_recording(address: Address, seed: int) -> tuple[int, int]:
 
 
 @pytest.mark.long
-def test_torn_copies_of_a_file_are_refused_or_as_it_was_at_some_time(fresh_file: Fresh) -> None:
+def test_torn_copies_of_a_file_are_refused_or_as_it_was_at_some_time(
+    fresh_file: Fresh, record_property: Recorded
+) -> None:
     accepted = refused = 0
     for seed in range(10):
         with fresh_file() as address:
             some = copied_while_recording(address, seed)
         accepted, refused = accepted + some[0], refused + some[1]
-    print(accepted, refused)
+    record_property("accepted", accepted)
+    record_property("refused", refused)
     assert accepted > 20
     assert refused > 20
