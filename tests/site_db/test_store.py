@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from sqlalchemy import func, select, text
@@ -175,6 +179,40 @@ def test_a_server_that_does_not_answer_is_reported_as_unreachable(server: Server
         store.open_database(address)
     assert str(caught.value).startswith(f"{address}: the server does not answer: ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reason", "may_pass"),
+    [
+        ("the database system is starting up", True),
+        ("the database system is in recovery mode", True),
+        ("the database system is not yet accepting connections", True),
+        ("sorry, too many clients already", True),
+        ("remaining connection slots are reserved for roles with the SUPERUSER attribute", True),
+        ("could not write init file: No space left on device", True),
+        ('password authentication failed for user "ann"', False),
+        ('role "ann" does not exist', False),
+    ],
+)
+def test_a_server_that_refuses_connections_for_a_while_may_be_asked_again(
+    reason: str, may_pass: bool
+) -> None:
+    def refuse() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(1000)
+            fields = b"SFATAL\0VFATAL\0CXX000\0M" + reason.encode() + b"\0\0"
+            connection.sendall(b"E" + struct.pack("!I", len(fields) + 4) + fields)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        refusing = Thread(target=refuse)
+        refusing.start()
+        port = listening.getsockname()[1]
+        address = parse_address(f"postgresql://ann@127.0.0.1:{port}/hcs?sslmode=disable&gssencmode=disable")
+        with pytest.raises(DatabaseTrouble, match=re.escape(reason)) as caught:
+            store.open_database(address)
+        refusing.join()
+    assert isinstance(caught.value, Unreachable) is may_pass
 
 
 def test_without_the_postgresql_driver_the_error_says_how_to_install_it(
