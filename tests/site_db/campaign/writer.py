@@ -1,5 +1,5 @@
-"""The process that records an experiment, as `sil run --learn` does. It is forked from a process that has imported
-what it needs, so that thousands of them can be killed."""
+"""The process that records an experiment, as `sil run --learn` does. It is forked from a process that has
+imported what it needs, so that thousands of them can be killed."""
 
 from __future__ import annotations
 
