@@ -46,6 +46,10 @@ class Rejected(DatabaseTrouble):
     """The database rejects the data; a retry is useless."""
 
 
+class Damaged(DatabaseTrouble):
+    """The file of an SQLite database is damaged."""
+
+
 @dataclass(frozen=True)
 class Address:
     """The location of a database, and the name of a site in it (None: the only one)."""
@@ -105,7 +109,7 @@ def create(address: Address) -> Engine:
     path = address.path
     if path is not None and path.exists() and not _has_no_tables(path):
         raise DatabaseTrouble(f"{address}: the file already exists; choose another name or delete it")
-    engine = _engine(address)
+    engine = engine_at(address)
     with in_sentences(address):
         if version_of(engine) is not None:
             raise DatabaseTrouble(f"{address}: a site database already exists")
@@ -147,13 +151,13 @@ def open_to_upgrade(address: Address) -> Engine:
     path = address.path
     if path is not None and not path.is_file():
         raise DatabaseTrouble(f"{address}: there is no such file; `sil db init` makes a database")
-    engine = _engine(address)
+    engine = engine_at(address)
     with in_sentences(address):
         version = version_of(engine)
     if version is None:
         raise DatabaseTrouble(f"{address}: this is not a site database; `sil db init` makes one")
     if not isinstance(version, str):
-        raise DatabaseTrouble(f"{address}: {DAMAGED}")
+        raise Damaged(f"{address}: {DAMAGED}")
     if version < OLDEST:
         raise DatabaseTrouble(
             f"{address}: the database is of version {version}, which this version of sil cannot upgrade; "
@@ -222,7 +226,7 @@ def in_sentences(address: Address) -> Iterator[None]:
     except _OF_DAMAGE as error:
         if not _is_damaged(address):
             raise
-        raise DatabaseTrouble(f"{address}: {DAMAGED}") from error
+        raise Damaged(f"{address}: {DAMAGED}") from error
 
 
 _OF_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SQLAlchemyError)
@@ -253,6 +257,8 @@ def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
         return DatabaseTrouble(f"{address}: {reason}")
     for symptom, sentence in _SQLITE.items():
         if symptom in reason:
+            if sentence == DAMAGED:
+                return Damaged(f"{address}: {sentence}")
             kind = Unreachable if symptom in _MAY_PASS else DatabaseTrouble
             return kind(f"{address}: {sentence}")
     return DatabaseTrouble(f"{address}: {reason}")
@@ -300,7 +306,8 @@ _SQLITE = {
 _MAY_PASS = ("database is locked", "locking protocol", "disk is full", "disk I/O error")
 
 
-def _engine(address: Address) -> Engine:
+def engine_at(address: Address) -> Engine:
+    """Of any database, which need not exist. Raises DatabaseTrouble without the driver for it."""
     options: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "sil"}
     if address.is_sqlite:
         options = {"timeout": BUSY_TIMEOUT_S}

@@ -36,7 +36,7 @@ def make_tables(engine: Engine) -> None:
     """Create all tables of the latest version in an empty database."""
     if engine.dialect.name == "sqlite":
         # Stored in the file: readers and the writer do not block one another.
-        _execute_outside(engine, "PRAGMA journal_mode = WAL")
+        execute_outside(engine, "PRAGMA journal_mode = WAL")
     else:
         use_options_of_postgresql()
     with engine.begin() as connection:
@@ -72,10 +72,10 @@ def _changing(engine: Engine) -> Iterator[Connection]:
         with connection.begin():
             yield connection
         driver.execute("PRAGMA foreign_keys = ON")
-    _execute_outside(engine, "PRAGMA journal_mode = WAL")
+    execute_outside(engine, "PRAGMA journal_mode = WAL")
 
 
-def _execute_outside(engine: Engine, statement: str) -> None:
+def execute_outside(engine: Engine, statement: str) -> None:
     """Execute a statement outside of any transaction."""
     connection = engine.raw_connection()
     try:

@@ -104,7 +104,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Engin
         server.new_database() if server else parse_address(str(tmp_path / f"empty-{n}.sqlite"))
         for n in range(2)
     ]
-    engines = [store._engine(address) for address in addresses]
+    engines = [store.engine_at(address) for address in addresses]
     yield engines
     for engine, address in zip(engines, addresses, strict=True):
         engine.dispose()
