@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.dependable.journal import JournalEntry
+from scheduler.dependable.journal_text import entry_of
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.registry import resolve
 from sil.batsim.messages import read_reply
@@ -39,9 +41,11 @@ from site_db.files.opened import open_lines
 from site_db.jobs import csv_file
 from site_db.jobs.logs import sacct, swf
 from site_db.jobs.logs.logged_job import Tally
+from site_db.journals.file_journal import FileJournal
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.exchange import read_site_file
 from site_db.slurm_conf import read_cluster
+from tests.scheduler.dependable.test_journal_text import OF_VERSION_1
 from tests.sil.replaying import replay_all
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -243,6 +247,26 @@ def _toml(model: type[toml_file.Table]) -> Read:
     return lambda path: toml_file.read(path, model)
 
 
+@cache
+def _journals() -> Sequence[bytes]:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "journal"
+        with FileJournal(path) as journal:
+            journal.append(entry_of(OF_VERSION_1))
+            journal.append(JournalEntry("run_round", (), (1.0,), ()))
+        return [path.read_bytes()]
+
+
+def _journal(path: Path) -> object:
+    with FileJournal(path) as journal:
+        return list(journal.entries())
+
+
+def _texts_of_entries(path: Path) -> object:
+    """Without the checksums that find most damage before."""
+    return entry_of(path.read_bytes())
+
+
 def _matrix(path: Path) -> object:
     return read_problem(path, None)
 
@@ -281,6 +305,8 @@ READERS = {
         f"{name} of results": Reader("changed", _of_a_replay(name), _folder_with(name), False)
         for name in ("trace.parquet", "jobs.csv", "summary.json")
     },
+    "journal": Reader("journal", _journals, _journal, False),
+    "entry of a journal": Reader("entry.json", texts(OF_VERSION_1), _texts_of_entries, False),
     "origin of results": Reader("origin.json", texts(ORIGIN), _origin, False),
     "batsim reply": Reader("reply.json", texts(REPLY), _reply),
     "batsim requests": Reader("requests.json", texts(REQUESTS), _serve, False),

@@ -172,7 +172,7 @@ def assert_nothing_is_lost(appending: Appending, kind: str, place: str, kills: i
 
 @pytest.mark.parametrize("kind", ["file", "sqlite"])
 def test_killed_processes_lose_no_entry(kind: str, appending: Appending, tmp_path: Path) -> None:
-    assert_nothing_is_lost(appending, kind, str(tmp_path / "journal"), kills=8)
+    assert_nothing_is_lost(appending, kind, str(tmp_path / "journal"), kills=6)
 
 
 @pytest.mark.long
