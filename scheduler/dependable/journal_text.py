@@ -100,7 +100,9 @@ def _plain(value: Any) -> Any:
     form = _FORM_OF.get(kind)
     if form is None:
         if not isinstance(value, np.generic):
-            raise BadEntry(f"a journal cannot hold a value of the class {kind.__module__}.{kind.__qualname__}")
+            raise BadEntry(
+                f"a journal cannot hold a value of the class {kind.__module__}.{kind.__qualname__}"
+            )
         form = _SCALAR
     return {form.name: form.plain(value)}
 

@@ -38,7 +38,7 @@ class ChainedJournal(ABC):
         """
         if not self._takes_entries:
             raise BadJournal(
-                f"{self}: the journal takes no entry, since it is closed, or could not take another one before; "
+                f"{self}: the journal takes no entry, since it is closed or could not take the one before; "
                 "open it anew, and make its manager anew"
             )
         self._takes_entries = False
@@ -68,8 +68,8 @@ class ChainedJournal(ABC):
 
     def _check(self) -> None:
         """Count the entries that are stored. Raises BadJournal if they are damaged."""
-        for self._n, (self._checksum, _) in enumerate(self._checked(), 1):
-            pass
+        for checksum, _ in self._checked():
+            self._n, self._checksum = self._n + 1, checksum
 
     def _checked(self) -> Iterator[tuple[int, bytes]]:
         checksum = 0

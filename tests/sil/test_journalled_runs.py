@@ -27,7 +27,7 @@ OPEN: dict[str, Callable[[Path], ChainedJournal]] = {
 
 
 class OpenedAnew:
-    """A journal that is closed and opened anew when it is read, as by the process that follows a crashed one."""
+    """A journal that is opened anew when it is read, as by the process that follows a crashed one."""
 
     def __init__(self, open_journal: Callable[[], ChainedJournal]) -> None:
         self._open = open_journal

@@ -33,7 +33,13 @@ of_numpy = st.sampled_from(["<i8", "<f8", "<f4", "|b1", "<i4"]).flatmap(
     lambda kind: arrays_of.arrays(kind, arrays_of.array_shapes(min_dims=0, min_side=0, max_side=3))
 )
 plain = (
-    st.none() | st.booleans() | st.integers() | floats | st.text() | of_numpy | of_numpy.map(lambda a: a.sum())
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | floats
+    | st.text()
+    | of_numpy
+    | of_numpy.map(lambda a: a.sum())
 )
 amounts = st.dictionaries(names, st.integers(0, 2**40), max_size=2)
 gpus = st.builds(Gpus, st.just(1), st.floats(0.001, 1.0), st.frozensets(names))
@@ -65,7 +71,7 @@ node_sets = st.sets(st.integers(0, 40)).map(NodeSet.of)
 
 def with_parts(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     made = [
-        st.builds(kind, **{name: parts for name in get_type_hints(kind)})
+        st.builds(kind, **dict.fromkeys(get_type_hints(kind), parts))
         for kind in WITH_FIELDS
         if kind not in checked
     ]
@@ -73,7 +79,10 @@ def with_parts(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(*made, *containers, st.dictionaries(names | st.integers(), parts, max_size=3))
 
 
-values = st.recursive(plain | node_sets | st.frozensets(names) | st.one_of(*checked.values()), with_parts, max_leaves=4)
+values = st.recursive(
+    plain | node_sets | st.frozensets(names) | st.one_of(*checked.values()), with_parts, max_leaves=4
+)
+
 
 def exactly(value: Any) -> Any:
     """Equal for values that no program can tell apart: of the same classes, to the last bit."""
@@ -153,14 +162,24 @@ def classes_in(hint: Any) -> Iterator[type]:
 
 
 def test_all_classes_of_notices_readings_and_orders_have_a_text() -> None:
-    ports = (Clock, Monitor, NodeMonitor, RuntimeEstimator, UnreliableDispatcher, Experience, Characterisation)
+    ports = (
+        Clock,
+        Monitor,
+        NodeMonitor,
+        RuntimeEstimator,
+        UnreliableDispatcher,
+        Experience,
+        Characterisation,
+    )
     methods = [
         getattr(method, "fget", method)
         for owner in (ResourceManager, *ports)
         for name, method in getmembers(owner)
         if not name.startswith("_") and (callable(method) or isinstance(method, property))
     ]
-    used = {kind for method in methods for hint in get_type_hints(method).values() for kind in classes_in(hint)}
+    used = {
+        kind for method in methods for hint in get_type_hints(method).values() for kind in classes_in(hint)
+    }
     assert {Job, Request, EtcMatrix, Requirement, Completion, MachineReading} <= used
     assert used == set(WITH_FIELDS)
 
@@ -180,7 +199,10 @@ class NearlyAJob(Job):
     ("value", "what"),
     [
         (Stranger(), "a value of the class tests.scheduler.dependable.test_journal_text.Stranger"),
-        (NearlyAJob(JobId(1), "a", 0.0), "a value of the class tests.scheduler.dependable.test_journal_text.Near"),
+        (
+            NearlyAJob(JobId(1), "a", 0.0),
+            "a value of the class tests.scheduler.dependable.test_journal_text.Near",
+        ),
         (test_sets_of_names_have_one_text, "a value of the class builtins.function"),
         (np.array([Stranger()]), "an array of the type object"),
         (np.datetime64("2026-01-01"), "an array of the type datetime64"),

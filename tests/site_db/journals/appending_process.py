@@ -1,7 +1,7 @@
 """A process that forks others, which append to a journal until they are killed.
 
-For each line on its standard input, kind and place of a journal, it forks one, which prints its process id, then
-the number of each entry that is durable; when it has ended, the first one prints "ended".
+For each line on its standard input, kind and place of a journal, it forks one, which prints its process id,
+then the number of each entry that is durable; when it has ended, the first one prints "ended".
 """
 
 from __future__ import annotations

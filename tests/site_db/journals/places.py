@@ -18,4 +18,6 @@ def opened(kind: str, place: str) -> ChainedJournal:
 
 def entry(n: int) -> JournalEntry:
     """Entries of different lengths, so that a write may be cut short."""
-    return JournalEntry("on_answer", (n,), (float(n), "x" * (100_000 if n % 10 == 9 else n)), (("ping", (n,)),))
+    return JournalEntry(
+        "on_answer", (n,), (float(n), "x" * (100_000 if n % 10 == 9 else n)), (("ping", (n,)),)
+    )

@@ -53,8 +53,8 @@ def test_a_journal_with_a_changed_or_missing_row_is_refused(statement: str, numb
         connection.execute(statement)
     connection.close()
     assert sentence(path) == (
-        f"{path}, entry {number}: the journal is damaged, here or by the loss of entries before; restore it from a "
-        "copy"
+        f"{path}, entry {number}: the journal is damaged, here or by the loss of entries before; restore it "
+        "from a copy"
     )
 
 
@@ -67,7 +67,9 @@ def test_a_damaged_file_is_refused_without_a_remedy_for_site_databases(path: Pat
 
 def test_a_site_database_is_no_place_for_a_journal(database: Path) -> None:
     before = database.read_bytes()
-    assert sentence(database) == f"{database}: this is no journal, but another database; a journal needs its own"
+    assert (
+        sentence(database) == f"{database}: this is no journal, but another database; a journal needs its own"
+    )
     assert database.read_bytes() == before
 
 

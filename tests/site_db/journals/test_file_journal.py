@@ -44,7 +44,9 @@ def sentence(path: Path) -> str:
     return str(caught.value)
 
 
-def test_a_journal_cut_off_at_any_byte_has_the_entries_before(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_cut_off_at_any_byte_has_the_entries_before(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)
     whole = path.read_bytes()
     for size in range(len(whole) + 1):
@@ -67,13 +69,12 @@ def test_an_incomplete_last_line_may_end_in_zeros(path: Path) -> None:
 def test_a_journal_with_any_changed_byte_is_refused_or_has_lost_its_last_line(path: Path) -> None:
     """The end of the last line cannot be told from one that was not written."""
     whole = path.read_bytes()
-    first, *lines = whole.splitlines(keepends=True)
-    for place in range(len(first), len(whole) - 1):
+    for place in range(len(HEAD), len(whole) - 1):
         number = whole[:place].count(b"\n") + 1
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         assert sentence(path) == (
-            f"{path}, line {number}: the journal is damaged, here or by the loss of entries before; restore it "
-            "from a copy"
+            f"{path}, line {number}: the journal is damaged, here or by the loss of entries before; restore "
+            "it from a copy"
         )
     path.write_bytes(whole[:-1] + b"x")
     assert found_in(path) == [entry(n) for n in range(N - 1)]
@@ -88,7 +89,9 @@ def test_a_journal_with_lines_missing_repeated_or_in_another_order_is_refused(
     assert ": the journal is damaged, here or by the loss of entries before" in sentence(path)
 
 
-def test_an_entry_of_a_later_version_is_refused_with_its_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_of_a_later_version_is_refused_with_its_line(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("scheduler.dependable.journal_text.VERSION", VERSION + 1)
     with FileJournal(path) as journal:
         journal.append(entry(N))
@@ -96,8 +99,8 @@ def test_an_entry_of_a_later_version_is_refused_with_its_line(path: Path, monkey
     with FileJournal(path) as journal, pytest.raises(BadJournal) as caught:
         list(journal.entries())
     assert str(caught.value) == (
-        f"{path}, line {N + 2}: the journal's entry is of version {VERSION + 1}, and this program reads version "
-        f"{VERSION}; use the program that wrote it"
+        f"{path}, line {N + 2}: the journal's entry is of version {VERSION + 1}, and this program reads "
+        f"version {VERSION}; use the program that wrote it"
     )
 
 
@@ -109,7 +112,10 @@ def test_another_file_is_refused_and_left_alone(content: bytes, tmp_path: Path) 
 
 
 def test_a_folder_or_a_missing_one_is_refused(tmp_path: Path) -> None:
-    for path, why in ((tmp_path, "Is a directory"), (tmp_path / "no" / "journal", "No such file or directory")):
+    for path, why in (
+        (tmp_path, "Is a directory"),
+        (tmp_path / "no" / "journal", "No such file or directory"),
+    ):
         with pytest.raises(BadJournal) as caught:
             FileJournal(path)
         assert str(caught.value) == f"{path}: the journal cannot be opened: {why}"
@@ -133,7 +139,7 @@ def test_a_journal_is_open_once_until_its_process_has_ended(path: Path) -> None:
     assert found_in(path) == [entry(n) for n in range(N)]
 
 
-# -- full disks -----------------------------------------------------------------------------------------------
+# -- full disks --------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -167,7 +173,9 @@ def test_a_journal_cannot_be_made_on_a_full_disk_and_can_later(tmp_path: Path) -
     assert found_in(path) == []
 
 
-def test_an_append_returns_after_what_it_wrote_is_on_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_returns_after_what_it_wrote_is_on_the_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced = []
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file.fileno()).st_size))
     with FileJournal(path) as journal:

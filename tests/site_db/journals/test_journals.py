@@ -79,15 +79,19 @@ def test_entries_may_be_appended_while_others_are_read(
         assert list(islice(found, 2)) == [entry(1), entry(2)]
 
 
+def append_to_both(first: ChainedJournal, open_durable: Callable[[], ChainedJournal]) -> None:
+    with open_durable() as second:
+        first.append(entry(1))
+        second.append(entry(7))
+
+
 def test_of_two_writers_one_is_refused_and_the_other_goes_on(
     open_durable: Callable[[], ChainedJournal],
 ) -> None:
     with open_durable() as first:
         first.append(entry(0))
         with pytest.raises(BadJournal, match=r"is open already|another process has appended entry 2"):
-            with open_durable() as second:
-                first.append(entry(1))
-                second.append(entry(7))
+            append_to_both(first, open_durable)
         n = len(list(first.entries()))
         first.append(entry(n))
     with open_durable() as journal:
@@ -95,7 +99,7 @@ def test_of_two_writers_one_is_refused_and_the_other_goes_on(
 
 
 def test_no_entry_follows_one_that_could_not_be_appended(open_durable: Callable[[], ChainedJournal]) -> None:
-    """The manager has done what that entry says, so that a later one would not be true when it does it again."""
+    """The manager has done what that entry says, which it would not have done when it is made anew."""
     with open_durable() as journal:
         journal.append(entry(0))
         with pytest.raises(BadEntry):
