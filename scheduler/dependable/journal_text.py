@@ -78,8 +78,12 @@ def entry_of(text: str | bytes) -> JournalEntry:
         return entry
     except BadEntry:
         raise
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except _OF_OTHER_TEXTS as error:
         raise BadEntry(f"this is no entry of a journal ({' '.join(str(error).split())})") from None
+
+
+_OF_OTHER_TEXTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What follows from a text that is no entry, also in classes that check their fields."""
 
 
 class _Form(NamedTuple):

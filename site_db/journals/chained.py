@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from itertools import islice
 from typing import Self
 from zlib import crc32
 
@@ -49,7 +48,7 @@ class ChainedJournal(ABC):
 
     def entries(self) -> Iterator[JournalEntry]:
         """All entries, read as they are consumed, oldest first. Raises UserError."""
-        for number, (_, text) in enumerate(islice(self._checked(), self._n), 1):
+        for number, (_, text) in enumerate(self._checked(), 1):
             try:
                 yield entry_of(text)
             except BadEntry as error:

@@ -78,7 +78,6 @@ class FileJournal(ChainedJournal):
     def _remove_incomplete(self) -> None:
         if self._n_incomplete:
             self._file.truncate(self._file.seek(0, os.SEEK_END) - self._n_incomplete)
-            os.fsync(self._file)
 
     def _stored(self) -> Iterator[tuple[int | None, bytes]]:
         with self._in_sentences("read"), self._path.open("rb") as file:

@@ -250,6 +250,7 @@ def test_a_text_that_is_no_entry_is_refused(text: str, sentence: str) -> None:
         ('{"set":[{"list":[]}]}', "this is no entry"),
         ('{"dict":[1]}', "this is no entry"),
         ('{"NodeSet":"3-1"}', "this is no entry"),
+        ('{"Gpus":{"share":{"float":"inf"}}}', "this is no entry"),
         ('{"Requirement":{"n_tasks":0,"cpu":1.0,"memory_mb":1.0,"exe_s":1.0}}', "this is no entry"),
     ],
 )
