@@ -17,10 +17,11 @@ class JournalEntry(NamedTuple):
 
 
 class Journal(Protocol):
-    """What a resource manager remembers when its process ends."""
+    """What a resource manager remembers when its process ends. It grows with each call."""
 
     def append(self, entry: JournalEntry) -> None:
-        """Add an entry. It is durable when this returns."""
+        """Add an entry. It is durable when this returns. Raises UserError if it cannot be stored; then the
+        manager is ahead of its journal, which takes no further entry until it is opened anew."""
         ...
 
     def entries(self) -> Iterable[JournalEntry]:

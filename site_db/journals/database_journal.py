@@ -42,6 +42,10 @@ class DatabaseJournal(ChainedJournal):
         try:
             self._make_table()
             self._check()
+            if address.is_sqlite:
+                # A process that was killed may not have come so far as to write its last entry to the disk.
+                with self._in_sentences(), store.in_sentences(address):
+                    execute_outside(self._engine, "PRAGMA wal_checkpoint")
         except BaseException:
             self._engine.dispose()
             raise

@@ -39,6 +39,7 @@ class FileJournal(ChainedJournal):
                 self._begin()
                 self._check()
                 self._remove_incomplete()
+                os.fsync(self._file)  # a process that was killed may not have come so far
             except BaseException:
                 self._file.close()
                 raise

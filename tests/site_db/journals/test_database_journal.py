@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -86,6 +87,21 @@ def test_commits_wait_for_the_disk(path: Path, server: Server) -> None:
     ):
         with DatabaseJournal(address) as journal, journal._engine.connect() as connection:
             assert connection.scalar(text(setting)) == value
+
+
+def test_what_a_killed_process_left_in_the_write_ahead_log_is_on_the_disk_when_the_journal_is_opened(
+    path: Path, tmp_path: Path
+) -> None:
+    """Opening it writes the log into the database, which waits for the disk."""
+    left = tmp_path / "left.db"
+    with DatabaseJournal(Address.of_file(path)) as journal:
+        journal.append(entry(N))
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", f"{left}{suffix}")
+    with DatabaseJournal(Address.of_file(left)):
+        alone = shutil.copy(left, tmp_path / "alone.db")
+    with DatabaseJournal(Address.of_file(alone)) as journal:
+        assert list(journal.entries()) == [entry(n) for n in range(N + 1)]
 
 
 def test_on_a_full_disk_an_entry_is_refused_and_the_others_stay(path: Path) -> None:

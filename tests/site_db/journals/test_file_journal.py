@@ -173,11 +173,14 @@ def test_a_journal_cannot_be_made_on_a_full_disk_and_can_later(tmp_path: Path) -
     assert found_in(path) == []
 
 
-def test_an_append_returns_after_what_it_wrote_is_on_the_disk(
+def test_what_a_journal_has_is_on_the_disk_when_it_is_opened_and_after_each_append(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced = []
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file.fileno()).st_size))
+    before = path.stat().st_size
+    path.write_bytes(path.read_bytes() + b"incomplete")
     with FileJournal(path) as journal:
+        assert synced == [before]
         journal.append(entry(N))
-    assert synced == [path.stat().st_size]
+    assert synced == [before, path.stat().st_size]
