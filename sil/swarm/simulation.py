@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduler.dependable.dependable_manager import dependable
+from scheduler.dependable.journal import Journal
 from scheduler.dependable.journalled_manager import JournalMismatch
 from sil.outcome.invariants.checker import first_breach_of
 from sil.runs.under_test import UnderTest
@@ -49,16 +50,16 @@ class Verdict:
     facts: Sequence[Row] = ()
 
 
-def verdict_on(case: Case, under_test: UnderTest | None = None) -> Verdict:
+def verdict_on(case: Case, under_test: UnderTest | None = None, journal: Journal | None = None) -> Verdict:
     """Carry out a case, with its scheduler or with another one or a whole resource manager that is not built
-    in. A fault of it is a violation, too."""
-    simulation = _Simulation(case, under_test)
+    in. A fault of it is a violation, too. Without a `journal`, a manager that crashes has one in memory."""
+    simulation = _Simulation(case, under_test, MemoryJournal() if journal is None else journal)
     violation = simulation.violation()
     return Verdict(violation, simulation.facts())
 
 
 class _Simulation:
-    def __init__(self, case: Case, under_test: UnderTest | None) -> None:
+    def __init__(self, case: Case, under_test: UnderTest | None, journal: Journal) -> None:
         self._case = case
         self._clock, self._events = SimClock(), EventQueue()
         self._faulty = Faulty(self._clock, case.n_machines, case.until_s)
@@ -75,8 +76,8 @@ class _Simulation:
         self._world = World(self._clock, self._events, self._trace, machines, monitor, OnRequest(), changes)
         self._ports = self._site.ports(self._world)
         crashes = self._faulty.crashes
-        journal = None if crashes is None else CrashingJournal(MemoryJournal(), crashes)
-        self._make = dependable(manager, max_batch_requeue=MAX_BATCH_REQUEUE, journal=journal)
+        crashing = None if crashes is None else CrashingJournal(journal, crashes)
+        self._make = dependable(manager, max_batch_requeue=MAX_BATCH_REQUEUE, journal=crashing)
 
     def violation(self) -> Violation | None:
         case, world = self._case, self._world

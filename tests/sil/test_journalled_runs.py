@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from scheduler.dependable.journal import Journal, JournalEntry
+from scheduler.dependable.journal import JournalEntry
 from sil.swarm.case import Case, Machines, drawn
 from sil.swarm.faults import Fault
-from sil.swarm.simulation import _Simulation
-from sil.trace.recorder import Row
+from sil.swarm.simulation import Verdict, verdict_on
 from site_db.journals.chained import ChainedJournal
 from site_db.journals.database_journal import DatabaseJournal
 from site_db.journals.file_journal import FileJournal
@@ -51,19 +49,11 @@ def case_of(seed: int, n_jobs: int) -> Case:
     return replace(case, faults=(*(fault for fault in case.faults if fault.kind != CRASHES.kind), CRASHES))
 
 
-def rows_with(case: Case, journal: Journal | None = None) -> list[Row]:
-    """The facts of a case, with a journal in memory by default."""
-    simulation = _Simulation(case)
-    if journal is not None:
-        simulation._journal = journal
-    assert simulation.violation(None) is None
-    return simulation._trace.rows()
-
-
-def rows_from(kind: str, case: Case, path: Path) -> list[Row]:
+def verdict_from(kind: str, case: Case, path: Path) -> Verdict:
+    """The facts of a case whose journal is durable, and whether a rule was broken."""
     journal = OpenedAnew(lambda: OPEN[kind](path))
     try:
-        return rows_with(case, journal)
+        return verdict_on(case, journal=journal)
     finally:
         journal.close()
 
@@ -80,9 +70,10 @@ def test_a_manager_restored_from_a_durable_journal_decides_as_one_restored_from_
 ) -> None:
     case = case_of(SEEDS[machines], 6)
     assert case.machines is machines
-    expected = rows_with(case)
-    assert Counter(row[1] for row in expected)["manager_down"] > 1
-    assert rows_from(kind, case, tmp_path / "journal") == expected
+    expected = verdict_on(case)
+    assert expected.violation is None
+    assert [row[1] for row in expected.facts].count("manager_down") > 1
+    assert verdict_from(kind, case, tmp_path / "journal") == expected
 
 
 @pytest.mark.long
@@ -90,4 +81,4 @@ def test_a_manager_restored_from_a_durable_journal_decides_as_one_restored_from_
 def test_in_many_cases_the_journal_makes_no_difference(kind: str, tmp_path: Path) -> None:
     for seed in range(30):
         case = case_of(seed, 20)
-        assert rows_from(kind, case, tmp_path / f"journal{seed}") == rows_with(case), seed
+        assert verdict_from(kind, case, tmp_path / f"journal{seed}") == verdict_on(case), seed
