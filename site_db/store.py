@@ -279,8 +279,6 @@ _PASSING_STATES = ("08", "57", "53", "58", "40")
 """Lost connections, interrupted statements, lack of resources, failing disks, deadlocks."""
 _PASSING_REFUSALS = ("the database system is", "too many", "connection slots", "No space left")
 """Of connections: the server starts, stops or recovers, has too many, or its disk is full."""
-
-
 DAMAGED = (
     "the database file is damaged; restore it from a copy, or save what is intact: "
     "sil db salvage NEW.db --db DAMAGED.db"
