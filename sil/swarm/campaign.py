@@ -94,6 +94,7 @@ class Findings:
     lines: set[tuple[str, int]] = field(default_factory=set)
     died: dict[str, Died] = field(default_factory=dict)
     """By seeds: cases whose process ended."""
+    is_interrupted: bool = False
 
     def add(self, other: Findings) -> None:
         self.n_cases += other.n_cases
@@ -132,7 +133,7 @@ def carried_out(
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> Findings:
     """The findings for all `seeds`, or, with `for_s`, for as many from its first one on as are begun within
-    so many seconds. They do not depend on the executor."""
+    so many seconds; after Ctrl-C, those of the cases that are done. They do not depend on the executor."""
     all_found = Findings()
     total = len(seeds) if for_s is None else None
 
@@ -143,7 +144,10 @@ def carried_out(
             all_found.add(found)
             on_progress(all_found.n_cases, total)
 
-    executor.run(_items(swarm, seeds, for_s), take)
+    try:
+        executor.run(_items(swarm, seeds, for_s), take)
+    except KeyboardInterrupt:
+        all_found.is_interrupted = True
     all_found.violations = dict(sorted(all_found.violations.items()))
     return all_found
 

@@ -33,7 +33,17 @@ class Machines(StrEnum):
 
 
 SCHEDULERS = {
-    Machines.DIFFERENT: ("olb", "met", "mct", "min_min", "max_min", "sufferage", "sjs", "pjs", "gsa"),
+    Machines.DIFFERENT: (
+        "olb",
+        "met",
+        "mct",
+        "min_min",
+        "max_min",
+        "sufferage",
+        "sjs",
+        "pjs",
+        "pjs_try_next",
+    ),
     Machines.PROCESSORS: ("fcfs", "sjf", "easy", "easy_sjbf", "conservative"),
     Machines.NODES: ("fcfs", "sjf", "easy", "easy_sjbf", "conservative"),
 }

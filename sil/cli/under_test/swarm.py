@@ -102,6 +102,8 @@ def swarm(
         console.print_json(_as_json(found, smallest))
     else:
         _report(found, tested, unreached)
+    if found.is_interrupted:
+        console.print_note(f"Interrupted: these are the results of {found.n_cases:,} cases.")
     name = "" if scheduler is None else f" {scheduler}"
     console.exit_on_faults(_sentences(found, smallest, name))
 
