@@ -1,8 +1,8 @@
 """How many cases of a swarm per second, compared with the same jobs in a plain simulation?
 
 Cases of 20 jobs, 4 machines and 3 kinds of faults, carried out and checked; the plain simulations have
-neither faults nor a network, and are not checked. Interleaved, in CPU time of one process; and `sil swarm` on two
-processes, by wall time. Run with `python -m benchmarks.bench_swarm`.
+neither faults nor a network, and are not checked. Interleaved, in CPU time of one process; and `sil swarm` on
+two processes, by wall time. Run with `python -m benchmarks.bench_swarm`.
 """
 
 from __future__ import annotations

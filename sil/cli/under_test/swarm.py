@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
 from typer import Argument, Option
 
 from scheduler import counted
@@ -106,6 +107,8 @@ def swarm(
         console.print_note(f"Interrupted: these are the results of {found.n_cases:,} cases.")
     name = "" if scheduler is None else f" {scheduler}"
     console.exit_on_faults(_sentences(found, smallest, name))
+    if found.is_interrupted:
+        raise typer.Exit(console.EXIT_INTERRUPTED)
 
 
 def _seeds(text: str) -> range:
