@@ -45,6 +45,8 @@ class Faulty:
     failing: dict[JobId, FailingRuns] = field(default_factory=dict)
     crashes: Crashes | None = None
     clock_jumps: list[tuple[float, float]] = field(default_factory=list)
+    decision_s: float = 0.0
+    """How long a decision takes."""
 
     @property
     def hindrances(self) -> Hindrances | None:
@@ -167,6 +169,10 @@ def _clock(to: Faulty, rng: np.random.Generator, jumps: int, most_s: float) -> N
     to.clock_jumps = [*zip(times_s, offsets_s, strict=True), (to.until_s, 0.0)]
 
 
+def _late(to: Faulty, rng: np.random.Generator, decision_s: float) -> None:
+    to.decision_s = decision_s
+
+
 def _draw_jumps(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
     return {"jumps": int(rng.integers(1, 5)), **_seconds(most_s=3_000.0)(rng, n_machines, until_s)}
 
@@ -216,5 +222,6 @@ KINDS: dict[str, FaultKind] = {
     "stale monitors": FaultKind(_seconds(delay_s=300.0), _stale),
     "wrong monitors": FaultKind(_both(_share(0.3), _seconds(corrected_after_s=300.0)), _noisy),
     "clock": FaultKind(_draw_jumps, _clock),
+    "late decisions": FaultKind(_seconds(decision_s=60.0), _late),
 }
 """All kinds; new ones come last, so that the cases of seeds change as little as possible."""

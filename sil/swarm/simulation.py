@@ -74,6 +74,7 @@ class _Simulation:
         machines = self._site.machines(self._events, self._faulty)
         changes = in_order_of_time(sorted(self._faulty.changes, key=lambda change: change[0]))
         self._world = World(self._clock, self._events, self._trace, machines, monitor, OnRequest(), changes)
+        tested.world, tested.decision_s = self._world, self._faulty.decision_s
         self._ports = self._site.ports(self._world)
         crashes = self._faulty.crashes
         crashing = None if crashes is None else CrashingJournal(journal, crashes)

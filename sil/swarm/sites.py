@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -42,10 +43,34 @@ MAX_BATCH_REQUEUE = 5
 HISTORY_MATCHES = "history-matches"
 
 
+class _Late:
+    """A scheduler whose decisions take simulated time, until the faults of its case end. What is decided
+    again after a restart takes none."""
+
+    def __init__(self, scheduler: Scheduler, decision_s: float, world: World, until_s: float) -> None:
+        self._scheduler = scheduler
+        self._decision_s = decision_s
+        self._world = world
+        self._until_s = until_s
+
+    def schedule(self, problem: Any) -> Any:
+        answer = self._scheduler.schedule(problem)
+        clock = self._world.clock
+        if clock.now_s < self._until_s and not self._world.trace.is_muted:
+            clock.wait_until(clock.now_s + self._decision_s)
+        return answer
+
+
 class Tested:
     """The scheduler or the resource manager under test; one that is not built in is guarded."""
 
+    world: World
+    """That of the case, once it is made."""
+    decision_s = 0.0
+    """How long its decisions take."""
+
     def __init__(self, case: Case, clock: Clock, under_test: UnderTest | None) -> None:
+        self._until_s = case.until_s
         self._seed = case.seed
         self._under_test = under_test
         self.spec = registry.named(case.scheduler) if under_test is None else under_test.spec
@@ -54,9 +79,13 @@ class Tested:
 
     def scheduler(self) -> Scheduler:
         """A new instance."""
+        made: Scheduler
         if self._under_test is None or self._under_test.is_built_in:
-            return self.spec.make(self._seed)
-        return Supervision(self._guard, self._seed, check_determinism=False).scheduler(self._under_test)
+            made = self.spec.make(self._seed)
+        else:
+            supervision = Supervision(self._guard, self._seed, check_determinism=False)
+            made = supervision.scheduler(self._under_test)
+        return _Late(made, self.decision_s, self.world, self._until_s) if self.decision_s else made
 
     def manager(self, ports: Ports) -> ResourceManager:
         """A new one."""

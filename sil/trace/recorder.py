@@ -101,6 +101,7 @@ class TraceRecorder:
             _Kind("time_s", "job", *_OF_A_JOB, "detail", event=Fact.JOB_ARRIVED),
             _Kind(*of_a_start, "detail", event=Fact.RUN_STARTED),
         )
+        self.is_muted = False
         self._abandoned: list[int] = []
         """Runs that do not count; only without `on_chunk`."""
         cells = (kind.cells for kind in self._kinds)
@@ -110,9 +111,11 @@ class TraceRecorder:
     def muted(self) -> Iterator[None]:
         """Within this context, no fact is recorded."""
         n, sizes = self._n, [len(kind.cells) for kind in self._kinds]
+        self.is_muted = True
         try:
             yield
         finally:
+            self.is_muted = False
             self._n = n
             for kind, size in zip(self._kinds, sizes, strict=True):
                 del kind.cells[size:]
