@@ -15,6 +15,7 @@ from sil.live.processes import CannotRunLive
 from sil.outcome.live_comparison import LiveComparison, compare_live
 from sil.outcome.metrics import faults
 from sil.runs.composition import PRINTED, RunKey
+from sil.runs.faults.remote import is_remote
 from sil.runs.live import LiveRun, run_live
 from sil.runs.machines_scenario import MachinesScenario
 from sil.runs.resolve import scenario_of_file
@@ -42,10 +43,11 @@ def machines_to_run_live(scenario: Scenario, name: str) -> MachinesScenario:
         in_use.absences
         or experiment.outages
         or experiment.failures
+        or is_remote(experiment)
         or experiment.monitors != type(experiment.monitors)()
     ):
         raise CannotRunLive(
-            f"experiment '{experiment.name}' has simulated failures or monitor errors; live ones are real"
+            f"experiment '{experiment.name}' has simulated failures or errors; live ones are real"
         )
     site, cores = in_use.site, len(usable_cores())
     if site.n_machines > cores:

@@ -217,6 +217,8 @@ def _varies(plan: Plan, schedulers: Iterable[UnderTest]) -> bool:
     or decision times."""
     return (
         plan.failures is not None
+        or plan.messages is not None
+        or plan.crashes is not None
         or any(scheduler.in_process is None or scheduler.spec.is_random for scheduler in schedulers)
         or any(plan.guard.cost_of(name) != NONE for name in plan.schedulers)
     )
