@@ -88,7 +88,7 @@ def killed_while_writing(address: Address, seed: int) -> int:
     """Kill in the middle of writes, sometimes cut the log, and start again. Returns the number of kills."""
     rng, kills = Random(seed), 0
     for _ in range(4):
-        end = run(address, LARGE, FileLimit(n_bytes=rng.randint(40_000, N_BYTES), dies=True))
+        end = run(address, LARGE, FileLimit(n_bytes=rng.randint(40_000, N_BYTES // 2), dies=True))
         log, cut = Path(f"{address.path}-wal"), rng.random() < 0.5
         if cut and log.exists() and end.was_killed:
             os.truncate(log, rng.randint(0, log.stat().st_size))
