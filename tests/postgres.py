@@ -130,11 +130,15 @@ class Server:
             SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
             ORDER BY backend_start LIMIT 1
         """
+        import psycopg
+
         self._wait(address)
-        with self._connection(address) as connection:
-            found = connection.execute(pids).fetchall()
-        for (pid,) in found:
-            os.kill(pid, signal.SIGKILL)
+        with suppress(psycopg.OperationalError), self._connection(address) as connection:
+            for (pid,) in connection.execute(pids).fetchall():
+                os.kill(pid, signal.SIGKILL)
+                while True:  # until the server ends this connection, too
+                    connection.execute("SELECT 1")
+                    sleep(0.002)
         self._wait(address)
 
     def _wait(self, address: Address) -> None:
