@@ -204,7 +204,7 @@ def test_the_site_file_in_the_reference_is_valid(tmp_path: Path) -> None:
 
 
 def test_the_failures_in_the_reference_are_valid_and_of_all_kinds() -> None:
-    from sil.settings.failure_tables import FailuresTable
+    from sil.settings.faults.failures import FailuresTable
 
     example, _ = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
     given = FailuresTable.model_validate(tomllib.loads(example)["failures"]).model_fields_set

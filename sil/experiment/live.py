@@ -47,8 +47,8 @@ def machines_to_run_live(scenario: Scenario, name: str) -> MachinesScenario:
         or experiment.monitors != type(experiment.monitors)()
     ):
         raise CannotRunLive(
-            f"experiment '{experiment.name}' has simulated failures or monitor errors, or a network; live ones "
-            f"are real"
+            f"experiment '{experiment.name}' has simulated failures or monitor errors, or a network; live "
+            f"ones are real"
         )
     site, cores = in_use.site, len(usable_cores())
     if site.n_machines > cores:
