@@ -55,6 +55,8 @@ class _Open:
     is_received: bool = False
     is_stopping: bool = False
     retry_s: float = 0.0
+    n_sent: int = 0
+    """How many orders for it were sent, repeated ones included; only the timer of the last one counts."""
 
     @property
     def is_answered(self) -> bool:
@@ -168,40 +170,43 @@ class ReliableDelivery(ResourceManager):
 
     def dispatch(self, order: DispatchOrder) -> None:
         """An order of the manager to start a run."""
-        self._open[order.run] = _Open(order, retry_s=self._timeouts.retry_s)
+        self._open[order.run] = _Open(order)
         lead = lead_of(order)
         if lead not in self._unanswered:
             self._unanswered[lead] = 0
             self._in(self._timeouts.ping_s, self._ping, lead)
         self._led[lead][order.run] = None
-        self._network.dispatch(order)
-        self._in(self._timeouts.retry_s, self._retry, order.run)
+        self._send(order.run, self._timeouts.retry_s)
 
     def preempt(self, run: RunId) -> None:
         """An order of the manager to stop a run."""
         known = self._open.get(run)
         if known is None or known.is_stopping:
             return
-        has_timer = not known.is_received
-        known.is_stopping, known.retry_s = True, self._timeouts.retry_s
-        self._network.preempt(run)
-        if not has_timer:
-            self._in(known.retry_s, self._retry, run)
+        known.is_stopping = True
+        self._send(run, self._timeouts.retry_s)
 
     def give_up(self, job: JobId, why: str) -> None:
         """The manager does not run a job again."""
         self._network.give_up(job, why)
 
-    def _retry(self, run: RunId) -> None:
-        known = self._open.get(run)
-        if known is None or known.is_answered:
-            return
+    def _send(self, run: RunId, retry_s: float) -> None:
+        """Send the latest order for an open run, again after `retry_s` unless it is answered."""
+        known = self._open[run]
+        known.retry_s = retry_s
+        known.n_sent += 1
         if known.is_stopping:
             self._network.preempt(run)
         else:
             self._network.dispatch(known.order)
-        known.retry_s = min(2.0 * known.retry_s, LONGEST_RETRY * self._timeouts.retry_s)
-        self._in(known.retry_s, self._retry, run)
+        self._in(retry_s, self._retry, (run, known.n_sent))
+
+    def _retry(self, sent: tuple[RunId, int]) -> None:
+        run, n_sent = sent
+        known = self._open.get(run)
+        if known is None or known.is_answered or known.n_sent != n_sent:
+            return
+        self._send(run, min(2.0 * known.retry_s, LONGEST_RETRY * self._timeouts.retry_s))
 
     def _ping(self, machine: int) -> None:
         runs = self._led[machine]
