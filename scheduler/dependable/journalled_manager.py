@@ -27,10 +27,10 @@ class JournalledManager(ResourceManager):
     happened, and its notice has not been acknowledged. So whatever a manager holds (queues, runs, plans,
     reservations, promises) is as it was, provided that it decides by what it reads alone. After a restart,
     only the last call's orders are sent again, before the next call, since these may not have left; run ids
-    make them idempotent. A
-    restart costs as much as all calls in the journal.
+    make them idempotent. A restart costs as much as all calls in the journal.
 
-    Raises JournalMismatch if the manager made anew asks or orders something else than the journal says.
+    Raises JournalMismatch if the manager made anew reads more or less than the journal says, or orders
+    something else.
     """
 
     def __init__(self, ports: Ports, make: Callable[[Ports], ResourceManager], journal: Journal) -> None:
@@ -51,6 +51,7 @@ class JournalledManager(ResourceManager):
         self._repeat(first)
         for entry in entries:
             self._repeat(entry)
+        self._tape.record()
 
     @property
     def wants_round(self) -> bool:  # type: ignore[override]
@@ -109,12 +110,15 @@ class JournalledManager(ResourceManager):
 
     def _repeat(self, entry: JournalEntry) -> None:
         self._tape.play(entry.reads)
-        self._done(entry.method, entry.arguments)
+        try:
+            self._done(entry.method, entry.arguments)
+        except Exception:
+            if not self._tape.is_exceeded:
+                raise
         orders, self._orders = tuple(self._orders), []
         if orders != entry.orders or not self._tape.is_at_end:
             raise JournalMismatch(
-                f"{entry.method}{entry.arguments} had other effects than before the restart; "
-                f"{DECIDES_BY_READS}"
+                f"{entry.method} had other effects than before the restart; {DECIDES_BY_READS}"
             )
         self._unsent = orders
 
@@ -160,17 +164,19 @@ class _Tape:
     def is_at_end(self) -> bool:
         return self._left == 0
 
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether more was read than is on it."""
+        return self._left < 0
+
     def read(self, method: Callable[..., Any], *arguments: Any) -> Any:
         if self._played is None:
             found = method(*arguments)
             self._reads.append(found)
             return found
-        if not self._left:
-            raise JournalMismatch(
-                f"{getattr(method, '__name__', 'now_s')} was read, which it was not before the restart; "
-                f"{DECIDES_BY_READS}"
-            )
         self._left -= 1
+        if self.is_exceeded:
+            raise JournalMismatch(f"something was read that was not read before; {DECIDES_BY_READS}")
         return next(self._played)
 
 

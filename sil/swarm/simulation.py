@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from scheduler.dependable.dependable_manager import dependable
 from scheduler.dependable.journal import Journal
-from scheduler.dependable.journalled_manager import JournalMismatch
 from sil.outcome.invariants.checker import first_breach_of
 from sil.runs.under_test import UnderTest
 from sil.swarm.case import Case
@@ -26,7 +25,6 @@ from sil.world.remote.remote_manager import RemoteManager
 from sil.world.rounds import OnRequest
 
 ENDS_IN_TIME = "ends-in-time"
-KEEPS_ITS_JOURNAL = "keeps-its-journal"
 
 SETTLES_S = 2_000.0
 """After the last fault: the longest retries, and the pings after which a silent machine is given up."""
@@ -99,8 +97,6 @@ class _Simulation:
                     return self._endless(remote)
         except SchedulerFault as fault:
             return Violation(fault.rule, fault.message, fault.job, fault.time_s)
-        except JournalMismatch as mismatch:
-            return Violation(KEEPS_ITS_JOURNAL, str(mismatch), None, self._clock.now_s)
         facts = self.facts()
         breach = first_breach_of(facts, self._site.capacity) or self._site.mismatch(facts)
         return None if breach is None else Violation(breach.rule, breach.message, breach.job)
@@ -115,9 +111,9 @@ class _Simulation:
         slowest = max([1.0, *(slow.factor for slow in self._faulty.slow)])
         work_s = sum(job.run_s * self._site.longest(job) for job in case.jobs)
         down_s = 0.0 if self._faulty.crashes is None else self._faulty.crashes.down_s
-        return (
-            last_s + down_s + SETTLES_S + (MAX_BATCH_REQUEUE + 2) * slowest * work_s + 200.0 * len(case.jobs)
-        )
+        ahead_s = max([0.0, *(offset_s for _, offset_s in self._faulty.clock_jumps)])  # then it stands still
+        runs_s = (MAX_BATCH_REQUEUE + 2) * slowest * work_s + 200.0 * len(case.jobs)
+        return last_s + down_s + ahead_s + SETTLES_S + runs_s
 
     def _endless(self, remote: RemoteManager) -> Violation:
         waiting = remote.why_waiting()

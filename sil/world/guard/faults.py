@@ -27,6 +27,9 @@ TESTBED_UNTOUCHED = "testbed-untouched"
 KEEPS_TO_MEMORY = "keeps-to-memory"
 """Its process uses no more memory than it may."""
 
+KEEPS_ITS_JOURNAL = "keeps-its-journal"
+"""A resource manager that is made again from its journal does again what it did."""
+
 COST_IS_KNOWN = "cost-is-known"
 """The cost of every decision is finite, and a replayed run had as many decisions."""
 

@@ -28,9 +28,9 @@ class Agents:
     """Start each run at most once, and report that it is over until that is acknowledged.
 
     The agent on the first machine of an order answers for the run. Agents remember the runs that they have
-    had, also while their machine is down; then they neither hear nor send. An order for machines that are in
-    use is refused as long as a run of `doomed`, those that the manager has told to stop, has not stopped; if
-    there is none, it is a fault of the manager.
+    had, also while their machine is down; then they neither hear nor send. An order that cannot be carried
+    out is refused while a run of `doomed`, those that the manager has told to stop, still has machines or
+    site resources that it needs; else it is a fault of the manager.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class Agents:
         self._carry_out = world.dispatcher
         self._lead_of: dict[RunId, int] = {}
         """Of all runs that agents have heard of."""
-        self._began_s: dict[RunId, float] = {}
-        """Of active runs."""
+        self._active: dict[RunId, tuple[float, DispatchOrder]] = {}
+        """When active runs began, and their orders."""
         self._notices: dict[RunId, tuple[str, Any]] = {}
         """Of runs that are over: the method of the manager and its argument, until acknowledged."""
 
     @property
     def n_active(self) -> int:
-        return len(self._began_s)
+        return len(self._active)
 
     def has_ended(self, run: RunId) -> bool:
         """Whether a run has ended by itself, and the manager may not know it."""
@@ -71,24 +71,18 @@ class Agents:
             self._answer(run)
             return
         self._lead_of[run] = lead
-        self._began_s[run] = self._clock.now_s
+        now_s = self._clock.now_s
         try:
-            self._carry_out.dispatch(order)
+            self._machines.check(order, now_s)
         except SchedulerFault as fault:
-            if not any(active in self._doomed for active in self._began_s):
+            if not self._is_waiting_for_a_stop(order):
                 raise
-            now_s = self._clock.now_s
-            self._trace.note(
-                now_s,
-                Fact.ORDER_REFUSED,
-                job=order.job.id,
-                run=run,
-                resource=order.resource,
-                detail=fault.message,
-            )
-            del self._began_s[run]
+            refused, job, resource = Fact.ORDER_REFUSED, order.job.id, order.resource
+            self._trace.note(now_s, refused, job=job, run=run, resource=resource, detail=fault.message)
             self._over(run, "on_order_refused", run)
             return
+        self._active[run] = now_s, order
+        self._carry_out.dispatch(order)
         if self._machines.is_active(run):
             self._answer(run)
 
@@ -98,7 +92,7 @@ class Agents:
         if run not in self._lead_of:
             self._lead_of[run] = lead
             self._over(run, "on_run_preempted", run)
-        elif run in self._began_s:
+        elif run in self._active:
             self._carry_out.preempt(run)  # the notice follows as an event
         else:
             self._answer(run)
@@ -112,10 +106,13 @@ class Agents:
 
     def over(self, run: RunId, method: str, notice: Any) -> None:
         """An active run is over, in the simulated world."""
-        began_s = self._began_s.pop(run)
+        began_s, _ = self._active.pop(run)
         if isinstance(notice, Completion):
             notice = notice._replace(ran_s=notice.ended_s - began_s)
         self._over(run, method, notice)
+
+    def _is_waiting_for_a_stop(self, order: DispatchOrder) -> bool:
+        return any(run in self._doomed and _share(order, other) for run, (_, other) in self._active.items())
 
     def _over(self, run: RunId, method: str, notice: Any) -> None:
         self._notices[run] = method, notice
@@ -131,9 +128,18 @@ class Agents:
     def _answer(self, run: RunId) -> None:
         if run in self._notices:
             self._send(self._lead_of[run], partial(self._tell, *self._notices[run]))
-        elif run in self._began_s:
+        elif run in self._active:
             self._send(self._lead_of[run], partial(self._tell, "on_order_received", run))
 
     def _send(self, machine: int, deliver: Callable[[], None]) -> None:
         if not self._machines.is_down(machine):
             self._network.send(machine, deliver)
+
+
+def _share(one: DispatchOrder, other: DispatchOrder) -> bool:
+    """Whether two orders are for the same machines, or need the same resources of the whole site."""
+    if not frozenset(one.machines).isdisjoint(other.machines):
+        return True
+    requests = one.job.request, other.job.request
+    needed = [set() if request is None else request.site_resources.keys() for request in requests]
+    return bool(needed[0] & needed[1])

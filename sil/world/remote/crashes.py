@@ -21,7 +21,8 @@ class Crashes:
     """The manager crashes after exponential times of a mean, until `until_s`, and is back after `down_s`.
 
     It crashes where something becomes durable or leaves: before an entry of its journal, after it, or before
-    an order is sent. Which of the next `MOST_STEPS` such steps it is, is random, too.
+    an order, a record of a run or the news that a job is given up is sent. Which of the next `MOST_STEPS`
+    such steps it is, is random, too.
     """
 
     def __init__(

@@ -8,21 +8,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from scheduler.dependable.journalled_manager import JournalMismatch
 from scheduler.dependable.reliable_delivery import lead_of
-from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
+from scheduler.model import ON_NODES, Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
 from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
-from scheduler.rules import MAKES_PROGRESS
+from scheduler.rules import KNOWN_RESOURCE, MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.world.events import JobGivenUp, MessageDue
-from sil.world.guard.faults import SchedulerFault, stuck
-from sil.world.harness import World
+from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault, stuck
+from sil.world.harness import LEAST_STEP_S, World
 from sil.world.remote.agents import Agents
 from sil.world.remote.clocks import ManagerClock
 from sil.world.remote.crashes import Crashes, ManagerCrashed
 from sil.world.remote.network import Network
 
 MOST_MESSAGES_WITHOUT_PROGRESS = 100_000
-"""More, without an arrival, a start or an end, are an endless conversation about nothing."""
+"""More in a row, without an arrival, the end of a run or a change of a machine, are an endless conversation,
+unless time passes between them and a run will end or no job waits."""
 
 Make = Callable[[Ports], ResourceManager]
 
@@ -50,14 +52,16 @@ class RemoteManager(ResourceManager):
         self._doomed: set[RunId] = set()
         """Runs that the manager has told to stop, or abandoned."""
         self._agents = Agents(world, network, self._tell, self._doomed)
-        orders = self._orders = _Orders(world, network, self._agents, self._doomed, self._is_known, crashes)
+        strike = _pass if crashes is None else crashes.strike
+        places = _resources(ports), ports.n_places
+        orders = _Orders(world, network, self._agents, self._doomed, places, self._is_known, strike)
         self._monitor = _ReadAgain(ports.monitor)
         self._manager_clock = clock or ManagerClock(world.clock)
         for jump_s in self._manager_clock.jumps_s:
             world.events.push(jump_s, MessageDue(lambda: None))  # its next wake-up is at another time then
         monitor: Any = self._monitor  # of any kind of ports
         self._ports = _once_each_job(
-            replace(ports, clock=self._manager_clock, dispatcher=orders, monitor=monitor)
+            replace(ports, clock=self._manager_clock, dispatcher=orders, monitor=monitor), strike
         )
         self._make = make
         self._crashes = crashes
@@ -67,7 +71,8 @@ class RemoteManager(ResourceManager):
         """Jobs that have arrived, and whose end the manager does not know."""
         self._calls: deque[tuple[str, tuple[Any, ...]]] = deque()
         self._is_called = False
-        self._without_progress = 0
+        self._without_progress, self._progress_s = 0, 0.0
+        """The number of calls since the last progress, and its time."""
         world.events.is_settled = self._is_settled
         self._start()
 
@@ -85,7 +90,7 @@ class RemoteManager(ResourceManager):
         return {} if self._manager is None else self._manager.why_waiting()
 
     def on_job_arrived(self, job: Job) -> str | None:
-        self._without_progress = 0
+        self._note_progress()
         self._unfinished.add(job.id)
         self._not_submitted[job.id] = job
         return self._submit(job)
@@ -100,6 +105,7 @@ class RemoteManager(ResourceManager):
         self._over(loss.run, "on_run_lost", loss)
 
     def on_monitor_news(self) -> None:
+        self._note_progress()
         self._tell("on_monitor_news")
 
     def on_time_passed(self) -> None:
@@ -113,7 +119,7 @@ class RemoteManager(ResourceManager):
         return not self._unfinished and not self._agents.n_active and self._manager is not None
 
     def _over(self, run: RunId, method: str, notice: Any) -> None:
-        self._without_progress = 0
+        self._note_progress()
         self._agents.over(run, method, notice)
 
     def _submit(self, job: Job) -> str | None:
@@ -145,8 +151,6 @@ class RemoteManager(ResourceManager):
         finally:
             self._is_called = False
         self._monitor.forget()
-        if method == "on_run_ended":
-            self._orders.note_known(arguments[0].run)
         while self._calls:
             method, arguments = self._calls.popleft()
             self._tell(method, *arguments)
@@ -164,6 +168,8 @@ class RemoteManager(ResourceManager):
     def _restart(self) -> None:
         with self._world.trace.muted():  # what is decided again is in the trace
             self._start()
+        if self._manager is None:
+            return  # it has crashed again
         self._world.trace.note(self._clock.now_s, Fact.MANAGER_UP)
         self._tell("on_monitor_news")
         for job in list(self._not_submitted.values()):
@@ -177,16 +183,24 @@ class RemoteManager(ResourceManager):
             self._manager = self._make(self._ports)
         except ManagerCrashed:
             self._crashed()
+        except JournalMismatch as mismatch:
+            raise SchedulerFault(KEEPS_ITS_JOURNAL, str(mismatch), self._clock.now_s) from mismatch
+
+    def _note_progress(self) -> None:
+        self._without_progress, self._progress_s = 0, self._clock.now_s
 
     def _check_progress(self) -> None:
         self._without_progress += 1
-        if self._without_progress > MOST_MESSAGES_WITHOUT_PROGRESS:
-            waiting = self.why_waiting()
-            job = min(waiting or self._unfinished, default=None)
-            message = stuck(
-                f"{self._without_progress - 1} messages went by without a start or an end", waiting
-            )
-            raise SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s, job)
+        if self._without_progress <= MOST_MESSAGES_WITHOUT_PROGRESS:
+            return
+        now_s, n = self._clock.now_s, self._without_progress - 1
+        if now_s - self._progress_s >= n * LEAST_STEP_S and (self._agents.n_active or not self._unfinished):
+            self._note_progress()
+            return
+        waiting = self.why_waiting()
+        job = min(waiting or self._unfinished, default=None)
+        message = stuck(f"{n} messages went by and no job arrived or ended", waiting)
+        raise SchedulerFault(MAKES_PROGRESS, message, now_s, job)
 
 
 class _Orders:
@@ -198,25 +212,31 @@ class _Orders:
         network: Network,
         agents: Agents,
         doomed: set[RunId],
+        places: tuple[range, int],
         is_known: Callable[[JobId], None],
-        crashes: Crashes | None,
+        strike: Callable[[], None],
     ) -> None:
+        """`places`: the resources that orders may name, and the number of machines."""
         self._world = world
         self._network = network
         self._agents = agents
         self._doomed = doomed
+        self._resources, self._n_machines = places
         self._is_known = is_known
-        self._crashes = crashes
+        self._strike = strike
         self._order_of: dict[RunId, DispatchOrder] = {}
         self._abandoned: set[RunId] = set()
         self._given_up: set[JobId] = set()
 
-    def note_known(self, run: RunId) -> None:
-        """The manager knows that a run has ended."""
-        if run not in self._abandoned:
-            self._is_known(self._order_of[run].job.id)
-
     def dispatch(self, order: DispatchOrder) -> None:
+        machines = order.machines
+        if (
+            order.resource not in self._resources
+            or not machines
+            or not 0 <= min(machines) <= max(machines) < self._n_machines
+        ):
+            message = f"job {order.job.id} was dispatched to machines that the site does not have"
+            raise SchedulerFault(KNOWN_RESOURCE, message, self._world.clock.now_s, order.job.id)
         self._order_of[order.run] = order
         self._send(lead_of(order), partial(self._agents.on_order, order))
 
@@ -232,13 +252,15 @@ class _Orders:
         self.preempt(run)
 
     def acknowledge(self, run: RunId) -> None:
-        lead = lead_of(self._order_of[run])
-        if self._agents.has_ended(run):
-            self.note_known(run)
+        order = self._order_of[run]
+        lead = lead_of(order)
+        if self._agents.has_ended(run) and run not in self._abandoned:
+            self._is_known(order.job.id)
         self._send(lead, partial(self._agents.on_acknowledged, run, lead))
 
     def give_up(self, job: JobId, why: str) -> None:
         """Tell the user of a job that it is not run again."""
+        self._strike()
         if job not in self._given_up:
             self._given_up.add(job)
             self._world.dispatcher.give_up(job, why)
@@ -248,8 +270,7 @@ class _Orders:
         self._send(machine, partial(self._agents.on_ping, machine))
 
     def _send(self, machine: int, deliver: Callable[[], None]) -> None:
-        if self._crashes is not None:
-            self._crashes.strike()
+        self._strike()
         self._network.send(machine, deliver)
 
 
@@ -273,35 +294,50 @@ class _ReadAgain:
         self._again, self._read = [*self._read, *self._again], []
 
 
-def _once_each_job(ports: Ports) -> Ports:
-    """A manager that restarts may report the run of a job again."""
+def _pass() -> None:
+    """The manager does not crash."""
+
+
+def _resources(ports: Ports) -> range:
+    """Those that orders may name."""
     if isinstance(ports, OnMachines):
-        return replace(ports, experience=_RecordedOnce(ports.experience))
+        return range(len(ports.site.resource_names))
+    return range(ON_NODES, ON_NODES + 1)
+
+
+def _once_each_job(ports: Ports, strike: Callable[[], None]) -> Ports:
+    """A manager that restarts may report the run of a job again; it may crash before it reports one."""
+    if isinstance(ports, OnMachines):
+        return replace(ports, experience=_RecordedOnce(ports.experience, strike))
     if isinstance(ports, OnFreeNodes):
-        return replace(ports, run_times=_LearnedOnce(ports.run_times))
+        return replace(ports, run_times=_LearnedOnce(ports.run_times, strike))
     return ports
 
 
 class _RecordedOnce:
-    def __init__(self, experience: Any) -> None:
+    def __init__(self, experience: Any, strike: Callable[[], None]) -> None:
         self.estimate = experience.estimate
         self._record = experience.record
+        self._strike = strike
         self._recorded: set[JobId] = set()
 
     def record(self, record: ExecutionRecord) -> None:
+        self._strike()
         if record.job.id not in self._recorded:
             self._recorded.add(record.job.id)
             self._record(record)
 
 
 class _LearnedOnce:
-    def __init__(self, run_times: Any) -> None:
+    def __init__(self, run_times: Any, strike: Callable[[], None]) -> None:
         self.estimate_s = run_times.estimate_s
         self.outlived_s = run_times.outlived_s
         self._learn = run_times.learn
+        self._strike = strike
         self._learned: set[JobId] = set()
 
     def learn(self, job: Job, ran_s: float) -> None:
+        self._strike()
         if job.id not in self._learned:
             self._learned.add(job.id)
             self._learn(job, ran_s)
