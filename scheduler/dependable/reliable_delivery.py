@@ -23,8 +23,10 @@ from scheduler.resource_manager import Ports, ResourceManager
 
 
 def lead_of(order: DispatchOrder) -> int:
-    """The machine that answers for a run: the first one."""
-    return next(iter(order.machines))
+    """The machine that answers for a run: the first one. Raises ValueError for an order without machines."""
+    for machine in order.machines:
+        return machine
+    raise ValueError(f"the order for run {order.run} names no machine")
 
 
 LONGEST_RETRY = 16.0

@@ -1,0 +1,248 @@
+"""Experiments with the tables messages, crashes and clock_jumps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from sil.trace.facts import TRACE, Fact
+from tests.builders import tiny_experiment
+from tests.sil.test_cli import sil, the_sentence
+from tests.sil.test_experiment import facts_of, run
+from tests.sil.test_failures import on_nodes
+from tests.sil.test_own_manager import MANAGERS
+
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
+
+MESSAGES = """
+[messages]
+lost_share = 0.1
+mean_delay_s = 2.0
+duplicated_share = 0.1
+reordered_share = 0.1
+
+[[messages.partitions]]
+machines = ["f[1-2]"]
+from_s = 20
+to_s = 600
+"""
+CRASHES = """
+[crashes]
+mean_time_between_crashes_s = 60
+down_s = 5
+"""
+JUMPS = """
+[[clock_jumps]]
+at_s = 30
+offset_s = 40
+
+[[clock_jumps]]
+at_s = 90
+offset_s = -10
+"""
+ALL = MESSAGES + CRASHES + JUMPS
+CHANGES = {"replications": "1", "jobs": "12"}
+
+
+def of(facts: pl.DataFrame, *kinds: Fact) -> pl.DataFrame:
+    return facts.filter(pl.col("event").is_in(list(kinds)))
+
+
+def starts_and_ends(facts: pl.DataFrame) -> list[tuple[float, str, int, int]]:
+    rows = of(facts, Fact.RUN_STARTED, Fact.RUN_ENDED).select("time_s", "event", "job", "resource").rows()
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("scheduler", ["mct", "sjs", "min_min"])
+@pytest.mark.parametrize("table", ["[messages]\n", "[crashes]\nmean_time_between_crashes_s = 1e12\n"])
+def test_with_a_reliable_network_and_no_crash_runs_are_those_of_an_experiment_without_the_tables(
+    scheduler: str, table: str, tmp_path: Path
+) -> None:
+    arrivals = 'arrivals = { kind = "poisson", jobs_per_quantum = 1.0 }\n'
+    plain, remote = (
+        facts_of(tiny_experiment(tmp_path, arrivals + more, jobs="30"), scheduler) for more in ("", table)
+    )
+    assert starts_and_ends(plain) == starts_and_ends(remote)
+    assert len(starts_and_ends(plain)) == 60
+
+
+def test_so_are_those_of_the_built_in_experiment(tmp_path: Path) -> None:
+    text = (Path("fixtures/experiments") / "light-to-heavy.toml").read_text()
+    found = []
+    for more in ("", "\n[messages]\n"):
+        path = tmp_path / "experiment.toml"
+        path.write_text(text + more)
+        found.append(starts_and_ends(facts_of(path, "pjs")))
+    assert found[0] == found[1] != []
+
+
+def test_so_are_those_on_nodes(tmp_path: Path) -> None:
+    workload = "[workload]\njobs = 40\nmix = {core = 2, gpu = 1}\n"
+    found = [
+        starts_and_ends(facts_of(on_nodes(tmp_path, workload + more), "fcfs"))
+        for more in ("", "[messages]\n")
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 80
+
+
+def test_all_jobs_end_in_an_experiment_with_all_tables_and_the_trace_tells_what_happened(
+    tmp_path: Path,
+) -> None:
+    path = tiny_experiment(tmp_path, ALL, **CHANGES | {"jobs": "40"})
+    comparison = run(path, tmp_path / "out")
+    assert not comparison.faults
+    facts = pl.read_parquet(tmp_path / "out" / TRACE)
+    assert len(of(facts, Fact.RUN_ENDED)) == 2 * 40
+    for fact in (Fact.MANAGER_DOWN, Fact.MANAGER_UP, Fact.RUN_ABANDONED, Fact.RUN_DISCARDED):
+        assert len(of(facts, fact)), fact
+    jobs = pl.read_csv(tmp_path / "out" / "jobs.csv")
+    assert jobs["success"].to_list() == [1] * 80
+
+
+@pytest.mark.processes
+@pytest.mark.long
+def test_one_and_two_workers_write_the_same_bytes(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, ALL, **CHANGES | {"replications": "3"})
+    for workers in (1, 2):
+        run(path, tmp_path / str(workers), workers)
+    assert (tmp_path / "1" / TRACE).read_bytes() == (tmp_path / "2" / TRACE).read_bytes()
+
+
+def test_every_scheduler_has_crashes_and_losses_of_its_own_seed_again(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, ALL, **CHANGES)
+    assert facts_of(path, "mct").equals(facts_of(path, "mct"))
+    assert not facts_of(path, "mct").equals(facts_of(path, "mct", 1))
+
+
+def test_the_share_of_lost_messages_can_vary_over_a_grid(tmp_path: Path) -> None:
+    more = '[messages]\n[grid]\n"messages.lost_share" = [0.0, 0.5]\n'
+    path = tiny_experiment(tmp_path, more, **CHANGES | {"schedulers": '["mct"]'})
+    comparison = run(path, tmp_path / "out")
+    reliable, lossy = (comparison.cell(point, "mct", "makespan") for point in range(2))
+    assert reliable is not None
+    assert lossy is not None
+    assert reliable.value.mean < lossy.value.mean
+
+
+def test_failing_jobs_are_requeued_as_often_over_a_network_with_crashes(tmp_path: Path) -> None:
+    poison = "[failures.jobs.poison]\njob_classes = ['short']\n"
+    changes = CHANGES | {"schedulers": '["mct"]\nmax_batch_requeue = 2', "jobs": "20"}
+    path = tiny_experiment(tmp_path, poison + CRASHES + "[messages]\nlost_share = 0.2\n", **changes)
+    facts = facts_of(path, "mct")
+    assert not len(of(facts, Fact.FAULT))
+    given_up = of(facts, Fact.JOB_REFUSED)
+    assert set(given_up["detail"]) == {"it failed 3 times, and is requeued 2 times at most"}
+    n_lost = of(facts, Fact.RUN_LOST).group_by("job").len()
+    assert set(n_lost["len"]) == {3}
+    assert set(n_lost["job"]) == set(given_up["job"])
+
+
+def test_experience_has_each_run_once_however_often_the_manager_crashes(tmp_path: Path) -> None:
+    """With estimates of its own completions, a run that is recorded twice would change later ones."""
+    learning = "[run_times]\nkind = 'gamma'\ncoefficient_of_variation = 0.5\n[experience]\nlearning = 'run'\n"
+    path = tiny_experiment(tmp_path, learning + CRASHES, **CHANGES | {"jobs": "60"})
+    facts = facts_of(path, "mct")
+    assert not len(of(facts, Fact.FAULT))
+    assert len(of(facts, Fact.RUN_ENDED)) == 60
+    assert facts.equals(facts_of(path, "mct"))
+
+
+# -- what is not built in ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    again = """
+class Again(OnTheFirstMachine):
+    def start(self, job):
+        super().start(job)
+        self.job = job
+    def on_run_lost(self, loss):
+        self.waiting.insert(0, self.job)
+        self.running, self.wants_round = None, True
+class Fickle(Again):
+    made = 0
+    def __init__(self, ports):
+        super().__init__(ports)
+        Fickle.made += 1
+        self.machine = Fickle.made % 2
+    def start(self, job):
+        self.running, self.job = next(self.runs), job
+        where = self.machine
+        self.ports.dispatcher.dispatch(DispatchOrder(self.running, job, where, (where,), 1.0))
+from scheduler.mapping.immediate import Mct
+class MyMct(Mct):
+    pass
+"""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "far_managers.py").write_text(MANAGERS + again)
+    return "far_managers"
+
+
+@pytest.mark.usefixtures("isolated")
+@pytest.mark.parametrize("name", ["Again", "MyMct"])
+def test_a_scheduler_or_manager_of_the_user_works_over_a_network_and_after_crashes(
+    name: str, own: str, tmp_path: Path
+) -> None:
+    scheduler = f"{own}:{name}"
+    path = tiny_experiment(tmp_path, ALL, **CHANGES | {"schedulers": f'["{scheduler}"]'})
+    assert not run(path, tmp_path / "out").faults
+    facts = pl.read_parquet(tmp_path / "out" / TRACE)
+    assert len(of(facts, Fact.RUN_ENDED)) == 12
+    assert len(of(facts, Fact.MANAGER_UP)) > 1
+    if name == "MyMct":
+        built_in = tiny_experiment(tmp_path, ALL, **CHANGES | {"schedulers": '["mct"]'})
+        assert starts_and_ends(facts) == starts_and_ends(facts_of(built_in, "mct"))
+
+
+@pytest.mark.usefixtures("isolated")
+def test_a_users_manager_that_is_another_one_after_a_crash_is_at_fault(own: str, tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, CRASHES, **CHANGES | {"schedulers": f'["{own}:Fickle"]'})
+    (fault,) = run(path, tmp_path / "out").faults
+    assert fault.rule == "keeps-its-journal"
+    assert "run_round had other effects than before the restart" in fault.message
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("[messages]\nlost_share = 1.0", "line 12: messages.lost_share = 1.0"),
+        ("[messages]\nlost_shares = 0.1", "line 12: unknown key 'lost_shares'; did you mean 'lost_share'"),
+        ("[messages]\nretry_s = 0", "line 12: messages.retry_s = 0"),
+        ("[messages]\npings = 0", "line 12: messages.pings = 0"),
+        (
+            "[[messages.partitions]]\nmachines = ['f9']\nfrom_s = 0\nto_s = 9",
+            "line 12: the site 'tiny' has no machine 'f9'",
+        ),
+        (
+            "[[messages.partitions]]\nmachines = ['f1']\nfrom_s = 9\nto_s = 9",
+            "messages.partitions[0]: to_s is 9, which is not after from_s, 9",
+        ),
+        ("[crashes]\ndown_s = 5", "line 11: the key 'crashes.mean_time_between_crashes_s' is missing"),
+        ("[[clock_jumps]]\nat_s = 5", "line 11: the key 'clock_jumps[0].offset_s' is missing"),
+        ("[[clock_jumps]]\nat_s = 5\noffset_s = inf", "line 13: clock_jumps[0].offset_s = inf"),
+        (
+            "[guard]\ndecision_cost = 'fixed(seconds=1)'\n[crashes]\nmean_time_between_crashes_s = 60",
+            "line 12: a manager that may crash decides again after a restart, in no simulated time",
+        ),
+    ],
+)
+def test_a_mistake_in_the_tables_is_reported_with_its_line(
+    more: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = the_sentence(sil("run", tiny_experiment(tmp_path, more), "--out", "out"))
+    assert expected in " ".join(told.split())
+
+
+def test_a_scheduler_that_is_a_program_of_its_own_is_refused(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, CRASHES)
+    path.write_text(path.read_text().replace('"mct", "sjs"', '"batsim: /bin/true"'))
+    told = the_sentence(sil("run", path, "--trust", "--out", tmp_path / "out"))
+    assert "is a program of its own, which cannot be restarted in simulated time" in " ".join(told.split())
