@@ -22,7 +22,7 @@ from sil.workers.executor import Died, Executor, Item
 from sil.world.guard.faults import SchedulerFault
 
 SEEDS_OF_AN_ITEM = 50
-TRACED = 20
+TRACED = 100
 """Every so many seeds, the lines of the managers are counted."""
 
 MACHINES_OF = {

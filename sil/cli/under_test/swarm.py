@@ -171,7 +171,7 @@ def _lines(found: Findings) -> Listing:
     rows = [
         {"file": relative(path), "reached": reached[path], "lines": there[path]} for path in sorted(there)
     ]
-    title = "Lines of the managers reached, in one case of twenty"
+    title = "Lines of the managers reached, in one case of a hundred"
     return Listing("lines", title, [text("file"), number("reached"), number("lines")], rows)
 
 
