@@ -22,6 +22,8 @@ from sil.world.random_streams import RandomStreams
 MOST_FAULTS = 5
 DEFAULT_JOBS = 20
 DEFAULT_MACHINES = 4
+CORES = 4
+"""Of each node."""
 
 
 class Machines(StrEnum):
@@ -137,7 +139,7 @@ def drawn(
 
 
 def _jobs(rng: np.random.Generator, n: int, n_machines: int, machines: Machines) -> tuple[CaseJob, ...]:
-    largest = 4 * n_machines if machines is Machines.NODES else n_machines
+    largest = CORES * n_machines if machines is Machines.NODES else n_machines
     load = rng.uniform(0.2, 2.0)
     mean_run_s = float(rng.choice((30.0, 100.0, 300.0)))
     arrivals = np.cumsum(rng.exponential(mean_run_s / (n_machines * load), n)).tolist()

@@ -52,6 +52,13 @@ class Faulty:
     def hindrances(self) -> Hindrances | None:
         return Hindrances(self.slow, self.failing) if self.slow or self.failing else None
 
+    @property
+    def settled_s(self) -> float:
+        """From when on manager and machines hear each other: the manager is up, and its clock, which stands
+        still after a jump back, goes on."""
+        down_s = 0.0 if self.crashes is None else self.crashes.down_s
+        return self.until_s + max([down_s, *(offset_s for _, offset_s in self.clock_jumps)])
+
     def add(self, fault: Fault, streams: RandomStreams) -> None:
         KINDS[fault.kind].apply(self, streams.of(fault.kind), **fault.parameters)
 

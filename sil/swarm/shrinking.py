@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from sil.swarm.case import Case, Machines
+from sil.swarm.case import CORES, Case, Machines
 from sil.swarm.faults import Fault
 
 MOST_TRIES = 1_000
@@ -54,7 +54,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 def _with_one_machine_less(case: Case) -> Case:
     n = case.n_machines - 1
-    largest = 4 * n if case.machines is Machines.NODES else n
+    largest = CORES * n if case.machines is Machines.NODES else n
     jobs = tuple(replace(job, size=min(job.size, largest)) for job in case.jobs)
     return replace(case, n_machines=n, jobs=jobs, faults=tuple(_on_first(fault, n) for fault in case.faults))
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from scheduler import UserError
 from scheduler.dependable.dependable_manager import dependable
 from scheduler.dependable.journal import Journal
+from scheduler.dependable.reliable_delivery import DEFAULT
+from scheduler.model import JobId
 from sil.outcome.invariants.checker import first_breach_of
 from sil.runs.under_test import UnderTest
-from sil.swarm.case import Case
+from sil.swarm.agreement import Conditions, first_disagreement
+from sil.swarm.case import Case, CaseJob
 from sil.swarm.faults import Faulty
 from sil.swarm.sites import MAX_BATCH_REQUEUE, SITES, SiteOfCase, Tested
 from sil.trace.recorder import Row, TraceRecorder
 from sil.world.events import EventQueue, SimClock
 from sil.world.failures import in_order_of_time
-from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.faults import SchedulerFault, fault_of
 from sil.world.harness import World
 from sil.world.monitors import SimMonitor
 from sil.world.remote.clocks import ManagerClock
 from sil.world.remote.crashes import CrashingJournal, MemoryJournal
-from sil.world.remote.network import Network
+from sil.world.remote.network import Lost, Network, Partition
 from sil.world.remote.remote_manager import RemoteManager
 from sil.world.rounds import OnRequest
 
@@ -60,12 +64,14 @@ class _Simulation:
     def __init__(self, case: Case, under_test: UnderTest | None, journal: Journal) -> None:
         self._case = case
         self._clock, self._events = SimClock(), EventQueue()
-        self._faulty = Faulty(self._clock, case.n_machines, case.until_s)
+        tested = Tested(case, self._clock, under_test)
+        self._site: SiteOfCase = SITES[case.machines](case, tested)
+        self._faulty = Faulty(self._clock, case.n_machines, case.until_s, self._site.n_interconnects)
         streams = case.streams()
         for fault in case.faults:
             self._faulty.add(fault, streams)
-        tested = Tested(case, self._clock, under_test)
-        self._site: SiteOfCase = SITES[case.machines](case, tested)
+        for job in self._site.last_jobs:
+            self._faulty.failing.pop(JobId(job.id), None)
         manager = tested.manager if tested.is_manager else self._site.manager
         self._trace = TraceRecorder(nodes=self._site.capacity.nodes)
         monitor = SimMonitor(self._clock, self._faulty.distortions)
@@ -79,41 +85,66 @@ class _Simulation:
         self._make = dependable(manager, max_batch_requeue=MAX_BATCH_REQUEUE, journal=crashing)
 
     def violation(self) -> Violation | None:
-        case, world = self._case, self._world
         network = Network(self._clock, self._events, self._faulty.messages)
-        jobs = [self._site.job(job) for job in case.jobs]
-        give_up_s = self._ends_by_s()
         try:
             remote = RemoteManager(
-                world,
+                self._world,
                 self._ports,
                 self._make,
                 network,
                 self._faulty.crashes,
                 ManagerClock(self._clock, self._faulty.clock_jumps),
             )
-            for _ in world.steps(jobs, remote):
-                if self._clock.now_s > give_up_s:
-                    return self._endless(remote)
+            endless = self._carry_out(self._case.jobs, remote) or self._carry_out(self._last_jobs(), remote)
         except SchedulerFault as fault:
             return Violation(fault.rule, fault.message, fault.job, fault.time_s)
+        except UserError:
+            raise
+        except Exception as error:  # of a manager that is built in: others are guarded
+            raised = fault_of(error, "the resource manager", "scheduler", self._clock.now_s)
+            return Violation(raised.rule, raised.message, None, raised.time_s)
+        if endless is not None:
+            return endless
         facts = self.facts()
-        breach = first_breach_of(facts, self._site.capacity) or self._site.mismatch(facts)
+        breach = (
+            first_breach_of(facts, self._site.capacity)
+            or first_disagreement(remote, facts, self._conditions())
+            or self._site.mismatch(facts)
+        )
         return None if breach is None else Violation(breach.rule, breach.message, breach.job)
 
     def facts(self) -> Sequence[Row]:
         return self._trace.rows()
 
-    def _ends_by_s(self) -> float:
+    def _carry_out(self, jobs: Sequence[CaseJob], remote: RemoteManager) -> Violation | None:
+        """Until these jobs, and those before, have ended. Returns a violation if they do not end in time."""
+        by_s = self._end_by_s(jobs)
+        for _ in self._world.steps(map(self._site.job, jobs), remote):
+            if self._clock.now_s > by_s:
+                return self._endless(remote)
+        return None
+
+    def _last_jobs(self) -> Sequence[CaseJob]:
+        """They arrive when the others have ended: a new job would wake up one that was forgotten."""
+        arrival_s = max(self._clock.now_s, self._faulty.settled_s) + SETTLES_S
+        return [replace(job, arrival_s=arrival_s) for job in self._site.last_jobs]
+
+    def _conditions(self) -> Conditions:
+        faulty = self._faulty
+        return Conditions(
+            DEFAULT,
+            faulty.settled_s,
+            faulty.crashes is None and not faulty.clock_jumps and not faulty.decision_s,
+            all(isinstance(getattr(fault, "fault", fault), Lost | Partition) for fault in faulty.messages),
+            [fault for fault in faulty.messages if isinstance(fault, Partition)],
+        )
+
+    def _end_by_s(self, jobs: Sequence[CaseJob]) -> float:
         """All jobs one after the other, each as often as it may fail, after the last arrival and fault."""
-        case = self._case
-        last_s = max([case.until_s, *(job.arrival_s for job in case.jobs)])
+        from_s = max([self._faulty.settled_s, *(job.arrival_s for job in jobs)])
         slowest = max([1.0, *(slow.factor for slow in self._faulty.slow)])
-        work_s = sum(job.run_s * self._site.longest(job) for job in case.jobs)
-        down_s = 0.0 if self._faulty.crashes is None else self._faulty.crashes.down_s
-        ahead_s = max([0.0, *(offset_s for _, offset_s in self._faulty.clock_jumps)])  # then it stands still
-        runs_s = (MAX_BATCH_REQUEUE + 2) * slowest * work_s + 200.0 * len(case.jobs)
-        return last_s + down_s + ahead_s + SETTLES_S + runs_s
+        work_s = sum(job.run_s * self._site.longest(job) for job in jobs)
+        return from_s + SETTLES_S + (MAX_BATCH_REQUEUE + 2) * slowest * work_s + 200.0 * len(jobs)
 
     def _endless(self, remote: RemoteManager) -> Violation:
         waiting = remote.why_waiting()

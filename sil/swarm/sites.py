@@ -24,7 +24,7 @@ from sil.isolation.side import side
 from sil.outcome.invariants.breach import Breach, Capacity
 from sil.runs.composition import Supervision
 from sil.runs.under_test import UnderTest
-from sil.swarm.case import Case, CaseJob, Machines
+from sil.swarm.case import CORES, Case, CaseJob, Machines
 from sil.swarm.faults import Faulty
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
@@ -40,6 +40,7 @@ from sil.world.monitors import NodeStates
 
 DECISION_LIMIT_S = 10.0
 MAX_BATCH_REQUEUE = 5
+LAST_RUN_S = 10.0
 HISTORY_MATCHES = "history-matches"
 
 
@@ -75,12 +76,18 @@ class Tested:
         self._under_test = under_test
         self.spec = registry.named(case.scheduler) if under_test is None else under_test.spec
         self.is_manager = self.spec.is_manager
+        self._is_built_in = under_test is None or under_test.is_built_in
         self._guard = Guard(clock, DECISION_LIMIT_S)
+
+    @property
+    def maps_to_clusters(self) -> bool:
+        """Of one that is not built in, this is not known."""
+        return self._is_built_in and self.spec.target not in registry.ON_SINGLE_MACHINES
 
     def scheduler(self) -> Scheduler:
         """A new instance."""
         made: Scheduler
-        if self._under_test is None or self._under_test.is_built_in:
+        if self._under_test is None or self._is_built_in:
             made = self.spec.make(self._seed)
         else:
             supervision = Supervision(self._guard, self._seed, check_determinism=False)
@@ -96,10 +103,22 @@ class SiteOfCase:
     """The machines of a case, and a manager for them."""
 
     capacity: Capacity
+    n_interconnects = 0
 
     def __init__(self, case: Case, tested: Tested) -> None:
         self.case = case
         self.tested = tested
+        first = 1 + max(job.id for job in case.jobs)
+        self.last_jobs = [
+            CaseJob(first + k, 0.0, LAST_RUN_S, LAST_RUN_S, size, False)
+            for k, size in enumerate(self.sizes_of_last_jobs())
+        ]
+        """They need all machines, to show that after all faults, none remains out of use."""
+        self.history: list[tuple[JobId, float]] = []
+        """The jobs whose runs were reported, and how long these took."""
+
+    def sizes_of_last_jobs(self) -> Sequence[int]:
+        return (self.case.n_machines,)
 
     def longest(self, job: CaseJob) -> float:
         """How much longer than `run_s` a job may run on some machine."""
@@ -112,6 +131,20 @@ class SiteOfCase:
         )
 
     def mismatch(self, rows: Sequence[Row]) -> Breach | None:
+        """Every job that ended has one run in the history, with the time that it ran."""
+        if self.tested.is_manager and not self.history:
+            return None  # managers need not keep a history
+        began_s = {row[3]: row[0] for row in rows if row[1] == Fact.RUN_STARTED.value}
+        ran_s = {row[2]: row[0] - began_s[row[3]] for row in rows if row[1] == Fact.RUN_ENDED.value}
+        recorded = Counter(job for job, _ in self.history)
+        for job in sorted({*ran_s, *recorded}):
+            if recorded[JobId(job)] != (job in ran_s):
+                message = f"job {job} has {recorded[JobId(job)]} runs in the history"
+                return Breach(HISTORY_MATCHES, job, message)
+        for job, run_time_s in self.history:
+            if abs(run_time_s - ran_s[job]) > 1e-6:
+                message = f"job {job} ran {ran_s[job]} s, but {run_time_s} s in the history"
+                return Breach(HISTORY_MATCHES, job, message)
         return None
 
     @property
@@ -135,7 +168,7 @@ class SiteOfCase:
 class _Processors(SiteOfCase):
     def __init__(self, case: Case, tested: Tested) -> None:
         super().__init__(case, tested)
-        self._run_s = {job.id: job.run_s for job in case.jobs}
+        self._run_s = {job.id: job.run_s for job in (*case.jobs, *self.last_jobs)}
         self.capacity = Capacity(case.n_machines, max_batch_requeue=MAX_BATCH_REQUEUE)
 
     def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:
@@ -143,13 +176,22 @@ class _Processors(SiteOfCase):
         return SpaceSharedMachines(self.case.n_machines, lambda job: run_s[job.id], events, faulty.hindrances)
 
     def ports(self, world: World) -> Ports:
-        return OnFreeNodes(
-            world.clock, world.dispatcher, self.case.n_machines, UserEstimates(), NodeStates(world.monitor)
-        )
+        estimates, monitor = _Estimates(self.history), NodeStates(world.monitor)
+        return OnFreeNodes(world.clock, world.dispatcher, self.case.n_machines, estimates, monitor)
 
     def manager(self, ports: Ports) -> ResourceManager:
         assert isinstance(ports, OnFreeNodes)
         return free_nodes_manager(ports, self.tested.scheduler(), self.tested.spec.memoryless)
+
+
+class _Estimates(UserEstimates):
+    """Those of users, and the runs that were reported."""
+
+    def __init__(self, history: list[tuple[JobId, float]]) -> None:
+        self._history = history
+
+    def learn(self, job: Job, ran_s: float) -> None:
+        self._history.append((job.id, ran_s))
 
 
 class _Nodes(_Processors):
@@ -157,8 +199,11 @@ class _Nodes(_Processors):
 
     def __init__(self, case: Case, tested: Tested) -> None:
         super().__init__(case, tested)
-        self._nodes = case.n_machines * (Node(4, 8_192),)
+        self._nodes = case.n_machines * (Node(CORES, 8_192),)
         self.capacity = replace(self.capacity, nodes=self._nodes)
+
+    def sizes_of_last_jobs(self) -> Sequence[int]:
+        return (self.case.n_machines * CORES,)
 
     def job(self, job: CaseJob) -> Job:
         request = Request(job.size, 1.0, 1_024 * (1 + job.id % 2), most_on_node=None)
@@ -195,27 +240,33 @@ class _Different(SiteOfCase):
             (Interconnect("lan", 1_000.0, 10.0),) if clusters else (),
             (JobClass("work", ("any",), tuple(cluster.name for cluster in clusters)),),
         )
-        n = max(job.id for job in case.jobs) + 1
-        run_s = np.full(n, 1.0)
-        on_cluster = np.full(n, inf)
+        self.n_interconnects = len(self._site.interconnects)
+        jobs, n = (*case.jobs, *self.last_jobs), case.n_machines
+        etc_s = np.full((1 + max(job.id for job in jobs), len(self._site.resource_names)), inf)
         for job in case.jobs:
-            run_s[job.id] = job.run_s
-            on_cluster[job.id] = 0.6 * job.run_s if job.size > 1 else inf
-        columns = [run_s * (1.0 + j % 2) for j in range(case.n_machines)]
-        self._actual = EtcMatrix.from_dense(np.column_stack([*columns, *([on_cluster] if clusters else ())]))
-        factor = np.ones(n)
-        for job in case.jobs:
+            etc_s[job.id, :n] = [job.run_s * (1.0 + j % 2) for j in range(n)]
+            etc_s[job.id, n:] = 0.6 * job.run_s if job.size > 1 else inf
+        for resource, job in enumerate(self.last_jobs):
+            # Managers may ignore estimates, which tell where jobs can run.
+            etc_s[job.id, slice(n) if tested.is_manager else resource] = job.run_s
+        self._actual = EtcMatrix.from_dense(etc_s)
+        factor = np.ones(len(etc_s))
+        for job in jobs:
             factor[job.id] = job.estimate_s / job.run_s
-        self._experience = _Experience(EtcMatrix.from_dense(self._actual.dense() * factor[:, None]))
+        self._experience = _Experience(self.history, EtcMatrix.from_dense(etc_s * factor[:, None]))
         self.capacity = Capacity(
             case.n_machines, names=self._site.resource_names, max_batch_requeue=MAX_BATCH_REQUEUE
         )
+
+    def sizes_of_last_jobs(self) -> Sequence[int]:
+        """One job for each machine, and one for the cluster if the scheduler uses it."""
+        uses_cluster = self.case.n_machines > 1 and self.tested.maps_to_clusters
+        return self.case.n_machines * (1,) + uses_cluster * (2,)
 
     def longest(self, job: CaseJob) -> float:
         return 2.0
 
     def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:
-        faulty.n_interconnects = len(self._site.interconnects)
         quantiles = np.zeros(self._actual.n_jobs)
         slots = [(j,) for j in range(self.case.n_machines)]
         actual = ActualRuntimes(self._actual, NoSpread(), quantiles)
@@ -230,38 +281,20 @@ class _Different(SiteOfCase):
         schedulers = {queue.name: self.tested.scheduler() for queue in queues}
         return MappingManager(ports, queues, schedulers, Admission(queues))
 
-    def mismatch(self, rows: Sequence[Row]) -> Breach | None:
-        """Every job that ended has one run in the history, with the time that it ran."""
-        began_s = {row[3]: row[0] for row in rows if row[1] == Fact.RUN_STARTED.value}
-        ran_s = {row[2]: row[0] - began_s[row[3]] for row in rows if row[1] == Fact.RUN_ENDED.value}
-        if self.tested.is_manager and not self._experience.records:
-            return None  # managers need not keep a history
-        recorded = Counter(record.job.id for record in self._experience.records)
-        for job in sorted({*ran_s, *recorded}):
-            if recorded[JobId(job)] != (job in ran_s):
-                message = f"job {job} has {recorded[JobId(job)]} runs in the history"
-                return Breach(HISTORY_MATCHES, job, message)
-        for record in self._experience.records:
-            if abs(record.run_time_s - ran_s[record.job.id]) > 1e-6:
-                job = record.job.id
-                message = f"job {job} ran {ran_s[job]} s, but {record.run_time_s} s in the history"
-                return Breach(HISTORY_MATCHES, job, message)
-        return None
-
 
 class _Experience:
     """Estimates that do not change, and the runs that were reported."""
 
-    def __init__(self, etc: EtcMatrix) -> None:
+    def __init__(self, history: list[tuple[JobId, float]], etc: EtcMatrix) -> None:
+        self._history = history
         self._etc = etc
-        self.records: list[ExecutionRecord] = []
 
     def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
         rows = np.array([job.id for job in jobs], dtype=np.int64)
         return EtcMatrix(self._etc.by_class_s, rows, self._etc.resource_class_of)
 
     def record(self, record: ExecutionRecord) -> None:
-        self.records.append(record)
+        self._history.append((record.job.id, record.run_time_s))
 
 
 SITES = {Machines.DIFFERENT: _Different, Machines.PROCESSORS: _Processors, Machines.NODES: _Nodes}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 from typing import Any, Protocol
 
@@ -29,8 +29,8 @@ class Agents:
 
     The agent on the first machine of an order answers for the run. Agents remember the runs that they have
     had, also while their machine is down; then they neither hear nor send. An order that cannot be carried
-    out is refused while a run of `doomed`, those that the manager has told to stop, still has machines or
-    site resources that it needs; else it is a fault of the manager.
+    out is refused while a run of `doomed`, those that the manager has told to stop and not abandoned, still
+    has machines or site resources that it needs; else it is a fault of the manager.
     """
 
     def __init__(
@@ -58,6 +58,11 @@ class Agents:
     @property
     def n_active(self) -> int:
         return len(self._active)
+
+    @property
+    def unacknowledged(self) -> Iterable[RunId]:
+        """Runs that are over, which the manager has not acknowledged."""
+        return self._notices
 
     def has_ended(self, run: RunId) -> bool:
         """Whether a run has ended by itself, and the manager may not know it."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import Any
 
 from scheduler.dependable.journalled_manager import JournalMismatch
@@ -21,6 +22,7 @@ from sil.world.remote.agents import Agents
 from sil.world.remote.clocks import ManagerClock
 from sil.world.remote.crashes import Crashes, ManagerCrashed
 from sil.world.remote.network import Network
+from sil.world.remote.ordered import Ordered
 
 MOST_MESSAGES_WITHOUT_PROGRESS = 100_000
 """More in a row, without an arrival, the end of a run or a change of a machine, are an endless conversation,
@@ -50,11 +52,13 @@ class RemoteManager(ResourceManager):
         self._world = world
         self._clock = world.clock
         self._doomed: set[RunId] = set()
-        """Runs that the manager has told to stop, or abandoned."""
+        """Runs that the manager has told to stop and not abandoned."""
         self._agents = Agents(world, network, self._tell, self._doomed)
         strike = _pass if crashes is None else crashes.strike
         places = _resources(ports), ports.n_places
-        orders = _Orders(world, network, self._agents, self._doomed, places, self._is_known, strike)
+        orders = self._orders = _Orders(
+            world, network, self._agents, self._doomed, places, self._is_known, strike
+        )
         self._monitor = _ReadAgain(ports.monitor)
         self._manager_clock = clock or ManagerClock(world.clock)
         for jump_s in self._manager_clock.jumps_s:
@@ -85,6 +89,16 @@ class RemoteManager(ResourceManager):
         if self._manager is None or (wakes_at_s := self._manager.wakes_at_s) is None:
             return None
         return self._manager_clock.world_time_s(wakes_at_s)
+
+    @property
+    def ordered(self) -> Mapping[RunId, Ordered]:
+        """All runs that the manager has ordered."""
+        return self._orders.ordered
+
+    @property
+    def unacknowledged(self) -> Iterable[RunId]:
+        """The runs of which agents report that they are over."""
+        return self._agents.unacknowledged
 
     def why_waiting(self) -> Mapping[JobId, str]:
         return {} if self._manager is None else self._manager.why_waiting()
@@ -151,6 +165,10 @@ class RemoteManager(ResourceManager):
         finally:
             self._is_called = False
         self._monitor.forget()
+        if method == "on_answer":
+            self._orders.note_answer(*arguments)
+        elif method == "on_order_received":
+            self._orders.note_started(*arguments)
         while self._calls:
             method, arguments = self._calls.popleft()
             self._tell(method, *arguments)
@@ -224,8 +242,9 @@ class _Orders:
         self._resources, self._n_machines = places
         self._is_known = is_known
         self._strike = strike
-        self._order_of: dict[RunId, DispatchOrder] = {}
-        self._abandoned: set[RunId] = set()
+        self.ordered: dict[RunId, Ordered] = {}
+        self._answered_s: dict[int, float] = {}
+        """By machine: when the manager last received the answer to a ping."""
         self._given_up: set[JobId] = set()
 
     def dispatch(self, order: DispatchOrder) -> None:
@@ -237,26 +256,42 @@ class _Orders:
         ):
             message = f"job {order.job.id} was dispatched to machines that the site does not have"
             raise SchedulerFault(KNOWN_RESOURCE, message, self._world.clock.now_s, order.job.id)
-        self._order_of[order.run] = order
+        now_s = self._world.clock.now_s
+        self.ordered.setdefault(order.run, Ordered(order, now_s, now_s)).sent(now_s, stops=False)
         self._send(lead_of(order), partial(self._agents.on_order, order))
 
     def preempt(self, run: RunId) -> None:
-        self._doomed.add(run)
-        lead = lead_of(self._order_of[run])
-        self._send(lead, partial(self._agents.on_stop, run, lead))
+        if self.ordered[run].abandoned_s == inf:
+            self._doomed.add(run)
+        self._stop(run)
 
     def abandon(self, run: RunId) -> None:
-        if run not in self._abandoned:
-            self._abandoned.add(run)
-            self._world.trace.note_abandoned(self._world.clock.now_s, self._order_of[run])
-        self.preempt(run)
+        ordered, now_s = self.ordered[run], self._world.clock.now_s
+        if ordered.abandoned_s == inf:
+            ordered.answered(now_s)  # from now on, pings decide when it is told to stop
+            ordered.abandoned_s = now_s
+            ordered.silent_s = now_s - self._answered_s.get(lead_of(ordered.order), -inf)
+            self._doomed.discard(run)
+            self._world.trace.note_abandoned(now_s, ordered.order)
+        self._stop(run)
 
     def acknowledge(self, run: RunId) -> None:
-        order = self._order_of[run]
-        lead = lead_of(order)
-        if self._agents.has_ended(run) and run not in self._abandoned:
-            self._is_known(order.job.id)
+        ordered, now_s = self.ordered[run], self._world.clock.now_s
+        lead = lead_of(ordered.order)
+        if self._agents.has_ended(run) and ordered.abandoned_s == inf:
+            self._is_known(ordered.order.job.id)
+        ordered.answered(now_s)
+        ordered.over_s = min(ordered.over_s, now_s)
         self._send(lead, partial(self._agents.on_acknowledged, run, lead))
+
+    def note_answer(self, machine: int) -> None:
+        """The manager has received the answer to a ping."""
+        self._answered_s[machine] = self._world.clock.now_s
+
+    def note_started(self, run: RunId) -> None:
+        """The manager knows that a run has started."""
+        if not self.ordered[run].is_stopped:
+            self.ordered[run].answered(self._world.clock.now_s)
 
     def give_up(self, job: JobId, why: str) -> None:
         """Tell the user of a job that it is not run again."""
@@ -268,6 +303,13 @@ class _Orders:
 
     def ping(self, machine: int) -> None:
         self._send(machine, partial(self._agents.on_ping, machine))
+
+    def _stop(self, run: RunId) -> None:
+        ordered = self.ordered[run]
+        if ordered.abandoned_s == inf:
+            ordered.sent(self._world.clock.now_s, stops=True)
+        lead = lead_of(ordered.order)
+        self._send(lead, partial(self._agents.on_stop, run, lead))
 
     def _send(self, machine: int, deliver: Callable[[], None]) -> None:
         self._strike()

@@ -1,0 +1,125 @@
+"""Whether manager and machines agree in the end, and which machines the manager has given up meanwhile."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from math import inf
+
+from scheduler.dependable.reliable_delivery import LONGEST_RETRY, Timeouts, lead_of
+from sil.outcome.invariants.breach import Breach
+from sil.trace.facts import Fact
+from sil.trace.recorder import Row
+from sil.world.remote.network import Partition
+from sil.world.remote.remote_manager import Ordered, RemoteManager
+
+AGREE_IN_THE_END = "agree-in-the-end"
+REPEATS_ORDERS = "repeats-orders-until-answered"
+GIVES_UP_THE_SILENT = "gives-up-silent-machines-only"
+
+ROUNDING_S = 1e-3
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Of a case, as far as they bound how long manager and machines may disagree."""
+
+    timeouts: Timeouts
+    settled_s: float
+    """From then on, manager and machines hear each other at once."""
+    is_punctual: bool
+    """The manager does everything when it is due: it does not crash or decide late; its clock is right."""
+    is_in_order: bool
+    """Messages arrive at once or never."""
+    partitions: Sequence[Partition] = field(default=())
+
+
+def first_disagreement(remote: RemoteManager, facts: Sequence[Row], case: Conditions) -> Breach | None:
+    """The first of these invariants that is broken, or None; to be called when the last job has ended.
+
+    * The manager knows of each run that was ordered before `settled_s` that it is over, and its machine knows
+      that.
+    * An order to start or to stop a run is repeated until it is answered.
+    * A machine that answers is not given up. One that does not is, in time: its runs are abandoned.
+    """
+    before = [ordered for ordered in remote.ordered.values() if ordered.ordered_s < case.settled_s]
+    silences = _silences(facts, case.partitions)
+    breaches = chain(
+        _disagreed(remote, before),
+        _not_repeated(remote.ordered.values(), case) if case.is_punctual else (),
+        _given_up(before, case) if case.is_punctual else (),
+        _not_given_up(before, silences, case) if case.is_punctual and case.is_in_order else (),
+    )
+    return next(iter(breaches), None)
+
+
+def _disagreed(remote: RemoteManager, runs: Iterable[Ordered]) -> Iterator[Breach]:
+    unacknowledged = set(remote.unacknowledged)
+    for ordered in runs:
+        run, job = ordered.order.run, ordered.order.job.id
+        if ordered.over_s == inf:
+            yield Breach(AGREE_IN_THE_END, job, f"the manager still waits for run {run} of job {job} to end")
+        elif run in unacknowledged:
+            message = f"the machine of job {job} still reports run {run}, which the manager knows to be over"
+            yield Breach(AGREE_IN_THE_END, job, message)
+
+
+def _not_repeated(runs: Iterable[Ordered], case: Conditions) -> Iterator[Breach]:
+    within_s = LONGEST_RETRY * case.timeouts.retry_s
+    for ordered in runs:
+        if ordered.waited_s > within_s + ROUNDING_S:
+            run, job = ordered.order.run, ordered.order.job.id
+            what = "stop" if ordered.is_stopped else "start"
+            message = (
+                f"an order to {what} run {run} of job {job} was neither answered nor repeated for "
+                f"{ordered.waited_s:.12g} s; {within_s:g} s are the longest retry"
+            )
+            yield Breach(REPEATS_ORDERS, job, message)
+
+
+def _given_up(runs: Iterable[Ordered], case: Conditions) -> Iterator[Breach]:
+    """The ping that a machine answered last may have been sent just before the first one that it did not."""
+    least_s = (case.timeouts.pings - 1) * case.timeouts.ping_s
+    for ordered in runs:
+        if ordered.silent_s < least_s:
+            job = ordered.order.job.id
+            message = (
+                f"the run of job {job} was abandoned at {ordered.abandoned_s:.12g} s, but its machine had "
+                f"answered {ordered.silent_s:.12g} s before"
+            )
+            yield Breach(GIVES_UP_THE_SILENT, job, message)
+
+
+def _not_given_up(
+    runs: Iterable[Ordered], silences: defaultdict[int, list[tuple[float, float]]], case: Conditions
+) -> Iterator[Breach]:
+    within_s = (case.timeouts.pings + 2) * case.timeouts.ping_s
+    for ordered in runs:
+        for from_s, to_s in silences[lead_of(ordered.order)]:
+            by_s = max(from_s, ordered.ordered_s) + within_s
+            if by_s < to_s and min(ordered.over_s, ordered.abandoned_s) > by_s:
+                job = ordered.order.job.id
+                message = (
+                    f"the machine of job {job} was silent from {from_s:.12g} s to {to_s:.12g} s, and the "
+                    f"run, ordered at {ordered.ordered_s:.12g} s, was not abandoned by {by_s:.12g} s"
+                )
+                yield Breach(GIVES_UP_THE_SILENT, job, message)
+
+
+def _silences(
+    facts: Sequence[Row], partitions: Iterable[Partition]
+) -> defaultdict[int, list[tuple[float, float]]]:
+    """By machine: from when to when it was down or separated."""
+    silences: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+    for partition in partitions:
+        for machine in partition.machines:
+            silences[machine].append((partition.from_s, partition.to_s))
+    down_s: dict[int, float] = {}
+    for time_s, event, _, _, machine, *_ in facts:
+        if event == Fact.MACHINE_DOWN:
+            down_s[machine] = time_s
+        elif event == Fact.MACHINE_UP:
+            silences[machine].append((down_s.pop(machine), time_s))
+    return silences

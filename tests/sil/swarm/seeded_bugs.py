@@ -1,0 +1,464 @@
+"""Bugs of the kind that authors of resource managers and of their networks write. Each replaces one method.
+
+The docstring of a bug says what its author forgot or believed. Its function gets the method that it replaces,
+and then that method's arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+from scheduler.dependable import journalled_manager, reliable_delivery
+from scheduler.dependable.journal import JournalEntry
+from scheduler.dependable.journalled_manager import JournalledManager
+from scheduler.dependable.reliable_delivery import LONGEST_RETRY, ReliableDelivery
+from scheduler.managers.availability import Availability, LatestReadings
+from scheduler.managers.consumable_allocation import ConsumableAllocation
+from scheduler.managers.free_node_allocation import FreeNodeAllocation
+from scheduler.managers.mapping_manager import MappingManager
+from scheduler.managers.requeue_limit import RequeueLimit
+from scheduler.managers.starting_manager import StartingManager
+from scheduler.managers.stops import Stops
+from scheduler.model import ExecutionRecord
+from sil.world.remote import remote_manager
+from sil.world.remote.agents import Agents
+from sil.world.remote.clocks import ManagerClock
+from sil.world.remote.remote_manager import RemoteManager
+
+
+@dataclass(frozen=True)
+class Bug:
+    where: type
+    method: str
+    faulty: Callable[..., Any]
+
+    @property
+    def name(self) -> str:
+        return self.faulty.__name__.replace("_", " ")
+
+    @contextmanager
+    def seeded(self) -> Iterator[None]:
+        """Within this context, the method is the faulty one."""
+        correct = self.where.__dict__[self.method]
+        faulty: Any
+        if isinstance(correct, property):
+            faulty = property(partial(self.faulty, correct.fget))
+        else:
+            faulty = lambda *arguments: self.faulty(correct, *arguments)  # noqa: E731
+        with patch.object(self.where, self.method, faulty):
+            yield
+
+
+BUGS: list[Bug] = []
+
+
+def instead_of(where: type, method: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def seed(faulty: Callable[..., Any]) -> Callable[..., Any]:
+        BUGS.append(Bug(where, method, faulty))
+        return faulty
+
+    return seed
+
+
+# Reliable delivery
+
+_MachineStates: Any = reliable_delivery._MachineStates
+
+
+@instead_of(ReliableDelivery, "_is_over")
+def only_news_are_acknowledged(correct: Any, self: Any, run: Any) -> bool:
+    """A repeated notice needs no acknowledgement, since the first one had it."""
+    if run in self._open or run in self._abandoned:
+        return correct(self, run)
+    return False
+
+
+@instead_of(ReliableDelivery, "dispatch")
+def an_order_is_sent_once(correct: Any, self: Any, order: Any) -> None:
+    """There is no timer that sends an order again."""
+    in_, self._in = self._in, lambda wait_s, due, subject: due == self._retry or in_(wait_s, due, subject)
+    correct(self, order)
+    del self._in
+
+
+@instead_of(ReliableDelivery, "preempt")
+def a_stop_is_sent_once(correct: Any, self: Any, run: Any) -> None:
+    """There is no timer that sends a stop order again, once its start was confirmed."""
+    self._in = lambda wait_s, due, subject: None
+    correct(self, run)
+    del self._in
+
+
+@instead_of(ReliableDelivery, "_retry")
+def retries_end(correct: Any, self: Any, run: Any) -> None:
+    """An order is not sent again after the longest wait: by then, it must have arrived."""
+    known = self._open.get(run)
+    if known is not None and known.retry_s < LONGEST_RETRY * self._timeouts.retry_s:
+        correct(self, run)
+
+
+@instead_of(ReliableDelivery, "_retry")
+def a_stop_is_forgotten_at_the_retry(correct: Any, self: Any, run: Any) -> None:
+    """What is sent again is the order to start, whatever has been ordered since."""
+    known = self._open.get(run)
+    if known is not None and known.is_stopping:
+        known.is_stopping = False
+        correct(self, run)
+        known.is_stopping = True
+        return
+    correct(self, run)
+
+
+@instead_of(ReliableDelivery, "_retry")
+def an_order_is_retried_as_another_run(correct: Any, self: Any, run: Any) -> None:
+    """Each message has a new run id, so the agent cannot know that it has the order already."""
+    known = self._open.get(run)
+    if known is not None and not known.is_answered and not known.is_stopping:
+        self._network.dispatch(known.order._replace(run=1_000_000 + run))
+        return
+    correct(self, run)
+
+
+@instead_of(ReliableDelivery, "on_answer")
+def lost_pings_add_up(correct: Any, self: Any, machine: int) -> None:
+    """An answer cancels one ping, not all of those before it."""
+    missed = self._unanswered.get(machine, 0)
+    correct(self, machine)
+    if machine in self._unanswered:
+        self._unanswered[machine] = max(missed - 1, 0)
+
+
+@instead_of(ReliableDelivery, "on_answer")
+def abandoned_runs_are_told_to_stop_once(correct: Any, self: Any, machine: int) -> None:
+    """The stop order of an abandoned run is not repeated when its machine answers again."""
+    if machine in self._unanswered:
+        self._unanswered[machine] = 0
+
+
+@instead_of(ReliableDelivery, "_is_over")
+def repeated_notices_are_passed_on(correct: Any, self: Any, run: Any) -> bool:
+    """Notices of runs that are over, or abandoned, are passed on."""
+    correct(self, run)
+    return True
+
+
+@instead_of(ReliableDelivery, "_lost")
+def machines_of_abandoned_runs_are_used(correct: Any, self: Any, order: Any) -> None:
+    """The machines of an abandoned run are not held, though it may still run."""
+    self._states.hold, hold = lambda machines: None, self._states.hold
+    correct(self, order)
+    self._states.hold = hold
+    for machine in order.machines:
+        self._states._held[machine] += 1
+
+
+@instead_of(ReliableDelivery, "_release")
+def machines_stay_held(correct: Any, self: Any, machines: Any) -> None:
+    """The manager is not told that machines are released."""
+    for machine in machines:
+        self._states._held[machine] -= 1
+
+
+@instead_of(_MachineStates, "release")
+def one_release_is_enough(correct: Any, self: Any, machines: Any) -> None:
+    """The machines held are a set: two reasons to hold one count once."""
+    for machine in machines:
+        self._held[machine] = min(self._held[machine], 1)
+    correct(self, machines)
+
+
+@instead_of(_MachineStates, "_is_news")
+def readings_of_held_machines_are_dropped(correct: Any, self: Any, reading: Any) -> bool:
+    """What monitors report of a machine while it is held is forgotten when it is released."""
+    return not self._held[reading.machine] and correct(self, reading)
+
+
+@instead_of(ReliableDelivery, "on_job_arrived")
+def a_submission_may_come_once(correct: Any, self: Any, job: Any) -> Any:
+    """A job is submitted again if the answer was lost, and then it is another job."""
+    self._answers.pop(job.id, None)
+    return correct(self, job)
+
+
+@instead_of(ReliableDelivery, "on_time_passed")
+def timers_are_due_at_their_instant(correct: Any, self: Any) -> None:
+    """A timer whose time has passed already, after a jump of the clock or a restart, is skipped."""
+    now_s = self._clock.now_s
+    self._timers[:] = [timer for timer in self._timers if timer[0] >= now_s]
+    correct(self)
+
+
+@instead_of(ReliableDelivery, "_ping")
+def machines_are_pinged_for_their_first_runs(correct: Any, self: Any, machine: int) -> None:
+    """Pings that end when a machine has no runs do not begin again with its next one."""
+    if self._led[machine]:
+        correct(self, machine)
+
+
+@instead_of(ReliableDelivery, "on_run_ended")
+def an_end_has_the_time_of_the_machine(correct: Any, self: Any, completion: Any) -> None:
+    """Run times are computed as differences of two clocks."""
+    if self._is_over(completion.run):
+        self._manager.on_run_ended(completion._replace(ended_s=self._clock.now_s, ran_s=None))
+
+
+# Journal and restart
+
+
+def _unwritten(self: Any, method: str, *arguments: Any) -> Any:
+    """A call without an entry in the journal."""
+    unsent, self._unsent = self._unsent, ()
+    self._send(unsent)
+    self._tape.record()
+    result = getattr(self._manager, method)(*arguments)
+    orders, self._orders = self._orders, []
+    self._send(orders)
+    return result
+
+
+@instead_of(JournalledManager, "on_monitor_news")
+def readings_are_not_written(correct: Any, self: Any) -> None:
+    """Readings of monitors come again, so they need no entry."""
+    _unwritten(self, "on_monitor_news")
+
+
+@instead_of(JournalledManager, "on_order_received")
+def confirmations_are_not_written(correct: Any, self: Any, run: Any) -> None:
+    """That an order has arrived changes nothing, so it needs no entry."""
+    _unwritten(self, "on_order_received", run)
+
+
+@instead_of(JournalledManager, "on_answer")
+def answers_are_not_written(correct: Any, self: Any, machine: int) -> None:
+    """Answers to pings change nothing, so they need no entry."""
+    _unwritten(self, "on_answer", machine)
+
+
+@instead_of(JournalledManager, "on_job_arrived")
+def arrivals_are_not_written(correct: Any, self: Any, job: Any) -> Any:
+    """A new job has no orders, so it needs no entry."""
+    return _unwritten(self, "on_job_arrived", job)
+
+
+@instead_of(JournalledManager, "on_run_lost")
+def losses_are_not_written(correct: Any, self: Any, loss: Any) -> None:
+    """The entry for a lost run was forgotten."""
+    _unwritten(self, "on_run_lost", loss)
+
+
+@instead_of(JournalledManager, "run_round")
+def rounds_are_not_written(correct: Any, self: Any) -> None:
+    """A round can be computed again, so it needs no entry."""
+    _unwritten(self, "run_round")
+
+
+@instead_of(JournalledManager, "_call")
+def orders_leave_before_the_entry(correct: Any, self: Any, method: str, *arguments: Any) -> Any:
+    """Orders are sent as they are given; the entry follows."""
+    unsent, self._unsent = self._unsent, ()
+    self._send(unsent)
+    self._tape.record()
+    result = self._done(method, arguments)
+    orders, self._orders = tuple(self._orders), []
+    self._send(orders)
+    self._journal.append(JournalEntry(method, arguments, self._tape.recorded(), orders))
+    return result
+
+
+@instead_of(JournalledManager, "_repeat")
+def what_did_not_leave_is_not_sent_again(correct: Any, self: Any, entry: Any) -> None:
+    """After a restart, the orders of the last call are taken for sent."""
+    correct(self, entry)
+    self._unsent = ()
+
+
+@instead_of(JournalledManager, "__init__")
+def the_last_entry_is_not_read(correct: Any, self: Any, ports: Any, make: Any, journal: Any) -> None:
+    """The last entry may be incomplete, so it is left out."""
+
+    entries = tuple(journal.entries())
+    with patch.object(journal, "entries", lambda: entries[: max(len(entries) - 1, 1)]):
+        correct(self, ports, make, journal)
+
+
+@instead_of(journalled_manager._Monitor, "news")
+def readings_are_read_anew(correct: Any, self: Any) -> Any:
+    """Calls are repeated with the readings of now, not with those of then."""
+    return self._monitor.news()
+
+
+@instead_of(journalled_manager._Clock, "now_s")
+def time_is_read_anew(correct: Any, self: Any) -> float:
+    """Calls are repeated with the time of now, not with that of then."""
+    return self._read()
+
+
+# Managers
+
+
+@instead_of(RequeueLimit, "on_run_lost")
+def one_run_too_few(correct: Any, self: Any, loss: Any) -> None:
+    """The limit counts runs, where requeues are meant."""
+    self._most -= 1
+    correct(self, loss)
+    self._most += 1
+
+
+@instead_of(RequeueLimit, "on_run_lost")
+def what_is_given_up_waits_again(correct: Any, self: Any, loss: Any) -> None:
+    """The user of a job is told that it is given up, but the manager queues it."""
+    with patch.object(self._manager, "on_run_ended", lambda completion: self._manager.on_run_lost(loss)):
+        correct(self, loss)
+
+
+@instead_of(MappingManager, "_withdraw_job")
+def a_job_that_ended_while_it_was_stopped_waits(correct: Any, self: Any, job: Any) -> None:
+    """A run may end before the order to stop it arrives; its job is in the queue by then."""
+
+
+@instead_of(MappingManager, "on_run_lost")
+def a_run_lost_while_it_was_stopped_blocks_its_job(correct: Any, self: Any, loss: Any) -> None:
+    """The next run of a job waits for the notice that the last one was stopped, but that one was lost."""
+    run = self._started.get(loss.run)
+    correct(self, loss)
+    if run is not None and run.ending:
+        self._ending_run_of[run.job.id] = run
+
+
+@instead_of(MappingManager, "on_run_ended")
+def failed_runs_are_recorded(correct: Any, self: Any, completion: Any) -> None:
+    """The history gets the run of a job that is given up."""
+    correct(self, completion._replace(failed=False))
+
+
+@instead_of(MappingManager, "on_run_lost")
+def lost_runs_are_recorded(correct: Any, self: Any, loss: Any) -> None:
+    """The history gets runs that did not end by themselves."""
+    run = self._started.get(loss.run)
+    correct(self, loss)
+    if run is not None:
+        ran_s = self._clock.now_s - run.start_s
+        self._experience.record(ExecutionRecord(run.job, run.resource, len(run.machines), run.start_s, ran_s))
+
+
+@instead_of(StartingManager, "on_run_lost")
+def a_lost_run_asks_for_no_round(correct: Any, self: Any, loss: Any) -> None:
+    """The job of a lost run waits, but nobody looks for nodes for it."""
+    wanted = self.wants_round
+    correct(self, loss)
+    self.wants_round = wanted
+
+
+@instead_of(Stops, "over")
+def a_run_that_ends_while_it_is_stopped_is_waited_for(
+    correct: Any, self: Any, run: Any, is_stopped: bool
+) -> Any:
+    """Only a notice that a run was stopped counts; it may have ended, or be lost."""
+    return correct(self, run, True) if is_stopped else (None, [])
+
+
+@instead_of(LatestReadings, "accept")
+def the_last_reading_to_arrive_counts(correct: Any, self: Any, subject: Any, measured_s: float) -> bool:
+    """Readings arrive in the order in which they were measured."""
+    return True
+
+
+@instead_of(LatestReadings, "accept")
+def readings_of_an_instant_are_equal(correct: Any, self: Any, subject: Any, measured_s: float) -> bool:
+    """Of two readings with the same time, the second one says nothing new."""
+    return self._measured_s.get(subject) != measured_s and correct(self, subject, measured_s)
+
+
+@instead_of(Availability, "_set")
+def a_repaired_interconnect_is_not_noticed(correct: Any, self: Any, subject: Any, up: bool) -> Any:
+    """An interconnect that was down stays so."""
+    return set() if up and isinstance(subject, str) else correct(self, subject, up)
+
+
+@instead_of(FreeNodeAllocation, "end")
+def run_times_are_learnt_by_the_clock(correct: Any, self: Any, run: Any, completion: Any) -> None:
+    """A run took from its order to the notice of its end."""
+    correct(self, run, completion._replace(ran_s=None))
+
+
+@instead_of(ConsumableAllocation, "end")
+def run_times_of_failures_are_learnt(correct: Any, self: Any, run: Any, completion: Any) -> None:
+    """The estimator learns from the run of a job that is given up."""
+    correct(self, run, completion._replace(failed=False))
+
+
+# Agents and network
+
+
+@instead_of(Agents, "on_acknowledged")
+def an_acknowledged_run_is_forgotten(correct: Any, self: Any, run: Any, lead: int) -> None:
+    """An order that arrives once more, after the end of its run was acknowledged, is taken for a new one."""
+    correct(self, run, lead)
+    if run not in self._began_s:
+        self._lead_of.pop(run, None)
+
+
+@instead_of(Agents, "on_stop")
+def a_stop_that_overtakes_its_order_leaves_nothing(correct: Any, self: Any, run: Any, lead: int) -> None:
+    """An order that arrives after its stop order is carried out."""
+    is_known = run in self._lead_of
+    correct(self, run, lead)
+    if not is_known and run not in self._began_s:
+        self._lead_of.pop(run, None)
+        self._notices.pop(run, None)
+        self._send(lead, partial(self._tell, "on_run_preempted", run))
+
+
+@instead_of(Agents, "on_order")
+def a_repeated_order_starts_the_clock_again(correct: Any, self: Any, order: Any) -> None:
+    """The run time is counted from the last copy of the order."""
+    if order.run in self._began_s:
+        self._began_s[order.run] = self._clock.now_s
+    correct(self, order)
+
+
+@instead_of(Agents, "_repeat")
+def notices_are_repeated_four_times(correct: Any, self: Any, run: Any, wait_s: float) -> None:
+    """After some repetitions, a notice must have arrived."""
+    if wait_s < 160.0:
+        correct(self, run, wait_s)
+
+
+@instead_of(Agents, "_repeat")
+def notices_do_not_survive_a_reboot(correct: Any, self: Any, run: Any, wait_s: float) -> None:
+    """The agent keeps notices in memory only."""
+    if run in self._lead_of and self._machines.is_down(self._lead_of[run]):
+        self._notices.pop(run, None)
+    correct(self, run, wait_s)
+
+
+@instead_of(Agents, "on_acknowledged")
+def any_acknowledgement_is_for_all_notices(correct: Any, self: Any, run: Any, lead: int) -> None:
+    """The agent drops all notices of its machine once one of them has arrived."""
+    for other in [other for other in self._notices if self._lead_of[other] == lead]:
+        correct(self, other, lead)
+
+
+@instead_of(ManagerClock, "now_s")
+def the_clock_goes_back(correct: Any, self: Any) -> float:
+    """The manager reads the wall clock, which may be set back."""
+    now_s = self._clock.now_s
+    return now_s + self._offset_s(now_s)
+
+
+@instead_of(remote_manager._ReadAgain, "read_again")
+def readings_are_lost_in_a_crash(correct: Any, self: Any) -> None:
+    """Readings that a manager had read when it crashed are not read again."""
+    self._read.clear()
+
+
+@instead_of(RemoteManager, "_restart")
+def users_do_not_ask_again(correct: Any, self: Any) -> None:
+    """A job that was submitted while the manager was down is not submitted again."""
+    self._not_submitted.clear()
+    correct(self)

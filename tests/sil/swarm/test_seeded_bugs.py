@@ -1,0 +1,88 @@
+"""What the invariants and the cases of a swarm find, measured with bugs that were put in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sil.swarm.case import Case, Machines, drawn
+from sil.swarm.faults import Fault
+from sil.swarm.simulation import Violation, verdict_on
+from sil.trace.facts import Fact
+from tests.sil.swarm.seeded_bugs import BUGS, Bug
+
+ENOUGH = 10_000
+FOUND_SOON = [
+    *("an_order_is_sent_once", "only_news_are_acknowledged", "an_order_is_retried_as_another_run"),
+    *("arrivals_are_not_written", "confirmations_are_not_written"),
+    *("a_lost_run_asks_for_no_round", "the_last_reading_to_arrive_counts"),
+    *("an_acknowledged_run_is_forgotten", "notices_do_not_survive_a_reboot"),
+]
+
+
+def first_violation(bug: Bug, n_seeds: int) -> tuple[int, Violation] | None:
+    """The first seed whose case shows the bug."""
+    with bug.seeded():
+        for seed in range(n_seeds):
+            violation = verdict_on(drawn(seed)).violation
+            if violation is not None:
+                return seed, violation
+    return None
+
+
+@pytest.mark.parametrize("name", FOUND_SOON)
+def test_a_bug_is_found_within_sixty_seeds(name: str) -> None:
+    (bug,) = (bug for bug in BUGS if bug.faulty.__name__ == name)
+    assert first_violation(bug, 60) is not None, bug.faulty.__doc__
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.faulty.__name__)
+def test_each_bug_is_found_within_ten_thousand_seeds(bug: Bug) -> None:
+    assert first_violation(bug, ENOUGH) is not None, bug.faulty.__doc__
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.faulty.__name__)
+def test_each_bug_needs_a_fault_to_be_seen(bug: Bug) -> None:
+    """A bug that every simulation shows would say nothing about swarms."""
+    with bug.seeded():
+        violations = {seed: verdict_on(drawn(seed, kinds=())).violation for seed in range(200)}
+    assert not {seed: violation for seed, violation in violations.items() if violation is not None}
+
+
+def test_there_are_thirty_bugs_in_all_parts_of_a_manager() -> None:
+    modules = {bug.where.__module__.split(".")[1] for bug in BUGS}
+    assert len(BUGS) >= 30
+    assert modules == {"dependable", "managers", "world"}
+    assert all(bug.faulty.__doc__ for bug in BUGS)
+
+
+def _with_an_outage_of_the_interconnect() -> Case:
+    seeds = (drawn(seed, kinds=()) for seed in range(100))
+    case = next(case for case in seeds if case.machines is Machines.DIFFERENT and case.n_machines > 1)
+    outage = Fault("interconnect", {"from_s": 1.0, "for_s": 100.0})
+    return replace(case, faults=(outage,))
+
+
+def test_an_interconnect_that_is_to_be_down_is_down() -> None:
+    verdict = verdict_on(_with_an_outage_of_the_interconnect())
+    changes = [(time_s, event) for time_s, event, *_ in verdict.facts if event.startswith("interconnect")]
+    assert changes == [(1.0, Fact.INTERCONNECT_DOWN), (101.0, Fact.INTERCONNECT_UP)]
+
+
+def test_at_the_end_of_a_case_each_machine_is_used() -> None:
+    for seed in range(12):
+        case = drawn(seed)
+        facts = verdict_on(case).facts
+        last_s = max(time_s for time_s, event, *_ in facts if event == Fact.JOB_ARRIVED)
+        started = [row for row in facts if row[1] == Fact.RUN_STARTED and row[0] >= last_s]
+        used = {machine for *_, machines, _ in started for machine in _machines(machines)}
+        assert used == {*range(case.n_machines)}, seed
+
+
+def _machines(text: str) -> list[int]:
+    """Of `0-3 5`."""
+    ends = [part.partition("-") for part in text.split()]
+    return [machine for low, _, high in ends for machine in range(int(low), int(high or low) + 1)]
