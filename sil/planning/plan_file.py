@@ -246,7 +246,8 @@ class Plan(RunSettings):
                 )
         if self.is_on_site or self.log is None:
             return
-        said = [name for name in ("queues", "failures", "retire") if getattr(self, name)]
+        tables = ("queues", "failures", "messages", "crashes", "clock_jumps", "retire")
+        said = [name for name in tables if getattr(self, name)]
         said += ["goals"] if any(goal.of or goal.metric in OF_GPUS for goal in self.goals) else []
         said += ["nodes"] if self.nodes != NodesTable() else []
         if said:

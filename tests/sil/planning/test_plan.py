@@ -565,6 +565,8 @@ def test_parts_of_a_log_contain_each_job_once_in_order(tmp_path: Path) -> None:
             "[experience]\nlearning = 'run'\n[log]",
             "line 5: experience has no effect on the rigid jobs",
         ),
+        ("[log]", "[messages]\n[log]", "messages does not apply to the rigid jobs of a log"),
+        ("[log]", "[[clock_jumps]]\nat_s = 1\noffset_s = 1\n[log]", "clock_jumps does not apply"),
         (
             "[log]",
             "[rounds]\nkind = 'every_quantum'\n[log]",
