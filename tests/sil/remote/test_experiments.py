@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from sil.trace.facts import TRACE, Fact
+from sil.world import dispatcher
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import facts_of, run
@@ -148,6 +149,25 @@ def test_experience_has_each_run_once_however_often_the_manager_crashes(tmp_path
     assert not len(of(facts, Fact.FAULT))
     assert len(of(facts, Fact.RUN_ENDED)) == 60
     assert facts.equals(facts_of(path, "mct"))
+
+
+def test_orders_for_licences_of_abandoned_runs_are_refused_until_these_are_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two licensed jobs run on the first node, which then cannot be reached; their licences are still in use.
+    The manager, which does not know that, tries again every ten seconds: more often than a job may start."""
+    monkeypatch.setattr(dispatcher, "MOST_STARTS_OF_A_JOB", 20)
+    workload = "[workload]\njobs = 2\nmix = {licensed = 1}\n"
+    cut = "[[messages.partitions]]\nmachines = ['n1']\nfrom_s = 10\nto_s = 1000\n"
+    path = on_nodes(tmp_path, workload + cut)
+    site = tmp_path / "shared.toml"
+    site.write_text(site.read_text().replace("{thin = 10, fat = 5}", "{thin = 20000, fat = 20000}"))
+    facts = facts_of(path, "fcfs")
+    assert not len(of(facts, Fact.FAULT))
+    assert len(of(facts, Fact.RUN_ABANDONED)) == 2
+    assert len(of(facts, Fact.ORDER_REFUSED)) > 100
+    assert of(facts, Fact.RUN_ENDED)["time_s"].min() > 21_000.0
+    assert len(of(facts, Fact.RUN_ENDED)) == 2
 
 
 # -- what is not built in ------------------------------------------------------------------------------------
