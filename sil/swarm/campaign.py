@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
@@ -13,7 +14,7 @@ from scheduler import UserError
 from scheduler.kinds import Kind
 from sil.runs.composition import asked_apart
 from sil.runs.under_test import UnderTest
-from sil.swarm.case import DEFAULT_JOBS, DEFAULT_MACHINES, Case, Machines, drawn
+from sil.swarm.case import DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn
 from sil.swarm.coverage import lines_reached
 from sil.swarm.faults import KINDS
 from sil.swarm.shrinking import shrunk
@@ -54,6 +55,24 @@ class Swarm:
                 f"scheduler '{tested.label}' is of kind {tested.spec.kind}; a swarm tests those of the kinds "
                 f"{Kind.MAPPING} and {Kind.FREE_NODES}"
             )
+
+    def replayed(self, case: Case) -> Case:
+        """A case of a file. Raises UserError for one that is not of what is tested: what a file names is not
+        run unless the user names it, too."""
+        tested = self.under_test
+        if tested is None:
+            if case.scheduler not in SCHEDULERS[case.machines]:
+                raise UserError(
+                    f"the case is one of '{case.scheduler}', which is not built in for {case.machines}; name "
+                    f"it, too: {shlex.join(['sil', 'swarm', case.scheduler, '--case'])} FILE"
+                )
+            return case
+        if case.machines not in MACHINES_OF[tested.spec.kind]:
+            raise UserError(
+                f"the case is one on {case.machines}, and '{tested.label}' is for "
+                f"{' and '.join(MACHINES_OF[tested.spec.kind])}; name a case that a swarm for it wrote"
+            )
+        return replace(case, scheduler=tested.label)
 
     def case(self, seed: int) -> Case:
         tested = self.under_test
@@ -149,6 +168,7 @@ def carried_out(
     except KeyboardInterrupt:
         all_found.is_interrupted = True
     all_found.violations = dict(sorted(all_found.violations.items()))
+    all_found.facts = Counter(dict(sorted(all_found.facts.items())))
     return all_found
 
 

@@ -7,23 +7,29 @@ its own, so that the others stay as they are if one is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field, TypeAdapter, ValidationError
 
-from scheduler import UserError
-from sil.swarm.faults import KINDS, Fault
+from sil.swarm.faults import KINDS, MOST_JOBS, Fault
 from sil.world.random_streams import RandomStreams
+from site_db.files.given import InvalidFile
+from site_db.files.memory import OF_JSON
+from site_db.files.opened import read_text
+from site_db.files.toml_file import NotNegative, Period
 
 MOST_FAULTS = 5
 DEFAULT_JOBS = 20
 DEFAULT_MACHINES = 4
 CORES = 4
 """Of each node."""
+MOST_MACHINES = 1_000
 
 
 class Machines(StrEnum):
@@ -56,11 +62,11 @@ class CaseJob:
     """It runs for `run_s`, of which its user estimates `estimate_s`. `size`: processors, or cores of nodes;
     on different machines, a job larger than 1 may run on the cluster."""
 
-    id: int
-    arrival_s: float
-    run_s: float
-    estimate_s: float
-    size: int
+    id: Annotated[int, Field(ge=0, lt=MOST_JOBS)]
+    arrival_s: NotNegative
+    run_s: Period
+    estimate_s: Period
+    size: Annotated[int, Field(ge=1, le=4 * MOST_MACHINES)]
     is_urgent: bool
 
 
@@ -72,15 +78,15 @@ class Case:
     planned runs are mapped again in each round.
     """
 
-    seed: int
+    seed: Annotated[int, Field(ge=0)]
     machines: Machines
-    n_machines: int
+    n_machines: Annotated[int, Field(ge=1, le=MOST_MACHINES)]
     scheduler: str
     has_queues: bool
     is_remapping: bool
-    jobs: tuple[CaseJob, ...]
+    jobs: Annotated[tuple[CaseJob, ...], Field(min_length=1)]
     faults: tuple[Fault, ...]
-    until_s: float
+    until_s: NotNegative
 
     def streams(self) -> RandomStreams:
         return RandomStreams(self.seed)
@@ -90,21 +96,29 @@ class Case:
 
     @classmethod
     def read(cls, path: Path) -> Case:
-        """Raises UserError for a file that holds no case."""
+        """Raises InvalidFile for a file that holds no case."""
+        text = read_text(path, OF_JSON)
         try:
-            fields: dict[str, Any] = json.loads(path.read_text())
-            fields["machines"] = Machines(fields["machines"])
-            fields["jobs"] = tuple(CaseJob(**job) for job in fields["jobs"])
-            fields["faults"] = tuple(Fault(**fault) for fault in fields["faults"])
-            unknown = [fault.kind for fault in fields["faults"] if fault.kind not in KINDS]
-            if unknown:
-                raise ValueError(f"unknown fault '{unknown[0]}'")
-            return cls(**fields)
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise UserError(
-                f"{path} is no case of a swarm ({type(error).__name__}: {error}); name a file that sil swarm "
-                f"wrote"
-            ) from None
+            case: Case = TypeAdapter(cls).validate_json(text, strict=True)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            where = ".".join(map(str, wrong["loc"]))
+            mistake: str | None = f"{where}: {wrong['msg']}" if where else wrong["msg"]
+        else:
+            mistake = next(case._mistakes(), None)
+        if mistake is not None:
+            raise InvalidFile(f"{path} is no case of a swarm: {mistake}; name a file that sil swarm wrote")
+        return case
+
+    def _mistakes(self) -> Iterator[str]:
+        """What types do not tell."""
+        if len({job.id for job in self.jobs}) < len(self.jobs):
+            yield "jobs: two have the same id"
+        if any(job.arrival_s > later.arrival_s for job, later in pairwise(self.jobs)):
+            yield "jobs: they are not in order of arrival"
+        for k, fault in enumerate(self.faults):
+            if (mistake := fault.mistake(self.n_machines)) is not None:
+                yield f"faults.{k}: {mistake}"
 
 
 def drawn(

@@ -16,6 +16,7 @@ from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
 from sil.world.remote.crashes import Crashes
 from sil.world.remote.network import Delayed, Duplicated, Lost, MessageFault, Partition, Reordered, Until
+from site_db.files.given import MOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,29 @@ class Fault:
     @classmethod
     def drawn(cls, kind: str, rng: np.random.Generator, n_machines: int, until_s: float) -> Self:
         return cls(kind, KINDS[kind].draw(rng, n_machines, until_s))
+
+    def mistake(self, n_machines: int) -> str | None:
+        """What is wrong with a fault that a file names; None if it could have been drawn."""
+        if self.kind not in KINDS:
+            return f"there is no kind of fault '{self.kind}'"
+        known = Fault.drawn(self.kind, np.random.default_rng(0), n_machines, 1.0).parameters
+        if known.keys() != self.parameters.keys():
+            return f"the parameters of '{self.kind}' are {', '.join(known)}"
+        for name, value in self.parameters.items():
+            match known[name], value:
+                case list(), list():
+                    fits = bool(value) and all(
+                        type(place) is int and 0 <= place < n_machines for place in value
+                    )
+                case int(), int():
+                    fits = 0 < value <= MOST_TIMES
+                case float(), int() | float():
+                    fits = (0.0 if name == "from_s" else LEAST) <= value < MOST
+                case _:
+                    fits = False
+            if not fits or type(value) is bool:
+                return f"{name} is {value!r}, which '{self.kind}' cannot have"
+        return None
 
 
 @dataclass
@@ -70,6 +94,9 @@ class Faulty:
 
 
 MOST_JOBS = 1_000
+MOST_TIMES = 1_000
+LEAST = 1e-3
+"""Of seconds and shares, except of times."""
 
 Draw = Callable[[np.random.Generator, int, float], Mapping[str, Any]]
 

@@ -30,6 +30,7 @@ from sil.site.logs import read_log
 from sil.slurm.accounting import qualities
 from sil.slurm.configuration import read_configuration
 from sil.slurm.settings import Surroundings
+from sil.swarm.case import Case, drawn
 from sil.trace.facts import RunDescription, write_trace
 from sil.trace.reading import read_facts, read_resource_names, read_table, read_trace
 from sil.workers.executor import Inline, Listener
@@ -248,6 +249,13 @@ def _toml(model: type[toml_file.Table]) -> Read:
 
 
 @cache
+def _cases() -> Sequence[bytes]:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "case.json"
+        drawn(7).write(path)
+        return [path.read_bytes()]
+
+
 def _journals() -> Sequence[bytes]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "journal"
@@ -305,6 +313,7 @@ READERS = {
         f"{name} of results": Reader("changed", _of_a_replay(name), _folder_with(name), False)
         for name in ("trace.parquet", "jobs.csv", "summary.json")
     },
+    "case of a swarm": Reader("case.json", _cases, Case.read),
     "journal": Reader("journal", _journals, _journal, False),
     "entry of a journal": Reader("entry.json", texts(OF_VERSION_1), _texts_of_entries, False),
     "origin of results": Reader("origin.json", texts(ORIGIN), _origin, False),

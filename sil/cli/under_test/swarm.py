@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -48,8 +49,8 @@ def swarm(
         Path | None,
         Option(exists=True, help="Carry out the case in this file, which an earlier swarm wrote."),
     ] = None,
-    jobs: Annotated[int, Option(min=1, help="The most jobs of a case.")] = 20,
-    machines: Annotated[int, Option(min=1, help="The most machines of a case.")] = 4,
+    jobs: Annotated[int, Option(min=1, max=1_000, help="The most jobs of a case.")] = 20,
+    machines: Annotated[int, Option(min=1, max=1_000, help="The most machines of a case.")] = 4,
     unreached: Annotated[
         bool, Option("--unreached", help="List the lines of the managers that were not reached.")
     ] = False,
@@ -83,7 +84,7 @@ def swarm(
         )
         tested.check()
         if case is not None:
-            _carry_out(tested, Case.read(case), as_json)
+            _carry_out(tested, tested.replayed(Case.read(case)), as_json)
             return
         wanted = _seeds(seeds)
         if len(wanted) == 1 and minutes is None:
@@ -105,8 +106,8 @@ def swarm(
         _report(found, tested, unreached)
     if found.is_interrupted:
         console.print_note(f"Interrupted: these are the results of {found.n_cases:,} cases.")
-    name = "" if scheduler is None else f" {scheduler}"
-    console.exit_on_faults(_sentences(found, smallest, name))
+    command = ["sil", "swarm", *([] if scheduler is None else [scheduler]), "--case"]
+    console.exit_on_faults(_sentences(found, smallest, command))
     if found.is_interrupted:
         raise typer.Exit(console.EXIT_INTERRUPTED)
 
@@ -191,16 +192,16 @@ def _as_json(found: Findings, smallest: dict[int, Path]) -> object:
             str(seed): {**asdict(violation), "smallest": str(smallest.get(seed, ""))}
             for seed, violation in found.violations.items()
         },
-        "cases_with": dict(found.cases_with),
-        "violations_with": dict(found.violations_with),
+        "cases_with": dict(sorted(found.cases_with.items())),
+        "violations_with": dict(sorted(found.violations_with.items())),
         "facts": dict(found.facts),
     }
 
 
-def _sentences(found: Findings, smallest: dict[int, Path], name: str) -> list[str]:
+def _sentences(found: Findings, smallest: dict[int, Path], command: list[str]) -> list[str]:
     sentences = [
         f"seed {seed}: {_sentence(violation)}"
-        + (f" Replay: sil swarm{name} --case {smallest[seed]}" if seed in smallest else "")
+        + (f" Replay: {shlex.join([*command, str(smallest[seed])])}" if seed in smallest else "")
         for seed, violation in [*found.violations.items()][:MOST_SHRUNK]
     ]
     left = [*found.violations][MOST_SHRUNK:]
