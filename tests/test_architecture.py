@@ -123,7 +123,19 @@ def test_the_site_database_imports_only_values_and_errors_of_the_scheduler_packa
 
 
 def test_only_selected_packages_import_the_database() -> None:
-    may = {"settings", "site", "trust", "runs", "experiment", "workers", "planning", "studies", "api", "cli"}
+    may = {
+        "settings",
+        "site",
+        "trust",
+        "runs",
+        "experiment",
+        "workers",
+        "planning",
+        "studies",
+        "swarm",
+        "api",
+    }
+    may |= {"cli"}
     of_logs = {
         *(f"site_db.jobs.logs.{name}" for name in ("log_file", "logged_job", "sacct", "swf_format", "tres")),
         *("site_db.files", "site_db.files.given", "site_db.files.memory", "site_db.files.opened"),

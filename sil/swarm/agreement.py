@@ -13,7 +13,8 @@ from sil.outcome.invariants.breach import Breach
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.remote.network import Partition
-from sil.world.remote.remote_manager import Ordered, RemoteManager
+from sil.world.remote.ordered import Ordered
+from sil.world.remote.remote_manager import RemoteManager
 
 AGREE_IN_THE_END = "agree-in-the-end"
 REPEATS_ORDERS = "repeats-orders-until-answered"

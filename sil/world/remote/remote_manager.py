@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
-from math import inf
 from typing import Any
 
 from scheduler.dependable.journalled_manager import JournalMismatch
-from scheduler.dependable.reliable_delivery import lead_of
-from scheduler.model import ON_NODES, Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
-from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
-from scheduler.rules import KNOWN_RESOURCE, MAKES_PROGRESS
+from scheduler.model import Completion, Job, JobId, Loss, RunId
+from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.world.events import JobGivenUp, MessageDue
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault, stuck
@@ -21,8 +18,10 @@ from sil.world.harness import LEAST_STEP_S, World
 from sil.world.remote.agents import Agents
 from sil.world.remote.clocks import ManagerClock
 from sil.world.remote.crashes import Crashes, ManagerCrashed
+from sil.world.remote.lasting_ports import ReadAgain, once_each_job
 from sil.world.remote.network import Network
 from sil.world.remote.ordered import Ordered
+from sil.world.remote.remote_orders import RemoteOrders, Sender
 
 MOST_MESSAGES_WITHOUT_PROGRESS = 100_000
 """More in a row, without an arrival, the end of a run or a change of a machine, are an endless conversation,
@@ -55,16 +54,14 @@ class RemoteManager(ResourceManager):
         """Runs that the manager has told to stop and not abandoned."""
         self._agents = Agents(world, network, self._tell, self._doomed)
         strike = _pass if crashes is None else crashes.strike
-        places = _resources(ports), ports.n_places
-        orders = self._orders = _Orders(
-            world, network, self._agents, self._doomed, places, self._is_known, strike
-        )
-        self._monitor = _ReadAgain(ports.monitor)
+        sender = Sender(network, self._agents, strike)
+        orders = self._orders = RemoteOrders(world, ports, sender, self._doomed, self._is_known)
+        self._monitor = ReadAgain(ports.monitor)
         self._manager_clock = clock or ManagerClock(world.clock)
         for jump_s in self._manager_clock.jumps_s:
             world.events.push(jump_s, MessageDue(lambda: None))  # its next wake-up is at another time then
         monitor: Any = self._monitor  # of any kind of ports
-        self._ports = _once_each_job(
+        self._ports = once_each_job(
             replace(ports, clock=self._manager_clock, dispatcher=orders, monitor=monitor), strike
         )
         self._make = make
@@ -221,165 +218,5 @@ class RemoteManager(ResourceManager):
         raise SchedulerFault(MAKES_PROGRESS, message, now_s, job)
 
 
-class _Orders:
-    """The manager's dispatcher. Its process may end before each order leaves."""
-
-    def __init__(
-        self,
-        world: World,
-        network: Network,
-        agents: Agents,
-        doomed: set[RunId],
-        places: tuple[range, int],
-        is_known: Callable[[JobId], None],
-        strike: Callable[[], None],
-    ) -> None:
-        """`places`: the resources that orders may name, and the number of machines."""
-        self._world = world
-        self._network = network
-        self._agents = agents
-        self._doomed = doomed
-        self._resources, self._n_machines = places
-        self._is_known = is_known
-        self._strike = strike
-        self.ordered: dict[RunId, Ordered] = {}
-        self._answered_s: dict[int, float] = {}
-        """By machine: when the manager last received the answer to a ping."""
-        self._given_up: set[JobId] = set()
-
-    def dispatch(self, order: DispatchOrder) -> None:
-        machines = order.machines
-        if (
-            order.resource not in self._resources
-            or not machines
-            or not 0 <= min(machines) <= max(machines) < self._n_machines
-        ):
-            message = f"job {order.job.id} was dispatched to machines that the site does not have"
-            raise SchedulerFault(KNOWN_RESOURCE, message, self._world.clock.now_s, order.job.id)
-        now_s = self._world.clock.now_s
-        self.ordered.setdefault(order.run, Ordered(order, now_s, now_s)).sent(now_s, stops=False)
-        self._send(lead_of(order), partial(self._agents.on_order, order))
-
-    def preempt(self, run: RunId) -> None:
-        if self.ordered[run].abandoned_s == inf:
-            self._doomed.add(run)
-        self._stop(run)
-
-    def abandon(self, run: RunId) -> None:
-        ordered, now_s = self.ordered[run], self._world.clock.now_s
-        if ordered.abandoned_s == inf:
-            ordered.answered(now_s)  # from now on, pings decide when it is told to stop
-            ordered.abandoned_s = now_s
-            ordered.silent_s = now_s - self._answered_s.get(lead_of(ordered.order), -inf)
-            self._doomed.discard(run)
-            self._world.trace.note_abandoned(now_s, ordered.order)
-        self._stop(run)
-
-    def acknowledge(self, run: RunId) -> None:
-        ordered, now_s = self.ordered[run], self._world.clock.now_s
-        lead = lead_of(ordered.order)
-        if self._agents.has_ended(run) and ordered.abandoned_s == inf:
-            self._is_known(ordered.order.job.id)
-        ordered.answered(now_s)
-        ordered.over_s = min(ordered.over_s, now_s)
-        self._send(lead, partial(self._agents.on_acknowledged, run, lead))
-
-    def note_answer(self, machine: int) -> None:
-        """The manager has received the answer to a ping."""
-        self._answered_s[machine] = self._world.clock.now_s
-
-    def note_started(self, run: RunId) -> None:
-        """The manager knows that a run has started."""
-        if not self.ordered[run].is_stopped:
-            self.ordered[run].answered(self._world.clock.now_s)
-
-    def give_up(self, job: JobId, why: str) -> None:
-        """Tell the user of a job that it is not run again."""
-        self._strike()
-        if job not in self._given_up:
-            self._given_up.add(job)
-            self._world.dispatcher.give_up(job, why)
-            self._is_known(job)
-
-    def ping(self, machine: int) -> None:
-        self._send(machine, partial(self._agents.on_ping, machine))
-
-    def _stop(self, run: RunId) -> None:
-        ordered = self.ordered[run]
-        if ordered.abandoned_s == inf:
-            ordered.sent(self._world.clock.now_s, stops=True)
-        lead = lead_of(ordered.order)
-        self._send(lead, partial(self._agents.on_stop, run, lead))
-
-    def _send(self, machine: int, deliver: Callable[[], None]) -> None:
-        self._strike()
-        self._network.send(machine, deliver)
-
-
-class _ReadAgain:
-    """A monitor whose readings are read again by a manager that crashed while it read them."""
-
-    def __init__(self, monitor: Any) -> None:
-        self._monitor = monitor
-        self._read: list[Any] = []
-        self._again: list[Any] = []
-
-    def news(self) -> Sequence[Any]:
-        new, self._again = [*self._again, *(() if self._monitor is None else self._monitor.news())], []
-        self._read += new
-        return new
-
-    def forget(self) -> None:
-        self._read.clear()
-
-    def read_again(self) -> None:
-        self._again, self._read = [*self._read, *self._again], []
-
-
 def _pass() -> None:
     """The manager does not crash."""
-
-
-def _resources(ports: Ports) -> range:
-    """Those that orders may name."""
-    if isinstance(ports, OnMachines):
-        return range(len(ports.site.resource_names))
-    return range(ON_NODES, ON_NODES + 1)
-
-
-def _once_each_job(ports: Ports, strike: Callable[[], None]) -> Ports:
-    """A manager that restarts may report the run of a job again; it may crash before it reports one."""
-    if isinstance(ports, OnMachines):
-        return replace(ports, experience=_RecordedOnce(ports.experience, strike))
-    if isinstance(ports, OnFreeNodes):
-        return replace(ports, run_times=_LearnedOnce(ports.run_times, strike))
-    return ports
-
-
-class _RecordedOnce:
-    def __init__(self, experience: Any, strike: Callable[[], None]) -> None:
-        self.estimate = experience.estimate
-        self._record = experience.record
-        self._strike = strike
-        self._recorded: set[JobId] = set()
-
-    def record(self, record: ExecutionRecord) -> None:
-        self._strike()
-        if record.job.id not in self._recorded:
-            self._recorded.add(record.job.id)
-            self._record(record)
-
-
-class _LearnedOnce:
-    def __init__(self, run_times: Any, strike: Callable[[], None]) -> None:
-        self.estimate_s = run_times.estimate_s
-        self.outlived_s = run_times.outlived_s
-        self._learn = run_times.learn
-        self._strike = strike
-        self._learned: set[JobId] = set()
-
-    def learn(self, job: Job, ran_s: float) -> None:
-        self._strike()
-        if job.id not in self._learned:
-            self._learned.add(job.id)
-            self._learn(job, ran_s)
