@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import inf
@@ -13,11 +13,12 @@ from sil.outcome.invariants.breach import Breach
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.remote.network import Partition
-from sil.world.remote.ordered import Ordered
+from sil.world.remote.orders import Ordered
 from sil.world.remote.remote_manager import RemoteManager
 
 AGREE_IN_THE_END = "agree-in-the-end"
 REPEATS_ORDERS = "repeats-orders-until-answered"
+HOLDS_MACHINES = "holds-machines-of-abandoned-runs"
 GIVES_UP_THE_SILENT = "gives-up-silent-machines-only"
 
 ROUNDING_S = 1e-3
@@ -43,6 +44,7 @@ def first_disagreement(remote: RemoteManager, facts: Sequence[Row], case: Condit
     * The manager knows of each run that was ordered before `settled_s` that it is over, and its machine knows
       that.
     * An order to start or to stop a run is repeated until it is answered.
+    * Machines of an abandoned run are not used until it is over.
     * A machine that answers is not given up. One that does not is, in time: its runs are abandoned.
     """
     before = [ordered for ordered in remote.ordered.values() if ordered.ordered_s < case.settled_s]
@@ -50,6 +52,7 @@ def first_disagreement(remote: RemoteManager, facts: Sequence[Row], case: Condit
     breaches = chain(
         _disagreed(remote, before),
         _not_repeated(remote.ordered.values(), case) if case.is_punctual else (),
+        _not_held(remote.ordered.values()),
         _given_up(before, case) if case.is_punctual else (),
         _not_given_up(before, silences, case) if case.is_punctual and case.is_in_order else (),
     )
@@ -78,6 +81,19 @@ def _not_repeated(runs: Iterable[Ordered], case: Conditions) -> Iterator[Breach]
                 f"{ordered.waited_s:.12g} s; {within_s:g} s are the longest retry"
             )
             yield Breach(REPEATS_ORDERS, job, message)
+
+
+def _not_held(runs: Collection[Ordered]) -> Iterator[Breach]:
+    for abandoned in [ordered for ordered in runs if ordered.abandoned_s < inf]:
+        for other in runs:
+            is_held = abandoned.abandoned_s < other.ordered_s < abandoned.over_s
+            if is_held and not set(abandoned.order.machines).isdisjoint(other.order.machines):
+                run, job = abandoned.order.run, other.order.job.id
+                message = (
+                    f"job {job} was ordered at {other.ordered_s:.12g} s to a machine of run {run}, which was "
+                    f"abandoned at {abandoned.abandoned_s:.12g} s and may still be there"
+                )
+                yield Breach(HOLDS_MACHINES, job, message)
 
 
 def _given_up(runs: Iterable[Ordered], case: Conditions) -> Iterator[Breach]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from scheduler.dependable.journalled_manager import JournalMismatch
-from scheduler.model import Completion, Job, JobId, Loss, RunId
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.model import ON_NODES, Completion, ExecutionRecord, Job, JobId, Loss, RunId
+from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
 from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.world.events import JobGivenUp, MessageDue
@@ -18,10 +18,8 @@ from sil.world.harness import LEAST_STEP_S, World
 from sil.world.remote.agents import Agents
 from sil.world.remote.clocks import ManagerClock
 from sil.world.remote.crashes import Crashes, ManagerCrashed
-from sil.world.remote.lasting_ports import ReadAgain, once_each_job
 from sil.world.remote.network import Network
-from sil.world.remote.ordered import Ordered
-from sil.world.remote.remote_orders import RemoteOrders, Sender
+from sil.world.remote.orders import Leaving, Ordered, Orders
 
 MOST_MESSAGES_WITHOUT_PROGRESS = 100_000
 """More in a row, without an arrival, the end of a run or a change of a machine, are an endless conversation,
@@ -51,17 +49,19 @@ class RemoteManager(ResourceManager):
         self._world = world
         self._clock = world.clock
         self._doomed: set[RunId] = set()
-        """Runs that the manager has told to stop and not abandoned."""
+        """Runs that the manager has told to stop, or abandoned."""
         self._agents = Agents(world, network, self._tell, self._doomed)
         strike = _pass if crashes is None else crashes.strike
-        sender = Sender(network, self._agents, strike)
-        orders = self._orders = RemoteOrders(world, ports, sender, self._doomed, self._is_known)
-        self._monitor = ReadAgain(ports.monitor)
+        places = _resources(ports), ports.n_places
+        leaving = Leaving(network, strike)
+        orders = Orders(world, leaving, self._agents, self._doomed, places, self._is_known)
+        self._orders = orders
+        self._monitor = _ReadAgain(ports.monitor)
         self._manager_clock = clock or ManagerClock(world.clock)
         for jump_s in self._manager_clock.jumps_s:
             world.events.push(jump_s, MessageDue(lambda: None))  # its next wake-up is at another time then
         monitor: Any = self._monitor  # of any kind of ports
-        self._ports = once_each_job(
+        self._ports = _once_each_job(
             replace(ports, clock=self._manager_clock, dispatcher=orders, monitor=monitor), strike
         )
         self._make = make
@@ -218,5 +218,70 @@ class RemoteManager(ResourceManager):
         raise SchedulerFault(MAKES_PROGRESS, message, now_s, job)
 
 
+class _ReadAgain:
+    """A monitor whose readings are read again by a manager that crashed while it read them."""
+
+    def __init__(self, monitor: Any) -> None:
+        self._monitor = monitor
+        self._read: list[Any] = []
+        self._again: list[Any] = []
+
+    def news(self) -> Sequence[Any]:
+        new, self._again = [*self._again, *(() if self._monitor is None else self._monitor.news())], []
+        self._read += new
+        return new
+
+    def forget(self) -> None:
+        self._read.clear()
+
+    def read_again(self) -> None:
+        self._again, self._read = [*self._read, *self._again], []
+
+
 def _pass() -> None:
     """The manager does not crash."""
+
+
+def _resources(ports: Ports) -> range:
+    """Those that orders may name."""
+    if isinstance(ports, OnMachines):
+        return range(len(ports.site.resource_names))
+    return range(ON_NODES, ON_NODES + 1)
+
+
+def _once_each_job(ports: Ports, strike: Callable[[], None]) -> Ports:
+    """A manager that restarts may report the run of a job again; it may crash before it reports one."""
+    if isinstance(ports, OnMachines):
+        return replace(ports, experience=_RecordedOnce(ports.experience, strike))
+    if isinstance(ports, OnFreeNodes):
+        return replace(ports, run_times=_LearnedOnce(ports.run_times, strike))
+    return ports
+
+
+class _RecordedOnce:
+    def __init__(self, experience: Any, strike: Callable[[], None]) -> None:
+        self.estimate = experience.estimate
+        self._record = experience.record
+        self._strike = strike
+        self._recorded: set[JobId] = set()
+
+    def record(self, record: ExecutionRecord) -> None:
+        self._strike()
+        if record.job.id not in self._recorded:
+            self._recorded.add(record.job.id)
+            self._record(record)
+
+
+class _LearnedOnce:
+    def __init__(self, run_times: Any, strike: Callable[[], None]) -> None:
+        self.estimate_s = run_times.estimate_s
+        self.outlived_s = run_times.outlived_s
+        self._learn = run_times.learn
+        self._strike = strike
+        self._learned: set[JobId] = set()
+
+    def learn(self, job: Job, ran_s: float) -> None:
+        self._strike()
+        if job.id not in self._learned:
+            self._learned.add(job.id)
+            self._learn(job, ran_s)

@@ -88,40 +88,35 @@ def an_order_is_sent_once(correct: Any, self: Any, order: Any) -> None:
 
 @instead_of(ReliableDelivery, "preempt")
 def a_stop_is_sent_once(correct: Any, self: Any, run: Any) -> None:
-    """There is no timer that sends a stop order again, once its start was confirmed."""
+    """There is no timer that sends a stop order again."""
     self._in = lambda wait_s, due, subject: None
     correct(self, run)
     del self._in
 
 
 @instead_of(ReliableDelivery, "_retry")
-def retries_end(correct: Any, self: Any, run: Any) -> None:
+def retries_end(correct: Any, self: Any, sent: Any) -> None:
     """An order is not sent again after the longest wait: by then, it must have arrived."""
-    known = self._open.get(run)
+    known = self._open.get(sent[0])
     if known is not None and known.retry_s < LONGEST_RETRY * self._timeouts.retry_s:
-        correct(self, run)
+        correct(self, sent)
 
 
 @instead_of(ReliableDelivery, "_retry")
-def a_stop_is_forgotten_at_the_retry(correct: Any, self: Any, run: Any) -> None:
+def a_stop_is_forgotten_at_the_retry(correct: Any, self: Any, sent: Any) -> None:
     """What is sent again is the order to start, whatever has been ordered since."""
-    known = self._open.get(run)
-    if known is not None and known.is_stopping:
-        known.is_stopping = False
-        correct(self, run)
-        known.is_stopping = True
-        return
-    correct(self, run)
+    known = self._open.get(sent[0])
+    with patch.object(self._network, "preempt", lambda run: self._network.dispatch(known.order)):
+        correct(self, sent)
 
 
 @instead_of(ReliableDelivery, "_retry")
-def an_order_is_retried_as_another_run(correct: Any, self: Any, run: Any) -> None:
+def an_order_is_retried_as_another_run(correct: Any, self: Any, sent: Any) -> None:
     """Each message has a new run id, so the agent cannot know that it has the order already."""
-    known = self._open.get(run)
-    if known is not None and not known.is_answered and not known.is_stopping:
-        self._network.dispatch(known.order._replace(run=1_000_000 + run))
-        return
-    correct(self, run)
+    dispatch = self._network.dispatch
+    renamed = lambda order: dispatch(order._replace(run=1_000_000 + order.run))  # noqa: E731
+    with patch.object(self._network, "dispatch", renamed):
+        correct(self, sent)
 
 
 @instead_of(ReliableDelivery, "on_answer")
@@ -399,7 +394,7 @@ def run_times_of_failures_are_learnt(correct: Any, self: Any, run: Any, completi
 def an_acknowledged_run_is_forgotten(correct: Any, self: Any, run: Any, lead: int) -> None:
     """An order that arrives once more, after the end of its run was acknowledged, is taken for a new one."""
     correct(self, run, lead)
-    if run not in self._began_s:
+    if run not in self._active:
         self._lead_of.pop(run, None)
 
 
@@ -408,7 +403,7 @@ def a_stop_that_overtakes_its_order_leaves_nothing(correct: Any, self: Any, run:
     """An order that arrives after its stop order is carried out."""
     is_known = run in self._lead_of
     correct(self, run, lead)
-    if not is_known and run not in self._began_s:
+    if not is_known and run not in self._active:
         self._lead_of.pop(run, None)
         self._notices.pop(run, None)
         self._send(lead, partial(self._tell, "on_run_preempted", run))
@@ -417,8 +412,8 @@ def a_stop_that_overtakes_its_order_leaves_nothing(correct: Any, self: Any, run:
 @instead_of(Agents, "on_order")
 def a_repeated_order_starts_the_clock_again(correct: Any, self: Any, order: Any) -> None:
     """The run time is counted from the last copy of the order."""
-    if order.run in self._began_s:
-        self._began_s[order.run] = self._clock.now_s
+    if order.run in self._active:
+        self._active[order.run] = self._clock.now_s, order
     correct(self, order)
 
 

@@ -1,4 +1,4 @@
-"""The dispatcher of a resource manager behind a network."""
+"""The orders of a resource manager behind a network, and what it has been told of each run."""
 
 from __future__ import annotations
 
@@ -8,48 +8,80 @@ from functools import partial
 from math import inf
 
 from scheduler.dependable.reliable_delivery import lead_of
-from scheduler.model import ON_NODES, DispatchOrder, JobId, RunId
-from scheduler.resource_manager import OnMachines, Ports
+from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.rules import KNOWN_RESOURCE
 from sil.world.guard.faults import SchedulerFault
 from sil.world.harness import World
 from sil.world.remote.agents import Agents
 from sil.world.remote.network import Network
-from sil.world.remote.ordered import Ordered
 
 
-@dataclass(frozen=True)
-class Sender:
-    """Sends orders to agents; `strike` raises ManagerCrashed if the manager crashes before one leaves."""
+@dataclass(slots=True)
+class Ordered:
+    """A run that the manager has ordered, and what else it has ordered for it; times in the world."""
 
-    network: Network
-    agents: Agents
-    strike: Callable[[], None]
+    order: DispatchOrder
+    ordered_s: float
+    sent_s: float
+    """When its order to start was last sent, or the one to stop."""
+    is_answered: bool = False
+    waited_s: float = 0.0
+    """The longest time until an order was sent again, or answered."""
+    is_stopped: bool = False
+    """It was told to stop, or abandoned."""
+    abandoned_s: float = inf
+    silent_s: float = inf
+    """For how long its machine had answered no ping when it was abandoned."""
+    over_s: float = inf
+    """When the manager acknowledged that it is over."""
+
+    def sent(self, now_s: float, stops: bool) -> None:
+        """An order to start or to stop leaves."""
+        if stops is self.is_stopped:
+            self._wait_until(now_s)
+        elif stops:
+            self.is_stopped, self.is_answered, self.sent_s = True, False, now_s
+
+    def answered(self, now_s: float) -> None:
+        self._wait_until(now_s)
+        self.is_answered = True
+
+    def _wait_until(self, now_s: float) -> None:
+        if not self.is_answered:
+            self.waited_s = max(self.waited_s, now_s - self.sent_s)
+            self.sent_s = now_s
+
+
+class Leaving:
+    """What leaves the manager's process, which may end before."""
+
+    def __init__(self, network: Network, strike: Callable[[], None]) -> None:
+        self._network = network
+        self.strike = strike
 
     def send(self, machine: int, deliver: Callable[[], None]) -> None:
         self.strike()
-        self.network.send(machine, deliver)
+        self._network.send(machine, deliver)
 
 
-class RemoteOrders:
+class Orders:
     """The manager's dispatcher. Its process may end before each order leaves."""
 
     def __init__(
         self,
         world: World,
-        ports: Ports,
-        sender: Sender,
+        leaving: Leaving,
+        agents: Agents,
         doomed: set[RunId],
+        places: tuple[range, int],
         is_known: Callable[[JobId], None],
     ) -> None:
-        """Runs that are told to stop are added to `doomed`; `is_known` is told of jobs that the manager knows
-        to be over."""
+        """`places`: the resources that orders may name, and the number of machines."""
         self._world = world
-        self._send = sender.send
-        self._strike = sender.strike
-        self._agents = sender.agents
+        self._leaving = leaving
+        self._agents = agents
         self._doomed = doomed
-        self._resources, self._n_machines = _resources(ports), ports.n_places
+        self._resources, self._n_machines = places
         self._is_known = is_known
         self.ordered: dict[RunId, Ordered] = {}
         self._answered_s: dict[int, float] = {}
@@ -67,11 +99,10 @@ class RemoteOrders:
             raise SchedulerFault(KNOWN_RESOURCE, message, self._world.clock.now_s, order.job.id)
         now_s = self._world.clock.now_s
         self.ordered.setdefault(order.run, Ordered(order, now_s, now_s)).sent(now_s, stops=False)
-        self._send(lead_of(order), partial(self._agents.on_order, order))
+        self._leaving.send(lead_of(order), partial(self._agents.on_order, order))
 
     def preempt(self, run: RunId) -> None:
-        if self.ordered[run].abandoned_s == inf:
-            self._doomed.add(run)
+        self._doomed.add(run)
         self._stop(run)
 
     def abandon(self, run: RunId) -> None:
@@ -80,9 +111,8 @@ class RemoteOrders:
             ordered.answered(now_s)  # from now on, pings decide when it is told to stop
             ordered.abandoned_s = now_s
             ordered.silent_s = now_s - self._answered_s.get(lead_of(ordered.order), -inf)
-            self._doomed.discard(run)
             self._world.trace.note_abandoned(now_s, ordered.order)
-        self._stop(run)
+        self.preempt(run)
 
     def acknowledge(self, run: RunId) -> None:
         ordered, now_s = self.ordered[run], self._world.clock.now_s
@@ -91,7 +121,7 @@ class RemoteOrders:
             self._is_known(ordered.order.job.id)
         ordered.answered(now_s)
         ordered.over_s = min(ordered.over_s, now_s)
-        self._send(lead, partial(self._agents.on_acknowledged, run, lead))
+        self._leaving.send(lead, partial(self._agents.on_acknowledged, run, lead))
 
     def note_answer(self, machine: int) -> None:
         """The manager has received the answer to a ping."""
@@ -104,25 +134,18 @@ class RemoteOrders:
 
     def give_up(self, job: JobId, why: str) -> None:
         """Tell the user of a job that it is not run again."""
-        self._strike()
+        self._leaving.strike()
         if job not in self._given_up:
             self._given_up.add(job)
             self._world.dispatcher.give_up(job, why)
             self._is_known(job)
 
     def ping(self, machine: int) -> None:
-        self._send(machine, partial(self._agents.on_ping, machine))
+        self._leaving.send(machine, partial(self._agents.on_ping, machine))
 
     def _stop(self, run: RunId) -> None:
         ordered = self.ordered[run]
         if ordered.abandoned_s == inf:
             ordered.sent(self._world.clock.now_s, stops=True)
         lead = lead_of(ordered.order)
-        self._send(lead, partial(self._agents.on_stop, run, lead))
-
-
-def _resources(ports: Ports) -> range:
-    """Those that orders may name."""
-    if isinstance(ports, OnMachines):
-        return range(len(ports.site.resource_names))
-    return range(ON_NODES, ON_NODES + 1)
+        self._leaving.send(lead, partial(self._agents.on_stop, run, lead))
