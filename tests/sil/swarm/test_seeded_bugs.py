@@ -8,43 +8,33 @@ import pytest
 
 from sil.swarm.case import Case, Machines, drawn
 from sil.swarm.faults import Fault
-from sil.swarm.simulation import Violation, verdict_on
+from sil.swarm.simulation import verdict_on
 from sil.trace.facts import Fact
 from tests.sil.swarm.seeded_bugs import BUGS, Bug
+from tests.sil.swarm.seeds_needed import first_violation
 
-ENOUGH = 10_000
 FOUND_SOON = [
-    *("an_order_is_sent_once", "only_news_are_acknowledged", "an_order_is_retried_as_another_run"),
-    *("arrivals_are_not_written", "confirmations_are_not_written"),
-    *("a_lost_run_asks_for_no_round", "the_last_reading_to_arrive_counts"),
-    *("an_acknowledged_run_is_forgotten", "notices_do_not_survive_a_reboot"),
+    *("an order is sent once", "only news are acknowledged", "an order is retried as another run"),
+    *("arrivals are not written", "confirmations are not written"),
+    *("a lost run asks for no round", "the last reading to arrive counts"),
+    *("an acknowledged run is forgotten", "notices do not survive a reboot"),
 ]
-
-
-def first_violation(bug: Bug, n_seeds: int) -> tuple[int, Violation] | None:
-    """The first seed whose case shows the bug."""
-    with bug.seeded():
-        for seed in range(n_seeds):
-            violation = verdict_on(drawn(seed)).violation
-            if violation is not None:
-                return seed, violation
-    return None
 
 
 @pytest.mark.parametrize("name", FOUND_SOON)
 def test_a_bug_is_found_within_sixty_seeds(name: str) -> None:
-    (bug,) = (bug for bug in BUGS if bug.faulty.__name__ == name)
+    (bug,) = (bug for bug in BUGS if bug.name == name)
     assert first_violation(bug, 60) is not None, bug.faulty.__doc__
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.faulty.__name__)
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_each_bug_is_found_within_ten_thousand_seeds(bug: Bug) -> None:
-    assert first_violation(bug, ENOUGH) is not None, bug.faulty.__doc__
+    assert first_violation(bug) is not None, bug.faulty.__doc__
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.faulty.__name__)
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_each_bug_needs_a_fault_to_be_seen(bug: Bug) -> None:
     """A bug that every simulation shows would say nothing about swarms."""
     with bug.seeded():
