@@ -66,7 +66,7 @@ class CaseJob:
     arrival_s: NotNegative
     run_s: Period
     estimate_s: Period
-    size: Annotated[int, Field(ge=1, le=4 * MOST_MACHINES)]
+    size: Annotated[int, Field(ge=1, le=CORES * MOST_MACHINES)]
     is_urgent: bool
 
 
