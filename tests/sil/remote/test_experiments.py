@@ -141,16 +141,6 @@ def test_failing_jobs_are_requeued_as_often_over_a_network_with_crashes(tmp_path
     assert set(n_lost["job"]) == set(given_up["job"])
 
 
-def test_experience_has_each_run_once_however_often_the_manager_crashes(tmp_path: Path) -> None:
-    """With estimates of its own completions, a run that is recorded twice would change later ones."""
-    learning = "[run_times]\nkind = 'gamma'\ncoefficient_of_variation = 0.5\n[experience]\nlearning = 'run'\n"
-    path = tiny_experiment(tmp_path, learning + CRASHES, **CHANGES | {"jobs": "60"})
-    facts = facts_of(path, "mct")
-    assert not len(of(facts, Fact.FAULT))
-    assert len(of(facts, Fact.RUN_ENDED)) == 60
-    assert facts.equals(facts_of(path, "mct"))
-
-
 def test_orders_for_licences_of_abandoned_runs_are_refused_until_these_are_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

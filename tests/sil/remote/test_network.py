@@ -80,8 +80,9 @@ def test_in_a_partition_no_message_passes_and_those_on_their_way_are_lost() -> N
 
 
 def test_a_fault_that_is_over_affects_no_message_that_is_sent_later() -> None:
-    found = arrivals([Until(50.0, Lost(1.0, rng())), Until(50.0, Delayed(50.0, rng()))], [49.0, 50.0, 51.0])
-    assert found == [(50.0, 1), (51.0, 2)]
+    faults = [Until(50.0, Reordered(1.0, 10.0, rng())), Until(50.0, Lost(1.0, rng()))]
+    assert arrivals(faults, [49.0, 50.0, 51.0]) == [(50.0, 1), (51.0, 2)]
+    assert arrivals(faults[:1], [49.0, 50.0]) == [(50.0, 1), (59.0, 0)]
 
 
 def test_faults_compose_in_their_order() -> None:

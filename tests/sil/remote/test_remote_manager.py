@@ -9,16 +9,24 @@ from math import inf
 import numpy as np
 import pytest
 
-from scheduler.model import ON_NODES, Completion, DispatchOrder, Job, RunId
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.mapping.etc import EtcMatrix
+from scheduler.model import ON_NODES, Completion, DispatchOrder, ExecutionRecord, Job, RunId
+from scheduler.resource_manager import OnMachines, Ports, ResourceManager
 from scheduler.rules import KNOWN_RESOURCE, MAKES_PROGRESS
-from sil.world.events import SimClock
+from sil.trace.recorder import TraceRecorder
+from sil.world.actual_runtimes import ActualRuntimes, NoSpread
+from sil.world.events import EventQueue, SimClock
 from sil.world.failures import Outage
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault
+from sil.world.harness import World
+from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.monitors import SimMonitor
 from sil.world.remote import remote_manager
 from sil.world.remote.clocks import ManagerClock
 from sil.world.remote.crashes import Crashes, ManagerCrashed
 from sil.world.remote.network import Lost, Partition, Until
+from sil.world.rounds import OnRequest
+from tests.scheduler.fakes import TableExperience, make_site
 from tests.sil.remote.worlds import CrashesAt, Remote, job, times_s, world_of
 
 
@@ -87,6 +95,39 @@ def test_wherever_the_manager_crashes_each_job_ends_and_is_recorded_once(times: 
         assert changes == ["manager_down", "manager_up"] * (len(changes) // 2) != []
 
 
+class Records(OneAfterTheOther):
+    """Orders the next run in the call in which it records the one before."""
+
+    def on_run_ended(self, completion: Completion) -> None:
+        assert isinstance(self.ports, OnMachines)
+        super().on_run_ended(completion)
+        ran_s = completion.run_time_s(0.0)
+        self.ports.experience.record(ExecutionRecord(job(completion.run), 0, 1, 0.0, ran_s))
+        self.run_round()
+
+    def order(self, job: Job) -> DispatchOrder:
+        return super().order(job)._replace(resource=0)
+
+
+def test_wherever_the_manager_crashes_each_run_on_a_machine_is_recorded_once() -> None:
+    site = make_site(1)
+    jobs = [job(number) for number in range(3)]
+    step, n = -1, 0
+    while step < n:
+        experience, clock, events = TableExperience(site, {"work": [10.0]}), SimClock(), EventQueue()
+        actual = ActualRuntimes(EtcMatrix.from_dense(np.full((3, 1), 10.0)), NoSpread(), np.zeros(3))
+        machines = DedicatedMachines(site, actual, events, [(0,)])
+        world = World(clock, events, TraceRecorder(), machines, SimMonitor(clock), OnRequest())
+        ports = OnMachines(clock, world.dispatcher, site, world.monitor, experience)
+        crashes = CrashesAt(step)
+        Remote(world, Records, ports=ports, n_machines=1, crashes=crashes).run(jobs)
+        assert [(record.job.id, record.run_time_s) for record in experience.records] == [
+            (number, 10.0) for number in range(3)
+        ], f"crash at step {step}"
+        step, n = step + 1, crashes.n
+    assert n > 30
+
+
 def test_a_job_that_is_submitted_while_the_manager_is_down_is_submitted_again() -> None:
     facts = Remote(world_of(), crashes=CrashesAt(4)).run([job(0), job(1, 5.0)])
     (down_s, _), (up_s, _) = (times_s(facts, f"manager_{state}")[0] for state in ("down", "up"))
@@ -97,6 +138,12 @@ def test_a_job_that_is_submitted_while_the_manager_is_down_is_submitted_again() 
 def test_a_job_that_is_refused_when_it_is_submitted_again_is_refused_then() -> None:
     facts = Remote(world_of(), crashes=CrashesAt(4)).run([job(0), job(1, 5.0, size=3)])
     assert times_s(facts, "job_refused") == [(30.0, 1)]
+
+
+def test_a_job_that_was_refused_is_not_refused_again_after_a_crash() -> None:
+    facts = Remote(world_of(), crashes=CrashesAt(12)).run([job(0, 1.0, size=3), job(1, 2.0), job(2, 3.0)])
+    assert len(times_s(facts, "manager_up")) == 1
+    assert times_s(facts, "job_refused") == [(1.0, 0)]
 
 
 def test_a_reading_during_which_the_manager_crashes_is_read_again() -> None:

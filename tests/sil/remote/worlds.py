@@ -131,6 +131,7 @@ class Remote:
         make: Callable[[Ports], ResourceManager] = easy,
         *,
         n_machines: int = 2,
+        ports: Ports | None = None,
         faults: Sequence[MessageFault] = (),
         crashes: CrashesAt | None = None,
         jumps: Sequence[tuple[float, float]] = (),
@@ -141,7 +142,7 @@ class Remote:
         self.clock = ManagerClock(world.clock, jumps)
         self.n_machines = n_machines
         monitor, estimates = NodeStates(world.monitor), run_times or UserEstimates()
-        ports = OnFreeNodes(world.clock, world.dispatcher, n_machines, estimates, monitor)
+        ports = ports or OnFreeNodes(world.clock, world.dispatcher, n_machines, estimates, monitor)
         any_crashes: Any = crashes
         journal = None if crashes is None else CrashingJournal(MemoryJournal(), any_crashes)
         network = Network(world.clock, world.events, faults)
