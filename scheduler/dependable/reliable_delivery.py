@@ -144,6 +144,8 @@ class ReliableDelivery(ResourceManager):
     def on_run_lost(self, loss: Loss) -> None:
         if self._is_over(loss.run):
             self._states.read(loss.readings)
+            if not loss.found_down:  # else its time is that of readings, which come from another clock
+                loss = loss._replace(lost_s=self._clock.now_s)
             self._manager.on_run_lost(loss)
 
     def on_order_refused(self, run: RunId) -> None:

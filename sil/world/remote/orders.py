@@ -28,7 +28,7 @@ class Ordered:
     waited_s: float = 0.0
     """The longest time until an order was sent again, or answered."""
     is_stopped: bool = False
-    """It was told to stop, or abandoned."""
+    """It was told to stop before it was abandoned, if it was."""
     abandoned_s: float = inf
     silent_s: float = inf
     """For how long its machine had answered no ping when it was abandoned."""

@@ -78,6 +78,21 @@ def test_a_run_ends_on_the_clock_of_the_manager_and_takes_as_long_as_its_machine
     assert line.manager.completions == [Completion(RunId(0), 50.0, ran_s=7.0)]
 
 
+def test_a_run_fails_on_the_clock_of_the_manager_and_machines_are_found_down_on_that_of_the_monitor() -> None:
+    line = Line(QUIET)
+    line.start(0)
+    line.start(1, (1,))
+    line.until(50.0)
+    losses = list[Loss]()
+    line.manager.on_run_lost = losses.append  # type: ignore[method-assign]
+    line.delivery.on_run_lost(Loss(RunId(0), 900.0, failed_job=JobId(0)))
+    line.delivery.on_run_lost(Loss(RunId(1), 900.0, found_down=(1,)))
+    assert losses == [
+        Loss(RunId(0), 50.0, failed_job=JobId(0)),
+        Loss(RunId(1), 900.0, found_down=(1,)),
+    ]
+
+
 def test_a_run_is_abandoned_when_its_machine_has_not_answered_five_pings() -> None:
     line = Line()
     line.start(0, (1, 2))
