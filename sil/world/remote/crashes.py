@@ -38,7 +38,7 @@ class Crashes:
 
     def strike(self) -> None:
         """A step. Raises ManagerCrashed if the manager crashes now."""
-        if self._clock.now_s < self._next_s:
+        if not self._next_s <= self._clock.now_s < self._until_s:
             return
         self._steps_left -= 1
         if self._steps_left < 0:
@@ -48,8 +48,6 @@ class Crashes:
     def _appoint(self) -> None:
         self._next_s = self._clock.now_s + float(self._rng.exponential(self._mean_s))
         self._steps_left = int(self._rng.integers(MOST_STEPS))
-        if self._next_s >= self._until_s:
-            self._next_s = inf
 
 
 class MemoryJournal:

@@ -197,8 +197,17 @@ def test_crashes_are_as_far_apart_as_their_mean_and_come_within_sixteen_steps_un
                 steps.add(step)
                 break
     assert np.diff(crashed_s).mean() == pytest.approx(100.0, rel=0.1)
-    assert crashed_s[-1] < 50_001.0
+    assert crashed_s[-1] < 50_000.0
     assert steps == {*range(16)}
+
+
+def test_a_manager_that_was_about_to_crash_does_not_when_faults_are_over() -> None:
+    """The next step at which it could comes long after them."""
+    clock = SimClock()
+    crashes = Crashes(1.0, 1.0, clock, np.random.default_rng(1), until_s=1_000.0)
+    clock.now_s = 2_000.0
+    for _ in range(100):
+        crashes.strike()
 
 
 # -- messages ------------------------------------------------------------------------------------------------
