@@ -197,7 +197,7 @@ def test_the_reference_of_results_names_every_column_and_every_event() -> None:
 
 
 def test_the_site_file_in_the_reference_is_valid(tmp_path: Path) -> None:
-    _, site = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
+    *_, site = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
     path = tmp_path / "site.toml"
     path.write_text(site)
     assert read_site_file(path).name == "two-rooms"
@@ -206,9 +206,17 @@ def test_the_site_file_in_the_reference_is_valid(tmp_path: Path) -> None:
 def test_the_failures_in_the_reference_are_valid_and_of_all_kinds() -> None:
     from sil.settings.faults.failures import FailuresTable
 
-    example, _ = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
+    example, *_ = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
     given = FailuresTable.model_validate(tomllib.loads(example)["failures"]).model_fields_set
     assert given == FailuresTable.model_fields.keys()
+
+
+def test_the_messages_crashes_and_jumps_in_the_reference_are_valid() -> None:
+    from sil.settings.experiment_file import RunSettings
+
+    _, example, _ = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
+    settings = RunSettings.model_validate({"schedulers": ["mct"], **tomllib.loads(example)})
+    assert settings.messages and settings.crashes and settings.clock_jumps
 
 
 def test_the_reference_names_every_setting_of_an_experiment() -> None:

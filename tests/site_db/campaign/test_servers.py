@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from random import Random
 from time import sleep
 
@@ -17,9 +18,25 @@ from tests.site_db.campaign.oracle import assert_complete, judge
 from tests.site_db.campaign.proxy import Fate, Trouble, troubled
 from tests.site_db.campaign.work import Work
 from tests.site_db.campaign.writer import End, run, started
+from tests.site_db.conftest import put_small_site
 
 LIVE = Work("live", 5, live=True)
 """Only its recorder knows what of it is recorded."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One of its own, since the sequences of a server that crashed go on elsewhere."""
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def server_database_to_copy(server: Server, shared_folder: Path) -> Address:
+    address = server.new_database()
+    put_small_site(address, shared_folder)
+    return address
 
 
 @pytest.fixture
