@@ -15,6 +15,10 @@ MADE = "__init__"
 DECIDES_BY_READS = "a manager with a journal decides by what it reads through its ports alone"
 
 
+_CALLS = {MADE, "run_round", *(name for name in vars(ResourceManager) if name.startswith("on_"))}
+"""What a journal may name; its file may be damaged, or foreign."""
+
+
 class JournalMismatch(Exception):
     """A manager that was made anew does not do what the journal says it did. The message says where."""
 
@@ -109,6 +113,10 @@ class JournalledManager(ResourceManager):
         return result
 
     def _repeat(self, entry: JournalEntry) -> None:
+        if entry.method not in _CALLS:
+            raise JournalMismatch(
+                f"the journal has a call of '{entry.method}', which is no notice to a manager"
+            )
         self._tape.play(entry.reads)
         try:
             self._done(entry.method, entry.arguments)

@@ -270,3 +270,12 @@ def test_a_job_is_given_up_once_after_its_last_requeue() -> None:
     assert {kind: kinds.count(kind) for kind in ("give_up", "dispatch")} == {"give_up": 2, "dispatch": 4}
     orders = [order for entry in site.journal.entries() for order in entry.orders]
     assert [method for method, _ in orders].count("give_up") == 1
+
+
+def test_a_journal_names_only_notices() -> None:
+    """Its file may be foreign: no other method of the manager is called."""
+    site = Site()
+    JournalledManager(site.ports, easy, site.journal)
+    site.journal.append(JournalEntry("_something_changed", (), (), ()))
+    with pytest.raises(JournalMismatch, match="'_something_changed', which is no notice"):
+        JournalledManager(site.ports, easy, site.journal)
