@@ -152,8 +152,8 @@ def carried_out(
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> Findings:
     """The findings for all `seeds`, or, with `for_s`, for as many from its first one on as are begun within
-    so many seconds; after Ctrl-C, those of the cases that are done. They do not depend on the executor, except
-    for lines that are executed once in each process."""
+    so many seconds; after Ctrl-C, those of the cases that are done. They do not depend on the executor,
+    except for lines that are executed once in each process."""
     all_found = Findings()
     total = len(seeds) if for_s is None else None
 
