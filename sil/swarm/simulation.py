@@ -10,6 +10,7 @@ from scheduler.dependable.dependable_manager import dependable
 from scheduler.dependable.journal import Journal
 from scheduler.dependable.reliable_delivery import DEFAULT
 from scheduler.model import JobId
+from sil.isolation.side import side
 from sil.outcome.invariants.checker import first_breach_of
 from sil.runs.under_test import UnderTest
 from sil.swarm.agreement import Conditions, first_disagreement
@@ -97,6 +98,7 @@ class _Simulation:
             )
             endless = self._carry_out(self._case.jobs, remote) or self._carry_out(self._last_jobs(), remote)
         except SchedulerFault as fault:
+            side().faulted(fault)
             return Violation(fault.rule, fault.message, fault.job, fault.time_s)
         except UserError:
             raise
@@ -105,6 +107,7 @@ class _Simulation:
             return Violation(raised.rule, raised.message, None, raised.time_s)
         if endless is not None:
             return endless
+        side().over()
         facts = self.facts()
         breach = (
             first_breach_of(facts, self._site.capacity)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.dependable.reliable_delivery import ReliableDelivery
+from scheduler.rules import RAISES_NOTHING
 from sil.runs.under_test import resolve
 from sil.swarm.campaign import Swarm, carried_out
 from sil.swarm.case import Case, drawn
@@ -193,6 +194,8 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     again = """
 class Forgetful(OnTheFirstMachine):
     pass
+class RaisesAtTheEnd(OnTheFirstMachine):
+    on_run_ended = Raises.on_run_ended
 class Good(OnTheFirstMachine):
     def __init__(self, ports, pause_s: float = 0.0):
         super().__init__(ports, pause_s)
@@ -238,5 +241,9 @@ def test_a_users_manager_is_tested_in_a_process_of_its_own(own: str) -> None:
     case = next(
         case for case in map(forgetful.case, range(99)) if "failures" in {fault.kind for fault in case.faults}
     )
-    verdict = forgetful.verdict(case)
-    assert verdict.violation is not None
+    assert forgetful.verdict(case).violation is not None
+    raises = replace(swarm, under_test=resolve(f"{own}:RaisesAtTheEnd"))
+    violation = raises.verdict(raises.case(0)).violation
+    assert violation is not None
+    assert violation.rule == RAISES_NOTHING
+    assert "on_run_ended raised LookupError: lost it (swarm_managers.py:" in violation.message
