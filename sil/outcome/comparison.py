@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults, monitor_notes
-from sil.outcome.refused_and_failed import failure_sentences, refusal_sentences
+from sil.outcome.refused_and_failed import crash_sentences, failure_sentences, refusal_sentences
 from sil.outcome.statistics import CONFIDENCE, Interval, Sample, interval, percent_changes
 from sil.trace.facts import RUN, RunDescription
 
@@ -110,8 +110,8 @@ class Comparison:
         """A sentence for each scheduler under which jobs were refused."""
         self.failures = failure_sentences(facts)
         """A sentence for each scheduler under which jobs failed."""
-        self.notes = monitor_notes(facts)
-        """Sentences on problems of monitors."""
+        self.notes = [*monitor_notes(facts), *crash_sentences(facts)]
+        """Sentences on problems of monitors, and of managers that crash or do not reach machines."""
         self.metrics = tuple(
             m for m in METRICS if m.key not in OF_SOME_SITES or metrics[m.key].null_count() < len(metrics)
         )

@@ -1,9 +1,11 @@
-"""Jobs that were refused, and jobs that were given up after failed runs: in the trace, both are refused."""
+"""Sentences on what went wrong: jobs that were refused, or given up after failed runs (in the trace, both are
+refused), and managers that crashed or gave up runs."""
 
 from __future__ import annotations
 
 import polars as pl
 
+from scheduler import counted
 from sil.trace.facts import RUN, Fact
 
 IS_FAILURE = (pl.col("event") == Fact.RUN_LOST) & pl.col("detail").is_not_null()
@@ -50,6 +52,26 @@ def failure_sentences(facts: pl.DataFrame) -> list[str]:
         f"{scheduler}: {n:,} of {arrived:,} jobs failed, and {'counts' if n == 1 else 'count'} in no other "
         f"metric of jobs; the first because {reason}"
         for scheduler, arrived, n, reason in failed.iter_rows()
+    ]
+
+
+def crash_sentences(facts: pl.DataFrame) -> list[str]:
+    """A sentence for each scheduler whose manager crashed, or gave up runs since machines did not answer."""
+
+    def number_of(fact: Fact) -> pl.Expr:
+        return (pl.col("event") == fact).sum()
+
+    found = facts.group_by("scheduler", maintain_order=True).agg(
+        number_of(Fact.MANAGER_DOWN).alias("crashes"),
+        number_of(Fact.RUN_ABANDONED).alias("abandoned"),
+        number_of(Fact.RUN_DISCARDED).alias("discarded"),
+    )
+    return [
+        f"{scheduler}: the manager crashed {counted(crashes, 'time')}, and gave up "
+        f"{counted(abandoned, 'run')} since a machine did not answer; of these, {discarded:,} ended and did "
+        f"not count"
+        for scheduler, crashes, abandoned, discarded in found.iter_rows()
+        if crashes or abandoned
     ]
 
 

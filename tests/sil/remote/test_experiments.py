@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from scheduler import counted
 from sil.trace.facts import TRACE, Fact
 from sil.world import dispatcher
 from tests.builders import tiny_experiment
@@ -101,6 +102,12 @@ def test_all_jobs_end_in_an_experiment_with_all_tables_and_the_trace_tells_what_
         assert len(of(facts, fact)), fact
     jobs = pl.read_csv(tmp_path / "out" / "jobs.csv")
     assert jobs["success"].to_list() == [1] * 80
+    crashes, abandoned, discarded = (
+        len(of(facts, fact)) for fact in (Fact.MANAGER_DOWN, Fact.RUN_ABANDONED, Fact.RUN_DISCARDED)
+    )
+    (note,) = comparison.notes
+    assert f"crashed {counted(crashes, 'time')}, and gave up {counted(abandoned, 'run')}" in note
+    assert note.endswith(f"{discarded} ended and did not count")
 
 
 @pytest.mark.processes
