@@ -135,7 +135,10 @@ class Server:
         self._wait(address)
         with suppress(psycopg.OperationalError), self._connection(address) as connection:
             for (pid,) in connection.execute(pids).fetchall():
-                os.kill(pid, signal.SIGKILL)
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:  # it has just ended
+                    continue
                 while True:  # until the server ends this connection, too
                     connection.execute("SELECT 1")
                     sleep(0.002)

@@ -102,12 +102,15 @@ def test_all_jobs_end_in_an_experiment_with_all_tables_and_the_trace_tells_what_
         assert len(of(facts, fact)), fact
     jobs = pl.read_csv(tmp_path / "out" / "jobs.csv")
     assert jobs["success"].to_list() == [1] * 80
-    crashes, abandoned, discarded = (
-        len(of(facts, fact)) for fact in (Fact.MANAGER_DOWN, Fact.RUN_ABANDONED, Fact.RUN_DISCARDED)
-    )
-    (note,) = comparison.notes
-    assert f"crashed {counted(crashes, 'time')}, and gave up {counted(abandoned, 'run')}" in note
-    assert note.endswith(f"{discarded} ended and did not count")
+    assert len(comparison.notes) == 2
+    for scheduler, note in zip(comparison.schedulers, comparison.notes, strict=True):
+        own = facts.filter(pl.col("scheduler") == scheduler)
+        crashes, abandoned, discarded = (
+            len(of(own, fact)) for fact in (Fact.MANAGER_DOWN, Fact.RUN_ABANDONED, Fact.RUN_DISCARDED)
+        )
+        assert note.startswith(f"{scheduler}: the manager crashed {counted(crashes, 'time')}, and gave up ")
+        assert f"{counted(abandoned, 'run')} since" in note
+        assert note.endswith(f"; of these, {discarded} ended and did not count")
 
 
 @pytest.mark.processes

@@ -3,17 +3,18 @@ imported what it needs, so that thousands of them can be killed."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from signal import SIGKILL, SIGXFSZ
 from time import sleep
 from traceback import format_exc
 from typing import Any
+
+import pytest
 
 from scheduler import UserError
 from site_db import migrations, store
@@ -25,7 +26,9 @@ from tests.site_db.campaign.work import SITE, Work
 
 ROOT = Path(__file__).parents[3]
 FORKING = get_context("forkserver")
-REHEARSED = "tests.site_db.campaign.rehearsed"
+FORK_SERVER = forkserver.ForkServer()
+"""Another one than that of the testbed's workers, which has their hash seed."""
+FORK_SERVER.set_forkserver_preload(["tests.site_db.campaign.rehearsed"])
 LONGEST_S = 60.0
 MOST_TRIES, BETWEEN_TRIES_S = 40, 0.05
 """At the end, as if there were more batches."""
@@ -53,14 +56,12 @@ def started(address: Address, task: Task, fault: Fault | None = None) -> Iterato
     """A writer that runs while the block does. At the end of the block, the list has its end."""
     url = address.url.render_as_string(hide_password=False)
     here, there = FORKING.Pipe(duplex=False)
-    FORKING.set_forkserver_preload([REHEARSED])
-    cwd = os.getcwd()
-    os.chdir(ROOT)  # where the process to be forked finds what it imports
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)  # where the process to be forked finds what it imports
+        for name in ("connect_to_new_process", "ensure_running", "get_inherited_fds"):
+            patch.setattr(forkserver, name, getattr(FORK_SERVER, name))
         process = FORKING.Process(target=write, args=(url, task, fault or Fault(), there))
         process.start()
-    finally:
-        os.chdir(cwd)
     there.close()
     ends: list[End] = []
     try:
