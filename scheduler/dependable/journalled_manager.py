@@ -120,7 +120,7 @@ class JournalledManager(ResourceManager):
         self._tape.play(entry.reads)
         try:
             self._done(entry.method, entry.arguments)
-        except Exception:
+        except Exception:  # any that the manager makes of a mismatch at which reading more has raised
             if not self._tape.is_exceeded:
                 raise
         orders, self._orders = tuple(self._orders), []

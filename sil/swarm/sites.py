@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -99,7 +100,7 @@ class Tested:
         return side().manager(self.spec, self._seed, ports, self._guard)
 
 
-class SiteOfCase:
+class SiteOfCase(ABC):
     """The machines of a case, and a manager for them."""
 
     capacity: Capacity
@@ -155,14 +156,17 @@ class SiteOfCase:
             return [normal]
         return [normal, QueuePolicy("urgent", 1, displaces=frozenset({"default"}), mapping=mapping)]
 
+    @abstractmethod
     def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:
-        raise NotImplementedError
+        """The simulated machines."""
 
+    @abstractmethod
     def ports(self, world: World) -> Ports:
-        raise NotImplementedError
+        """The ports for a manager of them."""
 
+    @abstractmethod
     def manager(self, ports: Ports) -> ResourceManager:
-        raise NotImplementedError
+        """The built-in manager, with the scheduler under test."""
 
 
 class _Processors(SiteOfCase):
@@ -297,4 +301,8 @@ class _Experience:
         self._history.append((record.job.id, record.run_time_s))
 
 
-SITES = {Machines.DIFFERENT: _Different, Machines.PROCESSORS: _Processors, Machines.NODES: _Nodes}
+SITES: Mapping[Machines, Callable[[Case, Tested], SiteOfCase]] = {
+    Machines.DIFFERENT: _Different,
+    Machines.PROCESSORS: _Processors,
+    Machines.NODES: _Nodes,
+}

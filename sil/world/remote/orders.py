@@ -36,7 +36,7 @@ class Ordered:
     """When the manager acknowledged that it is over."""
 
     def sent(self, now_s: float, stops: bool) -> None:
-        """An order to start or to stop leaves."""
+        """Note that an order to start or to stop is sent."""
         if stops is self.is_stopped:
             self._wait_until(now_s)
         elif stops:
@@ -53,7 +53,7 @@ class Ordered:
 
 
 class Leaving:
-    """What leaves the manager's process, which may end before."""
+    """Sends messages to machines, unless the manager crashes first."""
 
     def __init__(self, network: Network, strike: Callable[[], None]) -> None:
         self._network = network
@@ -65,7 +65,7 @@ class Leaving:
 
 
 class Orders:
-    """The manager's dispatcher. Its process may end before each order leaves."""
+    """The manager's dispatcher. The manager may crash before each order is sent."""
 
     def __init__(
         self,

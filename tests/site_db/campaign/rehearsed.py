@@ -1,4 +1,5 @@
-"""The process from which writers are forked: it has recorded once, so that all is imported and compiled."""
+"""Preloaded by the server that forks the writers: it records once, so that every module is imported and every
+statement compiled."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tests.site_db.conftest import put_small_site
 
 
 class Nobody:
-    """Who is told what a writer says."""
+    """A connection that discards the messages of a writer."""
 
     def send(self, said: object) -> None:
         return
