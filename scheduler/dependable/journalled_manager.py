@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from scheduler.dependable.journal import Journal, JournalEntry
+from scheduler.managers.around import AroundManager
 from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
 from scheduler.node_set import NodeSet
 from scheduler.resource_manager import OnMachines, OnSharedNodes, Ports, ResourceManager
@@ -23,7 +24,7 @@ class JournalMismatch(Exception):
     """A manager that was made anew does not do what the journal says it did. The message says where."""
 
 
-class JournalledManager(ResourceManager):
+class JournalledManager(AroundManager):
     """Writes each call of a resource manager into a journal, and does it again when it is made anew.
 
     An entry has the call, all that the manager read through its ports meanwhile (time, estimates, readings),
@@ -48,7 +49,6 @@ class JournalledManager(ResourceManager):
         self._made = make
         entries = iter(journal.entries())
         first = next(entries, None)
-        self._manager: ResourceManager
         if first is None:
             self._call(MADE)
             return
@@ -56,17 +56,6 @@ class JournalledManager(ResourceManager):
         for entry in entries:
             self._repeat(entry)
         self._tape.record()
-
-    @property
-    def wants_round(self) -> bool:  # type: ignore[override]
-        return self._manager.wants_round
-
-    @property
-    def wakes_at_s(self) -> float | None:  # type: ignore[override]
-        return self._manager.wakes_at_s
-
-    def why_waiting(self) -> Mapping[JobId, str]:
-        return self._manager.why_waiting()
 
     def on_job_arrived(self, job: Job) -> str | None:
         refusal: str | None = self._call("on_job_arrived", job)

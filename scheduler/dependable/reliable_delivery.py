@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from scheduler.managers.around import AroundManager
 from scheduler.model import (
     Completion,
     DispatchOrder,
@@ -65,7 +66,7 @@ class _Open:
         return self.is_received and not self.is_stopping
 
 
-class ReliableDelivery(ResourceManager):
+class ReliableDelivery(AroundManager):
     """Stands between a resource manager and an unreliable network: the manager's orders arrive, each run that
     it has ordered is reported to be over once, and jobs that are submitted twice are accepted once.
 
@@ -98,10 +99,6 @@ class ReliableDelivery(ResourceManager):
         self._manager = make(replace(ports, dispatcher=_Orders(self), monitor=monitor))
 
     @property
-    def wants_round(self) -> bool:  # type: ignore[override]
-        return self._manager.wants_round
-
-    @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]
         wakes_at_s = self._manager.wakes_at_s
         if not self._timers:
@@ -109,19 +106,10 @@ class ReliableDelivery(ResourceManager):
         timer_s = self._timers[0][0]
         return timer_s if wakes_at_s is None else min(timer_s, wakes_at_s)
 
-    def why_waiting(self) -> Mapping[JobId, str]:
-        return self._manager.why_waiting()
-
-    def run_round(self) -> None:
-        self._manager.run_round()
-
     def on_job_arrived(self, job: Job) -> str | None:
         if job.id not in self._answers:
             self._answers[job.id] = self._manager.on_job_arrived(job)
         return self._answers[job.id]
-
-    def on_monitor_news(self) -> None:
-        self._manager.on_monitor_news()
 
     def on_run_released(self, run: RunId) -> None:
         if run in self._open:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from scheduler import counted
-from scheduler.model import Completion, Job, JobId, Loss
+from scheduler.managers.around import AroundManager
+from scheduler.model import Completion, JobId, Loss
 from scheduler.resource_manager import ResourceManager
 
 
-class RequeueLimit(ResourceManager):
+class RequeueLimit(AroundManager):
     """Passes everything on to a resource manager, except the failure of a run whose job has already been
     requeued `most` times after earlier ones (Slurm's MaxBatchRequeue). Such a job is given up, and the
     manager is told that the run ended as one that `failed`.
@@ -24,26 +25,6 @@ class RequeueLimit(ResourceManager):
         self._most = most
         self._give_up = give_up
         self._n_failed: Counter[JobId] = Counter()
-        for notice in vars(ResourceManager).keys() - vars(RequeueLimit).keys():
-            if notice.startswith("on_"):
-                setattr(self, notice, getattr(manager, notice))
-
-    @property
-    def wants_round(self) -> bool:  # type: ignore[override]
-        return self._manager.wants_round
-
-    @property
-    def wakes_at_s(self) -> float | None:  # type: ignore[override]
-        return self._manager.wakes_at_s
-
-    def why_waiting(self) -> Mapping[JobId, str]:
-        return self._manager.why_waiting()
-
-    def on_job_arrived(self, job: Job) -> str | None:
-        return self._manager.on_job_arrived(job)
-
-    def on_run_ended(self, completion: Completion) -> None:
-        self._manager.on_run_ended(completion)
 
     def on_run_lost(self, loss: Loss) -> None:
         job = loss.failed_job
@@ -59,6 +40,3 @@ class RequeueLimit(ResourceManager):
             job, f"it failed {counted(n, 'time')}, and is requeued {counted(self._most, 'time')} at most"
         )
         self._manager.on_run_ended(Completion(loss.run, loss.lost_s, failed=True))
-
-    def run_round(self) -> None:
-        self._manager.run_round()
