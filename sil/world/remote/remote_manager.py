@@ -12,7 +12,7 @@ from scheduler.model import ON_NODES, Completion, ExecutionRecord, Job, JobId, L
 from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
 from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
-from sil.world.events import JobGivenUp, MessageDue
+from sil.world.events import MessageDue
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault, stuck
 from sil.world.harness import LEAST_STEP_S, World
 from sil.world.remote.agents import Agents
@@ -189,9 +189,7 @@ class RemoteManager(ResourceManager):
         self._tell("on_monitor_news")
         for job in list(self._not_submitted.values()):
             if self._manager is not None and (refusal := self._submit(job)) is not None:
-                now_s = self._clock.now_s
-                self._world.trace.note(now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
-                self._world.events.push(now_s, JobGivenUp(job.id))
+                self._world.dispatcher.give_up(job.id, refusal)
 
     def _start(self) -> None:
         try:
