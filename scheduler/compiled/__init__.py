@@ -70,6 +70,12 @@ def _field_types(record: type) -> tuple[Any, ...]:
     return tuple(map(_compiled_type, get_type_hints(record, include_extras=True).values()))
 
 
+@cache
+def _dtypes(record: type) -> tuple[np.dtype[Any], ...]:
+    """Of the fields that are arrays."""
+    return tuple(as_dtype(field.dtype) for field in _field_types(record) if isinstance(field, types.Array))
+
+
 def _compiled_type(annotation: Any) -> Any:
     """The compiler's type of a scalar, an array, or a named tuple of these."""
     if annotation in SCALARS:
@@ -86,8 +92,7 @@ def _record_type(record: type) -> Any:
 
 def allocate(record: type[R], *shapes: int | tuple[int, ...], **last: Any) -> R:
     """A named tuple of new arrays of zeros of these shapes; `last` are its last fields."""
-    pairs = zip(shapes, _field_types(record), strict=False)
-    return record(*(np.zeros(shape, as_dtype(field.dtype)) for shape, field in pairs), **last)
+    return record(*map(np.zeros, shapes, _dtypes(record)), **last)
 
 
 def copied(record: R) -> R:

@@ -40,9 +40,9 @@ class EtcMatrix:
         by_class_s = read_only(self.by_class_s)
         if by_class_s.ndim != 2:
             raise ValueError(f"an ETC table has two dimensions, this one has {by_class_s.ndim}")
-        bad = np.argwhere(np.isnan(by_class_s) | (by_class_s < 0.0))
-        if len(bad):
-            i, j = bad[0]
+        valid = by_class_s >= 0.0  # not so for NaN
+        if not valid.all():
+            i, j = np.argwhere(~valid)[0]
             raise ValueError(
                 f"ETC cell ({i}, {j}) is {by_class_s[i, j]}: expected a number of seconds >= 0, or infinite "
                 "where the job may not run"

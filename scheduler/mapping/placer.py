@@ -67,6 +67,8 @@ def mapped(problem: MappingProblem, assignments: Assignments) -> Schedule:
     Other jobs must be assigned: one that is not is missing from the schedule, which breaks the rule that no
     job is forgotten.
     """
+    if len(assignments) == problem.n_jobs:
+        return Schedule(assignments)
     waiting = np.ones(problem.n_jobs, dtype=bool)
     waiting[assignments.jobs] = False
     jobs = np.flatnonzero(waiting)

@@ -77,10 +77,10 @@ def _unknown(problem: SchedulingProblem, schedule: Schedule) -> Violation | None
                 rules.KNOWN_JOB, None, f"job index {i} is named, but there are {problem.n_jobs} jobs"
             )
     resources = schedule.assignments.resources
-    outside = np.flatnonzero((resources < 0) | (resources >= problem.n_places))
-    if len(outside):
-        job = problem.jobs[int(schedule.assignments.jobs[outside[0]])].id
-        j = int(resources[outside[0]])
+    outside = (resources < 0) | (resources >= problem.n_places)
+    if outside.any():
+        row = int(outside.argmax())
+        job, j = problem.jobs[int(schedule.assignments.jobs[row])].id, int(resources[row])
         message = f"job {job} is mapped to resource {j}, but there are {problem.n_places}"
         return Violation(rules.KNOWN_RESOURCE, job, message)
     return None
@@ -88,16 +88,18 @@ def _unknown(problem: SchedulingProblem, schedule: Schedule) -> Violation | None
 
 def _not_once(problem: SchedulingProblem, schedule: Schedule) -> Violation | None:
     times_named = np.bincount(schedule.assignments.jobs, minlength=problem.n_jobs)
-    for i in np.flatnonzero(times_named > 1).tolist():
+    repeated = times_named > 1
+    if repeated.any():
+        i = int(repeated.argmax())
         job = problem.jobs[i].id
         return Violation(rules.EACH_JOB_ONCE, job, f"job {job} is mapped {times_named[i]} times")
     for i in schedule.wait_reasons:
         if times_named[i]:
             job = problem.jobs[i].id
             return Violation(rules.EACH_JOB_ONCE, job, f"job {job} is both mapped and left waiting")
-        times_named[i] += 1
-    for i in np.flatnonzero(times_named == 0).tolist():
-        job = problem.jobs[i].id
+        times_named[i] = 1
+    if not times_named.all():
+        job = problem.jobs[int(times_named.argmin())].id
         message = f"job {job} is neither mapped nor left waiting with a reason"
         return Violation(rules.NO_JOB_FORGOTTEN, job, message)
     return None
@@ -124,40 +126,49 @@ def _unfit(
     ready = ready_without(schedule.preemptions)
     ready_s = _ready_s(ready, rows.resources)
     etc_s = etc.by_class_s[etc.job_class_of[rows.jobs], etc.resource_class_of[rows.resources]]
-    for rule, kept, why in _single_rules(rows, ready_s, etc_s, problem.now_s):
-        for row in np.flatnonzero(~kept):
-            job, j = problem.jobs[int(rows.jobs[row])].id, int(rows.resources[row])
-            on_cluster = j >= ready.n_machines
-            where = f"cluster {j - ready.n_machines}" if on_cluster else f"machine {j}"
-            times = (
-                f"start {rows.start_s[row]:.12g} s, completion {rows.completion_s[row]:.12g} s, "
-                f"ready {ready_s[row]:.12g} s, expected time {etc_s[row]:g} s"
-            )
-            if on_cluster and rule == rules.NO_DOUBLE_BOOKING:
-                rule = rules.CLUSTER_MEMBERS_FREE
-            return Violation(rule, job, f"job {job} is mapped to {where}, {why}; {times}")
+    kept = _kept(rows, ready_s, etc_s, problem.now_s)
+    if not kept.all():
+        nth, row = divmod(int(kept.argmin()), len(rows))
+        rule, why = SINGLE_RULES[nth]
+        job, j = problem.jobs[int(rows.jobs[row])].id, int(rows.resources[row])
+        on_cluster = j >= ready.n_machines
+        where = f"cluster {j - ready.n_machines}" if on_cluster else f"machine {j}"
+        times = (
+            f"start {rows.start_s[row]:.12g} s, completion {rows.completion_s[row]:.12g} s, "
+            f"ready {ready_s[row]:.12g} s, expected time {etc_s[row]:g} s"
+        )
+        if on_cluster and rule == rules.NO_DOUBLE_BOOKING:
+            rule = rules.CLUSTER_MEMBERS_FREE
+        return Violation(rule, job, f"job {job} is mapped to {where}, {why}; {times}")
     return _overlap(problem, ready, rows)
 
 
-def _single_rules(
+SINGLE_RULES = (
+    (rules.CLASS_CAN_RUN_THERE, "which cannot run its class"),
+    (rules.RESOURCE_AVAILABLE, "which is not available"),
+    (rules.NOT_IN_THE_PAST, "with a start before now"),
+    (rules.NO_DOUBLE_BOOKING, "before that is ready"),
+    (rules.COMPLETION_AS_EXPECTED, "with a completion that is not start + expected time"),
+)
+"""The rules about single assignments, each with what an assignment is that breaks it."""
+
+
+def _kept(
     rows: Assignments, ready_s: NDArray[np.float64], etc_s: NDArray[np.float64], now_s: float
-) -> list[tuple[str, NDArray[np.bool_], str]]:
-    """(rule, which assignments keep it, what those that do not are). Times that are no numbers keep none."""
+) -> NDArray[np.bool_]:
+    """(rules, assignments) which of `SINGLE_RULES` each keeps; with times that are no numbers, none about them."""
     with np.errstate(invalid="ignore"):
         slack_s = TOLERANCE * np.maximum(1.0, np.abs(rows.start_s))
         expected_s = rows.start_s + etc_s
         off_s = np.abs(rows.completion_s - expected_s)
-        return [
-            (rules.CLASS_CAN_RUN_THERE, np.isfinite(etc_s), "which cannot run its class"),
-            (rules.RESOURCE_AVAILABLE, np.isfinite(ready_s), "which is not available"),
-            (rules.NOT_IN_THE_PAST, rows.start_s >= now_s - slack_s, "with a start before now"),
-            (rules.NO_DOUBLE_BOOKING, rows.start_s >= ready_s - slack_s, "before that is ready"),
-            (
-                rules.COMPLETION_AS_EXPECTED,
-                off_s <= TOLERANCE * np.maximum(1.0, np.abs(expected_s)),
-                "with a completion that is not start + expected time",
-            ),
-        ]
+        kept = (
+            etc_s < np.inf,
+            ready_s < np.inf,
+            rows.start_s >= now_s - slack_s,
+            rows.start_s >= ready_s - slack_s,
+            off_s <= TOLERANCE * np.maximum(1.0, np.abs(expected_s)),
+        )
+    return np.array(kept)
 
 
 def _ready_s(ready: ReadyTimes, resources: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -178,8 +189,9 @@ def _overlap(problem: SchedulingProblem, ready: ReadyTimes, rows: Assignments) -
     first, then = row_of[order[:-1]], row_of[order[1:]]
     same_machine = machine[order[:-1]] == machine[order[1:]]
     end_s, next_s = rows.completion_s[first], rows.start_s[then]
-    clash = np.flatnonzero(same_machine & (next_s < end_s - TOLERANCE * np.maximum(1.0, end_s)))
-    for k in clash:
+    clash = same_machine & (next_s < end_s - TOLERANCE * np.maximum(1.0, end_s))
+    if clash.any():
+        k = int(clash.argmax())
         a, b = int(first[k]), int(then[k])
         on_cluster = max(rows.resources[a], rows.resources[b]) >= ready.n_machines
         job, other = problem.jobs[int(rows.jobs[b])].id, problem.jobs[int(rows.jobs[a])].id

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import FixedFloats2, Floats, Floats2, Ints, compiled, inlined, part
+from scheduler.compiled import FixedFloats2, Floats, Floats2, Ints, called_from_python, inlined, part
 from scheduler.mapping.kernels.lines import Lines, line_up, soonest
 from scheduler.mapping.kernels.table import NONE, Table
 
@@ -47,7 +47,7 @@ def row_of(table: Table, blocks: Blocks, c: int) -> Floats:
     return row_s
 
 
-@compiled
+@called_from_python
 def _longest(times_s: FixedFloats2, members: Ints, first: Ints, row_s: Floats2) -> None:
     row_s[:] = 0.0
     for b in range(len(row_s)):
@@ -214,7 +214,7 @@ def latest_member_s(table: Table, blocks: Blocks, lines: Lines, b: int) -> float
     return latest_s
 
 
-@compiled
+@called_from_python
 def _group_all(table: Table, blocks: Blocks, lines: Lines, groups: Groups, ready_s: Floats) -> None:
     """O(C K)."""
     line_up(table, lines, ready_s)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import FixedFloats2, Floats, Ints, compiled, part
+from scheduler.compiled import FixedFloats2, Floats, Ints, called_from_python, part
 from scheduler.mapping.kernels.lines import Lines
 from scheduler.mapping.kernels.table import Table
 
@@ -43,7 +43,7 @@ def least_work_of(table: Table, ready_s: Floats) -> LeastWork:
     return LeastWork(slowness, work_s, least_s, np.argsort(work_s)[:able].copy(), np.empty(N_STEPS + 1))
 
 
-@compiled
+@called_from_python
 def _measure(
     times_s: FixedFloats2, never_s: Floats, slowness: Floats, work_s: Floats, least_s: Floats
 ) -> None:

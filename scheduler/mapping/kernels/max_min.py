@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints, allocate, compiled, inlined, part
+from scheduler.compiled import Floats, Ints, allocate, called_from_python, inlined, part
 from scheduler.mapping.kernels.groups import (
     Blocks,
     Groups,
@@ -107,7 +107,7 @@ def next_class(
     return found, others, looks
 
 
-@compiled
+@called_from_python
 def max_min(
     table: Table, lines: Lines, search: Search, plan: Plan, next_job: Ints, ready_s: Floats, limit_s: float
 ) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints, Ints2, allocate, compiled, inlined, part
+from scheduler.compiled import Floats, Ints, Ints2, allocate, called_from_python, inlined, part
 from scheduler.mapping.kernels.lines import Lines, line_up, place, soonest
 from scheduler.mapping.kernels.sorting import Sorting, end_of_run, end_of_stretch, sort_on, unsorted
 from scheduler.mapping.kernels.table import LAST_INDEX, NONE, Plan, Table, is_used_up
@@ -195,7 +195,7 @@ def rise(order: Ints, job: Ints, begin: int, x: int, c: int, i: int) -> None:
     order[x], job[x] = c, i
 
 
-@compiled
+@called_from_python
 def min_min(table: Table, lines: Lines, heads: Heads, plan: Plan, next_job: Ints, ready_s: Floats) -> int:
     """Map the jobs from `next_job` (C,) on, the least completion first; `ready_s` by machine index.
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import FixedFloats2, Flags2, Floats, Ints, compiled
+from scheduler.compiled import FixedFloats2, Flags2, Floats, Ints, called_from_python
 from scheduler.mapping.kernels.lines import soonest
 from scheduler.mapping.kernels.table import NONE, Table, is_used_up
 
@@ -18,7 +18,7 @@ class Clusters(NamedTuple):
     passed_over: Flags2  # (C, clusters) pairs that are not considered
 
 
-@compiled
+@called_from_python
 def best_alone(table: Table, ready_s: Floats, front_s: Floats, alone_s: Floats) -> None:
     """The best completion of each job class on single machines, into `alone_s` (C,)."""
     for k in range(len(front_s)):
@@ -29,7 +29,7 @@ def best_alone(table: Table, ready_s: Floats, front_s: Floats, alone_s: Floats) 
         alone_s[c] = soonest(table.by_job_class_s[c], front_s)
 
 
-@compiled
+@called_from_python
 def most_profitable(
     table: Table, clusters: Clusters, next_job: Ints, alone_s: Floats, ready_s: Floats, best: Ints
 ) -> None:

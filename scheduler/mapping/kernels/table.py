@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.compiled import FixedBits2, FixedFloats2, Floats, Ints, compiled, inlined, part
+from scheduler.compiled import FixedBits2, FixedFloats2, Floats, Ints, called_from_python, inlined, part
 from scheduler.mapping.problem import MappingProblem
 
 NONE = -1
@@ -139,7 +139,7 @@ def hashed(bits: NDArray[np.uint64]) -> np.uint64:
     return folded(hash_)
 
 
-@compiled
+@called_from_python
 def _find_classes(rows: FixedBits2, first_row: Ints, class_of: Ints) -> int:
     """A hash table with open addressing; `first_row` has room for twice the rows, a power of two."""
     n_classes = 0
@@ -161,7 +161,7 @@ def _find_classes(rows: FixedBits2, first_row: Ints, class_of: Ints) -> int:
     return n_classes
 
 
-@compiled
+@called_from_python
 def _put_in_place(class_of: Ints, at: Ints, members: Ints) -> None:
     for i in range(len(class_of)):
         members[at[class_of[i]]] = i
