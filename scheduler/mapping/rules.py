@@ -156,7 +156,7 @@ SINGLE_RULES = (
 def _kept(
     rows: Assignments, ready_s: NDArray[np.float64], etc_s: NDArray[np.float64], now_s: float
 ) -> NDArray[np.bool_]:
-    """(rules, assignments) which of `SINGLE_RULES` each keeps; with times that are no numbers, none about them."""
+    """(rules, assignments) whether each keeps each of `SINGLE_RULES`. Times that are no numbers keep none."""
     with np.errstate(invalid="ignore"):
         slack_s = TOLERANCE * np.maximum(1.0, np.abs(rows.start_s))
         expected_s = rows.start_s + etc_s

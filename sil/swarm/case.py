@@ -74,8 +74,14 @@ class CaseJob:
 class Case:
     """One small simulation. From `until_s` on, there are no faults.
 
-    `has_queues`: urgent jobs have a queue of their own, which displaces the other one. `is_remapping`:
-    planned runs are mapped again in each round.
+    * `has_queues`: urgent jobs have a queue of their own, which displaces the other one.
+    * `is_remapping`: planned runs are mapped again in each round.
+
+    And on different machines (see `scheduler.managers.queues`):
+
+    * `keeps_starts`: planned starts are kept.
+    * `raised_after`: so many displacements raise a job to the next queue; None = none do.
+    * `least_gain_s`: urgent jobs displace others only for a gain of more than this; 0 = always.
     """
 
     seed: Annotated[int, Field(ge=0)]
@@ -87,6 +93,9 @@ class Case:
     jobs: Annotated[tuple[CaseJob, ...], Field(min_length=1)]
     faults: tuple[Fault, ...]
     until_s: NotNegative
+    keeps_starts: bool = False
+    raised_after: Annotated[int, Field(ge=1)] | None = None
+    least_gain_s: NotNegative = 0.0
 
     def streams(self) -> RandomStreams:
         return RandomStreams(self.seed)
@@ -149,7 +158,15 @@ def drawn(
         jobs,
         tuple(Fault.drawn(kinds[k], rng, n_machines, until_s) for k in of_kinds),
         until_s,
+        *_policies(RandomStreams(seed).of("policies")),
     )
+
+
+def _policies(rng: np.random.Generator) -> tuple[bool, int | None, float]:
+    """Whether starts are kept, after how many displacements a job is raised, and the least gain of one."""
+    keeps_starts, raises, asks = (rng.random(3) < 0.3).tolist()
+    raised_after, least_gain_s = int(rng.integers(1, 4)), float(rng.uniform(1.0, 60.0))
+    return keeps_starts, raised_after if raises else None, least_gain_s if asks else 0.0
 
 
 def _jobs(rng: np.random.Generator, n: int, n_machines: int, machines: Machines) -> tuple[CaseJob, ...]:

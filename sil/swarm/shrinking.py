@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from sil.swarm.case import CORES, Case, Machines
 from sil.swarm.faults import Fault
 
 MOST_TRIES = 1_000
 
+PLAIN: Mapping[str, Any] = {
+    "has_queues": False,
+    "is_remapping": False,
+    "keeps_starts": False,
+    "raised_after": None,
+    "least_gain_s": 0.0,
+}
+"""The policies of a case that has none."""
+
 
 def shrunk(case: Case, violates: Callable[[Case], bool]) -> Case:
-    """The smallest case found by leaving out faults, jobs, queues and machines one after another, as long as
+    """The smallest case found by leaving out faults, jobs, policies and machines one by one, as long as
     `violates` holds; it is called at most MOST_TRIES times."""
     tries = 0
     is_smaller = True
@@ -40,10 +50,9 @@ def _smaller(case: Case) -> Iterator[Case]:
             if jobs:
                 yield replace(case, jobs=jobs)
         size //= 2
-    if case.has_queues:
-        yield replace(case, has_queues=False)
-    if case.is_remapping:
-        yield replace(case, is_remapping=False)
+    for policy, plain in PLAIN.items():
+        if getattr(case, policy) != plain:
+            yield replace(case, **{policy: plain})
     if case.n_machines > 1:
         yield _with_one_machine_less(case)
     for k, job in enumerate(case.jobs):

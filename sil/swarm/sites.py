@@ -15,7 +15,13 @@ from scheduler import registry
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.mapping_manager import MappingManager
-from scheduler.managers.queues import Admission, MappingPolicy, QueuePolicy
+from scheduler.managers.queues import (
+    Admission,
+    MappingPolicy,
+    PlannedStarts,
+    PreemptionPolicy,
+    QueuePolicy,
+)
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Cluster, ExecutionRecord, Interconnect, Job, JobClass, JobId, Machine, Site
 from scheduler.node_request import Node, Request
@@ -283,7 +289,9 @@ class _Different(SiteOfCase):
         assert isinstance(ports, OnMachines)
         queues = self.queues
         schedulers = {queue.name: self.tested.scheduler() for queue in queues}
-        return MappingManager(ports, queues, schedulers, Admission(queues))
+        starts = PlannedStarts.KEPT if self.case.keeps_starts else PlannedStarts.EARLIEST
+        preemption = PreemptionPolicy(self.case.raised_after, self.case.least_gain_s)
+        return MappingManager(ports, queues, schedulers, Admission(queues), starts, preemption)
 
 
 class _Experience:

@@ -19,13 +19,16 @@ def test_a_seed_determines_a_case() -> None:
     assert drawn(5) == drawn(5) != drawn(6)
 
 
-def test_the_cases_of_some_hundred_seeds_have_all_kinds_of_faults_machines_and_schedulers() -> None:
+def test_the_cases_of_some_hundred_seeds_have_all_kinds_of_faults_machines_policies_and_schedulers() -> None:
     cases = [drawn(seed) for seed in range(400)]
     assert {fault.kind for case in cases for fault in case.faults} == {*KINDS}
     found = {(case.machines, case.scheduler) for case in cases}
     assert found == {(machines, name) for machines, names in SCHEDULERS.items() for name in names}
     assert {len(case.faults) for case in cases} == {0, 1, 2, 3, 4, 5}
-    assert {case.has_queues for case in cases} == {case.is_remapping for case in cases} == {True, False}
+    for policy in ("has_queues", "is_remapping", "keeps_starts"):
+        assert {getattr(case, policy) for case in cases} == {True, False}
+    assert {case.raised_after for case in cases} == {None, 1, 2, 3}
+    assert len({case.least_gain_s for case in cases}) > 50
 
 
 def test_a_case_has_only_the_kinds_of_faults_machines_and_schedulers_that_are_asked_for() -> None:

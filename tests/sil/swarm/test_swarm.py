@@ -16,7 +16,7 @@ from sil.runs.under_test import resolve
 from sil.swarm.campaign import Swarm, carried_out
 from sil.swarm.case import Case, drawn
 from sil.swarm.coverage import lines_reached
-from sil.swarm.shrinking import shrunk
+from sil.swarm.shrinking import PLAIN, shrunk
 from sil.swarm.simulation import verdict_on
 from sil.workers.executor import Inline
 from sil.workers.processes import Processes
@@ -102,7 +102,8 @@ def test_the_smallest_case_breaks_the_same_rule_with_little() -> None:
 
 def test_a_case_shrinks_to_what_violates_alone() -> None:
     seed = next(seed for seed in range(999) if len(drawn(seed).jobs) > 12 and len(drawn(seed).faults) == 5)
-    case = replace(drawn(seed), has_queues=True, is_remapping=True)
+    policies = {"has_queues": True, "is_remapping": True, "keeps_starts": True, "raised_after": 2}
+    case = replace(drawn(seed), **policies, least_gain_s=5.0)
     needed_fault, needed_job = case.faults[2].kind, case.jobs[7].id
 
     def violates(case: Case) -> bool:
@@ -113,7 +114,8 @@ def test_a_case_shrinks_to_what_violates_alone() -> None:
     smallest = shrunk(case, violates)
     assert [fault.kind for fault in smallest.faults] == [needed_fault]
     assert [(job.id, job.size) for job in smallest.jobs] == [(needed_job, 1)]
-    assert (smallest.n_machines, smallest.has_queues, smallest.is_remapping) == (1, False, False)
+    assert smallest.n_machines == 1
+    assert {policy: getattr(smallest, policy) for policy in PLAIN} == PLAIN
     assert shrunk(case, lambda case: False) == case
 
 
