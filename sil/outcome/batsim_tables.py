@@ -71,10 +71,10 @@ def jobs_in(facts: pl.DataFrame, log: pl.DataFrame, cut: Collection[int] = ()) -
     estimate_s, in order of arrival; the runs of the jobs `cut` were ended at their estimate."""
     jobs = FinishedJobs(log.select("job", requested_time="estimate_s"), may_be_late=True)
     jobs.add(facts)
-    return batsim_jobs(jobs.rest(), cut)
+    return batsim_jobs(jobs.rest().lazy(), cut).collect()
 
 
-def batsim_jobs(finished: pl.DataFrame, cut: Collection[int]) -> pl.DataFrame:
+def batsim_jobs(finished: pl.LazyFrame, cut: Collection[int]) -> pl.LazyFrame:
     """One row per finished job (`FinishedJobs`): the columns of Batsim's jobs.csv, and bounded_slowdown
     (threshold 10 s); on nodes also partition and requested_gpus. Times are seconds; the time in which a run
     was suspended is no execution time."""
@@ -106,5 +106,5 @@ def batsim_jobs(finished: pl.DataFrame, cut: Collection[int]) -> pl.DataFrame:
         pl.lit(-1).alias("consumed_energy"),
         pl.col("metadata").fill_null(""),
         bounded_slowdown(ran).alias("bounded_slowdown"),
-        *(("partition", WITH_GPUS_OF_WHOLE_NODES) if "partition" in finished.columns else ()),
+        *(("partition", WITH_GPUS_OF_WHOLE_NODES) if "partition" in finished.collect_schema() else ()),
     )

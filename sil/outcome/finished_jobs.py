@@ -52,21 +52,22 @@ class FinishedJobs:
         over = facts[np.flatnonzero(is_over), ["run", "time_s", "event"]]
         over.columns = ["run", "finish_time", "ending"]
         end = _places_of(started["run"].to_numpy(), over["run"].to_numpy())
-        rows = np.flatnonzero(end >= 0)
-        runs = pl.concat([started[rows], over[end[rows], 1:]], how="horizontal")  # without run again
+        is_found = end >= 0
+        parts = _where(started, is_found), over[end[is_found], 1:]  # without run again
+        runs = pl.concat(parts, how="horizontal")
         runs = runs.with_columns(suspended_s=self._suspended_s(facts, events, runs))
-        self._started = [started[np.flatnonzero(end < 0)]]
+        self._started = [_where(started, ~is_found)]
         refused = facts["job"].gather(np.flatnonzero(events == CODES[Fact.JOB_REFUSED]))
         last = self._last_runs(runs, refused)
         arrival = _places_of(last["job"].to_numpy(), arrived["job"].to_numpy())
-        rows = np.flatnonzero(arrival >= 0)
-        parts = last[rows], arrived[arrival[rows], 1:]  # without job again
+        is_found = arrival >= 0
+        parts = _where(last, is_found), arrived[arrival[is_found], 1:]  # without job again
         self._finished.append(pl.concat(parts, how="horizontal"))
         stays = np.ones(len(arrived), np.bool_)
-        stays[arrival[rows]] = False
+        stays[arrival[is_found]] = False
         if len(refused):
             stays &= _places_of(arrived["job"].to_numpy(), refused.to_numpy()) < 0
-        self._arrived = [arrived[np.flatnonzero(stays)]]
+        self._arrived = [_where(arrived, stays)]
 
     def _suspended_s(
         self, facts: pl.DataFrame, events: NDArray[np.uint8], over: pl.DataFrame
@@ -74,7 +75,7 @@ class FinishedJobs:
         """For how long the runs that are over were suspended."""
         found = self._suspended
         for code, sign in ((CODES[Fact.RUN_STOPPED], -1.0), (CODES[Fact.RUN_CONTINUED], 1.0)):
-            for run, time_s in facts[np.flatnonzero(events == code), ["run", "time_s"]].iter_rows():
+            for run, time_s in _where(facts[["run", "time_s"]], events == code).iter_rows():
                 found[run] = found.get(run, 0.0) + sign * time_s
         if not found:
             return pl.lit(0.0)
@@ -88,10 +89,10 @@ class FinishedJobs:
     def _last_runs(self, runs: pl.DataFrame, refused: pl.Series) -> pl.DataFrame:
         """Of runs that are over, those with which their jobs are over; of `refused` jobs, the last one."""
         is_last = runs["ending"].to_physical().to_numpy() == CODES[Fact.RUN_ENDED]
-        ended = runs[np.flatnonzero(is_last)]
+        ended = _where(runs, is_last)
         if is_last.all() and not self._stopped:
             return ended
-        stopped = pl.concat([*self._stopped, runs[np.flatnonzero(~is_last)]]).unique(
+        stopped = pl.concat([*self._stopped, _where(runs, ~is_last)]).unique(
             "job", keep="last", maintain_order=True
         )
         is_refused = stopped["job"].is_in(refused.to_list())
@@ -128,8 +129,8 @@ class FinishedJobs:
         ready, waiting = [self._finished[0].clear()], list[pl.DataFrame]()
         for part in self._finished:
             numbers = part["job"].to_numpy()
-            ready.append(part[np.flatnonzero(numbers < least_open)])
-            waiting.append(part[np.flatnonzero(numbers >= least_open)] if len(ready[-1]) else part)
+            ready.append(_where(part, numbers < least_open))
+            waiting.append(_where(part, numbers >= least_open))
         self._finished = [part for part in waiting if len(part)] or [ready[0]]
         return self._with_details(_in_order(ready))
 
@@ -154,6 +155,13 @@ class FinishedJobs:
             starting_time="time_s",
             gpus_had=GPUS_HAD,
         )
+
+
+def _where(frame: pl.DataFrame, is_kept: NDArray[np.bool_]) -> pl.DataFrame:
+    """These rows. All or none are the most frequent cases, and need no copy."""
+    if is_kept.all():
+        return frame
+    return frame[np.flatnonzero(is_kept)] if is_kept.any() else frame.clear()
 
 
 def _in_order(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -11,6 +11,15 @@ from sil.outcome.exact_summary import ExactSum, ExactSummary
 from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, UTILISATION
 
 _SUMMARISED = ("waiting_time", "turnaround_time", "bounded_slowdown")
+_NEEDED = (
+    *_SUMMARISED,
+    "success",
+    "stretch",
+    "requested_number_of_resources",
+    "execution_time",
+    "submission_time",
+    "finish_time",
+)
 
 
 class ReplayStatistics:
@@ -26,6 +35,11 @@ class ReplayStatistics:
         """Seconds of processors, and of GPUs."""
         self.n = self._successes = 0
         self._begins_s, self._ends_s = inf, 0.0
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that `add` needs."""
+        return [*_NEEDED, *(["requested_gpus"] if self._gpus else [])]
 
     def add(self, jobs: pl.DataFrame) -> None:
         """More jobs."""

@@ -45,7 +45,7 @@ class ReplayedLog:
         scheduler: str,
         may_be_late: bool,
         is_long: bool,
-        on_jobs: Callable[[pl.DataFrame], None] = lambda jobs: None,
+        on_jobs: Callable[[pl.DataFrame], None] | None = None,
         folder: Path | None = None,
     ) -> None:
         self._cut = log.cut
@@ -67,11 +67,12 @@ class ReplayedLog:
         facts = as_frame([table], COLUMNS)
         self._invariants.add(facts)
         self._jobs.add(facts)
-        refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED).select("job", "detail")
-        self._refused.update(refused.iter_rows())
+        events = np.bincount(facts["event"].to_physical().to_numpy(), minlength=len(CODES))
+        if events[CODES[Fact.JOB_REFUSED]]:
+            refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED).select("job", "detail")
+            self._refused.update(refused.iter_rows())
         if len(ready := self._jobs.ready()):
             self._take(ready)
-        events = np.bincount(facts["event"].to_physical().to_numpy(), minlength=len(CODES))
         self._n_arrived += int(events[CODES[Fact.JOB_ARRIVED]])
         if events[CODES[Fact.FAULT]]:
             ended = facts.filter(pl.col("event") == Fact.FAULT)
@@ -100,12 +101,16 @@ class ReplayedLog:
         return Results({} if fault else self.statistics.metrics, fault, refused)
 
     def _take(self, finished: pl.DataFrame) -> None:
-        jobs = batsim_jobs(finished, self._cut)
+        jobs = batsim_jobs(finished.lazy(), self._cut)
         if self._refused:
             ran = self._refused.keys() & set(finished["job_id"].to_list())
             self._ended_early.update((job, self._refused.pop(job)) for job in sorted(ran))
-        self.statistics.add(jobs)
-        self._on_jobs(jobs)
+        if self._on_jobs is None:  # then other columns are not computed
+            self.statistics.add(jobs.select(self.statistics.columns).collect())
+            return
+        table = jobs.collect()
+        self.statistics.add(table)
+        self._on_jobs(table)
 
 
 def _capacity(log: JobLog) -> Capacity:

@@ -179,7 +179,7 @@ class Replay:
     def _replayed(
         self,
         scheduler: UnderTest,
-        on_jobs: Callable[[pl.DataFrame], None] = lambda jobs: None,
+        on_jobs: Callable[[pl.DataFrame], None] | None = None,
         folder: Path | None = None,
     ) -> ReplayedLog:
         # In Batsim's protocol, schedulers submit jobs and describe them after their end.

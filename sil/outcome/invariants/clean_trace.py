@@ -33,6 +33,8 @@ _NUMBERS = pl.col("job", "run", "resource").cast(pl.Int64).fill_null(-1)
 WIDEST = 50_000_000
 """The state has an entry for each number from the least to the largest of jobs that are not over."""
 
+NOT_FOLLOWED = 255
+"""The kind of facts that are rare: traces with any are not found clean."""
 _KINDS = {
     Fact.JOB_ARRIVED: ARRIVED,
     Fact.RUN_STARTED: STARTED,
@@ -42,12 +44,14 @@ _KINDS = {
     Fact.JOB_REFUSED: REFUSED,
     Fact.MACHINE_DOWN: DOWN,
     Fact.MACHINE_UP: UP,
+    Fact.RUN_STOPPED: NOT_FOLLOWED,
+    Fact.RUN_CONTINUED: NOT_FOLLOWED,
 }
 _KIND_OF = np.array([_KINDS.get(Fact(name), OTHER) for name in EVENTS.categories], np.uint8)
 
 
-_OF_SUSPENSION = [CODES[Fact.RUN_STOPPED], CODES[Fact.RUN_CONTINUED]]
-"""Not followed here, since they are rare: such traces are not found clean."""
+def _codes(facts: pl.DataFrame) -> NDArray[np.uint8]:
+    return facts["event"].to_physical().to_numpy()
 
 
 class CleanTrace:
@@ -75,8 +79,8 @@ class CleanTrace:
         """The next facts; of these, COLUMNS and those of `held` are read."""
         if not self._clean or facts.is_empty():
             return
-        facts = facts.select(*COLUMNS, *self._held.columns)
-        is_fault = facts["event"] == Fact.FAULT
+        facts = facts[[*COLUMNS, *self._held.columns]]
+        is_fault = _codes(facts) == CODES[Fact.FAULT]
         if is_fault.any():
             self._faulted, facts = True, facts.filter(~is_fault)
             if facts.is_empty():
@@ -104,15 +108,15 @@ class CleanTrace:
         self._pending = None
 
     def _follow(self, facts: pl.DataFrame) -> bool:
-        codes = facts["event"].to_physical().to_numpy()
-        if np.isin(codes, _OF_SUSPENSION).any():
+        kinds = _KIND_OF[_codes(facts)]
+        if (kinds == NOT_FOLLOWED).any():
             return False
-        kinds = _KIND_OF[codes]
         jobs, runs, machines = (column.to_numpy(writable=True) for column in facts.select(_NUMBERS))
         if not self._has_places(jobs[jobs >= 0]):
             return False
         jobs = np.where(jobs >= 0, jobs - self._least, jobs)
-        of_starts = self._held.texts(facts.filter(kinds == STARTED)).to_arrow(compat_level=COMPATIBLE)
+        held = facts[list(self._held.columns)]
+        of_starts = self._held.texts(held.filter(kinds == STARTED)).to_arrow(compat_level=COMPATIBLE)
         _, offsets, data = of_starts.buffers()
         n_rows = int(self._counts[N_RUNNING]) + len(of_starts)
         if n_rows > len(self._running.run):
@@ -121,7 +125,7 @@ class CleanTrace:
         all_texts = self._texts + (data.to_pybytes() if data is not None else b"")
         chunk = Chunk(
             facts["time_s"].to_numpy(writable=True), kinds, jobs, runs, machines,
-            self._held.requests(facts.filter(kinds == ARRIVED)), text_at, np.frombuffer(all_texts, np.uint8),
+            self._held.requests(held.filter(kinds == ARRIVED)), text_at, np.frombuffer(all_texts, np.uint8),
         )  # fmt: skip
         if not self._held.are_clean(chunk, self._running, self._place_of, self._counts):
             return False
