@@ -21,7 +21,8 @@ from sil.workers.executor import Died, Item
 from sil.workers.runner import ItemDied, Runner
 
 Packed = dict[str, bytes]
-"""The tables of a run as Parquet files, by name."""
+"""The tables of a run as Parquet files, by name; FAULTED is there if the run ended in a fault."""
+FAULTED = "faulted"
 
 
 class Sweep:
@@ -69,7 +70,7 @@ class Sweep:
             self._finished[run] = item.key
             if isinstance(value, Died):
                 self._finished[run] = value = _packed(RunTables.of(facts=_died(run, value)))
-            if len(faults(_table(value, "facts"))):
+            if FAULTED in value:
                 task = self._task_of[run]
                 self._faulted_at[run.scheduler] = min(task, self._faulted_at.get(run.scheduler, task))
             while on_tables and next_task and all(map(self._is_over, next_task)):
@@ -122,6 +123,8 @@ def _packed(tables: RunTables) -> Packed:
             buffer = BytesIO()
             frame.write_parquet(buffer)
             packed[kind] = buffer.getvalue()
+    if len(faults(tables.facts)):
+        packed[FAULTED] = b""
     return packed
 
 

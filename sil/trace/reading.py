@@ -59,11 +59,11 @@ BYTES_OF_A_VALUE = 8
 def read_table(path: Path) -> pl.DataFrame:
     """A Parquet file of a results folder. Raises NoTrace, and TooLarge for more values than there may be
     memory for: a small file can have many, since equal ones are stored once."""
-    with reading(path):
-        found = pq.read_metadata(path)
+    with reading(path), pq.ParquetFile(path) as file:
+        found = file.metadata
         Memory(path).take(BYTES_OF_A_VALUE * found.num_rows * found.num_columns)
         # Arrow's reader refuses what makes that of Polars panic, which prints to the terminal.
-        table = pl.from_arrow(pq.read_table(path))
+        table = pl.from_arrow(file.read())
     assert isinstance(table, pl.DataFrame)
     return table
 

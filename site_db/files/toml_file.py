@@ -30,7 +30,7 @@ _MORE_PARTS = re.compile(rf"""(?:\.[ \t]*(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*){{
 class Table(BaseModel):
     """A TOML table in which an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 Positive = Annotated[float, Field(gt=0, lt=MOST, strict=True)]
