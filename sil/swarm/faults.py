@@ -71,6 +71,8 @@ class Faulty:
     clock_jumps: list[tuple[float, float]] = field(default_factory=list)
     decision_s: float = 0.0
     """How long a decision takes."""
+    wrong_share: float = 0.0
+    """Of decisions, those that break a rule."""
 
     @property
     def hindrances(self) -> Hindrances | None:
@@ -207,6 +209,10 @@ def _late(to: Faulty, rng: np.random.Generator, decision_s: float) -> None:
     to.decision_s = decision_s
 
 
+def _wrong(to: Faulty, rng: np.random.Generator, share: float) -> None:
+    to.wrong_share = share
+
+
 def _draw_jumps(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
     return {"jumps": int(rng.integers(1, 5)), **_seconds(most_s=3_000.0)(rng, n_machines, until_s)}
 
@@ -257,5 +263,6 @@ KINDS: dict[str, FaultKind] = {
     "wrong monitors": FaultKind(_both(_share(0.3), _seconds(corrected_after_s=300.0)), _noisy),
     "clock": FaultKind(_draw_jumps, _clock),
     "late decisions": FaultKind(_seconds(decision_s=60.0), _late),
+    "wrong decisions": FaultKind(_share(0.5), _wrong),
 }
 """All kinds; new ones come last, so that the cases of seeds change as little as possible."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from scheduler import UserError
@@ -10,12 +10,14 @@ from scheduler.dependable.dependable_manager import dependable
 from scheduler.dependable.journal import Journal
 from scheduler.dependable.reliable_delivery import DEFAULT
 from scheduler.model import JobId
+from scheduler.resource_manager import Ports, ResourceManager
 from sil.isolation.side import side
 from sil.outcome.invariants.checker import first_breach_of
 from sil.runs.under_test import UnderTest
 from sil.swarm.agreement import Conditions, first_disagreement
 from sil.swarm.case import Case, CaseJob
 from sil.swarm.faults import Faulty
+from sil.swarm.faulty_schedulers import AsksAgain, Mistakes
 from sil.swarm.sites import MAX_BATCH_REQUEUE, SITES, SiteOfCase, Tested
 from sil.trace.recorder import Row, TraceRecorder
 from sil.world.events import EventQueue, SimClock
@@ -73,7 +75,12 @@ class _Simulation:
             self._faulty.add(fault, streams)
         for job in self._site.last_jobs:
             self._faulty.failing.pop(JobId(job.id), None)
-        manager = tested.manager if tested.is_manager else self._site.manager
+        manager: Callable[[Ports], ResourceManager] = (
+            tested.manager if tested.is_manager else self._site.manager
+        )
+        if self._faulty.wrong_share:
+            mistakes = Mistakes(self._faulty.wrong_share, case.until_s, case.seed)
+            manager, tested.mistakes = AsksAgain.around(manager, mistakes), mistakes
         self._trace = TraceRecorder(nodes=self._site.capacity.nodes)
         monitor = SimMonitor(self._clock, self._faulty.distortions)
         machines = self._site.machines(self._events, self._faulty)

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from sil.runs.composition import Supervision
 from sil.runs.under_test import UnderTest
 from sil.swarm.case import CORES, Case, CaseJob, Machines
 from sil.swarm.faults import Faulty
+from sil.swarm.faulty_schedulers import LateScheduler, Mistakes, WrongScheduler
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.actual_runtimes import ActualRuntimes, NoSpread
@@ -51,24 +51,6 @@ LAST_RUN_S = 10.0
 HISTORY_MATCHES = "history-matches"
 
 
-class _Late:
-    """A scheduler whose decisions take simulated time, until the faults of its case end. What is decided
-    again after a restart takes none."""
-
-    def __init__(self, scheduler: Scheduler, decision_s: float, world: World, until_s: float) -> None:
-        self._scheduler = scheduler
-        self._decision_s = decision_s
-        self._world = world
-        self._until_s = until_s
-
-    def schedule(self, problem: Any) -> Any:
-        answer = self._scheduler.schedule(problem)
-        clock = self._world.clock
-        if clock.now_s < self._until_s and not self._world.trace.is_muted:
-            clock.wait_until(clock.now_s + self._decision_s)
-        return answer
-
-
 class Tested:
     """The scheduler or the resource manager under test; one that is not built in is guarded."""
 
@@ -76,6 +58,7 @@ class Tested:
     """That of the case, once it is made."""
     decision_s = 0.0
     """How long its decisions take."""
+    mistakes: Mistakes | None = None
 
     def __init__(self, case: Case, clock: Clock, under_test: UnderTest | None) -> None:
         self._until_s = case.until_s
@@ -99,7 +82,11 @@ class Tested:
         else:
             supervision = Supervision(self._guard, self._seed, check_determinism=False)
             made = supervision.scheduler(self._under_test)
-        return _Late(made, self.decision_s, self.world, self._until_s) if self.decision_s else made
+        if self.mistakes is not None:
+            made = WrongScheduler(made, self.mistakes)
+        if self.decision_s:
+            made = LateScheduler(made, self.decision_s, self.world, self._until_s)
+        return made
 
     def manager(self, ports: Ports) -> ResourceManager:
         """A new one."""

@@ -341,6 +341,19 @@ def lost_runs_are_recorded(correct: Any, self: Any, loss: Any) -> None:
         self._experience.record(ExecutionRecord(run.job, run.resource, len(run.machines), run.start_s, ran_s))
 
 
+@instead_of(MappingManager, "_decide")
+def jobs_leave_their_queue_when_the_scheduler_is_asked(
+    correct: Any, self: Any, queue: Any, jobs: Any, *more: Any
+) -> Any:
+    """They are mapped then. If its answer is rejected, they are nowhere."""
+    waiting = self._waiting[queue.name]
+    left = dict(waiting)
+    waiting.clear()
+    answer = correct(self, queue, jobs, *more)
+    waiting.update(left)
+    return answer
+
+
 @instead_of(StartingManager, "on_run_lost")
 def a_lost_run_asks_for_no_round(correct: Any, self: Any, loss: Any) -> None:
     """The job of a lost run waits, but nobody looks for nodes for it."""

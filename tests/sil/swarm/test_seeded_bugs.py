@@ -18,6 +18,7 @@ FOUND_SOON = [
     *("arrivals are not written", "confirmations are not written"),
     *("a lost run asks for no round", "the last reading to arrive counts"),
     *("an acknowledged run is forgotten", "notices do not survive a reboot"),
+    "jobs leave their queue when the scheduler is asked",
 ]
 
 
