@@ -1,23 +1,25 @@
 """How many cases of a swarm per second, compared with the same jobs in a plain simulation?
 
 Cases of 20 jobs, 4 machines and 3 kinds of faults, carried out and checked; the plain simulations have
-neither faults nor a network, and are not checked. Interleaved, in CPU time of one process; and `sil swarm` on
-two processes, by wall time. Run with `python -m benchmarks.bench_swarm`.
+neither faults nor a network, and are not checked. Interleaved, in CPU time of one process; then such cases,
+and those that `sil swarm` draws, on two processes, by wall time. Run with `python -m benchmarks.bench_swarm`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 from benchmarks.record import keep
-from sil.swarm.campaign import Swarm, carried_out
+from sil.swarm.campaign import Swarm, found_by
 from sil.swarm.case import Case, Machines, drawn
 from sil.swarm.faults import Faulty
-from sil.swarm.simulation import verdict_on
+from sil.swarm.simulation import Violation, verdict_on
 from sil.swarm.sites import SITES, Tested
 from sil.trace.recorder import TraceRecorder
+from sil.workers.executor import Executor, Item
 from sil.workers.processes import Processes
 from sil.world.events import EventQueue, SimClock
 from sil.world.harness import World
@@ -27,17 +29,19 @@ from sil.world.rounds import OnRequest
 JOBS, MACHINES, FAULTS = 20, 4, 3
 CASES = 100
 """For each kind of machines."""
+CASES_OF_AN_ITEM = 25
 OF_A_SWARM = 4_000
 
 
-def cases(machines: Machines) -> list[Case]:
-    found = (drawn(seed, machines=[machines]) for seed in count())
-    wanted = (
-        case
-        for case in found
-        if (len(case.jobs), case.n_machines, len(case.faults)) == (JOBS, MACHINES, FAULTS)
-    )
-    return [next(wanted) for _ in range(CASES)]
+def cases() -> dict[Machines, list[Case]]:
+    """The cases of the first seeds that have this size."""
+    found: dict[Machines, list[Case]] = {machines: [] for machines in Machines}
+    for case in map(drawn, count()):
+        if (len(case.jobs), case.n_machines, len(case.faults)) == (JOBS, MACHINES, FAULTS):
+            found[case.machines].append(case)
+            if min(map(len, found.values())) >= CASES:
+                break
+    return {machines: some[:CASES] for machines, some in found.items()}
 
 
 def plain(case: Case) -> None:
@@ -57,10 +61,22 @@ def cpu_s(carry_out: Callable[[Case], object], some: list[Case]) -> float:
     return time.process_time() - began_s
 
 
+def per_second(executor: Executor, seeds: list[int]) -> float:
+    """By wall time."""
+    shares = [seeds[k :: len(seeds) // CASES_OF_AN_ITEM] for k in range(len(seeds) // CASES_OF_AN_ITEM)]
+    items = [Item(str(k), partial(found_by, Swarm(), share)) for k, share in enumerate(shares)]
+    violations: dict[int, Violation] = {}
+    began_s = time.perf_counter()
+    executor.run(items, lambda _, found: violations.update(found.violations))
+    wall_s = time.perf_counter() - began_s
+    assert not violations, violations
+    return len(seeds) / wall_s
+
+
 def main() -> None:
-    results = []
-    for machines in Machines:
-        some = cases(machines)
+    results: list[dict[str, object]] = []
+    of_this_size = cases()
+    for machines, some in of_this_size.items():
         cpu_s(plain, some)
         cpu_s(verdict_on, some)
         pairs = [(cpu_s(verdict_on, some), cpu_s(plain, some)) for _ in range(3)]
@@ -78,14 +94,14 @@ def main() -> None:
             f"{CASES / plain_s:,.0f}; a case takes {faulty_s / plain_s:.1f} times as long",
             flush=True,
         )
+    sized = [case.seed for some in of_this_size.values() for case in some]
     with Processes(2) as executor:
-        carried_out(Swarm(), range(100), executor)
-        began_s = time.perf_counter()
-        found = carried_out(Swarm(), range(OF_A_SWARM), executor)
-        wall_s = time.perf_counter() - began_s
-    assert not found.violations, found.violations
-    print(f"sil swarm: {OF_A_SWARM / wall_s:,.0f} cases per second on two processes")
-    results.append({"swarm_per_s": OF_A_SWARM / wall_s})
+        per_second(executor, sized[:: len(sized) // 100])
+        sized_per_s = max(per_second(executor, sized) for _ in range(3))
+        swarm_per_s = per_second(executor, list(range(OF_A_SWARM)))
+    print(f"on two processes: {sized_per_s:,.0f} such cases per second, of the three kinds of machines alike")
+    print(f"sil swarm: {swarm_per_s:,.0f} cases per second on two processes")
+    results.append({"sized_per_s": sized_per_s, "swarm_per_s": swarm_per_s})
     print(f"Kept in {keep('swarm', 0, results).name}.")
 
 
