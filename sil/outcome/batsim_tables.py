@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from sil.outcome.finished_jobs import FinishedJobs
+from sil.outcome.finished_jobs import FinishedJobs, Wanted
 from sil.outcome.jobs import EXECUTION, TURNAROUND, WITH_GPUS_OF_WHOLE_NODES, bounded_slowdown, stretch
 from sil.trace.facts import Fact
 
@@ -69,42 +69,46 @@ def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> 
 def jobs_in(facts: pl.DataFrame, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:
     """The rows of `batsim_jobs`, in order of job id, of all facts of a replay. `log` has the columns job and
     estimate_s, in order of arrival; the runs of the jobs `cut` were ended at their estimate."""
-    jobs = FinishedJobs(log.select("job", requested_time="estimate_s"), may_be_late=True)
+    jobs = FinishedJobs(log.select("job", requested_time="estimate_s"), Wanted.TABLE_AT_THE_END)
     jobs.add(facts)
-    return batsim_jobs(jobs.rest().lazy(), cut).collect()
+    return batsim_jobs(jobs.rest(), cut)
 
 
-def batsim_jobs(finished: pl.LazyFrame, cut: Collection[int]) -> pl.LazyFrame:
+def batsim_jobs(finished: pl.DataFrame, cut: Collection[int], columns: Sequence[str] = ()) -> pl.DataFrame:
     """One row per finished job (`FinishedJobs`): the columns of Batsim's jobs.csv, and bounded_slowdown
-    (threshold 10 s); on nodes also partition and requested_gpus. Times are seconds; the time in which a run
-    was suspended is no execution time."""
+    (threshold 10 s); on nodes also partition and requested_gpus; or only some `columns`. Times are seconds;
+    the time in which a run was suspended is no execution time."""
     was_killed = pl.col("ending") != Fact.RUN_ENDED
     ran = EXECUTION - pl.col("suspended_s")
     was_cut = pl.col("job_id").is_in(list(cut)) if cut else pl.lit(False)
-    return finished.select(
-        "job_id",
-        pl.lit(WORKLOAD).alias("workload_name"),
-        pl.concat_str(pl.lit("run-"), pl.col("job_id")).alias("profile"),
-        "submission_time",
-        pl.col("tasks").alias("requested_number_of_resources"),
-        "requested_time",
-        (~was_killed & ~was_cut).cast(pl.Int32).alias("success"),
+    final_state = (
         pl.when(was_killed)
         .then(pl.lit("COMPLETED_KILLED"))
         .when(was_cut)
         .then(pl.lit("COMPLETED_WALLTIME_REACHED"))
         .otherwise(pl.lit("COMPLETED_SUCCESSFULLY"))
-        .alias("final_state"),
-        "starting_time",
-        ran.alias("execution_time"),
-        "finish_time",
-        # Jobs of a log run once; a difference of two times has the fewest rounding errors.
-        (pl.col("starting_time") - pl.col("submission_time")).alias("waiting_time"),
-        TURNAROUND.alias("turnaround_time"),
-        stretch(ran).alias("stretch"),
-        pl.col("machines").alias("allocated_resources"),
-        pl.lit(-1).alias("consumed_energy"),
-        pl.col("metadata").fill_null(""),
-        bounded_slowdown(ran).alias("bounded_slowdown"),
-        *(("partition", WITH_GPUS_OF_WHOLE_NODES) if "partition" in finished.collect_schema() else ()),
     )
+    found = {
+        "job_id": pl.col("job_id"),
+        "workload_name": pl.lit(WORKLOAD),
+        "profile": pl.concat_str(pl.lit("run-"), pl.col("job_id")),
+        "submission_time": pl.col("submission_time"),
+        "requested_number_of_resources": pl.col("tasks"),
+        "requested_time": pl.col("requested_time"),
+        "success": (~was_killed & ~was_cut).cast(pl.Int32),
+        "final_state": final_state,
+        "starting_time": pl.col("starting_time"),
+        "execution_time": ran,
+        "finish_time": pl.col("finish_time"),
+        # Jobs of a log run once; a difference of two times has the fewest rounding errors.
+        "waiting_time": pl.col("starting_time") - pl.col("submission_time"),
+        "turnaround_time": TURNAROUND,
+        "stretch": stretch(ran),
+        "allocated_resources": pl.col("machines"),
+        "consumed_energy": pl.lit(-1),
+        "metadata": pl.col("metadata").fill_null(""),
+        "bounded_slowdown": bounded_slowdown(ran),
+    }
+    if "partition" in finished.columns:
+        found |= {"partition": pl.col("partition"), "requested_gpus": WITH_GPUS_OF_WHOLE_NODES}
+    return finished.select(**{name: found[name] for name in columns or found})

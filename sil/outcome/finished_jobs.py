@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 import numpy as np
 import polars as pl
@@ -13,22 +14,36 @@ from sil.trace.facts import CODES, Fact
 
 WIDE = 2**16
 """Numbers in a range so wide, or eight times as wide as there are numbers, are sorted; others get a table."""
-_OF_A_START = ["job", "run", "time_s", "machines", "tasks", "detail"]
 _OF_A_DESCRIPTION = {"job": pl.Int64, "metadata": pl.String}
+
+
+class Wanted(StrEnum):
+    """What finished jobs are for."""
+
+    STATISTICS = "statistics"
+    """Numbers, in any order."""
+    TABLE = "table"
+    """All columns, in order of number."""
+    TABLE_AT_THE_END = "table at the end"
+    """The same, where a lower number may arrive after a higher one, or a job may be described after it has
+    finished; none is `ready` before the end."""
 
 
 class FinishedJobs:
     """Follows the facts of a replay, whose jobs arrive once. A run that was preempted or lost is the job's
     last one if the job is refused thereafter; else the job runs again, and that run is the one in the table.
 
-    It remembers the jobs that have arrived and not finished, and those that have finished while a job with a
-    lower number has not. `requested` has the column job and what jobs requested, in order of arrival. Jobs
-    `may_be_late` if a lower number may arrive after a higher one, or a job may be described after it has
-    finished; then no job is `ready` before the end.
+    It remembers the jobs that have arrived and not finished, and, for a table, those that have finished while
+    a job with a lower number has not. `requested` has the column job and what jobs requested, in order of
+    arrival.
     """
 
-    def __init__(self, requested: pl.DataFrame, may_be_late: bool) -> None:
-        self._may_be_late = may_be_late
+    def __init__(self, requested: pl.DataFrame, wanted: Wanted) -> None:
+        self._wanted = wanted
+        texts = [] if wanted is Wanted.STATISTICS else ["machines"]
+        if texts or "requested_gpus" in requested.columns:
+            texts.append("detail")
+        self._of_a_start = ["job", "run", "time_s", "tasks", *texts]
         self._to_arrive = requested
         self._arrived: list[pl.DataFrame] = []
         """What jobs requested that have arrived and not finished, and their submission_time."""
@@ -46,7 +61,7 @@ class FinishedJobs:
         events = facts["event"].to_physical().to_numpy()
         self._arrive(facts, np.flatnonzero(events == CODES[Fact.JOB_ARRIVED]))
         self._are_described(facts, np.flatnonzero(events == CODES[Fact.JOB_DESCRIBED]))
-        starts = facts[np.flatnonzero(events == CODES[Fact.RUN_STARTED]), _OF_A_START]
+        starts = facts[np.flatnonzero(events == CODES[Fact.RUN_STARTED]), self._of_a_start]
         arrived, started = pl.concat(self._arrived), pl.concat([*self._started, starts])
         is_over = np.isin(events, [CODES[ending] for ending in ENDINGS])
         over = facts[np.flatnonzero(is_over), ["run", "time_s", "event"]]
@@ -119,10 +134,10 @@ class FinishedJobs:
             self._described = pl.concat([self._described, described]).unique("job", keep="last")
 
     def ready(self) -> pl.DataFrame:
-        """Those before which none is missing, in order of number; each is returned once."""
-        if self._may_be_late:
+        """Those before which none is missing; each is returned once."""
+        if self._wanted is Wanted.TABLE_AT_THE_END:
             return self._with_details(self._finished[0].clear())
-        if self._arrived[0].is_empty():
+        if self._wanted is Wanted.STATISTICS or self._arrived[0].is_empty():
             rest, self._finished = self.rest(), [self._finished[0].clear()]
             return rest
         least_open = self._arrived[0]["job"].to_numpy().min()
@@ -141,6 +156,8 @@ class FinishedJobs:
 
     def rest(self) -> pl.DataFrame:
         """The others, after the last facts."""
+        if self._wanted is Wanted.STATISTICS:
+            return self._with_details(pl.concat(self._finished))
         return self._with_details(_in_order(self._finished))
 
     def _with_details(self, jobs: pl.DataFrame) -> pl.DataFrame:
@@ -148,12 +165,13 @@ class FinishedJobs:
         if len(self._described):
             place = _places_of(jobs["job"].to_numpy(), self._described["job"].to_numpy())
             metadata = _gathered(self._described["metadata"], place)
+        more = {"gpus_had": GPUS_HAD} if "detail" in jobs.columns else {}
         return jobs.select(
             pl.exclude("job", "run", "time_s", "detail"),
             metadata,
             job_id="job",
             starting_time="time_s",
-            gpus_had=GPUS_HAD,
+            **more,
         )
 
 

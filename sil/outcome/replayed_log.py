@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from sil.outcome.batsim_tables import batsim_jobs
-from sil.outcome.finished_jobs import FinishedJobs
+from sil.outcome.finished_jobs import FinishedJobs, Wanted
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import Invariants
 from sil.outcome.refused_and_failed import refusal_sentence
@@ -35,8 +35,8 @@ class Results:
 class ReplayedLog:
     """Follows the facts of a replay of a log under a scheduler.
 
-    For `may_be_late` see `FinishedJobs`, for `is_long` `Invariants`. Finished jobs are passed to `on_jobs` as
-    `batsim_jobs`, in order of number. What is too large for memory is kept in `folder`.
+    Finished jobs are passed to `on_jobs` as `batsim_jobs`, in order of number; they `may_be_late` as in
+    Wanted.TABLE_AT_THE_END. For `is_long` see `Invariants`. What is too large for memory is kept in `folder`.
     """
 
     def __init__(
@@ -51,7 +51,8 @@ class ReplayedLog:
         self._cut = log.cut
         self._scheduler = scheduler
         self._on_jobs = on_jobs
-        self._jobs = FinishedJobs(log.requested, may_be_late)
+        wanted = Wanted.TABLE_AT_THE_END if may_be_late else Wanted.TABLE
+        self._jobs = FinishedJobs(log.requested, Wanted.STATISTICS if on_jobs is None else wanted)
         self._invariants = Invariants(_capacity(log), is_long)
         self._rule_broken: str | None = None
         self._n_arrived = 0
@@ -101,16 +102,14 @@ class ReplayedLog:
         return Results({} if fault else self.statistics.metrics, fault, refused)
 
     def _take(self, finished: pl.DataFrame) -> None:
-        jobs = batsim_jobs(finished.lazy(), self._cut)
         if self._refused:
             ran = self._refused.keys() & set(finished["job_id"].to_list())
             self._ended_early.update((job, self._refused.pop(job)) for job in sorted(ran))
-        if self._on_jobs is None:  # then other columns are not computed
-            self.statistics.add(jobs.select(self.statistics.columns).collect())
-            return
-        table = jobs.collect()
-        self.statistics.add(table)
-        self._on_jobs(table)
+        columns = self.statistics.columns if self._on_jobs is None else ()
+        jobs = batsim_jobs(finished, self._cut, columns)
+        self.statistics.add(jobs)
+        if self._on_jobs is not None:
+            self._on_jobs(jobs)
 
 
 def _capacity(log: JobLog) -> Capacity:
