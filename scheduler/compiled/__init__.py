@@ -26,6 +26,7 @@ from scheduler.compiled.code import Compiler
 from scheduler.compiled.items import IS_CHECKED
 from scheduler.compiled.parts import CompilerOfParts, typed_once
 from scheduler.compiled.records import Record, RecordByHandle, handle_of, record_at, record_type
+from scheduler.compiled.signatures import signatures_remembered
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -190,6 +191,7 @@ def compiled(
         _cached_for(Path(function.__code__.co_filename).parent),
         event.install_listener("numba:compile", _Announcement()),
         _without_collections(),
+        signatures_remembered(),
     ):
         made: Any = njit(function, **OPTIONS, **options)
         try:
