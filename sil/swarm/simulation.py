@@ -150,10 +150,13 @@ class _Simulation:
         )
 
     def _end_by_s(self, jobs: Sequence[CaseJob]) -> float:
-        """All jobs one after the other, each as often as it may fail, after the last arrival and fault."""
+        """All jobs one after the other, each as often as it may fail, after the last arrival and fault. If
+        planned starts are kept, a job that fails early leaves its machine idle for the time expected."""
         from_s = max([self._faulty.settled_s, *(job.arrival_s for job in jobs)])
         slowest = max([1.0, *(slow.factor for slow in self._faulty.slow)])
-        work_s = sum(job.run_s * self._site.longest(job) for job in jobs)
+        keeps_starts = self._case.keeps_starts
+        times_s = ((job, max(job.run_s, job.estimate_s) if keeps_starts else job.run_s) for job in jobs)
+        work_s = sum(time_s * self._site.longest(job) for job, time_s in times_s)
         return from_s + SETTLES_S + (MAX_BATCH_REQUEUE + 2) * slowest * work_s + 200.0 * len(jobs)
 
     def _endless(self, remote: RemoteManager) -> Violation:
