@@ -14,8 +14,9 @@ from scheduler.dependable.reliable_delivery import ReliableDelivery
 from scheduler.rules import RAISES_NOTHING
 from sil.runs.under_test import resolve
 from sil.swarm.campaign import Swarm, carried_out
-from sil.swarm.case import Case, drawn
+from sil.swarm.case import Case, CaseJob, drawn
 from sil.swarm.coverage import lines_reached
+from sil.swarm.faults import Fault
 from sil.swarm.shrinking import PLAIN, shrunk
 from sil.swarm.simulation import verdict_on
 from sil.workers.executor import Inline
@@ -56,6 +57,15 @@ def test_the_built_in_managers_break_no_rule_in_ten_thousand_cases() -> None:
         found = carried_out(Swarm(), range(10_000), executor)
     assert found.violations == found.died == {}
     assert found.n_cases == 10_000
+
+
+def test_jobs_that_fail_early_may_leave_machines_idle_until_starts_that_are_kept() -> None:
+    """The longest that a case may take counts the time that was expected, ten times the actual one here."""
+    jobs = (CaseJob(0, 17.0, 126.0, 1_260.0, 1, False), CaseJob(1, 20.0, 40.0, 40.0, 1, False))
+    failing = Fault("failing jobs", {"share": 0.4, "after": 0.9, "times": 100})
+    case = replace(drawn(24_339), jobs=jobs, faults=(failing,), n_machines=1)
+    assert case.keeps_starts
+    assert verdict_on(case).violation is None
 
 
 def test_a_case_has_the_same_facts_again() -> None:
