@@ -18,7 +18,7 @@ from typing import TypeVar
 Part = TypeVar("Part")
 
 COMPILES = re.compile(
-    r"^@(compiled|long_running|called_by_handle)$|^\w+ = (called_from_python|compiled|long_running)\(",
+    r"^(@|\w+ = )(compiled|long_running|called_from_python|called_by_handle)\b",
     re.MULTILINE,
 )
 ROOT = Path(__file__).parent.parent
