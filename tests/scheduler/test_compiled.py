@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numba import njit
+from numba.extending import overload
 
 from scheduler.compiled import (
     Flags2,
@@ -24,6 +26,7 @@ from scheduler.compiled import (
     inlined,
     part,
 )
+from scheduler.compiled.signatures import signatures_remembered
 
 RUN_WITH_CHECKS = (
     "tests/scheduler",
@@ -150,6 +153,23 @@ def test_a_part_is_compiled_once_for_known_and_unknown_numbers() -> None:
     assert compiled(twelve)(3) == 12
     made: Any = plus
     assert len(made.signatures) == 1
+
+
+def ratio(a: float, b: float) -> float:
+    return a / b
+
+
+overload(ratio)(lambda a, b: lambda a, b: a / b)
+
+
+def test_what_was_found_for_a_caller_is_not_taken_for_one_with_other_options() -> None:
+    def caller(a: float, b: float) -> float:
+        return ratio(a, b)
+
+    with signatures_remembered():
+        assert njit(caller, error_model="numpy")(1.0, 0.0) == np.inf
+        with pytest.raises(ZeroDivisionError):
+            njit(caller, error_model="python")(1.0, 0.0)
 
 
 @pytest.mark.usefixtures("is_kept_elsewhere")
