@@ -96,6 +96,15 @@ def test_best_assignment_selects_an_idle_machine_of_the_preferred_class() -> Non
     assert placed(schedule("best_assignment", asked)) == {0: (0, 0, 9), 1: (2, 0, 1), 2: (2, 1, 2)}
 
 
+@pytest.mark.parametrize("name", ["min_min", "max_min", "sjs", "pjs"])
+def test_ready_times_may_be_integers(name: str) -> None:
+    etc_s = [[3, 5], [4, 2], [6, 1]]
+    jobs = tuple(Job(JobId(i), "any", 0.0) for i in range(3))
+    times = ReadyTimes(np.array([7, 9]))  # type: ignore[arg-type]
+    asked = MappingProblem(0.0, jobs, EtcMatrix.from_dense(etc_s), lambda _: times)
+    assert placed(schedule(name, asked)) == placed(schedule(name, problem(etc_s, ready_s=[7, 9])))
+
+
 def test_best_assignment_without_preferences_selects_the_fastest_idle_machine() -> None:
     assert placed(schedule("best_assignment", problem([[4, 2], [4, 2]]))) == {0: (1, 0, 2), 1: (0, 0, 4)}
 

@@ -74,7 +74,7 @@ class ByClass:
             *by_class(machine_class_of, len(columns_s)),
         )
         cluster_s = _row_after_row(times_s[:, etc.resource_class_of[m:]])
-        return cls(table, cluster_s, np.array(problem.ready_times.machine_s))
+        return cls(table, cluster_s, np.array(problem.ready_times.machine_s, dtype=np.float64))
 
     @property
     def all_jobs(self) -> Ints:
