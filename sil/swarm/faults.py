@@ -46,7 +46,8 @@ class Fault:
                 case int(), int():
                     fits = 0 < value <= MOST_TIMES
                 case float(), int() | float():
-                    fits = (0.0 if name == "from_s" else LEAST) <= value < MOST
+                    most = 1.0 if name == "share" else MOST
+                    fits = (0.0 if name == "from_s" else LEAST) <= value < most
                 case _:
                     fits = False
             if not fits or type(value) is bool:

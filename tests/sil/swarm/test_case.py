@@ -89,6 +89,7 @@ def _put(value: object, *where: str | int) -> Callable[[dict[str, Any]], None]:
         (_put(-1.0, "faults", 0, "parameters", "for_s"), "faults.0: for_s is -1.0, which 'partition'"),
         (_put(10**12, "faults", 1, "parameters", "jumps"), "faults.1: jumps is 1000000000000, which 'clock'"),
         (_put(True, "faults", 1, "parameters", "jumps"), "faults.1: jumps is True, which 'clock'"),
+        (_put(1.0, "faults", 2, "parameters", "share"), "faults.2: share is 1.0, which 'wrong decisions'"),
     ],
 )
 def test_a_mistake_in_a_file_is_named(
@@ -102,9 +103,10 @@ def test_a_mistake_in_a_file_is_named(
     case["faults"] = [
         {"kind": "partition", "parameters": {"machines": [0], "from_s": 0.0, "for_s": 9.0}},
         {"kind": "clock", "parameters": {"jumps": 1, "most_s": 9.0}},
+        {"kind": "wrong decisions", "parameters": {"share": 0.5}},
     ]
     path.write_text(json.dumps(case))
-    assert len(Case.read(path).faults) == 2
+    assert len(Case.read(path).faults) == 3
     change(case)
     path.write_text(json.dumps(case))
     with pytest.raises(InvalidFile) as found:
