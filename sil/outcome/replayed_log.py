@@ -95,7 +95,7 @@ class ReplayedLog:
             first = next(iter(self._refused.values()))
             refused = refusal_sentence(self._scheduler, self._n_arrived, len(self._refused), first)
         if self._ended_early:
-            first = next(iter(self._ended_early.values()))
+            first = self._ended_early[min(self._ended_early)]
             n, verb = len(self._ended_early), "was" if len(self._ended_early) == 1 else "were"
             early = f"{n:,} of {self._n_arrived:,} jobs {verb} ended early; the first because {first}"
             refused = f"{self._scheduler}: {early}" if refused is None else f"{refused}; {early}"
@@ -104,7 +104,7 @@ class ReplayedLog:
     def _take(self, finished: pl.DataFrame) -> None:
         if self._refused:
             ran = self._refused.keys() & set(finished["job_id"].to_list())
-            self._ended_early.update((job, self._refused.pop(job)) for job in sorted(ran))
+            self._ended_early.update((job, self._refused.pop(job)) for job in ran)
         columns = self.statistics.columns if self._on_jobs is None else ()
         jobs = batsim_jobs(finished, self._cut, columns)
         self.statistics.add(jobs)

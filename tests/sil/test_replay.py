@@ -575,6 +575,31 @@ def test_a_trace_written_in_parts_that_breaks_an_invariant_is_checked_as_a_whole
     assert found[0].statistics == {}
 
 
+def test_what_is_said_of_jobs_is_the_same_in_parts_of_any_size_and_without_a_table() -> None:
+    about = [{"job": job, "run": job, "resource": -1} for job in range(4)]
+    facts = trace(
+        *(arrives(0.0, job) for job in (1, 2, 3)),
+        *(begins(0.0, job, job, [job]) for job in (1, 2)),
+        (1.0, Fact.RUN_PREEMPTED, about[2]),
+        (1.0, Fact.JOB_REFUSED, {"job": 2, "detail": "it is too large"}),
+        begins(2.0, 3, 3, [0]),
+        (3.0, Fact.RUN_STOPPED, about[3]),
+        (5.0, Fact.RUN_PREEMPTED, about[1]),
+        (5.0, Fact.JOB_REFUSED, {"job": 1, "detail": "it is too long"}),
+        (6.0, Fact.RUN_CONTINUED, about[3]),
+        ends(9.0, 3, 3),
+    )
+    found = set()
+    for on_jobs, n in product([None, lambda jobs: None], [1, 3, 100]):
+        replayed = ReplayedLog(log_of(THREE, 3), "easy", may_be_late=False, is_long=False, on_jobs=on_jobs)
+        for part in facts.iter_slices(n):
+            replayed.add(part.to_arrow(compat_level=COMPATIBLE))
+        replayed.end()
+        found.add((str(replayed.statistics.metrics), replayed.results(lambda: facts).refused))
+    ((_, refused),) = found
+    assert refused == "easy: 2 of 3 jobs were ended early; the first because it is too long"
+
+
 # -- schedulers that misbehave ---------------------------------------------------------------------------
 
 ONLY_THE_CONTRACT_SEES = [
