@@ -67,7 +67,7 @@ class WrongScheduler:
 
 
 class AsksAgain(AroundManager):
-    """Asks again after a mistake. Had anything of that answer been carried out, it would now be done twice."""
+    """Asks again after a mistake. Had any of that answer been carried out, it would now be done twice."""
 
     def __init__(self, manager: ResourceManager, mistakes: Mistakes) -> None:
         self._manager = manager
