@@ -99,7 +99,7 @@ def main() -> None:
         per_second(executor, sized[:: len(sized) // 100])
         sized_per_s = max(per_second(executor, sized) for _ in range(3))
         swarm_per_s = per_second(executor, list(range(OF_A_SWARM)))
-    print(f"on two processes: {sized_per_s:,.0f} such cases per second, of the three kinds of machines alike")
+    print(f"on two processes: {sized_per_s:,.0f} such cases per second, a third on each kind of machines")
     print(f"sil swarm: {swarm_per_s:,.0f} cases per second on two processes")
     results.append({"sized_per_s": sized_per_s, "swarm_per_s": swarm_per_s})
     print(f"Kept in {keep('swarm', 0, results).name}.")

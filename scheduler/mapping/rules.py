@@ -150,13 +150,14 @@ SINGLE_RULES = (
     (rules.NO_DOUBLE_BOOKING, "before that is ready"),
     (rules.COMPLETION_AS_EXPECTED, "with a completion that is not start + expected time"),
 )
-"""The rules about single assignments, each with what an assignment is that breaks it."""
+"""The rules about single assignments, each with words about an assignment that breaks it."""
 
 
 def _kept(
     rows: Assignments, ready_s: NDArray[np.float64], etc_s: NDArray[np.float64], now_s: float
 ) -> NDArray[np.bool_]:
-    """(rules, assignments) whether each keeps each of `SINGLE_RULES`. Times that are no numbers keep none."""
+    """(rules, assignments): whether each assignment keeps each of `SINGLE_RULES`, in that order. A time that
+    is not a number breaks each rule that reads it."""
     with np.errstate(invalid="ignore"):
         slack_s = TOLERANCE * np.maximum(1.0, np.abs(rows.start_s))
         expected_s = rows.start_s + etc_s

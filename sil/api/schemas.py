@@ -31,7 +31,8 @@ def schema_of(kind: str) -> dict[str, Any]:
 
 
 class _WithDocstrings(GenerateJsonSchema):
-    """Describes fields by the strings below them. Pydantic could do so, but whenever a model is imported."""
+    """Describes fields by the strings below them. Pydantic could do so itself, but it would each time
+    that a model is imported."""
 
     def model_schema(self, schema: ModelSchema) -> dict[str, Any]:
         found = super().model_schema(schema)

@@ -21,7 +21,7 @@ class Wanted(StrEnum):
     """What finished jobs are for."""
 
     STATISTICS = "statistics"
-    """Numbers, in any order."""
+    """Without the columns that only a table has, in any order."""
     TABLE = "table"
     """All columns, in order of number."""
     TABLE_AT_THE_END = "table at the end"

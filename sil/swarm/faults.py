@@ -73,7 +73,7 @@ class Faulty:
     decision_s: float = 0.0
     """How long a decision takes."""
     wrong_share: float = 0.0
-    """Of decisions, those that break a rule."""
+    """The share of decisions that are wrong."""
 
     @property
     def hindrances(self) -> Hindrances | None:

@@ -34,7 +34,7 @@ WIDEST = 50_000_000
 """The state has an entry for each number from the least to the largest of jobs that are not over."""
 
 NOT_FOLLOWED = 255
-"""The kind of facts that are rare: traces with any are not found clean."""
+"""The kind of facts that are rare, so that nothing here follows them: a trace with any is not found clean."""
 _KINDS = {
     Fact.JOB_ARRIVED: ARRIVED,
     Fact.RUN_STARTED: STARTED,
