@@ -156,6 +156,7 @@ def test_a_notebook_shows_a_progress_bar_that_disappears_in_the_end() -> None:
     assert shown[-1] == ""
 
 
+@pytest.mark.long
 def test_the_site_of_documents_is_built_without_warnings(tmp_path: Path) -> None:
     """Which are errors: broken links, pages that are not in the navigation, names that do not exist."""
     pytest.importorskip("mkdocs")

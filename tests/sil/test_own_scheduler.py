@@ -161,6 +161,7 @@ def test_a_generated_scheduler_passes_the_check_with_parameters(
     compile(tests, name, "exec")
 
 
+@pytest.mark.long
 def test_a_generated_scheduler_is_found_by_name_after_installation(tmp_path: Path) -> None:
     assert sil("new-scheduler", "fair_share", "--out", str(tmp_path / "package")).exit_code == 0
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]

@@ -155,7 +155,7 @@ def test_a_killed_worker_changes_no_result_of_a_study(folder: Path, small_study:
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param(("run", "experiment.toml"), id="run"),
+        pytest.param(("run", "experiment.toml"), id="run", marks=pytest.mark.long),
         pytest.param(("replay", "log.swf"), id="replay"),
         pytest.param(("sweep", "log.swf", "--slices", "2"), id="sweep", marks=pytest.mark.long),
         pytest.param(("plan", "plan.toml"), id="plan", marks=pytest.mark.long),
