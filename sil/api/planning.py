@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from sil.planning.answers import RUNS, Answers, Prepared, answer_questions
 from sil.planning.plan_file import read_plan
 from sil.planning.report.effects import classes_frame, options_frame
 from sil.planning.report.page import as_dict, plan_page, write_page
+from sil.report.origin import record_origin, sha256_sums
 from sil.runs.own_schedulers import among, by_name
 from sil.settings import files
 from sil.settings.experiment_file import changed
@@ -59,6 +61,7 @@ def plan(
     address = None if site is None else parse_address(site)
     if not trust:
         permit(foreign_code(chosen, path, address, given or ()), refuse("give trust=True"))
+    inputs = sha256_sums(path)
     prepared = Prepared(chosen, path, address, among(given or {}))
     if folder is not None:
         make_usable(Path(folder))
@@ -68,14 +71,16 @@ def plan(
         executing(True, workers, dask) as executor,
     ):
         runner = Runner(executor, store, listener.progressed)
-        return PlanAnswers(answer_questions(prepared, runner, lambda *look: None))
+        return PlanAnswers(answer_questions(prepared, runner, lambda *look: None), inputs)
 
 
 class PlanAnswers:
     """The answers to a plan: `recommendation` in words, `answers` as a table."""
 
-    def __init__(self, found: Answers) -> None:
+    def __init__(self, found: Answers, inputs: Mapping[str, str]) -> None:
+        """`inputs` are the SHA-256 sums of the files that were asked, by name."""
         self._found = found
+        self._inputs = inputs
 
     @property
     def recommendation(self) -> str:
@@ -119,6 +124,7 @@ class PlanAnswers:
         cannot be written."""
         folder = Path(folder)
         make_usable(folder)
+        record_origin(folder, self._inputs)
         write_page(folder, self._found)
         return folder
 

@@ -61,11 +61,16 @@ def sha256_sums(*files: Path) -> dict[str, str]:
 
 
 def _command() -> str:
-    """As it can be repeated in a shell; of a script or a notebook, the program that runs it."""
+    """As it can be repeated in a shell, or that there is no such command."""
     program, *arguments = sys.argv
     path = Path(program)
-    is_ours = path.name == COMMAND or (path.name == "__main__.py" and path.parent.name == COMMAND)
-    return shlex.join([COMMAND if is_ours else program, *arguments])
+    if path.name == COMMAND or (path.name == "__main__.py" and path.parent.name == COMMAND):
+        return shlex.join([COMMAND, *arguments])
+    if path.name.startswith("ipykernel"):
+        return "none: made in a notebook"
+    if program in ("", "-", "-c"):
+        return "none: made in a session of Python"
+    return shlex.join(["python", program, *arguments])
 
 
 def _libraries() -> dict[str, str]:

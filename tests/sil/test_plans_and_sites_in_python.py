@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,9 @@ def test_a_plan_answers_as_the_command(tmp_path: Path) -> None:
     assert answers.notes == found["notes"]
     saved = answers.save(tmp_path / "saved")
     assert (saved / "options.csv").read_bytes() == (tmp_path / "kept" / "options.csv").read_bytes()
-    assert answers.recommendation[:40] in (saved / "plan.html").read_text()  # whose origin is another command
+    page = (saved / "plan.html").read_text()
+    assert answers.recommendation[:40] in page
+    assert f"{path.name}, SHA-256 {sha256(path.read_bytes()).hexdigest()}" in page
     assert list(answers.charts) == ["effects"]
 
 

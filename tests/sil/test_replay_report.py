@@ -18,6 +18,7 @@ from sil.outcome.replayed_schedulers import Replayed
 from sil.outcome.statistics import interval
 from sil.report.analysis import Analysis
 from sil.report.classes import SHADES, SLOWDOWNS, WAITS, sizes
+from sil.report.origin import origin_terms, record_origin
 from sil.report.replay.by_size import jobs_by_size_and_run_time, waiting_by_week_and_size
 from sil.report.replay.by_user import by_user, fairness_table
 from sil.report.replay.measured import measured
@@ -250,3 +251,21 @@ def test_waiting_is_by_week_of_submission_and_by_several_in_long_logs() -> None:
     assert chart.data is not None
     assert chart.data["week"].n_unique() <= 104
     assert (chart.data["end"] - chart.data["week"]).unique().to_list() == [11]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["/usr/bin/sil", "replay", "my log.swf"], "sil replay 'my log.swf'"),
+        (["study.py", "3"], "python study.py 3"),
+        (["-c"], "none: made in a session of Python"),
+        ([""], "none: made in a session of Python"),
+        (["/lib/ipykernel_launcher.py", "-f", "/tmp/kernel.json"], "none: made in a notebook"),
+    ],
+)
+def test_the_origin_has_the_command_if_there_is_one(
+    arguments: list[str], command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", arguments)
+    record_origin(tmp_path, {})
+    assert dict(origin_terms(tmp_path))["Command"] == command
