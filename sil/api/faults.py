@@ -7,7 +7,7 @@ from typing import Literal, NoReturn
 
 from sil.api.settings import one_of
 from sil.runs.composition import faults_to
-from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.faults import SchedulerFault, told
 
 OnFault = Literal["raise", "keep"]
 
@@ -15,8 +15,14 @@ OnFault = Literal["raise", "keep"]
 def raised_if(on_fault: OnFault) -> AbstractContextManager[None]:
     """Within this context, faults of runs in this process are raised with their tracebacks, or only kept.
     Raises UserError for another word."""
-    return faults_to(_raise) if one_of(["raise", "keep"], on_fault, "on_fault") == "raise" else nullcontext()
+    return (
+        faults_to(raise_named)
+        if one_of(["raise", "keep"], on_fault, "on_fault") == "raise"
+        else nullcontext()
+    )
 
 
-def _raise(fault: SchedulerFault) -> NoReturn:
+def raise_named(fault: SchedulerFault, scheduler: str) -> NoReturn:
+    """Raise a fault whose message says which scheduler it was, and when."""
+    fault.args = (told(scheduler, fault.rule, fault.job, fault.time_s, fault.message),)
     raise fault

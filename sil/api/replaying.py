@@ -14,15 +14,16 @@ import polars as pl
 
 from scheduler import UserError
 from sil.api.execution import executing
-from sil.api.faults import OnFault, raised_if
+from sil.api.faults import OnFault, raise_named, raised_if
 from sil.api.progress import shown, warn
-from sil.api.settings import choice, one_of
+from sil.api.settings import choice, decision_limit, given_log, one_of
 from sil.experiment import replay_folder
 from sil.experiment.output_folder import copy_results
 from sil.experiment.replays import replay_all
 from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_schedulers import Replayed
+from sil.policy.settings import whole_number
 from sil.report.file_name import file_name
 from sil.runs.log_schedulers import COMPARED, check_for_logs
 from sil.runs.on_log import DECISION_LIMIT_S, Replay
@@ -99,7 +100,7 @@ def replay(
     folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
     found = Replays(Path(folder.name), of_log, under_test, folder)
     with (
-        shown(log.name, "jobs", progress) as listener,
+        shown(of_log.log.name, "jobs", progress) as listener,
         executing(isolate, workers, dask) as executor,
         raised_if(on_fault),
     ):
@@ -129,13 +130,13 @@ def checked(
     """The replay with these settings (see `replay`), and the schedulers by name. Raises UserError."""
     check_decision_cost(decision_cost)
     of_log = Replay(
-        log,
+        given_log(log),
         choice(Estimates, estimates, "estimates"),
         one_of(list(ORDERS), order, "order"),
         decision_cost,
         reasons,
-        decision_limit_s,
-        seed=seed,
+        decision_limit(decision_limit_s),
+        seed=whole_number(seed, "seed", least=0),
         check_determinism=determinism_check,
         engine=choice(Engine, engine, "engine"),
     )
@@ -299,7 +300,7 @@ def _raise_fault(replays: Replays) -> None:
         except NoTrace:
             raise SchedulerFault(PROCESS_SURVIVES, sentence, nan) from None
         for fact in facts.iter_rows(named=True):
-            raise SchedulerFault(fact["detail"], fact["message"], fact["time_s"], fact["job"])
+            raise_named(SchedulerFault(fact["detail"], fact["message"], fact["time_s"], fact["job"]), name)
         raise SchedulerFault(KEEPS_INVARIANTS, sentence, nan)
 
 

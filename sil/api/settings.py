@@ -8,10 +8,12 @@ from enum import StrEnum
 from typing import TypeVar
 
 from scheduler import UserError
+from sil.workload.job_log import JobLog
 
 Choice = TypeVar("Choice", bound=StrEnum)
 Duration = float | str | timedelta
 """Seconds, or a text like "60d" with one of the units s, m, h, d and w."""
+LEAST_DECISION_LIMIT_S = 0.001
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 
 
@@ -25,6 +27,24 @@ def one_of(known: list[Choice] | list[str], name: str, setting: str) -> str:
     if name not in known:
         raise UserError(f"{setting} is {name!r}; expected one of {', '.join(known)}")
     return name
+
+
+def given_log(log: object) -> JobLog:
+    """Raises UserError for what is no log, like its path."""
+    if not isinstance(log, JobLog):
+        raise UserError(
+            f"log is {log!r}; expected a log, as from sil.read_log(...) or sil.lublin_feitelson(...)"
+        )
+    return log
+
+
+def decision_limit(limit_s: float) -> float:
+    """Raises UserError for a limit that no decision can keep."""
+    if not limit_s >= LEAST_DECISION_LIMIT_S:
+        raise UserError(
+            f"decision_limit_s is {limit_s!r}; expected at least {LEAST_DECISION_LIMIT_S:g} seconds"
+        )
+    return limit_s
 
 
 def seconds(duration: Duration) -> float:

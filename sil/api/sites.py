@@ -60,7 +60,7 @@ class Site:
             return _frame(latest_runs(session, self.name, last))
 
     def demand(self, by: str = "partition") -> pl.DataFrame:
-        """Past jobs by partition, user, job_class or outcome: their number, CPU hours, GPU hours and mean
+        """Past jobs by partition, account, qos, user or outcome: their number, CPU hours, GPU hours and mean
         wait. Raises UserError without past jobs, or for another word."""
         with store.opened(self._address) as session:
             reader = SiteReader(session, self.name)

@@ -12,11 +12,12 @@ from scheduler import UserError
 from sil.api.cells import COLUMNS, numbers
 from sil.api.execution import executing
 from sil.api.progress import shown, warn
-from sil.api.settings import choice, one_of
+from sil.api.settings import choice, decision_limit, given_log, one_of
 from sil.experiment.log_sweep import LogSweep, Settings, run_sweep
 from sil.outcome.metrics import replay_metric
 from sil.outcome.statistics import CONFIDENCE
 from sil.outcome.sweep_comparison import SweepComparison
+from sil.policy.settings import whole_number
 from sil.runs.log_schedulers import check_for_logs
 from sil.runs.on_log import DECISION_LIMIT_S
 from sil.runs.own_schedulers import named
@@ -58,7 +59,8 @@ def sweep(
     replays that are done, with a warning. Raises UserError for invalid settings.
     """
     under_test = named(schedulers)
-    of = [logs] if isinstance(logs, JobLog) else list(logs)
+    of_one = isinstance(logs, JobLog | str) or not isinstance(logs, Iterable)
+    of = [given_log(log) for log in cast("Iterable[object]", [logs] if of_one else logs)]
     check_for_logs(under_test.values(), any(log.cluster is not None for log in of))
     kinds = [estimates] if isinstance(estimates, str) else estimates
     wanted = LogSweep(
@@ -68,8 +70,8 @@ def sweep(
         tuple(choice(Estimates, kind, "estimates") for kind in kinds),
         Settings(
             one_of(list(ORDERS), order, "order"),
-            decision_limit_s,
-            seed,
+            decision_limit(decision_limit_s),
+            whole_number(seed, "seed", least=0),
             determinism_check,
             choice(Engine, engine, "engine"),
         ),

@@ -21,7 +21,7 @@ from sil.gym.environments import Observation, Options, Single, Vector
 from sil.gym.episodes import Episodes
 from sil.gym.reward_setting import reward_of
 from sil.gym.rewards import REWARDS, Reward, Steps
-from sil.policy.settings import positive
+from sil.policy.settings import whole_number
 from sil.runs.compiled.replay import CODES
 from sil.settings.estimates import Estimates
 from sil.workload.job_log import JobLog
@@ -76,10 +76,10 @@ class BackfillBatch:
 
     def __init__(self, n: int, settings: Settings) -> None:
         """Raises UserError for settings that do not fit."""
-        log, window = settings.log, positive(settings.window, "window")
-        self.n, self.window = positive(n, "num_envs"), window
-        self.episodes = Episodes.of(log, positive(settings.jobs, "jobs"), settings.held_out)
-        self._reward = reward_of(settings.reward, REWARDS, "Steps")
+        log, window = settings.log, whole_number(settings.window, "window")
+        self.n, self.window = whole_number(n, "num_envs"), window
+        self.episodes = Episodes.of(log, whole_number(settings.jobs, "jobs"), settings.held_out)
+        self._reward = reward_of(settings.reward, REWARDS, "Steps", n)
         by = CODES[choice(Estimates, settings.estimates, "estimates")]
         self._policy = QueuePolicy(FCFS, NO_BACKFILLING, by, always_called=False)
         self.observation_space = spaces.Dict(

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from scheduler import UserError
+from sil.api.settings import given_log
 from sil.workload.job_log import JobLog
 
 HELD_OUT, BEGIN = "held_out", "begin"
@@ -28,10 +29,7 @@ class Episodes:
     @classmethod
     def of(cls, log: object, jobs: int, held_out: float) -> Episodes:
         """`held_out` is a share of the log, its last jobs."""
-        if not isinstance(log, JobLog):
-            raise UserError(
-                f"log is {log!r}; expected a log, as from sil.read_log(...) or sil.lublin_feitelson(...)"
-            )
+        log = given_log(log)
         if log.cluster is not None:
             raise UserError(
                 f"{log.name}: its jobs request parts of nodes, but the environment has identical processors; "

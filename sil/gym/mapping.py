@@ -15,7 +15,7 @@ from scheduler.mapping.problem import MappingProblem
 from sil.gym.environments import Observation, Options, Single, Vector
 from sil.gym.reward_setting import reward_of
 from sil.policy.mapping import MappingPass
-from sil.policy.settings import positive
+from sil.policy.settings import whole_number
 
 Numbers = NDArray[np.float64]
 
@@ -90,9 +90,9 @@ class MappingBatch:
         window: int = 16,
         reward: str | Reward = "turnaround_time",
     ) -> None:
-        self.n, self.window = positive(n, "num_envs"), positive(window, "window")
-        self._reward = reward_of(reward, REWARDS, "Placed")
-        self._matrix = _matrices(etc, positive(jobs, "jobs"), positive(machines, "machines"))
+        self.n, self.window = whole_number(n, "num_envs"), whole_number(window, "window")
+        self._reward = reward_of(reward, REWARDS, "Placed", self.n)
+        self._matrix = _matrices(etc, whole_number(jobs, "jobs"), whole_number(machines, "machines"))
         m = self._n_machines = self._matrix(np.random.default_rng(0)).shape[1]
         self.observation_space = spaces.Dict(
             {

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from scheduler import UserError
+import numpy as np
+from numpy.typing import NDArray
 
-F = TypeVar("F", bound=Callable[..., object])
+from scheduler import UserError, counted
+
+S = TypeVar("S")
+Numbers = NDArray[np.float64]
 
 
-def reward_of(given: str | F, known: Mapping[str, F], of: str) -> F:
-    """The reward of that name, or the function itself. Raises UserError."""
+def reward_of(
+    given: str | Callable[[S], object], known: Mapping[str, Callable[[S], Numbers]], of: str, n: int
+) -> Callable[[S], Numbers]:
+    """The reward of that name, or the function itself, for `n` environments. Raises UserError, and whenever
+    the function does not return a number for each."""
     if not isinstance(given, str) and callable(given):
-        return given
+        return lambda steps: _for_each(given(steps), n)
     if given not in known:
         raise UserError(f"reward is {given!r}; expected one of {', '.join(known)}, or a function of {of}")
     return known[given]
+
+
+def _for_each(rewards: Any, n: int) -> Numbers:
+    if np.shape(rewards) != (n,):
+        raise UserError(
+            f"the reward function returned {rewards!r}; expected an array with {counted(n, 'number')}"
+        )
+    return np.asarray(rewards, np.float64)

@@ -12,6 +12,7 @@ from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults, monitor_notes
 from sil.outcome.refused_and_failed import crash_sentences, failure_sentences, refusal_sentences
 from sil.outcome.statistics import CONFIDENCE, Interval, Sample, interval, percent_changes
 from sil.trace.facts import RUN, RunDescription
+from sil.world.guard.faults import told
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,7 @@ class Fault:
     message: str
 
     def __str__(self) -> str:
-        what = f"job {self.job}, " if self.job is not None else ""
-        when = f"at {self.time_s:.12g} s" if self.time_s is not None else "at an unknown time"
-        return f"{self.scheduler} broke the rule {self.rule} ({what}{when}): {self.message}"
+        return told(self.scheduler, self.rule, self.job, self.time_s, self.message)
 
 
 @dataclass(frozen=True, slots=True)

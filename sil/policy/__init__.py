@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler import UserError
 from sil.policy.asking import Policy
-from sil.policy.settings import positive
+from sil.policy.settings import whole_number
 
 if TYPE_CHECKING:
     from sil.policy.backfill import BackfillPolicy
@@ -55,7 +55,7 @@ def _window_of(model: Any, window: int | None) -> int:
     seen: Callable[[str], Any] | None = getattr(model, "observation_space", None)
     learned = None if seen is None else int(seen["jobs"].shape[0])  # type: ignore[index]
     if window is not None:
-        positive(window, "window")
+        whole_number(window, "window")
     if None not in (window, learned) and window != learned:
         raise UserError(f"window is {window}, but the policy has learned with {learned}; leave it out")
     return window or learned or DEFAULT_WINDOW

@@ -7,8 +7,8 @@ import numpy as np
 from scheduler import UserError
 
 
-def positive(value: object, name: str) -> int:
-    """Raises UserError unless it is a whole number from 1 on."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise UserError(f"{name} is {value!r}; expected a whole number from 1 on")
+def whole_number(value: object, name: str, least: int = 1) -> int:
+    """Raises UserError unless it is a whole number from `least` on."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise UserError(f"{name} is {value!r}; expected a whole number from {least} on")
     return int(value)

@@ -62,15 +62,18 @@ class AnyWorld(Protocol):
         ...
 
 
-def _pass(_: SchedulerFault) -> None:
+def _pass(_: SchedulerFault, scheduler: str) -> None:
     """The fault is in the trace."""
 
 
-_on_fault: ContextVar[Callable[[SchedulerFault], None]] = ContextVar("on_fault", default=_pass)
+OnFault = Callable[[SchedulerFault, str], None]
+"""Called with a fault and the name of the scheduler."""
+
+_on_fault: ContextVar[OnFault] = ContextVar("on_fault", default=_pass)
 
 
 @contextmanager
-def faults_to(listener: Callable[[SchedulerFault], None]) -> Iterator[None]:
+def faults_to(listener: OnFault) -> Iterator[None]:
     """Within this context, pass the faults of runs in this process to `listener`, with their tracebacks. It
     may raise them."""
     before = _on_fault.set(listener)
@@ -80,32 +83,40 @@ def faults_to(listener: Callable[[SchedulerFault], None]) -> Iterator[None]:
         _on_fault.reset(before)
 
 
-def run_in(world: AnyWorld, jobs: Iterable[Job], managed: AbstractContextManager[ResourceManager]) -> None:
+def run_in(
+    world: AnyWorld,
+    jobs: Iterable[Job],
+    managed: AbstractContextManager[ResourceManager],
+    scheduler: str,
+) -> None:
     """Run a resource manager in a world until all accepted jobs have ended.
 
-    A fault of the scheduler ends the run; it is the last fact of the trace.
+    A fault of the scheduler, whose name this is, ends the run; it is the last fact of the trace.
     """
-    with _fault_is_noted(world), managed as manager:
+    with _fault_is_noted(world, scheduler), managed as manager:
         world.run(jobs, manager)
     side().over()
 
 
 def steps_in(
-    world: World, jobs: Iterable[Job], managed: AbstractContextManager[ResourceManager]
+    world: World,
+    jobs: Iterable[Job],
+    managed: AbstractContextManager[ResourceManager],
+    scheduler: str,
 ) -> Iterator[None]:
     """As `run_in`, with a stop before each event."""
-    with _fault_is_noted(world), managed as manager:
+    with _fault_is_noted(world, scheduler), managed as manager:
         yield from world.steps(jobs, manager)
 
 
 @contextmanager
-def _fault_is_noted(world: AnyWorld) -> Iterator[None]:
+def _fault_is_noted(world: AnyWorld, scheduler: str) -> Iterator[None]:
     try:
         yield
     except SchedulerFault as fault:
         world.trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
         side().faulted(fault)
-        _on_fault.get()(fault)
+        _on_fault.get()(fault, scheduler)
 
 
 def checked_run(
@@ -116,7 +127,7 @@ def checked_run(
     capacity: Capacity,
 ) -> pl.DataFrame:
     """The facts of the run of `run_in`; the first breach of an invariant is the last one, too."""
-    run_in(world, jobs, managed)
+    run_in(world, jobs, managed, run.scheduler)
     facts = world.trace.frame(*run)
     breach = first_breach(facts, capacity)
     if breach is None:

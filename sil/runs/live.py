@@ -95,7 +95,7 @@ def _carry_out(
     supervision = scenario.supervision(run, world, decisions)
     manager = scenario.manager(ports, scenario.under_test(run.scheduler), supervision)
     jobs = in_order_of_arrival(scenario.jobs(run.replication))
-    run_in(world, jobs, nullcontext(manager))
+    run_in(world, jobs, nullcontext(manager), run.scheduler)
     return decisions
 
 

@@ -293,13 +293,13 @@ class Replay:
         are passed on when the trace of the world is closed. For `printed` see `results`."""
         runs = self._runs(lambda n: None)
         world, managed = self._composed(scheduler, runs, self._recorder(on_facts), [], printed)
-        return world, steps_in(world, runs.arrivals(), managed)
+        return world, steps_in(world, runs.arrivals(), managed, scheduler.label)
 
     def _run(
         self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path
     ) -> None:
         world, managed = self._composed(scheduler, runs, trace, decisions, log)
-        run_in(world, runs.arrivals(), managed)
+        run_in(world, runs.arrivals(), managed, scheduler.label)
 
     def _composed(
         self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path

@@ -55,7 +55,7 @@ def span_text(span_s: float) -> str:
     return f"{span_s:,.0f} seconds"
 
 
-def possible_size(processors: int, path: Path) -> int:
+def possible_size(processors: int, path: Path | str) -> int:
     """The size itself, if a machine can have it. Raises InvalidFile."""
     if not 1 <= processors <= MOST_PROCESSORS:
         raise InvalidFile(
@@ -182,9 +182,10 @@ class JobLog:
         return self._with(self.jobs[begin:end], f"jobs {named}")
 
     def within(self, span_s: float) -> JobLog:
-        """The jobs submitted in the first `span_s` seconds from the first submission on."""
-        jobs = self.jobs.filter(pl.col("submit_s") < pl.col("submit_s").first() + span_s)
-        return replace(self, jobs=jobs)
+        """The jobs of the first `span_s` seconds from the first submission on. Raises InvalidFile if none."""
+        if not span_s > 0:
+            raise InvalidFile(f"{self.name}: there are no jobs in {span_s:g} seconds; give a span above 0")
+        return replace(self, jobs=self.jobs.filter(pl.col("submit_s") < pl.col("submit_s").first() + span_s))
 
     def between(self, begin: datetime | None, end: datetime | None) -> JobLog:
         """Jobs submitted from `begin` on, and before `end`. A time without a zone is UTC. Raises InvalidFile
@@ -203,8 +204,7 @@ class JobLog:
     def with_load(self, factor: float) -> JobLog:
         """The same jobs under `factor` times the load: the times between arrivals are divided by it, and the
         arrivals rounded to whole seconds; with 1, nothing changes. Raises InvalidFile for a factor of 0 or
-        less, or one that is too small.
-        """
+        less, or one that is too small."""
         if factor == 1.0:
             return self
         if not 0 < factor < float("inf"):
@@ -222,8 +222,8 @@ class JobLog:
         return replace(self, jobs=jobs, part=(*self.part, f"{factor:.10g} times the load"))
 
     def on(self, processors: int) -> JobLog:
-        """The same jobs on a machine of another size, which must be large enough."""
-        return replace(self, processors=processors)
+        """The same jobs on a machine of another size, which refuses larger ones. Raises InvalidFile."""
+        return replace(self, processors=possible_size(processors, self.name))
 
     def at_load(self, load: float) -> JobLog:
         """The same jobs, with the times between arrivals scaled so that `load` is offered, within 1 %.

@@ -93,6 +93,15 @@ def test_an_exception_in_a_scheduler_keeps_its_traceback(log: sil.JobLog) -> Non
     assert 'raise KeyError("no such queue")' in "".join(traceback.format_exception(raised.value))
 
 
+@pytest.mark.parametrize("how", [{}, {"isolate": True}])
+def test_a_fault_says_which_scheduler_it_was_and_when(log: sil.JobLog, how: dict[str, Any]) -> None:
+    with pytest.raises(sil.SchedulerFault) as raised:
+        sil.replay(log, {"mine": SmallestFirst(64), "other": Raises}, progress=False, **how)
+    time_s = raised.value.time_s
+    assert time_s > 0
+    assert str(raised.value).startswith(f"other broke the rule raises-nothing (at {time_s:.12g} s): Raises.")
+
+
 def test_a_fault_can_be_kept_beside_the_results_of_others(log: sil.JobLog) -> None:
     found = sil.replay(log, {"easy": "easy", "mine": Raises}, on_fault="keep", progress=False)
     assert list(found.faults) == ["mine"]
@@ -218,11 +227,15 @@ def test_a_sweep_compares_on_the_same_slices(log: sil.JobLog) -> None:
         ({"schedulers": ["olb"]}, "needs one that"),
         ({"schedulers": [SmallestFirst, SmallestFirst]}, "two schedulers are named SmallestFirst"),
         ({"schedulers": "easy", "decision_cost": "much"}, "much"),
+        ({"log": "log.swf"}, "log is 'log.swf'; expected a log, as from sil.read_log(...)"),
+        ({"workers": 0}, "workers is 0; expected a whole number from 1 on"),
+        ({"seed": -1}, "seed is -1; expected a whole number from 0 on"),
+        ({"decision_limit_s": 0.0}, "decision_limit_s is 0.0; expected at least 0.001 seconds"),
     ],
 )
 def test_mistakes_are_told_in_one_sentence(log: sil.JobLog, how: dict[str, Any], message: str) -> None:
     with pytest.raises(sil.UserError) as raised:
-        sil.replay(log, **{"schedulers": "easy", "progress": False, **how})
+        sil.replay(**{"log": log, "schedulers": "easy", "progress": False, **how})
     assert message in str(raised.value)
     with pytest.raises(sil.UserError, match="there are no jobs"):
         log[400:]
@@ -230,6 +243,13 @@ def test_mistakes_are_told_in_one_sentence(log: sil.JobLog, how: dict[str, Any],
         sil.read_log("log.swf", overrun="shrink")
     with pytest.raises(sil.UserError, match="asked for 0 jobs"):
         sil.lublin_feitelson(0, 64)
+    for logs in ("log.swf", [log, "log.swf"], None):
+        with pytest.raises(sil.UserError, match="expected a log, as from"):
+            sil.sweep(logs, "easy")
+    with pytest.raises(sil.UserError, match="a machine cannot have 0 processors"):
+        log.on(0)
+    with pytest.raises(sil.UserError, match="there are no jobs in -1 seconds"):
+        log.within(-1.0)
 
 
 def test_ctrl_c_returns_what_is_done(log: sil.JobLog) -> None:

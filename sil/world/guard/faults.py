@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
+from math import isnan
 from pathlib import Path
 
 from scheduler import UserError, printable
@@ -86,6 +87,13 @@ def sentence(scheduler: str, rule: str, message: str) -> str:
     if rule == KILLED:
         return f"{scheduler} has no result: {message}"
     return f"{scheduler} broke the rule {rule}: {message}"
+
+
+def told(scheduler: str, rule: str, job: JobId | int | None, time_s: float | None, message: str) -> str:
+    """What became of a scheduler that broke a rule, with the job concerned and the simulated time."""
+    of_job = f"job {job}, " if job is not None else ""
+    when = "at an unknown time" if time_s is None or isnan(time_s) else f"at {time_s:.12g} s"
+    return f"{scheduler} broke the rule {rule} ({of_job}{when}): {message}"
 
 
 def stuck(why: str, waiting: Mapping[JobId, str]) -> str:

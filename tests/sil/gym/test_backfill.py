@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -173,6 +174,16 @@ def test_a_reward_may_be_a_function_of_steps() -> None:
     rewards = [reward for _, reward, _, _ in played(env, fcfs)][1:]
     assert rewards == [-wait_s * size for _, wait_s, size in seen]
     assert sum(started for started, _, _ in seen) == 50
+
+
+@pytest.mark.parametrize("reward", [lambda steps: 1.0, lambda steps: [1.0, 2.0], lambda steps: None])
+def test_a_reward_that_is_no_number_for_each_environment_is_refused(reward: Any) -> None:
+    env = Backfill(LOG, jobs=40, reward=reward)
+    env.reset(seed=1)
+    with pytest.raises(
+        sil.UserError, match=r"the reward function returned .*; expected an array with 1 number"
+    ):
+        env.step(0)
 
 
 def test_its_environments_at_once_are_those_that_run_alone() -> None:
