@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from scheduler.kinds import Kind
-from sil.runs.scenario import DoesNotFit, Scenario
+from sil.runs.scenario import DoesNotFit, Mistakes, Scenario
 from sil.runs.under_test import Find, resolve, resolve_all
-from sil.settings.experiment_file import Experiment
+from sil.settings.experiment_file import Experiment, read_experiment
 from sil.site.site_in_use import SiteInUse
 from site_db.files import toml_file
+from site_db.files.given import InvalidFile
 
 
 def scenario_of(experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Scenario:
@@ -41,8 +42,14 @@ def scenario_of_file(
     experiment: Experiment, in_use: SiteInUse, source: Path, find: Find = resolve
 ) -> Scenario:
     """The scenario of an experiment that was read from `source`, perhaps with other schedulers. Raises
-    InvalidFile with everything that does not fit, with lines."""
+    InvalidFile with everything that does not fit, with the lines of what the file has."""
     try:
         return scenario_of(experiment, in_use, find)
     except DoesNotFit as error:
-        raise toml_file.invalid(source, error.mistakes) from None
+        in_file = [("schedulers", name) for name in read_experiment(source).schedulers]
+        found: dict[bool, Mistakes] = {True: [], False: []}
+        for place, sentence in error.mistakes:
+            is_in_file = len(place) != 2 or place[0] != "schedulers" or place in in_file
+            found[is_in_file].append((place, sentence))
+        given = [sentence for _, sentence in found[False]]  # by an option, or in Python
+        raise InvalidFile(*given, *toml_file.located(source, found[True])) from None

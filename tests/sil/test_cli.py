@@ -593,6 +593,7 @@ def test_an_error_in_a_site_file_is_reported_with_its_line(
 
 def test_an_unknown_scheduler_is_reported_with_the_nearest_known_one(here: Path) -> None:
     sentence = the_sentence(sil("run", tiny_experiment(here), "--scheduler", "pjz", "--out", "out"))
+    assert ", line " not in sentence, "the file does not name it"
     assert "unknown scheduler 'pjz'; did you mean 'pjs'?" in sentence
 
 
