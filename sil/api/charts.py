@@ -35,6 +35,7 @@ class Chart:
 
     @property
     def spec(self) -> dict[str, Any]:
+        """Its specification in Vega-Lite, with its data."""
         return specification(self._figure)
 
     def save(self, path: str | Path) -> None:
@@ -59,6 +60,9 @@ class Plots:
 
     def __init__(self, replayed: Callable[[], Replayed]) -> None:
         self._replayed = replayed
+
+    def __repr__(self) -> str:
+        return f"Charts: {', '.join(name for name in vars(Plots) if not name.startswith('_'))}"
 
     def waiting_time(self) -> Chart:
         """The share of jobs that wait for at most a time."""

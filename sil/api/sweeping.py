@@ -8,7 +8,7 @@ from typing import cast
 
 import polars as pl
 
-from scheduler import UserError
+from scheduler import UserError, counted
 from sil.api.cells import COLUMNS, numbers
 from sil.api.execution import executing
 from sil.api.progress import shown, warn
@@ -91,7 +91,7 @@ def _sliced(log: JobLog, slices: int, slice_jobs: int | None) -> SlicedLog:
     return equal_slices(log, slices) if slice_jobs is None else slices_of_size(log, slice_jobs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep:
     """The results of a sweep: `table` has a row for each replay, with the columns of sweep.csv
     (`docs/reference/results.md`)."""
@@ -126,6 +126,10 @@ class Sweep:
     def faults(self) -> list[str]:
         """For each scheduler that broke a rule, a sentence on the first replay in which it did."""
         return SweepComparison(self.table).faults()
+
+    def __repr__(self) -> str:
+        names = self.table["scheduler"].unique(maintain_order=True)
+        return f"Sweep of {counted(len(self.table), 'replay')} under {', '.join(names)}"
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()

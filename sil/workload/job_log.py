@@ -153,6 +153,7 @@ class JobLog:
 
     @property
     def summary(self) -> str:
+        """Name, number of jobs, span, machine and load, in a line."""
         load = self.load
         machine = f"{self.processors:,} processors" if self.cluster is None else str(self.cluster)
         of_load = "" if load is None else f", load {100 * load:.1f} %"
@@ -229,8 +230,7 @@ class JobLog:
         """The same jobs, with the times between arrivals scaled so that `load` is offered, within 1 %.
 
         Raises InvalidFile where all jobs arrive at once, or the load is 0 or less or too high for arrivals at
-        whole seconds.
-        """
+        whole seconds."""
         if not self.load:
             raise InvalidFile(f"{self.name}: all jobs arrive at once, so their load cannot be changed")
         if not 0 < load < float("inf"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -181,6 +182,11 @@ def test_charts_are_shown_and_saved(replays: sil.Replays, tmp_path: Path) -> Non
         replays.plot.slowdown_by_user()
 
 
+def test_charts_are_listed_by_their_names(replays: sil.Replays) -> None:
+    assert repr(replays.plot).startswith("Charts: waiting_time, ")
+    assert "gantt" in repr(replays.plot)
+
+
 def test_differences_are_those_of_each_job(replays: sil.Replays) -> None:
     baseline, *others = replays.schedulers
     before = replays.jobs(baseline)["waiting_time"]
@@ -204,6 +210,7 @@ def test_a_sweep_compares_on_the_same_slices(log: sil.JobLog) -> None:
     summary = found.summary("waiting_time_mean", ci=0.9)
     assert summary["scheduler"].to_list() == ["easy", "SmallestFirst(cap=64)"] * 2
     assert summary["difference"].is_null().to_list() == [True, False] * 2
+    assert repr(found) == "Sweep of 12 replays under easy, SmallestFirst(cap=64)"
     by_hand = found.table.filter(load=1.2).partition_by("scheduler", maintain_order=True)
     difference = (by_hand[1]["waiting_time_mean"] - by_hand[0]["waiting_time_mean"]).mean()
     assert summary["difference"][3] == pytest.approx(difference)
@@ -285,8 +292,13 @@ def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
 
 def test_every_public_name_can_be_loaded_and_is_documented() -> None:
     for name in sil.__all__:
-        if name != "__version__":
-            assert (getattr(sil, name).__doc__ or "").strip(), name
+        if name == "__version__":
+            continue
+        public = getattr(sil, name)
+        assert inspect.getdoc(public), name
+        for member, value in vars(public).items() if isinstance(public, type) else ():
+            if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                assert inspect.getdoc(value), f"{name}.{member}"
     assert sil.__version__
     assert dir(sil) == sorted(sil.__all__)
     with pytest.raises(AttributeError, match="no attribute 'spam'"):
