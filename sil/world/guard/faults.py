@@ -41,6 +41,8 @@ MAX_TEXT = 500
 """Characters of a scheduler's own text in a message."""
 
 
+TESTBED = __name__.partition(".")[0]
+
 MAX_JOBS = 3
 """Number of jobs named in a message."""
 
@@ -127,14 +129,14 @@ def one_line(value: object) -> str:
 
 
 def source_line(error: BaseException, module: str) -> str:
-    """The innermost line of the package of `module` that an exception has passed through; else the innermost
-    line of all."""
+    """The innermost line of the package of `module` that an exception has passed through; else, and for what
+    the testbed itself wraps, like a policy, the innermost line of all."""
     package = module.partition(".")[0]
     frames = list(traceback.walk_tb(error.__traceback__))
     if not frames:
         return ""
     own = [(f, n) for f, n in frames if str(f.f_globals.get("__name__", "")).partition(".")[0] == package]
-    frame, number = (own or frames)[-1]
+    frame, number = (own if own and package != TESTBED else frames)[-1]
     path = frame.f_code.co_filename
     text = linecache.getline(path, number).strip()
     return f" ({Path(path).name}:{number}{f': {one_line(text)}' if text else ''})"

@@ -61,7 +61,7 @@ def test_what_a_policy_raises_ends_the_replay_and_leaves_others_alone() -> None:
             raise RuntimeError("no idea")
         return fcfs(seen)
 
-    with pytest.raises(sil.SchedulerFault, match="no idea"):
+    with pytest.raises(sil.SchedulerFault, match=r"no idea \(test_policies.py:"):
         sil.replay(LOG, {"p": sil.from_policy(fails_later)}, progress=False)
 
 
