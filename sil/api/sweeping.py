@@ -14,7 +14,7 @@ from sil.api.execution import executing
 from sil.api.progress import shown, warn
 from sil.api.settings import choice, decision_limit, given_log, one_of
 from sil.experiment.log_sweep import LogSweep, Settings, run_sweep
-from sil.outcome.metrics import replay_metric
+from sil.outcome.metrics import replay_metric_named
 from sil.outcome.statistics import CONFIDENCE
 from sil.outcome.sweep_comparison import SweepComparison
 from sil.policy.settings import whole_number
@@ -104,9 +104,10 @@ class Sweep:
         of Student's t intervals of both, with the confidence `ci`.
 
         Slices are blocks: they are taken for independent and alike. With one slice there are no intervals;
-        after a fault, a scheduler has no mean. Raises UserError for an unknown metric or an impossible `ci`.
+        after a fault, a scheduler has no mean. A quantity alone, like `waiting_time`, stands for its mean.
+        Raises UserError for an unknown metric or an impossible `ci`.
         """
-        replay_metric(metric)
+        metric = replay_metric_named(metric)
         if not 0 < ci < 1:
             raise UserError(f"ci is {ci:g}; expected a confidence between 0 and 1, like 0.95")
         comparison = SweepComparison(self.table, ci)

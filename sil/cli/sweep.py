@@ -98,7 +98,7 @@ def sweep(
     from sil.experiment.log_sweep import LogSweep, Settings
     from sil.experiment.log_sweep_folder import summary, sweep_into
     from sil.experiment.output_folder import default_folder
-    from sil.outcome.metrics import replay_metric
+    from sil.outcome.metrics import replay_metric_named
     from sil.runs.log_schedulers import COMPARED, schedulers_for_logs
     from sil.site.logs import read_log
     from sil.workers.runner import selected_executor
@@ -109,7 +109,7 @@ def sweep(
     folder = out_folder or default_folder("sweep", logs[0].name.split(".")[0])
     with console.one_sentence_for_bad_input():
         one_of(list(ORDERS), order, "--order")
-        replay_metric(metric)
+        metric = replay_metric_named(metric)
         schedulers = schedulers_for_logs(scheduler or COMPARED)
         parts = [part_of(read_log(log, rules, processors), None, begin, end, None) for log in logs]
         sliced = tuple(_sliced(part, slices, slice_jobs, jobs or []) for part in parts)

@@ -154,6 +154,15 @@ def replay_metric(name: str) -> Metric:
     return _known(name, REPLAY_METRICS)
 
 
+def replay_metric_named(name: str) -> str:
+    """The name in REPLAY_METRICS; a quantity alone, like `waiting_time`, stands for its mean. Raises
+    UnknownMetric."""
+    of_mean = f"{name}_mean"
+    found = of_mean if of_mean in REPLAY_METRICS else name
+    _known(found, REPLAY_METRICS)
+    return found
+
+
 def _known(key: str, metrics: Mapping[str, Metric]) -> Metric:
     if key not in metrics:
         raise UnknownMetric(f"unknown metric '{key}'; expected one of {', '.join(metrics)}")

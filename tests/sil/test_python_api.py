@@ -208,6 +208,7 @@ def test_a_sweep_compares_on_the_same_slices(log: sil.JobLog) -> None:
     found = sil.sweep(log, schedulers, load=[1.0, 1.2], slices=3, progress=False)
     assert len(found.table) == 12
     summary = found.summary("waiting_time_mean", ci=0.9)
+    assert summary.equals(found.summary("waiting_time", ci=0.9))
     assert summary["scheduler"].to_list() == ["easy", "SmallestFirst(cap=64)"] * 2
     assert summary["difference"].is_null().to_list() == [True, False] * 2
     assert repr(found) == "Sweep of 12 replays under easy, SmallestFirst(cap=64)"

@@ -315,7 +315,9 @@ POLICIES: dict[str, Callable[[list[SmallNode]], OneRound]] = {
 }
 
 
-@settings(max_examples=up_to(400, 10), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=up_to(400, 10), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(
     small_nodes(),
     st.lists(
