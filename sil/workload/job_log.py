@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 import polars as pl
 
-from scheduler import counted
+from scheduler import UserError, counted
 from scheduler.model import ANYONE, Job, JobId
 from scheduler.node_request import Request
 from sil.workload.mapped_columns import Pages
@@ -188,16 +188,18 @@ class JobLog:
             raise InvalidFile(f"{self.name}: there are no jobs in {span_s:g} seconds; give a span above 0")
         return replace(self, jobs=self.jobs.filter(pl.col("submit_s") < pl.col("submit_s").first() + span_s))
 
-    def between(self, begin: datetime | None, end: datetime | None) -> JobLog:
-        """Jobs submitted from `begin` on, and before `end`. A time without a zone is UTC. Raises InvalidFile
-        if none is left, or if the log has no UnixStartTime."""
+    def between(self, begin: datetime | str | None = None, end: datetime | str | None = None) -> JobLog:
+        """Jobs submitted from `begin` on, and before `end`, which may be in ISO format. A time without a zone
+        is UTC. Raises UserError for another text, and InvalidFile if no job is left, or if the log has no
+        UnixStartTime."""
         origin_s, chosen = unix_start_s(self.header.get("unixstarttime", "")), self.jobs
         if origin_s is None:
             raise InvalidFile(
                 f"{self.name}: jobs cannot be chosen by date: the log has no header UnixStartTime"
             )
-        for moment, keep in ((begin, pl.Expr.ge), (end, pl.Expr.lt)):
-            if moment is not None:
+        for given, keep in ((begin, pl.Expr.ge), (end, pl.Expr.lt)):
+            if given is not None:
+                moment = _moment(given) if isinstance(given, str) else given
                 zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
                 chosen = chosen.filter(keep(pl.col("submit_s"), pl.lit(zoned.timestamp() - origin_s)))
         return self._with(chosen, f"jobs between {begin or 'the beginning'} and {end or 'the end'}")
@@ -310,6 +312,13 @@ class LoggedRuns:
     def run_s(self, job: Job) -> float:
         """The actual run time of a job that has arrived."""
         return self._run_s[job.id]
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"'{text}' is no date; expected one like 2001-05-31 or 2001-05-31T12:00") from None
 
 
 def user_names(numbers: Iterable[int], users: Mapping[int, str]) -> dict[int, str]:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler import UserError
 from scheduler.node_request import Node, Request
 from sil.workload import mapped_columns, swf
 from sil.workload.job_log import LARGEST, SCHEMA, JobLog
@@ -486,6 +487,14 @@ def test_dates_select_a_half_open_interval(start: str) -> None:
     assert log.between(begin, end).jobs["job"].to_list() == [2, 3]
     assert log.between(None, begin).jobs["job"].to_list() == [1]
     assert log.between(end, None).jobs["job"].to_list() == [4]
+
+
+def test_dates_may_be_given_as_text() -> None:
+    log = log_of(0, 3600, 7200, 10800, unixstarttime="1000000000")
+    assert log.between("2001-09-09T02:46:40", "2001-09-09T04:46:40").jobs["job"].to_list() == [2, 3]
+    assert len(log.between(begin="2001-09-09").jobs) == 4
+    with pytest.raises(UserError, match="'2001-13-01' is no date; expected one like 2001-05-31"):
+        log.between(end="2001-13-01")
 
 
 def test_a_date_may_have_a_time_zone() -> None:
