@@ -29,19 +29,8 @@ def caveats(answers: Answers) -> Iterator[str]:
         yield from few_weeks(answers.log)
     for answer in answers.answers:
         under = f"Under {answer.scheduler}, " if len(answers.answers) > 1 else ""
-        for sentence in _caveats_of_rankings(plan, answer):
-            yield f"{under}{sentence}"
-        if answer.size is not None and not answer.size.is_settled:
-            yield (
-                f"{under}the size is not settled after {plan.replications} replications; the means decide."
-            )
-        if answer.base != AS_IT_IS:
-            yield (
-                f"{under}as it is, the site cannot carry the forecast: its queues would grow without bound. "
-                f"Effects are relative to '{answer.base.name}'."
-            )
-        for sentence in _of_refused(answer.refused):
-            yield f"{under}{sentence}"
+        for sentence in _of_answer(plan, answer):
+            yield f"{under}{sentence}" if under else sentence[0].upper() + sentence[1:]
     if answers.down:
         named = listed(answers.down[:8]) + (" and others" if len(answers.down) > 8 else "")
         yield (
@@ -78,6 +67,18 @@ def caveats(answers: Answers) -> Iterator[str]:
         yield from (f"{answers.log.name}: {sentence}." for sentence in answers.log.notes)
     for name in answers.indispensable:
         yield f"{name[0].upper()}{name[1:]}, the site could not carry the forecast."
+
+
+def _of_answer(plan: Plan, answer: Answer) -> Iterator[str]:
+    yield from _caveats_of_rankings(plan, answer)
+    if answer.size is not None and not answer.size.is_settled:
+        yield f"the size is not settled after {plan.replications} replications; the means decide."
+    if answer.base != AS_IT_IS:
+        yield (
+            "as it is, the site cannot carry the forecast: its queues would grow without bound. Effects are "
+            f"relative to '{answer.base.name}'."
+        )
+    yield from _of_refused(answer.refused)
 
 
 def _of_refused(refused: Refused) -> Iterator[str]:

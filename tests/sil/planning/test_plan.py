@@ -268,7 +268,7 @@ def test_offers_for_an_overloaded_site_are_compared_with_each_other(
     answers = answers_of(plan_file(tmp_path, text=FEW.replace("1.6", "2.8")))
     assert answers.loads[AS_IT_IS.name].is_too_much
     reported = list(caveats(answers))
-    assert any("as it is, the site cannot carry the forecast" in sentence for sentence in reported)
+    assert any("As it is, the site cannot carry the forecast" in sentence for sentence in reported)
     assert any(sentence.startswith("'as it is' is left out: 1.0") for sentence in reported)
 
 
