@@ -17,6 +17,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
+from scheduler import counted
 from sil.swarm.faults import KINDS, MOST_JOBS, Fault
 from sil.world.random_streams import RandomStreams
 from site_db.files.given import InvalidFile
@@ -99,6 +100,22 @@ class Case:
 
     def streams(self) -> RandomStreams:
         return RandomStreams(self.seed)
+
+    @property
+    def policies(self) -> list[str]:
+        """Those that have an effect, in words."""
+        found = ["urgent jobs displace others"] if self.has_queues else []
+        if self.machines is not Machines.DIFFERENT:
+            return found
+        if self.has_queues and self.raised_after is not None:
+            found.append(f"a job is raised after {counted(self.raised_after, 'displacement')}")
+        if self.has_queues and self.least_gain_s:
+            found.append(f"a displacement gains more than {self.least_gain_s:g} s")
+        if self.is_remapping:
+            found.append("planned runs are mapped again")
+        if self.keeps_starts:
+            found.append("planned starts are kept")
+        return found
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")

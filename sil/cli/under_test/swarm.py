@@ -136,7 +136,7 @@ def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
         kinds = ", ".join(fault.kind for fault in case.faults) or "no faults"
         title = (
             f"{counted(len(case.jobs), 'job')} on {counted(case.n_machines, 'machine')} ({case.machines}), "
-            f"{case.scheduler}; {kinds}"
+            f"{'; '.join([case.scheduler, kinds, *case.policies])}"
         )
         columns = [number("time (s)", "time_s", ",.3f"), *map(text, ROW[1:-1]), text("detail")]
         print_listings([Listing("facts", title, columns, facts)])

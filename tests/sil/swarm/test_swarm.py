@@ -14,7 +14,7 @@ from scheduler.dependable.reliable_delivery import ReliableDelivery
 from scheduler.rules import RAISES_NOTHING
 from sil.runs.under_test import resolve
 from sil.swarm.campaign import Swarm, carried_out
-from sil.swarm.case import Case, CaseJob, drawn
+from sil.swarm.case import Case, CaseJob, Machines, drawn
 from sil.swarm.coverage import lines_reached
 from sil.swarm.faults import Fault
 from sil.swarm.shrinking import PLAIN, shrunk
@@ -171,6 +171,17 @@ def test_a_violation_ends_with_one_and_is_replayed_by_the_command_that_is_printe
     corrected = sil("swarm", "--case", tmp_path / f"found cases/seed-{seed}.json")
     assert corrected.exit_code == 0
     assert "No rule is broken." in corrected.output
+
+
+def test_a_case_is_shown_with_its_policies(tmp_path: Path) -> None:
+    policies = {"has_queues": True, "is_remapping": True, "keeps_starts": True, "raised_after": 2}
+    seed = next(seed for seed in range(99) if drawn(seed).machines is Machines.DIFFERENT)
+    replace(drawn(seed), faults=(), **policies, least_gain_s=2.5).write(tmp_path / "case.json")
+    shown = " ".join(sil("swarm", "--case", tmp_path / "case.json").output.split())
+    assert (
+        "; no faults; urgent jobs displace others; a job is raised after 2 displacements; a displacement "
+        "gains more than 2.5 s; planned runs are mapped again; planned starts are kept"
+    ) in shown
 
 
 def test_a_single_seed_is_shown_fact_by_fact() -> None:
