@@ -13,7 +13,7 @@ from scheduler.ports import Monitor, NodeMonitor, RuntimeEstimator
 from scheduler.resource_manager import OnMachines, OnSharedNodes
 from scheduler.time_shared.social_contract import Requirement
 from sil.batsim.messages import JsonEvent, delay, resource
-from sil.workload.job_log import LoggedRuns
+from sil.workload.logged_runs import LoggedRuns
 from sil.world.node_changes import NodeChanges
 
 

@@ -19,6 +19,7 @@ from sil.outcome.replay_statistics import ReplayStatistics
 from sil.trace.facts import CODES, Fact, as_frame
 from sil.workload.job_log import JobLog
 
+OnJobs = Callable[[pl.DataFrame], None]
 COLUMNS = ("time_s", "event", "job", "run", "resource", "machines", "tasks", "detail", "message")
 
 
@@ -46,7 +47,7 @@ class ReplayedLog:
         scheduler: str,
         may_be_late: bool,
         is_long: bool,
-        on_jobs: Callable[[pl.DataFrame], None] | None = None,
+        on_jobs: OnJobs | None = None,
         folder: Path | None = None,
     ) -> None:
         self._cut = log.cut

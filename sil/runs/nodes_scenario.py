@@ -29,7 +29,8 @@ from sil.site.resource_names import ResourceNames
 from sil.site.what_if_times import with_uncertainty
 from sil.trace.facts import RunTables, timings_frame
 from sil.trace.recorder import TraceRecorder
-from sil.workload.job_log import LoggedRuns, queue_of
+from sil.workload.job_log import queue_of
+from sil.workload.logged_runs import LoggedRuns
 from sil.workload.time_limits import default_limit_s
 from sil.workload.weeks import drawn_weeks, few_weeks
 from sil.world.actual_runtimes import RuntimesOnNodes

@@ -20,7 +20,7 @@ from scheduler.managers.starting_manager import StartingManager
 from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.invariants.checker import LONG
-from sil.outcome.replayed_log import ReplayedLog, Results
+from sil.outcome.replayed_log import OnJobs, ReplayedLog, Results
 from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, judged, run_in, steps_in
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import package_version, scheduler_source
@@ -40,7 +40,8 @@ from sil.trace.facts import (
 )
 from sil.trace.recorder import TraceRecorder
 from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
-from sil.workload.job_log import JobLog, LoggedRuns
+from sil.workload.job_log import JobLog
+from sil.workload.logged_runs import LoggedRuns
 from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.scheduler import Guard
@@ -177,10 +178,7 @@ class Replay:
         return as_frame(facts)
 
     def _replayed(
-        self,
-        scheduler: UnderTest,
-        on_jobs: Callable[[pl.DataFrame], None] | None = None,
-        folder: Path | None = None,
+        self, scheduler: UnderTest, on_jobs: OnJobs | None = None, folder: Path | None = None
     ) -> ReplayedLog:
         # In Batsim's protocol, schedulers submit jobs and describe them after their end.
         may_be_late = scheduler.outside is not None or not self.log.numbers_rise

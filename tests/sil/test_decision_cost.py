@@ -19,7 +19,7 @@ from sil.trace.facts import TIMINGS, TRACE, Fact
 from sil.trace.reading import NoTrace
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Inline, Listener
-from sil.workload.job_log import LoggedRuns
+from sil.workload.logged_runs import LoggedRuns
 from sil.workload.lublin import Lublin
 from sil.world.events import EventQueue, SimClock, StateChange
 from sil.world.guard.decision_cost import STEPS_PER_S, Charge, fixed, modelled

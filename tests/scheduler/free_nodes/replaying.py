@@ -17,7 +17,8 @@ from scheduler.model import JobId, NodeSchedule
 from scheduler.ports import RuntimeEstimator, Scheduler
 from scheduler.resource_manager import OnFreeNodes
 from sil.trace.recorder import TraceRecorder
-from sil.workload.job_log import SCHEMA, LoggedRuns
+from sil.workload.job_log import SCHEMA
+from sil.workload.logged_runs import LoggedRuns
 from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.harness import World
 from sil.world.machines.space_shared import SpaceSharedMachines
