@@ -63,8 +63,8 @@ def cpu_s(carry_out: Callable[[Case], object], some: list[Case]) -> float:
 
 def per_second(executor: Executor, seeds: list[int]) -> float:
     """By wall time."""
-    shares = [seeds[k :: len(seeds) // CASES_OF_AN_ITEM] for k in range(len(seeds) // CASES_OF_AN_ITEM)]
-    items = [Item(str(k), partial(found_by, Swarm(), share)) for k, share in enumerate(shares)]
+    n_items = len(seeds) // CASES_OF_AN_ITEM
+    items = [Item(str(k), partial(found_by, Swarm(), seeds[k::n_items])) for k in range(n_items)]
     violations: dict[int, Violation] = {}
     began_s = time.perf_counter()
     executor.run(items, lambda _, found: violations.update(found.violations))
