@@ -245,7 +245,9 @@ def spoilt_traces(draw: st.DrawFn) -> tuple[Capacity, list[Row]]:
             case "column":
                 name = draw(st.sampled_from(["job", "run", "resource"]))
                 if name in columns:
-                    rows[k] = time_s, fact, {**columns, name: columns[name] + draw(st.sampled_from([-1, 1]))}
+                    changed_to = columns[name] + draw(st.sampled_from([-1, 1]))
+                    if changed_to >= 0 or fact not in (Fact.MACHINE_DOWN, Fact.MACHINE_UP):  # which has one
+                        rows[k] = time_s, fact, {**columns, name: changed_to}
             case "machines" if fact is Fact.RUN_STARTED:
                 machines = sorted({*columns["machines"], draw(st.integers(0, n))})
                 rows[k] = time_s, fact, {**columns, "machines": machines}

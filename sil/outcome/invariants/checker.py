@@ -279,7 +279,10 @@ class _Checker:
         if run not in self._running:
             message = f"run {run} of job {job} is over at {time_s:.12g} s, but was not running"
             return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
-        _, freed = self._running.pop(run)
+        of_job, freed = self._running.pop(run)
+        if of_job != job:
+            message = f"run {run} is over at {time_s:.12g} s as one of job {job}, but is one of job {of_job}"
+            return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
         if self._shares is not None:
             self._shares.over(run, run in self._suspended)
         self._suspended.pop(run, None)
