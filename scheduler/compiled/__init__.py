@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -179,7 +179,7 @@ def compiled(
     Indices of arrays must not be negative (see `items`).
 
     The cache is `__pycache__` beside the source, or the user's cache folder where that cannot be written. It
-    is valid until a file of the source's folder changes.
+    is valid until a kernel of this package changes, or a file of the source's folder.
     """
     if config.DISABLE_JIT:
         return function
@@ -295,20 +295,22 @@ def _without_collections() -> Iterator[None]:
 
 @cache
 def _fingerprint(folder: Path) -> str:
-    sources = hashlib.sha256(b"checked" if IS_CHECKED else b"")
-    for source in sorted(_may_be_called_in(folder)):
-        sources.update(source.name.encode() + source.read_bytes())
+    sources = _compiler_and_kernels().copy()
+    _add(sources, folder.glob("*.py"))
     return sources.hexdigest()[:16]
 
 
-def _may_be_called_in(folder: Path) -> Iterator[Path]:
-    """In a folder of kernels, those around it; outside this package, all kernels."""
-    ours = Path(__file__).parent
-    yield from (*ours.glob("*.py"), *folder.glob("*.py"))
-    if not folder.is_relative_to(ours.parent):
-        yield from ours.parent.glob("*/kernels/**/*.py")
-    elif folder.parent.name == "kernels":
-        yield from folder.parent.glob("*.py")
+@cache
+def _compiler_and_kernels() -> hashlib._Hash:
+    sources, ours = hashlib.sha256(b"checked" if IS_CHECKED else b""), Path(__file__).parent
+    _add(sources, ours.glob("*.py"))
+    _add(sources, ours.parent.glob("*/kernels/**/*.py"))
+    return sources
+
+
+def _add(sources: hashlib._Hash, files: Iterable[Path]) -> None:
+    for source in sorted(files):
+        sources.update(source.name.encode() + source.read_bytes())
 
 
 class _Announcement(event.Listener):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from numba import njit
 from numba.extending import overload
 
+import scheduler
 from scheduler.compiled import (
     Flags2,
     Floats,
@@ -42,10 +44,15 @@ RUN_WITH_CHECKS = (
 LOADS = "from scheduler.free_nodes.queues.consumable_releases import Releases; Releases()"
 
 
-def load(cache: Path) -> None:
+def load(cache: Path, packages: Path | None = None) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     done = subprocess.run(
-        [sys.executable, "-c", LOADS], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", LOADS],
+        cwd=packages,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -59,6 +66,20 @@ def test_damaged_files_of_compiled_code_are_written_again(tmp_path: Path) -> Non
         os.truncate(path, 100)
     load(tmp_path)
     assert [path.stat().st_size for path in kept] == sizes
+
+
+def test_code_is_compiled_again_after_a_kernel_in_another_folder_changes(tmp_path: Path) -> None:
+    """Functions call those of other packages, of which Numba's cache knows nothing."""
+    ours, cache = tmp_path / "scheduler", tmp_path / "cache"
+    shutil.copytree(Path(scheduler.__file__).parent, ours, ignore=shutil.ignore_patterns("__pycache__"))
+    load(cache, tmp_path)
+    before = {folder.name for folder in cache.iterdir()}
+    load(cache, tmp_path)
+    assert {folder.name for folder in cache.iterdir()} == before
+    with (ours / "time_shared" / "kernels" / "tables.py").open("a") as changed:
+        changed.write("# changed\n")
+    load(cache, tmp_path)
+    assert len({folder.name for folder in cache.iterdir()} - before) == len(before)
 
 
 class Inner(NamedTuple):
