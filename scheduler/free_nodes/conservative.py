@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.free_nodes.kernels.backfilling import FCFS
 from scheduler.free_nodes.kernels.queues import CONSERVATIVE
-from scheduler.free_nodes.kernels.reservations import N_RESERVED
+from scheduler.free_nodes.kernels.timeline.reserved import N_RESERVED
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.queues.reservations import FEWEST, new_reservations, with_room
 from scheduler.model import JobId, NodeSchedule

@@ -7,7 +7,7 @@ from scheduler.free_nodes.kernels.free_set import FIRST, LAST
 from scheduler.free_nodes.kernels.queue_tree import SIZE
 from scheduler.free_nodes.kernels.queues import N_DOWN, N_FREE, N_INTERVALS, N_RELEASES, N_RUNS
 from scheduler.free_nodes.kernels.releases import END_S, RUN
-from scheduler.free_nodes.kernels.reservations import Reservations
+from scheduler.free_nodes.kernels.timeline.reserved import Reservations
 from scheduler.free_nodes.queues.free_set import FreeSet
 from scheduler.free_nodes.queues.growing import GrowingQueue
 from scheduler.free_nodes.queues.identical import larger_rigid_queue, with_more_nodes_down

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from scheduler.compiled import allocate
-from scheduler.free_nodes.kernels.reservations import N_RESERVED, Reservations
+from scheduler.free_nodes.kernels.timeline.reserved import N_RESERVED, Reservations
 
 FEWEST = 64
+ROWS_OF_A_JOB = 6
+"""In a profile: where its reservation begins and ends, before a pass, as it is given up, and thereafter."""
 
 
 def new_reservations(jobs: int, releases: int) -> Reservations:
     """Room for so many waiting jobs, and releases; for no jobs, there is none."""
-    rows = 4 * jobs + releases + 3 if jobs else 0
+    rows = ROWS_OF_A_JOB * jobs + releases + 3 if jobs else 0
     of_each = (jobs, jobs, (jobs, 4), jobs, jobs, jobs, jobs, jobs, jobs)
-    return allocate(Reservations, 3, *of_each, (rows, 2), (rows, 2), (rows, 2))
+    return allocate(Reservations, 4, *of_each, *[(rows, 2)] * 5)
 
 
 def with_room(r: Reservations, jobs: int, releases: int) -> Reservations:

@@ -229,3 +229,19 @@ def test_every_pass_reserves_as_if_it_started_from_nothing(order: str, jobs: lis
     by_profile, in_full = RecordsReservations(), RecordsReservations(EveryPassFromTheStart())
     assert replayed(by_profile, jobs, NODES, order) == replayed(in_full, jobs, NODES, order)
     assert by_profile.passes == in_full.passes
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_long_queues_reserve_as_if_each_pass_started_from_nothing(seed: int) -> None:
+    """Where reservations begin as others of the same size end, and move in pass after pass."""
+    n, rng = 150, np.random.default_rng(seed)
+    submit_s, runs_s = np.sort(rng.integers(0, 2 * n, n)), rng.integers(1, 12, n)
+    sizes, factors = rng.choice([1, 2, 2, 3, 4], n), rng.choice([0.5, 1, 1, 5, 20], n)
+    columns = [range(n), submit_s.tolist(), runs_s.tolist(), sizes.tolist(), (runs_s * factors).tolist()]
+    jobs: list[Row] = [
+        (job, float(at_s), float(run_s), size, estimate_s)
+        for job, at_s, run_s, size, estimate_s in zip(*columns, strict=True)
+    ]
+    by_profile, in_full = RecordsReservations(), RecordsReservations(EveryPassFromTheStart())
+    assert replayed(by_profile, jobs, NODES) == replayed(in_full, jobs, NODES)
+    assert by_profile.passes == in_full.passes

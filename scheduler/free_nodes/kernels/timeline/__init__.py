@@ -1,0 +1,1 @@
+"""How many identical nodes are free over time: beside runs, and reservations."""
