@@ -7,8 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from sil.outcome.finished_jobs import FinishedJobs, Wanted
+from sil.outcome.finished_jobs import COLUMNS, FinishedJobs, Wanted
 from sil.outcome.jobs import EXECUTION, TURNAROUND, WITH_GPUS_OF_WHOLE_NODES, bounded_slowdown, stretch
+from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 
 JOBS = "jobs.csv"
@@ -70,7 +71,7 @@ def jobs_in(facts: pl.DataFrame, log: pl.DataFrame, cut: Collection[int] = ()) -
     """The rows of `batsim_jobs`, in order of job id, of all facts of a replay. `log` has the columns job and
     estimate_s, in order of arrival; the runs of the jobs `cut` were ended at their estimate."""
     jobs = FinishedJobs(log.select("job", requested_time="estimate_s"), Wanted.TABLE_AT_THE_END)
-    jobs.add(facts)
+    jobs.add(FactColumns.of(facts, COLUMNS))
     return batsim_jobs(jobs.rest(), cut)
 
 
@@ -78,7 +79,7 @@ def batsim_jobs(finished: pl.DataFrame, cut: Collection[int], columns: Sequence[
     """One row per finished job (`FinishedJobs`): the columns of Batsim's jobs.csv, and bounded_slowdown
     (threshold 10 s); on nodes also partition and requested_gpus; or only some `columns`. Times are seconds;
     the time in which a run was suspended is no execution time."""
-    was_killed = pl.col("ending") != Fact.RUN_ENDED
+    was_killed = pl.col("was_killed")
     ran = EXECUTION - pl.col("suspended_s")
     was_cut = pl.col("job_id").is_in(list(cut)) if cut else pl.lit(False)
     final_state = (

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from sil.outcome.jobs import ENDINGS, GPUS_HAD
+from sil.trace.fact_columns import FactColumns, Places
 from sil.trace.facts import CODES, Fact
 
+COLUMNS = ("time_s", "event", "job", "run", "tasks", "machines", "detail")
+"""Of facts, those that are read."""
 WIDE = 2**16
 """Numbers in a range so wide, or eight times as wide as there are numbers, are sorted; others get a table."""
 _OF_A_DESCRIPTION = {"job": pl.Int64, "metadata": pl.String}
+_IS_ENDING = np.isin(np.arange(len(CODES)), [CODES[ending] for ending in ENDINGS])
+"""By code of an event."""
+
+Rows = dict[str, Any]
+"""Columns of the same length: arrays of numbers; series of texts, and of numbers that may be null."""
 
 
 class Wanted(StrEnum):
@@ -40,151 +49,167 @@ class FinishedJobs:
 
     def __init__(self, requested: pl.DataFrame, wanted: Wanted) -> None:
         self._wanted = wanted
-        texts = [] if wanted is Wanted.STATISTICS else ["machines"]
-        if texts or "requested_gpus" in requested.columns:
-            texts.append("detail")
-        self._of_a_start = ["job", "run", "time_s", "tasks", *texts]
+        has_gpus = "requested_gpus" in requested.columns
+        for_table = wanted is not Wanted.STATISTICS
+        self._texts = [*(["machines"] if for_table else []), *(["detail"] if for_table or has_gpus else [])]
+        """Of a start."""
         self._to_arrive = requested
-        self._arrived: list[pl.DataFrame] = []
+        if not for_table:
+            self._to_arrive = requested.select("job", *(["requested_gpus"] if has_gpus else []))
+        self._arrived: list[Rows] = []
         """What jobs requested that have arrived and not finished, and their submission_time."""
-        self._started: list[pl.DataFrame] = []
+        self._started: list[Rows] = []
         """The starts of runs that are not over."""
-        self._stopped: list[pl.DataFrame] = []
+        self._stopped: list[Rows] = []
         """Runs that were preempted or lost: their starts and ends."""
         self._suspended: dict[int, float] = {}
         """Seconds in which runs were suspended; of those that are, less the time when they were."""
         self._described = pl.DataFrame(schema=_OF_A_DESCRIPTION)
-        self._finished: list[pl.DataFrame] = []
+        self._finished: list[Rows] = []
 
-    def add(self, facts: pl.DataFrame) -> None:
+    def add(self, facts: FactColumns) -> None:
         """The next facts."""
-        events = facts["event"].to_physical().to_numpy()
-        self._arrive(facts, np.flatnonzero(events == CODES[Fact.JOB_ARRIVED]))
-        self._are_described(facts, np.flatnonzero(events == CODES[Fact.JOB_DESCRIBED]))
-        starts = facts[np.flatnonzero(events == CODES[Fact.RUN_STARTED]), self._of_a_start]
-        arrived, started = pl.concat(self._arrived), pl.concat([*self._started, starts])
-        is_over = np.isin(events, [CODES[ending] for ending in ENDINGS])
-        over = facts[np.flatnonzero(is_over), ["run", "time_s", "event"]]
-        over.columns = ["run", "finish_time", "ending"]
-        end = _places_of(started["run"].to_numpy(), over["run"].to_numpy())
-        is_found = end >= 0
-        parts = _where(started, is_found), over[end[is_found], 1:]  # without run again
-        runs = pl.concat(parts, how="horizontal")
-        runs = runs.with_columns(suspended_s=self._suspended_s(facts, events, runs))
-        self._started = [_where(started, ~is_found)]
-        refused = facts["job"].gather(np.flatnonzero(events == CODES[Fact.JOB_REFUSED]))
+        self._arrive(facts, facts.places(Fact.JOB_ARRIVED))
+        self._are_described(facts, facts.places(Fact.JOB_DESCRIBED))
+        arrived = _joined(self._arrived)
+        started = _joined([*self._started, self._starts(facts, facts.places(Fact.RUN_STARTED))])
+        over = np.flatnonzero(_IS_ENDING[facts.event])
+        end = _places_of(started["run"], facts.run[over])
+        is_over = end >= 0
+        ends = over[end[is_over]]
+        runs = _where(started, is_over) | {
+            "finish_time": facts.time_s[ends],
+            "was_killed": facts.event[ends] != CODES[Fact.RUN_ENDED],
+        }
+        runs["suspended_s"] = self._suspended_s(facts, runs)
+        self._started = [_where(started, ~is_over)]
+        refused = facts.job[facts.places(Fact.JOB_REFUSED)]
         last = self._last_runs(runs, refused)
-        arrival = _places_of(last["job"].to_numpy(), arrived["job"].to_numpy())
-        is_found = arrival >= 0
-        parts = _where(last, is_found), arrived[arrival[is_found], 1:]  # without job again
-        self._finished.append(pl.concat(parts, how="horizontal"))
-        stays = np.ones(len(arrived), np.bool_)
-        stays[arrival[is_found]] = False
+        arrival = _places_of(last["job"], arrived["job"])
+        has_arrived = arrival >= 0
+        self._finished.append(_at(arrived, arrival[has_arrived]) | _where(last, has_arrived))
+        stays = np.ones(len(arrived["job"]), np.bool_)
+        stays[arrival[has_arrived]] = False
         if len(refused):
-            stays &= _places_of(arrived["job"].to_numpy(), refused.to_numpy()) < 0
+            stays &= _places_of(arrived["job"], refused) < 0
         self._arrived = [_where(arrived, stays)]
 
-    def _suspended_s(
-        self, facts: pl.DataFrame, events: NDArray[np.uint8], over: pl.DataFrame
-    ) -> pl.Series | pl.Expr:
+    def _starts(self, facts: FactColumns, places: Places) -> Rows:
+        numbers = {
+            "job": facts.job[places],
+            "run": facts.run[places],
+            "starting_time": facts.time_s[places],
+            "tasks": facts.tasks[places],
+        }
+        return numbers | {name: pl.from_arrow(facts.texts(name, places)) for name in self._texts}
+
+    def _suspended_s(self, facts: FactColumns, over: Rows) -> NDArray[np.float64]:
         """For how long the runs that are over were suspended."""
         found = self._suspended
-        for code, sign in ((CODES[Fact.RUN_STOPPED], -1.0), (CODES[Fact.RUN_CONTINUED], 1.0)):
-            for run, time_s in _where(facts[["run", "time_s"]], events == code).iter_rows():
+        for fact, sign in ((Fact.RUN_STOPPED, -1.0), (Fact.RUN_CONTINUED, 1.0)):
+            places = facts.places(fact)
+            for run, time_s in zip(facts.run[places].tolist(), facts.time_s[places].tolist(), strict=True):
                 found[run] = found.get(run, 0.0) + sign * time_s
         if not found:
-            return pl.lit(0.0)
-        spent = [found.pop(run, 0.0) for run in over["run"]]
-        ended_s = over["finish_time"].to_list()
+            return np.zeros(len(over["run"]))
+        spent = np.array([found.pop(run, 0.0) for run in over["run"].tolist()])
         # Stopped, and never continued: until the end of the run.
-        return pl.Series(
-            [s if s >= 0.0 else s + end_s for s, end_s in zip(spent, ended_s, strict=True)], dtype=pl.Float64
-        )
+        return np.where(spent >= 0.0, spent, spent + over["finish_time"])
 
-    def _last_runs(self, runs: pl.DataFrame, refused: pl.Series) -> pl.DataFrame:
+    def _last_runs(self, runs: Rows, refused: NDArray[np.int64]) -> Rows:
         """Of runs that are over, those with which their jobs are over; of `refused` jobs, the last one."""
-        is_last = runs["ending"].to_physical().to_numpy() == CODES[Fact.RUN_ENDED]
+        is_last = ~runs["was_killed"]
         ended = _where(runs, is_last)
         if is_last.all() and not self._stopped:
             return ended
-        stopped = pl.concat([*self._stopped, _where(runs, ~is_last)]).unique(
-            "job", keep="last", maintain_order=True
-        )
-        is_refused = stopped["job"].is_in(refused.to_list())
-        waits = ~is_refused & ~stopped["job"].is_in(ended["job"].to_list())
-        self._stopped = [rest] if len(rest := stopped.filter(waits)) else []
-        return pl.concat([ended, stopped.filter(is_refused)])
+        stopped = _joined([*self._stopped, _where(runs, ~is_last)])
+        n = len(stopped["job"])
+        _, from_the_end = np.unique(stopped["job"][::-1], return_index=True)
+        stopped = _at(stopped, np.sort(n - 1 - from_the_end))  # the last one of each job
+        is_refused = np.isin(stopped["job"], refused)
+        waits = ~is_refused & ~np.isin(stopped["job"], ended["job"])
+        self._stopped = [_where(stopped, waits)] if waits.any() else []
+        return _joined([ended, _where(stopped, is_refused)])
 
-    def _arrive(self, facts: pl.DataFrame, places: NDArray[np.int64]) -> None:
-        arrived = facts[places, ["job", "time_s"]]
-        arrived.columns = ["job", "submission_time"]
-        n = len(arrived)
+    def _arrive(self, facts: FactColumns, places: Places) -> None:
+        job, n = facts.job[places], len(places)
         requested = self._to_arrive[:n]
-        if not arrived["job"].equals(requested["job"]):  # some are not in the log
-            place = _places_of(arrived["job"].to_numpy(), requested["job"].to_numpy())
+        numbers = requested["job"].to_numpy()
+        if not np.array_equal(job, numbers):  # some are not in the log
+            place = _places_of(job, numbers)
             n = int((place >= 0).sum())
             requested = requested.select(_gathered(column, place) for column in requested)
         self._to_arrive = self._to_arrive[n:]
-        columns = [name for name in requested.columns if name != "job"]
-        self._arrived.append(pl.concat([arrived, requested[:, columns]], how="horizontal"))
+        more = {column.name: column for column in requested if column.name != "job"}
+        self._arrived.append({"job": job, "submission_time": facts.time_s[places], **more})
 
-    def _are_described(self, facts: pl.DataFrame, places: NDArray[np.int64]) -> None:
+    def _are_described(self, facts: FactColumns, places: Places) -> None:
         if len(places):
-            described = facts[places, ["job", "detail"]].rename({"detail": "metadata"})
+            described = facts.frame(["job", "detail"], places).rename({"detail": "metadata"})
             self._described = pl.concat([self._described, described]).unique("job", keep="last")
 
     def ready(self) -> pl.DataFrame:
         """Those before which none is missing; each is returned once."""
+        none = _at(self._finished[0], np.zeros(0, np.int64))
         if self._wanted is Wanted.TABLE_AT_THE_END:
-            return self._with_details(self._finished[0].clear())
-        if self._wanted is Wanted.STATISTICS or self._arrived[0].is_empty():
-            rest, self._finished = self.rest(), [self._finished[0].clear()]
+            return self._with_details(none)
+        if self._wanted is Wanted.STATISTICS or not len(self._arrived[0]["job"]):
+            rest, self._finished = self.rest(), [none]
             return rest
-        least_open = self._arrived[0]["job"].to_numpy().min()
-        ready, waiting = [self._finished[0].clear()], list[pl.DataFrame]()
+        least_open = self._arrived[0]["job"].min()
+        ready, waiting = [none], list[Rows]()
         for part in self._finished:
-            numbers = part["job"].to_numpy()
-            ready.append(_where(part, numbers < least_open))
-            waiting.append(_where(part, numbers >= least_open))
-        self._finished = [part for part in waiting if len(part)] or [ready[0]]
+            is_ready = part["job"] < least_open
+            ready.append(_where(part, is_ready))
+            waiting.append(_where(part, ~is_ready))
+        self._finished = [part for part in waiting if len(part["job"])] or [none]
         return self._with_details(_in_order(ready))
 
     @property
     def has_more(self) -> bool:
         """Whether some have not been returned."""
-        return any(map(len, self._finished))
+        return any(len(part["job"]) for part in self._finished)
 
     def rest(self) -> pl.DataFrame:
         """The others, after the last facts."""
         if self._wanted is Wanted.STATISTICS:
-            return self._with_details(pl.concat(self._finished))
+            return self._with_details(_joined(self._finished))
         return self._with_details(_in_order(self._finished))
 
-    def _with_details(self, jobs: pl.DataFrame) -> pl.DataFrame:
-        metadata: pl.Expr | pl.Series = pl.lit(None, pl.String).alias("metadata")
-        if len(self._described):
-            place = _places_of(jobs["job"].to_numpy(), self._described["job"].to_numpy())
-            metadata = _gathered(self._described["metadata"], place)
-        more = {"gpus_had": GPUS_HAD} if "detail" in jobs.columns else {}
-        return jobs.select(
-            pl.exclude("job", "run", "time_s", "detail"),
-            metadata,
-            job_id="job",
-            starting_time="time_s",
-            **more,
-        )
+    def _with_details(self, jobs: Rows) -> pl.DataFrame:
+        columns = {name: column for name, column in jobs.items() if name not in ("job", "run")}
+        table = pl.DataFrame({"job_id": jobs["job"], **columns})
+        if "detail" in columns:
+            table = table.with_columns(gpus_had=GPUS_HAD).drop("detail")
+        if self._wanted is Wanted.STATISTICS:
+            return table
+        place = _places_of(jobs["job"], self._described["job"].to_numpy())
+        return table.with_columns(_gathered(self._described["metadata"], place))
 
 
-def _where(frame: pl.DataFrame, is_kept: NDArray[np.bool_]) -> pl.DataFrame:
-    """These rows. All or none are the most frequent cases, and need no copy."""
-    if is_kept.all():
-        return frame
-    return frame[np.flatnonzero(is_kept)] if is_kept.any() else frame.clear()
+def _at(rows: Rows, places: Places) -> Rows:
+    return {name: column[places] for name, column in rows.items()}
 
 
-def _in_order(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    jobs = pl.concat(parts)
-    return jobs[np.argsort(jobs["job"].to_numpy(), kind="stable")]
+def _where(rows: Rows, is_kept: NDArray[np.bool_]) -> Rows:
+    """These rows. All are the most frequent case, and need no copy."""
+    return rows if is_kept.all() else _at(rows, np.flatnonzero(is_kept))
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    if len(parts) == 1:
+        return parts[0]
+    return {
+        name: pl.concat([part[name] for part in parts])
+        if isinstance(column, pl.Series)
+        else np.concatenate([part[name] for part in parts])
+        for name, column in parts[0].items()
+    }
+
+
+def _in_order(parts: Sequence[Rows]) -> Rows:
+    jobs = _joined(parts)
+    return _at(jobs, np.argsort(jobs["job"], kind="stable"))
 
 
 def _places_of(wanted: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -16,11 +15,13 @@ from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import Invariants
 from sil.outcome.refused_and_failed import refusal_sentence
 from sil.outcome.replay_statistics import ReplayStatistics
-from sil.trace.facts import CODES, Fact, as_frame
+from sil.trace.fact_columns import FactColumns
+from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
 
 OnJobs = Callable[[pl.DataFrame], None]
 COLUMNS = ("time_s", "event", "job", "run", "resource", "machines", "tasks", "detail", "message")
+"""Of facts, those that are read."""
 
 
 @dataclass(frozen=True)
@@ -66,20 +67,17 @@ class ReplayedLog:
         self.statistics = ReplayStatistics(log.processors, gpus, folder)
 
     def add(self, table: pa.Table) -> None:
-        """The next facts."""
-        facts = as_frame([table], COLUMNS)
+        """The next facts, with at least these COLUMNS."""
+        facts = FactColumns(table)
         self._invariants.add(facts)
         self._jobs.add(facts)
-        events = np.bincount(facts["event"].to_physical().to_numpy(), minlength=len(CODES))
-        if events[CODES[Fact.JOB_REFUSED]]:
-            refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED).select("job", "detail")
-            self._refused.update(refused.iter_rows())
+        if len(refused := facts.places(Fact.JOB_REFUSED)):
+            self._refused.update(facts.frame(["job", "detail"], refused).iter_rows())
         if len(ready := self._jobs.ready()):
             self._take(ready)
-        self._n_arrived += int(events[CODES[Fact.JOB_ARRIVED]])
-        if events[CODES[Fact.FAULT]]:
-            ended = facts.filter(pl.col("event") == Fact.FAULT)
-            time_s, rule, message = ended.select("time_s", "detail", "message").row(0)
+        self._n_arrived += len(facts.places(Fact.JOB_ARRIVED))
+        if len(faults := facts.places(Fact.FAULT)):
+            time_s, rule, message = facts.frame(["time_s", "detail", "message"], faults).row(0)
             broke = f"{self._scheduler} broke the rule {rule} at {time_s:.12g} s: {message}"
             self._rule_broken = self._rule_broken or broke
 

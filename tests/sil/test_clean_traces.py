@@ -17,7 +17,9 @@ from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach
 from sil.outcome.invariants.clean_trace import CleanTrace
 from sil.outcome.invariants.held_machines import Held, HeldMachines, HeldShares
+from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
+from sil.trace.recorder import ROW
 from sil.world.node_usage import NodeUsage
 from tests.builders import trace
 from tests.examples import up_to
@@ -266,7 +268,7 @@ def is_clean(facts: pl.DataFrame, capacity: Capacity, chunk: int) -> bool:
         held = HeldShares(capacity.nodes, capacity.site_resources)
     check = CleanTrace(held)
     for part in facts.iter_slices(chunk):
-        check.add(part)
+        check.add(FactColumns.of(part, ROW))
     return check.is_clean()
 
 

@@ -19,6 +19,7 @@ from scheduler.model import JobId
 from sil.outcome.invariants.breach import NO_RESOURCE_ABOVE_CAPACITY, Breach, Capacity
 from sil.outcome.invariants.shares_checker import SharesChecker
 from sil.outcome.jobs import ENDINGS
+from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.recorder import ROW, Row
 
@@ -47,8 +48,10 @@ OVER = -1
 
 def first_breach(facts: pl.DataFrame, capacity: Capacity) -> Breach | None:
     """The first invariant that the facts of one run of the harness break, or None."""
-    invariants = Invariants(capacity, len(facts) >= LONG)
-    invariants.add(facts)
+    is_long = len(facts) >= LONG
+    invariants = Invariants(capacity, is_long)
+    if is_long:
+        invariants.add(FactColumns.of(facts, ROW))
     return invariants.first_breach(lambda: facts)
 
 
@@ -70,8 +73,8 @@ class Invariants:
                 held = HeldShares(capacity.nodes, capacity.site_resources)
             self._clean = CleanTrace(held)
 
-    def add(self, facts: pl.DataFrame) -> None:
-        """The next facts."""
+    def add(self, facts: FactColumns) -> None:
+        """The next facts, with the columns ROW."""
         if self._clean is not None:
             self._clean.add(facts)
 

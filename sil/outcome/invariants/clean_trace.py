@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from scheduler.compiled import Ints, allocate
@@ -25,11 +24,9 @@ from sil.outcome.invariants.kernels.clean_facts import (
     Running,
     keep_texts,
 )
-from sil.trace.facts import CODES, EVENTS, Fact
-from sil.trace.stream import COMPATIBLE
+from sil.trace.fact_columns import NONE, FactColumns
+from sil.trace.facts import EVENTS, Fact
 
-COLUMNS = ("time_s", "event", "job", "run", "resource")
-_NUMBERS = pl.col("job", "run", "resource").cast(pl.Int64).fill_null(-1)
 WIDEST = 50_000_000
 """The state has an entry for each number from the least to the largest of jobs that are not over."""
 
@@ -50,10 +47,6 @@ _KINDS = {
 _KIND_OF = np.array([_KINDS.get(Fact(name), OTHER) for name in EVENTS.categories], np.uint8)
 
 
-def _codes(facts: pl.DataFrame) -> NDArray[np.uint8]:
-    return facts["event"].to_physical().to_numpy()
-
-
 class CleanTrace:
     """Follows the facts of one run of the harness on machines of which each run holds what `held` finds.
 
@@ -71,28 +64,26 @@ class CleanTrace:
         self._place_of = np.zeros(0, np.int64)
         self._counts = np.array([0, 0, -1])
         self._time_s = -np.inf
-        self._pending: pl.DataFrame | None = None
+        self._pending: FactColumns | None = None
         """The last facts, of whose last instant there may be more."""
         self._clean, self._faulted = True, False
 
-    def add(self, facts: pl.DataFrame) -> None:
-        """The next facts; of these, COLUMNS and those of `held` are read."""
-        if not self._clean or facts.is_empty():
+    def add(self, facts: FactColumns) -> None:
+        """The next facts, with the columns ROW."""
+        if not self._clean or not len(facts):
             return
-        facts = facts[[*COLUMNS, *self._held.columns]]
-        is_fault = _codes(facts) == CODES[Fact.FAULT]
-        if is_fault.any():
-            self._faulted, facts = True, facts.filter(~is_fault)
-            if facts.is_empty():
+        if len(facts.places(Fact.FAULT)):
+            self._faulted, facts = True, facts.without(Fact.FAULT)
+            if not len(facts):
                 return
-        times_s = facts["time_s"].to_numpy()
+        times_s = facts.time_s
         if not (times_s[0] >= self._time_s and (np.diff(times_s) >= 0).all() and times_s[-1] < np.inf):
             self._clean = False
             return
         if self._pending is not None and times_s[0] == self._time_s:
-            whole = int(self._pending["time_s"].search_sorted(self._time_s))
-            facts = pl.concat([self._pending[whole:], facts])
-            self._pending = self._pending[:whole]
+            whole = int(np.searchsorted(self._pending.time_s, self._time_s))
+            facts = self._pending.slice(whole, len(self._pending)).followed_by(facts)
+            self._pending = self._pending.slice(0, whole)
         self._follow_pending()
         self._time_s, self._pending = times_s[-1], facts
 
@@ -107,16 +98,14 @@ class CleanTrace:
             self._clean = self._follow(self._pending)
         self._pending = None
 
-    def _follow(self, facts: pl.DataFrame) -> bool:
-        kinds = _KIND_OF[_codes(facts)]
+    def _follow(self, facts: FactColumns) -> bool:
+        kinds = _KIND_OF[facts.event]
         if (kinds == NOT_FOLLOWED).any():
             return False
-        jobs, runs, machines = (column.to_numpy(writable=True) for column in facts.select(_NUMBERS))
-        if not self._has_places(jobs[jobs >= 0]):
+        is_of_job = facts.job != NONE
+        if not self._has_places(facts.job[is_of_job]):
             return False
-        jobs = np.where(jobs >= 0, jobs - self._least, jobs)
-        held = facts[list(self._held.columns)]
-        of_starts = self._held.texts(held.filter(kinds == STARTED)).to_arrow(compat_level=COMPATIBLE)
+        of_starts = self._held.texts(facts, np.flatnonzero(kinds == STARTED))
         _, offsets, data = of_starts.buffers()
         n_rows = int(self._counts[N_RUNNING]) + len(of_starts)
         if n_rows > len(self._running.run):
@@ -124,9 +113,15 @@ class CleanTrace:
         text_at = np.frombuffer(offsets, np.int64)[: len(of_starts) + 1] + len(self._texts)
         all_texts = self._texts + (data.to_pybytes() if data is not None else b"")
         chunk = Chunk(
-            facts["time_s"].to_numpy(writable=True), kinds, jobs, runs, machines,
-            self._held.requests(held.filter(kinds == ARRIVED)), text_at, np.frombuffer(all_texts, np.uint8),
-        )  # fmt: skip
+            facts.time_s.copy(),
+            kinds,
+            np.where(is_of_job, facts.job - self._least, NONE),
+            facts.run.copy(),
+            facts.resource.astype(np.int64),
+            self._held.requests(facts, np.flatnonzero(kinds == ARRIVED)),
+            text_at,
+            np.frombuffer(all_texts, np.uint8),
+        )
         if not self._held.are_clean(chunk, self._running, self._place_of, self._counts):
             return False
         kept = np.empty(len(all_texts), np.uint8)

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from scheduler.compiled import Ints, allocate
 from scheduler.node_request import Gpus, Node, Request, thousandths
+from sil.trace.fact_columns import FactColumns, Places
 from sil.trace.requests import request_of
+from sil.trace.stream import COMPATIBLE
 from sil.world.node_usage import WHOLE_GPU
 
 if TYPE_CHECKING:
@@ -23,14 +26,11 @@ LARGEST = 2**62
 class Held(Protocol):
     """What the fast check of traces needs to know of machines."""
 
-    columns: Sequence[str]
-    """Columns of the facts that are read."""
-
-    def requests(self, arrivals: pl.DataFrame) -> Ints:
+    def requests(self, facts: FactColumns, arrivals: Places) -> Ints:
         """The number of the request of each job that arrives."""
         ...
 
-    def texts(self, starts: pl.DataFrame) -> pl.Series:
+    def texts(self, facts: FactColumns, starts: Places) -> pa.LargeStringArray:
         """What each run that starts holds."""
         ...
 
@@ -42,8 +42,6 @@ class Held(Protocol):
 class HeldMachines:
     """Machines that hold one run each."""
 
-    columns: Sequence[str] = ("machines",)
-
     def __init__(self, n_machines: int) -> None:
         from sil.outcome.invariants.kernels.whole_machines import WholeMachines, are_clean
 
@@ -51,11 +49,11 @@ class HeldMachines:
         words = n_machines // 64 + 1
         self._state = allocate(WholeMachines, words, words)
 
-    def requests(self, arrivals: pl.DataFrame) -> Ints:
+    def requests(self, facts: FactColumns, arrivals: Places) -> Ints:
         return np.zeros(len(arrivals), np.int64)
 
-    def texts(self, starts: pl.DataFrame) -> pl.Series:
-        return starts["machines"]
+    def texts(self, facts: FactColumns, starts: Places) -> pa.LargeStringArray:
+        return facts.texts("machines", starts)
 
     def are_clean(self, chunk: Chunk, running: Running, place_of: Ints, counts: Ints) -> bool:
         return self._are_clean(self._state, chunk, self._n_machines, running, place_of, counts)
@@ -63,8 +61,6 @@ class HeldMachines:
 
 class HeldShares:
     """Nodes of which runs use cores, memory and GPUs, and resources of the whole site."""
-
-    columns: Sequence[str] = ("machines", "detail")
 
     def __init__(self, nodes: Sequence[Node], site_resources: Mapping[str, int]) -> None:
         from sil.outcome.invariants.kernels.node_shares import N_OF_REQUEST, NodeShares, are_clean
@@ -89,10 +85,10 @@ class HeldShares:
             self._state.gpu_types[x, : len(node.gpus)] = [self._bit_of[gpu] for gpu in node.gpus]
         self._state.of_site[:] = _counted(site_resources.values())
 
-    def requests(self, arrivals: pl.DataFrame) -> Ints:
-        if arrivals.is_empty():
+    def requests(self, facts: FactColumns, arrivals: Places) -> Ints:
+        if not len(arrivals):
             return np.zeros(0, np.int64)
-        details = arrivals["detail"].fill_null("{}")
+        details = facts.frame(["detail"], arrivals)["detail"].fill_null("{}")
         texts = details.unique().to_list()
         if new := sorted(set(texts) - self._number_of.keys()):
             self._number_of |= {text: len(self._number_of) + x for x, text in enumerate(new)}
@@ -100,10 +96,10 @@ class HeldShares:
         numbers = [self._number_of[text] for text in texts]
         return details.replace_strict(texts, numbers, return_dtype=pl.Int64).to_numpy(writable=True)
 
-    def texts(self, starts: pl.DataFrame) -> pl.Series:
-        return starts.select(pl.concat_str("machines", "detail", separator="\t", ignore_nulls=False))[
-            "machines"
-        ]
+    def texts(self, facts: FactColumns, starts: Places) -> pa.LargeStringArray:
+        text = pl.concat_str("machines", "detail", separator="\t", ignore_nulls=False)
+        texts = facts.frame(["machines", "detail"], starts).select(text).to_series()
+        return texts.to_arrow(compat_level=COMPATIBLE)
 
     def are_clean(self, chunk: Chunk, running: Running, place_of: Ints, counts: Ints) -> bool:
         return self._are_clean(self._state, chunk, len(self._state.down), running, place_of, counts)

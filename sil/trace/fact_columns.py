@@ -1,0 +1,85 @@
+"""Facts as arrays, for those who read only some columns of many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sil.trace.facts import CODES, Fact, as_frame
+from sil.trace.stream import COMPATIBLE
+
+NONE = -1
+"""In place of a number that a fact does not have."""
+
+Places = NDArray[np.int64]
+
+
+class FactColumns:
+    """Some columns of facts, in the order of a trace. Arrays are read-only."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    @classmethod
+    def of(cls, facts: pl.DataFrame, columns: Sequence[str]) -> Self:
+        return cls(facts.select(columns).to_arrow(compat_level=COMPATIBLE))
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    @cached_property
+    def time_s(self) -> NDArray[np.float64]:
+        return np.asarray(self._column("time_s"))
+
+    @cached_property
+    def event(self) -> NDArray[np.integer[Any]]:
+        """Of CODES."""
+        return np.asarray(self._column("event").indices)
+
+    @cached_property
+    def job(self) -> NDArray[np.int64]:
+        return self._numbers("job")
+
+    @cached_property
+    def run(self) -> NDArray[np.int64]:
+        return self._numbers("run")
+
+    @cached_property
+    def resource(self) -> NDArray[np.int32]:
+        return self._numbers("resource")
+
+    @cached_property
+    def tasks(self) -> NDArray[np.int32]:
+        return self._numbers("tasks")
+
+    def places(self, fact: Fact) -> Places:
+        return np.flatnonzero(self.event == CODES[fact])
+
+    def texts(self, name: str, places: Places) -> pa.LargeStringArray:
+        """A column of texts in some places."""
+        return self._column(name).take(pa.array(places))
+
+    def frame(self, columns: Sequence[str], places: Places) -> pl.DataFrame:
+        """Some columns in some places."""
+        return as_frame([self._table.take(pa.array(places))], columns)
+
+    def slice(self, begin: int, end: int) -> FactColumns:
+        return FactColumns(self._table.slice(begin, end - begin))
+
+    def followed_by(self, more: FactColumns) -> FactColumns:
+        return FactColumns(pa.concat_tables([self._table, more._table]))
+
+    def without(self, fact: Fact) -> FactColumns:
+        return FactColumns(self._table.take(pa.array(np.flatnonzero(self.event != CODES[fact]))))
+
+    def _numbers(self, name: str) -> NDArray[Any]:
+        return np.asarray(self._column(name).fill_null(NONE))
+
+    def _column(self, name: str) -> Any:
+        return self._table[name].combine_chunks()
