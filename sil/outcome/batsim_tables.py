@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -62,23 +63,29 @@ def with_users_and_reasons(jobs: pl.DataFrame, trace: Path) -> pl.DataFrame:
     return jobs.join(reasons, on="job_id", how="left", maintain_order="left") if len(reasons) else jobs
 
 
-def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:
-    """The jobs of a trace, as `jobs_in` describes them."""
-    return jobs_in(pl.read_parquet(trace, glob=False), log, cut)
-
-
-def jobs_in(facts: pl.DataFrame, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:
+def jobs_in(facts: pl.DataFrame, log: pl.DataFrame, cut: frozenset[int] = frozenset()) -> pl.DataFrame:
     """The rows of `batsim_jobs`, in order of job id, of all facts of a replay. `log` has the columns job and
-    estimate_s, in order of arrival; the runs of the jobs `cut` were ended at their estimate."""
+    estimate_s, in order of arrival."""
     jobs = FinishedJobs(log.select("job", requested_time="estimate_s"), Wanted.TABLE_AT_THE_END)
     jobs.add(FactColumns.of(facts, COLUMNS))
     return batsim_jobs(jobs.rest(), cut)
 
 
-def batsim_jobs(finished: pl.DataFrame, cut: Collection[int], columns: Sequence[str] = ()) -> pl.DataFrame:
+def batsim_jobs(
+    finished: pl.DataFrame, cut: frozenset[int] = frozenset(), columns: Sequence[str] = ()
+) -> pl.DataFrame:
     """One row per finished job (`FinishedJobs`): the columns of Batsim's jobs.csv, and bounded_slowdown
     (threshold 10 s); on nodes also partition and requested_gpus; or only some `columns`. Times are seconds;
-    the time in which a run was suspended is no execution time."""
+    the time in which a run was suspended is no execution time. The runs of the jobs `cut` were ended at their
+    estimate."""
+    found = _columns(cut)
+    if "requested_gpus" in finished.columns:
+        found = {**found, "partition": pl.col("partition"), "requested_gpus": WITH_GPUS_OF_WHOLE_NODES}
+    return finished.select(**{name: found[name] for name in columns or found})
+
+
+@lru_cache(1)
+def _columns(cut: frozenset[int]) -> Mapping[str, pl.Expr]:
     was_killed = pl.col("was_killed")
     ran = EXECUTION - pl.col("suspended_s")
     was_cut = pl.col("job_id").is_in(list(cut)) if cut else pl.lit(False)
@@ -89,7 +96,7 @@ def batsim_jobs(finished: pl.DataFrame, cut: Collection[int], columns: Sequence[
         .then(pl.lit("COMPLETED_WALLTIME_REACHED"))
         .otherwise(pl.lit("COMPLETED_SUCCESSFULLY"))
     )
-    found = {
+    return {
         "job_id": pl.col("job_id"),
         "workload_name": pl.lit(WORKLOAD),
         "profile": pl.concat_str(pl.lit("run-"), pl.col("job_id")),
@@ -110,6 +117,3 @@ def batsim_jobs(finished: pl.DataFrame, cut: Collection[int], columns: Sequence[
         "metadata": pl.col("metadata").fill_null(""),
         "bounded_slowdown": bounded_slowdown(ran),
     }
-    if "partition" in finished.columns:
-        found |= {"partition": pl.col("partition"), "requested_gpus": WITH_GPUS_OF_WHOLE_NODES}
-    return finished.select(**{name: found[name] for name in columns or found})

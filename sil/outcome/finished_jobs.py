@@ -55,7 +55,7 @@ class FinishedJobs:
         """Of a start."""
         self._to_arrive = requested
         if not for_table:
-            self._to_arrive = requested.select("job", *(["requested_gpus"] if has_gpus else []))
+            self._to_arrive = requested[["job", *(["requested_gpus"] if has_gpus else [])]]
         self._arrived: list[Rows] = []
         """What jobs requested that have arrived and not finished, and their submission_time."""
         self._started: list[Rows] = []

@@ -20,7 +20,7 @@ from scheduler.managers.starting_manager import StartingManager
 from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.invariants.checker import LONG
-from sil.outcome.replayed_log import OnJobs, ReplayedLog, Results
+from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
 from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, judged, run_in, steps_in
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import package_version, scheduler_source
@@ -161,14 +161,16 @@ class Replay:
     def results(self, scheduler: UnderTest, printed: Path) -> Results:
         """As `run`, without files. A scheduler in another process prints into the file `printed`."""
         replayed, facts = self._replayed(scheduler), list[pa.Table]()
+        compiled = self._compiled(scheduler)
+        compiled = None if compiled is None else replace(compiled, columns=COLUMNS)
 
         def take(more: pa.Table) -> None:
             facts.append(more)
             replayed.add(more)
 
-        self._carry_out(scheduler, self._compiled(scheduler), take, printed)
+        self._carry_out(scheduler, compiled, take, printed)
         replayed.end()
-        return replayed.results(lambda: as_frame(facts))
+        return replayed.results(lambda: as_frame(facts, COLUMNS))
 
     def facts(self, scheduler: UnderTest, printed: Path) -> pl.DataFrame:
         """The facts of the replay under a scheduler, as in its trace, which is not written. For `printed` see

@@ -126,7 +126,7 @@ class JobLog:
     def requested(self) -> pl.DataFrame:
         """The columns job and requested_time; of jobs with requests also partition (those that they name,
         joined by commas), and requested_gpus: all of them, null with whole nodes, whose GPUs count."""
-        asked = self.jobs.select("job", pl.col("estimate_s").alias("requested_time"))
+        asked = pl.DataFrame([self.jobs["job"], self.jobs["estimate_s"].alias("requested_time")])
         if not self.requests:
             return asked
         request = self.jobs["request"]

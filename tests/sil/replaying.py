@@ -9,10 +9,11 @@ import polars as pl
 
 from sil.experiment import replays
 from sil.experiment.replays import Outcome
-from sil.outcome.batsim_tables import JOBS
+from sil.outcome.batsim_tables import JOBS, jobs_in
 from sil.report.analysis import ALL_JOBS
 from sil.runs.log_schedulers import schedulers_for_logs
 from sil.runs.on_log import Replay
+from sil.trace.reading import read_facts
 from sil.workers.executor import Executor, Listener
 
 
@@ -26,3 +27,8 @@ def replay_all(
 def jobs_under(outcome: Outcome) -> pl.DataFrame:
     """Its jobs.csv."""
     return pl.read_csv(outcome.folder / JOBS)
+
+
+def replayed_jobs(trace: Path, log: pl.DataFrame, cut: frozenset[int] = frozenset()) -> pl.DataFrame:
+    """What jobs.csv has, from the trace alone."""
+    return jobs_in(read_facts(trace), log, cut)

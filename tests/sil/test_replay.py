@@ -32,7 +32,7 @@ from scheduler.rules import (
 )
 from sil.experiment.replay_folder import DESCRIBED, REPORT
 from sil.experiment.replays import FEW_IN_ALL
-from sil.outcome.batsim_tables import JOBS, replayed_jobs
+from sil.outcome.batsim_tables import JOBS
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import (
     NO_JOB_LOST,
@@ -66,7 +66,7 @@ from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.builders import trace
 from tests.oracles import oracle
-from tests.sil.replaying import jobs_under, replay_all
+from tests.sil.replaying import jobs_under, replay_all, replayed_jobs
 from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -325,7 +325,7 @@ def test_schedule_csv_summarises_the_replay(tmp_path: Path) -> None:
 def test_a_job_cut_at_its_estimate_is_not_counted_as_a_success(tmp_path: Path) -> None:
     log = log_of([(1, 0.0, 60.0, 4, 60.0, -1), (2, 0.0, 60.0, 4, 60.0, -1)], 8)
     Replay(log).run(resolve("fcfs"), tmp_path)
-    jobs = replayed_jobs(tmp_path / TRACE, log.jobs, {2})
+    jobs = replayed_jobs(tmp_path / TRACE, log.jobs, frozenset({2}))
     assert jobs.select("success", "final_state").rows() == [
         (1, "COMPLETED_SUCCESSFULLY"),
         (0, "COMPLETED_WALLTIME_REACHED"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -20,6 +20,7 @@ from scheduler.free_nodes.rigid import Rigid
 from sil.runs.compiled.log import CompiledLog
 from sil.runs.under_test import UnderTest
 from sil.settings.estimates import Estimates
+from sil.trace.facts import SCHEMA
 from sil.trace.recorder import CHUNK
 from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.engine import run_compiled
@@ -51,6 +52,8 @@ class CompiledReplay:
     order: Order
     selection: str = "first_fit"
     """Of nodes that differ."""
+    columns: Sequence[str] = (*SCHEMA,)
+    """Of a trace, those that facts have."""
 
     @classmethod
     def of(
@@ -77,7 +80,7 @@ class CompiledReplay:
         for facts, n_arrived in run_compiled(jobs, queue, self.order, CHUNK):
             wall_s = perf_counter() - began_s
             decisions = partial(decisions_table, facts, queue.n_nodes, wall_s)
-            yield Chunk(facts_table(facts, names, run), decisions, n_arrived)
+            yield Chunk(facts_table(facts, names, run, self.columns), decisions, n_arrived)
             began_s = perf_counter()
 
     def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,41 +43,49 @@ class JobNames:
     refusals: Mapping[int, str] = field(default_factory=dict)
 
 
-def facts_table(facts: Facts, names: JobNames, run: tuple[int, int, str]) -> pa.Table:
-    """The facts of a chunk as those of a run, with the columns of a trace."""
+def facts_table(
+    facts: Facts, names: JobNames, run: tuple[int, int, str], wanted: Sequence[str] = (*SCHEMA,)
+) -> pa.Table:
+    """The facts of a chunk as those of a run, with some columns of a trace."""
     n = int(facts.counts[N_FACTS])
     event, job = facts.event[:n], facts.job[:n]
     arrived, started = event == ARRIVED, event == STARTED
     has_run = started | (event == ENDED)
     point, replication, scheduler = run
-    columns = {
-        "point": pa.array(np.full(n, point, np.int32)),
-        "replication": pa.array(np.full(n, replication, np.int32)),
-        "scheduler": _repeated(scheduler, n),
-        "time_s": pa.array(facts.time_s[:n]),
-        "event": pa.DictionaryArray.from_arrays(pa.array(_CODE_OF[event]), _EVENTS, ordered=True),
-        "job": pa.array(names.job[job]),
-        "run": _numbers_where(has_run, facts.run[:n], pa.int64()),
-        "resource": _numbers_where(has_run, np.full(n, ON_NODES, np.int32), pa.int32()),
-        "machines": _texts(started, facts.text_end[: n + 1], facts.text),
-        "user": _texts_where(arrived, _names_of_users(names, job[arrived])),
-        "tasks": _numbers_where(arrived | started, names.size[job].astype(np.int32), pa.int32()),
-        "expected_s": _numbers_where(started, facts.expected_s[:n], pa.float64()),
+    columns: dict[str, Callable[[], pa.Array]] = {
+        "point": lambda: pa.array(np.full(n, point, np.int32)),
+        "replication": lambda: pa.array(np.full(n, replication, np.int32)),
+        "scheduler": lambda: _repeated(scheduler, n),
+        "time_s": lambda: pa.array(facts.time_s[:n]),
+        "event": lambda: pa.DictionaryArray.from_arrays(pa.array(_CODE_OF[event]), _EVENTS, ordered=True),
+        "job": lambda: pa.array(names.job[job]),
+        "run": lambda: _numbers_where(has_run, facts.run[:n], pa.int64()),
+        "resource": lambda: _numbers_where(has_run, np.full(n, ON_NODES, np.int32), pa.int32()),
+        "machines": lambda: _texts(started, facts.text_end[: n + 1], facts.text),
+        "user": lambda: _texts_where(arrived, _names_of_users(names, job[arrived])),
+        "tasks": lambda: _numbers_where(arrived | started, names.size[job].astype(np.int32), pa.int32()),
+        "expected_s": lambda: _numbers_where(started, facts.expected_s[:n], pa.float64()),
     }
     for name, values in names.on_arrival.items():
-        if isinstance(values, str):
-            columns[name] = _texts_where(arrived, _repeated(values, int(arrived.sum())))
-        else:
-            columns[name] = _texts_where(arrived, _as_arrow(values.gather(pl.Series(job[arrived]))))
-    if "detail" in columns:  # their requests
-        columns |= _of_uses(columns)
+        columns[name] = partial(_on_arrival, values, arrived, job)
+    made = {name: columns[name]() for name in wanted if name in columns}
+    if "detail" in made:  # their requests
+        made |= _of_uses(made)
     if names.refusals:
         places = pl.Series(job).set(pl.Series(event != REFUSED), None)
         why = places.replace_strict(names.refusals, default=None, return_dtype=pl.String)
-        detail = columns.get("detail", pa.nulls(n, pa.large_string()))
-        columns["detail"] = _as_arrow(pl.select(pl.coalesce(_as_series(detail), why)).to_series())
-    arrays = [columns.get(field.name, pa.nulls(n, field.type)) for field in _SCHEMA]
-    return pa.Table.from_arrays(arrays, schema=_SCHEMA)
+        detail = made.get("detail", pa.nulls(n, pa.large_string()))
+        made["detail"] = _as_arrow(pl.select(pl.coalesce(_as_series(detail), why)).to_series())
+    fields = [_SCHEMA.field(name) for name in wanted]
+    arrays = [made.get(field.name, pa.nulls(n, field.type)) for field in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _on_arrival(values: str | pl.Series, arrived: NDArray[np.bool_], job: NDArray[np.int64]) -> pa.Array:
+    """One text for all jobs that arrive, or one for each."""
+    if isinstance(values, str):
+        return _texts_where(arrived, _repeated(values, int(arrived.sum())))
+    return _texts_where(arrived, _as_arrow(values.gather(pl.Series(job[arrived]))))
 
 
 def _names_of_users(names: JobNames, jobs: NDArray[np.int64]) -> pa.Array:
