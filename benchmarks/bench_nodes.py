@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks.bench_replay import cpu_s, only_trace
 from benchmarks.record import keep
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
-from sil.outcome.batsim_tables import replayed_jobs
+from sil.outcome.batsim_tables import jobs_in
 from sil.outcome.jobs import job_table
 from sil.runs.composition import RunKey
 from sil.runs.on_log import Replay
@@ -34,6 +34,7 @@ from sil.site.log_nodes import read_nodes_of
 from sil.site.logs import read_log
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import TRACE
+from sil.trace.reading import read_facts
 from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules
 from site_db import store
@@ -81,7 +82,7 @@ def replay(
     began_s = time.process_time()
     Replay(log, engine=engine).run(resolve(scheduler), folder)
     took_s = time.process_time() - began_s
-    jobs = replayed_jobs(folder / TRACE, log.jobs)
+    jobs = jobs_in(read_facts(folder / TRACE), log.jobs)
     return took_s, float(jobs["waiting_time"].mean() or 0.0)  # type: ignore[arg-type]
 
 
