@@ -19,7 +19,7 @@ from sil.trace.facts import RUN, Fact, RunTables
 from site_db import store
 from site_db.jobs import csv_file
 from site_db.jobs.recorder import Recorder
-from site_db.jobs.records import JobRecord, JobState, PredictedTurnaround, Source, SourceKind
+from site_db.jobs.records import Batch, JobRecord, JobState, PredictedTurnaround, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.rows import ids_of, insert_rows
 from site_db.schema import JobClassRow
@@ -64,13 +64,13 @@ class Identity:
 
 Run = tuple[Any, ...]
 """Point, replication and scheduler of one run of the harness."""
+RUNS_AT_A_TIME = 100
+"""Of the harness, whose jobs are written together."""
 NTH = "nth"
 """The column that numbers the runs of the harness."""
 
 
-def batches(
-    tables: RunTables, resources: ResourceNames, identity: Identity
-) -> Iterator[tuple[Source, Sequence[JobRecord]]]:
+def batches(tables: RunTables, resources: ResourceNames, identity: Identity) -> Iterator[Batch]:
     """The jobs of each run of the harness, in order of its facts, with their source."""
     predicted = _predicted(tables)
     runs = tables.facts.select(RUN).unique(maintain_order=True).with_row_index(NTH)
@@ -93,22 +93,23 @@ def write_results(database: Path, tables: RunTables, resources: ResourceNames, i
         _add_job_classes(session, resources.site, tables.facts)
         writer = JobWriter(session, resources.site)
         reader = SiteReader(session, resources.site)
-        known = {source for source, _ in found if writer.has(session, source)}
-        for source, jobs in found:
-            if source not in known:
-                writer.add(session, source, jobs)
+        known = writer.ids_of(session, [source for source, _ in found])
+        new = [batch for batch in found if batch[0].key not in known]
+        for k in range(0, len(new), RUNS_AT_A_TIME):
+            writer.add_all(session, new[k : k + RUNS_AT_A_TIME])
         changes = tables.facts.filter(pl.col("event").is_in(list(_IS_UP)))
         for run, of_run in changes.group_by(RUN, maintain_order=True):
-            if (source := identity.source(run)) in known:
+            if (source := identity.source(run)).key in known:
                 continue
-            state_writer = StateWriter(session, reader, writer.source_id(session, source))
+            source_id = writer.put(session, [source])[source.key]
+            state_writer = StateWriter(session, reader, source_id)
             states: dict[str, bool] = {}
             for row in of_run.iter_rows(named=True):
                 name, up = resources.recorded(row["resource"])[0] or row["detail"], _IS_UP[row["event"]]
                 if states.get(name) is not up:  # not again for each slot of a machine
                     state_writer.add(name, Observation(up=up), row["time_s"])
                 states[name] = up
-        writer.source_id(session, identity.complete)
+        writer.put(session, [identity.complete])
     engine.dispose()
 
 

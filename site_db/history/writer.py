@@ -51,8 +51,9 @@ class HistoryWriter:
         self._take_numbers(session, 0)
         return self._version
 
-    def record(self, session: Session, source_id: int, runs: Sequence[CompletedRun]) -> int:
-        """Add `runs` to the history in their order. Returns the number of the first.
+    def record(self, session: Session, runs: Sequence[tuple[int, CompletedRun]]) -> int:
+        """Add runs, each with the id of its source, to the history in their order. Returns the number of the
+        first.
 
         The cache is that of the transaction, so call `reset` if it fails. Raises IntegrityError for an
         invalid run time, with nothing recorded.
@@ -61,11 +62,14 @@ class HistoryWriter:
         first = last - len(runs) + 1
         if not runs:
             return first
-        common = {"site_id": self._site_id, "source_id": source_id}
-        rows = [{**common, "number": n, **run._asdict()} for n, run in enumerate(runs, start=first)]
+        rows = [
+            {"site_id": self._site_id, "source_id": source_id, "number": n, **run._asdict()}
+            for n, (source_id, run) in enumerate(runs, start=first)
+        ]
         insert_rows(session, schema.ExecutionHistoryRow, rows)
-        write_stored(session, self._add(session, runs), last)
-        _add_usage(session, runs)
+        completed = [run for _, run in runs]
+        write_stored(session, self._add(session, completed), last)
+        _add_usage(session, completed)
         self._take_snapshot_if_due(session, last)
         self._recorded = last
         return first

@@ -84,7 +84,7 @@ class Recorder:
                 if source.kind is SourceKind.LIVE or not self._writer.has(session, source):
                     self._writer.add(session, source, jobs)
                 if completes is not None:
-                    self._writer.source_id(session, completes)
+                    self._writer.put(session, [completes])
         except BaseException:
             self._writer.reset()
             raise

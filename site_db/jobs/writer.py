@@ -17,12 +17,14 @@ from site_db import schema
 from site_db.files.given import MOST
 from site_db.history.stored_statistics import CompletedRun
 from site_db.history.writer import HistoryWriter, usage
-from site_db.jobs.records import JobRecord, JobState, Source
+from site_db.jobs.records import Batch, JobRecord, JobState, Source
 from site_db.rows import add_to_rows, ids_of, insert_rows
 from site_db.sites import find_site
 from site_db.slots import machine_of_slot
 
 MOST_NAMES_SHOWN = 10
+KEYS_AT_A_TIME = 500
+"""In one query."""
 MOST_USERS = 2**31 - 1
 """The position of a user who is not listed: after all who are."""
 
@@ -90,7 +92,7 @@ class JobWriter:
 
     def has(self, session: Session, source: Source) -> bool:
         """Whether anything of the source was recorded before."""
-        return self._find(session, source) is not None
+        return bool(self.ids_of(session, [source]))
 
     def has_any(self, session: Session, prefix: str) -> bool:
         """Whether anything of a source whose key begins so was recorded before."""
@@ -100,19 +102,24 @@ class JobWriter:
         )
         return session.scalar(query.limit(1)) is not None
 
-    def source_id(self, session: Session, source: Source) -> int:
-        """The id of a source, which is added if it is new."""
-        found = self._find(session, source)
-        if found is not None:
-            return found
-        new = schema.SourceRow(site_id=self._site_id, **asdict(source) | {"kind": source.kind.value})
-        session.add(new)
-        session.flush()
-        return new.id
+    def ids_of(self, session: Session, sources: Sequence[Source]) -> dict[str, int]:
+        """The ids of those sources by key of which anything was recorded before."""
+        row, keys, found = schema.SourceRow, [source.key for source in sources], dict[str, int]()
+        for k in range(0, len(keys), KEYS_AT_A_TIME):
+            some = row.key.in_(keys[k : k + KEYS_AT_A_TIME])
+            query = select(row.key, row.id).where(row.site_id == self._site_id, some)
+            found |= dict(session.execute(query).all())
+        return found
 
-    def _find(self, session: Session, source: Source) -> int | None:
-        row = schema.SourceRow
-        return session.scalar(select(row.id).where(row.site_id == self._site_id, row.key == source.key))
+    def put(self, session: Session, sources: Sequence[Source]) -> dict[str, int]:
+        """The ids of sources by key; those that are new are added."""
+        found = self.ids_of(session, sources)
+        of_site = {"site_id": self._site_id}
+        new = {source.key: source for source in sources if source.key not in found}
+        rows = [schema.SourceRow(**of_site | asdict(one) | {"kind": one.kind.value}) for one in new.values()]
+        session.add_all(rows)
+        session.flush()
+        return found | {row.key: row.id for row in rows}
 
     def begin_batch(self, session: Session, recorder: str, number: int) -> bool:
         """Note a batch as the last one of its recorder. Returns whether it is not recorded yet."""
@@ -126,15 +133,25 @@ class JobWriter:
         return True
 
     def add(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> None:
+        """As `add_all`, for the jobs of one source."""
+        self.add_all(session, [(source, jobs)])
+
+    def add_all(self, session: Session, batches: Sequence[Batch]) -> None:
         """Record jobs, with the runs of those that are done. Raises BadRecord."""
         self.lock(session)
+        jobs = [job for _, some in batches for job in some]
         for job in jobs:
             if not isfinite(job.submitted_s):
                 raise BadRecord(f"job {job.number}: it was submitted at {job.submitted_s}; expected seconds")
-        source_id = self.source_id(session, source)
+        ids = self.put(session, [source for source, _ in batches])
+        source_ids = [ids[source.key] for source, some in batches for _ in some]
         users = self._put_users(session, jobs)
-        runs = [self._run(job, users) for job in jobs if job.state is JobState.DONE]
-        run_numbers = count(self._history.record(session, source_id, runs))
+        runs = [
+            (source_id, self._run(job, users))
+            for source_id, job in zip(source_ids, jobs, strict=True)
+            if job.state is JobState.DONE
+        ]
+        run_numbers = count(self._history.record(session, runs))
         numbered = list(zip(self._take_serials(session, len(jobs)), jobs, strict=True))
         rows = [
             {
@@ -144,7 +161,7 @@ class JobWriter:
                 "run_number": next(run_numbers) if job.state is JobState.DONE else None,
                 **self._job_columns(job, users),
             }
-            for serial, job in numbered
+            for source_id, (serial, job) in zip(source_ids, numbered, strict=True)
         ]
         insert_rows(session, schema.JobRow, rows)
         for predictions in (_run_time_predictions(numbered), _turnaround_predictions(numbered)):
