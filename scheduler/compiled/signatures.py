@@ -30,10 +30,13 @@ def signatures_remembered() -> Iterator[None]:
 
 
 def _remembered(function: Any, context: Any, arguments: Any, keywords: Any) -> Any:
-    found = vars(function).setdefault("remembered_signatures", {})
-    call = options.top_or_none(), tuple(arguments), tuple(sorted(keywords.items()))
-    if call not in found:
+    call, given = (tuple(arguments), tuple(sorted(keywords.items()))), options.top_or_none()
+    values = None if given is None else given._values  # to compare all options takes longer than to look
+    by_options = vars(function).setdefault("remembered_signatures", {}).setdefault(call, [])
+    found = next((each for each in by_options if each[0] == values), None)
+    if found is None:
         signature = _look_for(function, context, arguments, keywords)
-        found[call] = signature, function._impl_keys[signature.args]
-    signature, function._impl_keys[signature.args] = found[call]
+        found = None if values is None else dict(values), signature, function._impl_keys[signature.args]
+        by_options.append(found)
+    _, signature, function._impl_keys[signature.args] = found
     return signature

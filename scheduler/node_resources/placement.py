@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.compiled import Ints2
-from scheduler.node_resources.kernels.one_at_a_time import choose_nodes
 from scheduler.node_resources.kernels.workspace import Ranking
 from scheduler.node_resources.selection import NodeSelection, new_ranking
 from scheduler.node_resources.state import NodeResources
@@ -40,6 +39,8 @@ class Placement:
         if not nodes.fits(kind, chunks):
             return None
         self.update(kind)
+        from scheduler.node_resources.kernels.placing import choose_nodes  # compiled
+
         rows: Ints2 = np.zeros((nodes.most_rows(kind, chunks), 3), dtype=np.int64)
         used = rows[: choose_nodes(nodes.requests, self._ranking, kind, chunks, rows, 0)]
         if nodes.takes_parts_of_gpus(kind):

@@ -59,7 +59,7 @@ class _Compiled(NodeSelection):
         return np.zeros(len(nodes.table.largest))
 
     def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        from scheduler.node_resources.kernels.one_at_a_time import write_scores  # compiled
+        from scheduler.node_resources.kernels.placing import write_scores  # compiled
 
         write_scores(nodes.table, nodes.requests, self.code, self.weights(nodes), kind, which, scores)
 

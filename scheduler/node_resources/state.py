@@ -61,15 +61,21 @@ class NodeResources(DescribedNodes):
         return which
 
     def takes_parts_of_gpus(self, kind: int) -> bool:
-        return one_at_a_time.uses_parts_of_gpus(self.requests, kind)
+        from scheduler.node_resources.kernels.placing import uses_parts_of_gpus  # compiled, as those below
+
+        return uses_parts_of_gpus(self.requests, kind)
 
     def changed_since(self, clock: int) -> Ints:
         """The nodes that changed after `clock`; valid until the next call."""
-        return self._changed[: one_at_a_time.changed_since(self.table, clock, self._changed)]
+        from scheduler.node_resources.kernels.placing import changed_since
+
+        return self._changed[: changed_since(self.table, clock, self._changed)]
 
     def most_rows(self, kind: int, chunks: int) -> int:
         """See `kernels.allocation.most_rows`."""
-        return one_at_a_time.rows_at_most(self.requests, kind, chunks)
+        from scheduler.node_resources.kernels.placing import rows_at_most
+
+        return rows_at_most(self.requests, kind, chunks)
 
     def divided(self, kind: int, chunks: int, nodes: Iterable[int]) -> Ints2 | None:
         """As many chunks as fit on each of some nodes in turn; None if they do not suffice."""

@@ -483,7 +483,8 @@ import sil
 log = sil.read_log("sacct.txt", nodes="slurm.conf")
 for scheduler in ("easy", "conservative"):
     sil.replay(log, scheduler, engine="compiled", progress=False)
-print([name for name in sys.modules if name.endswith(("one_at_a_time", "kernels.passes", "timeline.passes"))])
+loaded = ("one_at_a_time", "placing", "kernels.passes", "timeline.passes")
+print([name for name in sys.modules if name.endswith(loaded)])
 """
 
 
