@@ -18,10 +18,13 @@ from scheduler.free_nodes.kernels.free_set import NODE as NEXT_NODE
 from scheduler.free_nodes.kernels.queue_tree import set_leaf
 from scheduler.free_nodes.kernels.queues import N_RELEASES, N_WAITING
 from scheduler.free_nodes.kernels.releases import END_S, SLOT
+from scheduler.free_nodes.kernels.timeline import reserving
+from scheduler.free_nodes.kernels.timeline.reserved import N_ROWS
 from scheduler.free_nodes.kernels.transitions import STARTED
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.kernels import backfilling
 from scheduler.node_resources.kernels.tables import CHUNKS, CORES, MEMORY, NODE, WHOLE
+from scheduler.node_resources.kernels.timeline import reserving as reserving_on_nodes
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach
 from sil.runs.compiled import replay as compiled_replay
@@ -103,6 +106,24 @@ def memory_is_given_back_twice(nodes: Any, requests: Any, k: int, rows: Any, row
     nodes.free[rows[row, NODE], MEMORY] += rows[row, CHUNKS] * requests.need[k, MEMORY]
 
 
+def ends_a_second_early(profile: Any, n: int, start_s: float, end_s: float, nodes: float) -> int:
+    return _add(profile, n, start_s, end_s - 1.0, nodes)
+
+
+def a_node_is_always_free(
+    profile: Any, n: int, from_s: float, size: float, takes_s: float, own_s: float
+) -> float:
+    return _earliest_s(profile, n, from_s, size - 1.0, takes_s, own_s)
+
+
+def takes_no_cores(timeline: Any, nodes: Any, requests: Any, *of_use: Any) -> None:
+    before = requests.need.copy()
+    requests.need[:, CORES] = 0
+    _put_in(timeline, nodes, requests, *of_use)
+    requests.need[:] = before
+
+
+_add, _earliest_s, _put_in = reserving.add, reserving.earliest_s, reserving_on_nodes.put_in
 _take_before, _lowest = rigid_queue.take_before, rigid_queue.lowest
 _time_passed, _start = loop.time_passed, loop.start
 _take_row, _give_back_row = backfilling.take_row, node_queue.give_back_row
@@ -127,19 +148,31 @@ FAULTS_ON_NODES: Faults = {
 }
 
 
-def _broken(log: JobLog, module: object, name: str, faulty: Callable[..., Any]) -> str | None:
-    replay = CompiledReplay.of(log, resolve("easy"), Estimates.USER, ORDERS["default"])
+RESERVATION_FAULTS: Faults = {
+    "none": (reserving, "add", _add),
+    "a reservation ends a second early": (reserving, "add", ends_a_second_early),
+    "a reservation is for a node too few": (reserving, "earliest_s", a_node_is_always_free),
+    "the profile stays whatever runs end": (reserving, "ends_as_expected", lambda r, n: r.n[N_ROWS] > 0),
+}
+RESERVATION_FAULTS_ON_NODES: Faults = {
+    "none": (reserving_on_nodes, "put_in", _put_in),
+    "a reservation takes no cores": (reserving_on_nodes, "put_in", takes_no_cores),
+}
+
+
+def _broken(log: JobLog, scheduler: str, module: object, name: str, faulty: Callable[..., Any]) -> str | None:
+    replay = CompiledReplay.of(log, resolve(scheduler), Estimates.USER, ORDERS["default"])
     assert not isinstance(replay, str), replay
     facts: list[pl.DataFrame] = []
     with patch.object(module, name, faulty), suppress(Stuck, IndexError):
-        facts.extend(as_frame([chunk.facts]) for chunk in replay.chunks(log.jobs, (0, 0, "easy")))
+        facts.extend(as_frame([chunk.facts]) for chunk in replay.chunks(log.jobs, (0, 0, scheduler)))
     nodes = () if log.cluster is None else tuple(log.cluster.nodes.values())
     breach = first_breach(pl.concat(facts), Capacity(len(nodes) or PROCESSORS, nodes=nodes))
     return None if breach is None else breach.rule
 
 
-def _broken_by(faults: Faults, log: JobLog) -> dict[str, str | None]:
-    return {fault: _broken(log, *where) for fault, where in faults.items()}
+def _broken_by(faults: Faults, log: JobLog, scheduler: str = "easy") -> dict[str, str | None]:
+    return {fault: _broken(log, scheduler, *where) for fault, where in faults.items()}
 
 
 if __name__ == "__main__":
@@ -147,5 +180,7 @@ if __name__ == "__main__":
     found = {
         "processors": _broken_by(FAULTS, on_processors()),
         "nodes": _broken_by(FAULTS_ON_NODES, on_nodes()),
+        "reservations on processors": _broken_by(RESERVATION_FAULTS, on_processors(), "conservative"),
+        "reservations on nodes": _broken_by(RESERVATION_FAULTS_ON_NODES, on_nodes(), "conservative"),
     }
     print(json.dumps(found))

@@ -229,6 +229,12 @@ FAULTS_ON_NODES = {
     "memory is given back twice": "no-resource-above-capacity",
     "nothing is given back": "no-job-lost",
 }
+RESERVATION_FAULTS = {
+    "a reservation ends a second early": "no-job-lost",
+    "a reservation is for a node too few": "no-more-nodes-than-there-are",
+    "the profile stays whatever runs end": "no-job-lost",
+}
+RESERVATION_FAULTS_ON_NODES = {"a reservation takes no cores": "no-resource-above-capacity"}
 
 
 def test_faults_in_the_kernels_break_invariants_of_the_trace() -> None:
@@ -239,4 +245,9 @@ def test_faults_in_the_kernels_break_invariants_of_the_trace() -> None:
     )
     assert done.returncode == 0, done.stderr
     none: dict[str, str | None] = {"none": None}
-    assert json.loads(done.stdout) == {"processors": none | FAULTS, "nodes": none | FAULTS_ON_NODES}
+    assert json.loads(done.stdout) == {
+        "processors": none | FAULTS,
+        "nodes": none | FAULTS_ON_NODES,
+        "reservations on processors": none | RESERVATION_FAULTS,
+        "reservations on nodes": none | RESERVATION_FAULTS_ON_NODES,
+    }

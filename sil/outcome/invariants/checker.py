@@ -159,12 +159,13 @@ class _Checker:
     def follow(self, rows: Iterable[Row], faulted: bool) -> Breach | None:
         """The first breach of the facts; what runs free at an instant comes first then."""
         arrived, started, ended = Fact.JOB_ARRIVED.value, Fact.RUN_STARTED.value, Fact.RUN_ENDED.value
+        n = self._capacity.n_machines
         for time_s, event, job, run, resource, machines, detail in rows:
             breach = None
             if event == started:
-                breach = self._started(time_s, job, run, resource, _mask(machines))
+                breach = self._started(time_s, job, run, resource, _mask(machines, n))
                 if breach is None and self._shares is not None:
-                    breach = self._shares.started(time_s, job, run, detail, _mask(machines))
+                    breach = self._shares.started(time_s, job, run, detail, _mask(machines, n))
             elif event == arrived:
                 self._run_of[job] = None
                 if self._shares is not None:
@@ -299,13 +300,15 @@ class _Checker:
 
 
 @lru_cache(10_000)
-def _mask(machines: str | None) -> int:
-    """The bit mask of `0-3 5`."""
+def _mask(machines: str | None, n_machines: int) -> int:
+    """The bit mask of `0-3 5`. All machines that there are not are one, behind the last."""
     mask = 0
     for part in (machines or "").split():
         first, _, last = part.partition("-")
-        low = int(first)
-        mask |= ((1 << (int(last or first) - low + 1)) - 1) << low
+        low, high = int(first), int(last or first)
+        if not low <= high < n_machines:
+            low = high = n_machines
+        mask |= ((1 << (high - low + 1)) - 1) << low
     return mask
 
 
