@@ -18,6 +18,7 @@ from sil.outcome.replay_statistics import ReplayStatistics
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
+from sil.world.guard.faults import told
 
 OnJobs = Callable[[pl.DataFrame], None]
 COLUMNS = ("time_s", "event", "job", "run", "resource", "machines", "tasks", "detail", "message")
@@ -77,9 +78,8 @@ class ReplayedLog:
             self._take(ready)
         self._n_arrived += len(facts.places(Fact.JOB_ARRIVED))
         if len(faults := facts.places(Fact.FAULT)):
-            time_s, rule, message = facts.frame(["time_s", "detail", "message"], faults).row(0)
-            broke = f"{self._scheduler} broke the rule {rule} at {time_s:.12g} s: {message}"
-            self._rule_broken = self._rule_broken or broke
+            time_s, job, rule, message = facts.frame(["time_s", "job", "detail", "message"], faults).row(0)
+            self._rule_broken = self._rule_broken or told(self._scheduler, rule, job, time_s, message)
 
     def end(self) -> None:
         """There are no more facts."""

@@ -131,7 +131,7 @@ def test_replayed_costs_of_a_shorter_run_are_a_fault(tmp_path: Path) -> None:
     )
     other = Replay(log_of(ONE_NODE, 1), decision_cost=f"replayed(trace='{tmp_path / 'a'}')")
     (outcome,) = replay_all(other, ["fcfs"], tmp_path / "b", Inline(), False, Listener())
-    assert f"broke the rule {COST_IS_KNOWN} at 3 s" in str(outcome.fault)
+    assert f"broke the rule {COST_IS_KNOWN} (at 3 s): " in str(outcome.fault)
 
 
 def test_in_an_experiment_decision_costs_delay_the_first_starts(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_a_misbehaving_manager_is_reported_and_the_others_continue(
     names = [f"{managers}:{kind}", "fcfs"]
     outcome, fcfs = replay_all(replay, names, tmp_path / "out", Inline(), False, Listener())
     assert fcfs.fault is None
-    assert f"broke the rule {rule} at " in str(outcome.fault)
+    assert f"broke the rule {rule} (" in str(outcome.fault)
     assert message in str(outcome.fault)
 
 

@@ -706,13 +706,13 @@ class Changes(Late):
         return NodeSchedule([], dict.fromkeys(range(problem.n_jobs), "no")) if self.turn % 2 else good
 """
 FAULT_MESSAGES = {
-    "Raises": f"{RAISES_NOTHING} at 2 s: Raises.schedule raised LookupError: no such thing (own_schedulers",
-    "RaisesInRaising": f"{RAISES_NOTHING} at 2 s: RaisesInRaising.schedule raised SaysNothing: (its text",
-    "LoopsForEver": f"{RETURNS_IN_TIME} at 2 s: LoopsForEver.schedule did not return within 1 s",
-    "Dies": f"{PROCESS_SURVIVES} at 2 s: its process ended with exit code 0",
-    "DoubleBooks": f"{NODES_FREE} at 2 s: job 2 is started on nodes 0, some of which are not free",
-    "AsksAtOnce": f"{MAKES_PROGRESS} at 3.01 s",
-    "Changes": f"{DETERMINISTIC} at ",
+    "Raises": f"{RAISES_NOTHING} (at 2 s): Raises.schedule raised LookupError: no such thing (own_schedulers",
+    "RaisesInRaising": f"{RAISES_NOTHING} (at 2 s): RaisesInRaising.schedule raised SaysNothing: (its text",
+    "LoopsForEver": f"{RETURNS_IN_TIME} (at 2 s): LoopsForEver.schedule did not return within 1 s",
+    "Dies": f"{PROCESS_SURVIVES} (at 2 s): its process ended with exit code 0",
+    "DoubleBooks": f"{NODES_FREE} (job 2, at 2 s): job 2 is started on nodes 0, some of which are not free",
+    "AsksAtOnce": f"{MAKES_PROGRESS} (job 3, at 3.01 s): ",
+    "Changes": f"{DETERMINISTIC} (at ",
 }
 
 
@@ -1116,7 +1116,7 @@ def test_a_fault_exits_with_1_and_the_others_are_tabulated(
     (here / "own_schedulers.py").write_text(OWN)
     result = replayed("log.swf", "--scheduler", "fcfs", "--scheduler", "own_schedulers:Raises")
     assert result.exit_code == 1
-    assert "Fault: own_schedulers:Raises broke the rule raises-nothing at 10 s" in result.stderr
+    assert "Fault: own_schedulers:Raises broke the rule raises-nothing (at 10 s): " in result.stderr
     assert "Traceback" not in result.output
     line = next(line for line in result.stdout.splitlines() if "aximum waiting time" in line)
     assert [cell.strip() for cell in line.split("│")[2:4]] == ["80.0", "-"]

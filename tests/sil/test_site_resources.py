@@ -121,8 +121,8 @@ def test_a_scheduler_that_ignores_licences_is_named_with_rule_job_and_time(tmp_p
     replay(tmp_path, *[ONE_CORE] * 8)
     options = ("--nodes", tmp_path / "slurm.conf", "--out", tmp_path / "faulty", "--no-report")
     done = sil("replay", tmp_path / "sacct.txt", *options, "--scheduler", name)
-    sentence = "broke the rule nodes-free at 0 s: job 6 cannot start: 0 of 5 matlab are free, it requests 1"
-    assert sentence in " ".join(done.output.split())
+    told = "nodes-free (job 6, at 0 s): job 6 cannot start: 0 of 5 matlab are free, it requests 1"
+    assert told in " ".join(done.output.split())
 
 
 # -- independent counts ----------------------------------------------------------------------------------

@@ -379,7 +379,7 @@ def test_the_fault_of_a_scheduler_is_in_its_row_and_stops_no_other_replay(here: 
     table = pl.read_csv(here / "out" / "sweep.csv")
     faulty = table.filter(pl.col("fault").is_not_null())
     assert faulty.select("slice", "scheduler").rows() == [("10:20", "faulty_on_slices:Raises")]
-    assert f"broke the rule {RAISES_NOTHING} at " in faulty["fault"][0]
+    assert f"broke the rule {RAISES_NOTHING} (at " in faulty["fault"][0]
     assert faulty["waiting_time_mean"].null_count() == 1
     assert table["waiting_time_mean"].null_count() == 1
     told = " ".join(result.stderr.split())

@@ -235,7 +235,7 @@ def test_a_scheduler_that_registers_a_job_in_each_message_is_stopped(
         replay = Replay(log_of([(1, 0.0, 50.0, 1, 60.0, 1)], 1), decision_limit_s=20.0)
         (outcome,) = replay_all(replay, [name], tmp_path, Inline(), False, Listener())
     assert outcome.fault is not None
-    assert f"{MAKES_PROGRESS} at" in outcome.fault
+    assert f"{MAKES_PROGRESS} (at 0 s): " in outcome.fault
     assert "it registered more than 40 jobs of its own" in outcome.fault
 
 
@@ -332,7 +332,7 @@ def execute(alloc: str, job_id: str = "w0!1") -> Event:
 def test_a_protocol_violation_is_reported(answer: Answer, rule: str, message: str, tmp_path: Path) -> None:
     outcome, _ = replayed(answer, tmp_path)
     assert outcome.fault is not None
-    assert f"broke the rule {rule} at " in outcome.fault
+    assert f"broke the rule {rule} (" in outcome.fault
     assert message in outcome.fault
 
 
@@ -344,7 +344,10 @@ def test_an_allocation_of_a_busy_resource_names_the_job_that_uses_it(tmp_path: P
 
     outcome, _ = replayed(answer, tmp_path)
     assert outcome.fault is not None
-    assert f"{NODES_FREE} at 10 s: job w0!2 was started on 1, where job w0!1 is running" in outcome.fault
+    assert (
+        f"{NODES_FREE} (job 2, at 10 s): job w0!2 was started on 1, where job w0!1 is running"
+        in outcome.fault
+    )
 
 
 def test_a_silent_scheduler_times_out_and_the_others_continue(tmp_path: Path) -> None:
@@ -358,7 +361,7 @@ def test_a_silent_scheduler_times_out_and_the_others_continue(tmp_path: Path) ->
         names = [silent, good, "fcfs"]
         outcomes = replay_all(replay, names, tmp_path, Inline(), False, Listener())
     assert [outcome.fault is None for outcome in outcomes] == [False, True, True]
-    assert f"{RETURNS_IN_TIME} at 10 s: no answer from tcp://127.0.0.1:" in str(outcomes[0].fault)
+    assert f"{RETURNS_IN_TIME} (at 10 s): no answer from tcp://127.0.0.1:" in str(outcomes[0].fault)
     assert jobs_under(outcomes[1]).equals(jobs_under(outcomes[2]))
 
 
@@ -379,7 +382,7 @@ def test_a_process_that_dies_is_reported_with_its_output(tmp_path: Path) -> None
     name = python("import sys; print('not today'); sys.exit(3)")
     (outcome,) = replay_all(Replay(log_of(TWO, 2)), [name], tmp_path, Inline(), False, Listener())
     ended = "its process ended with exit code 3 and this last line of output: not today"
-    assert f"{PROCESS_SURVIVES} at 0 s: {ended}" in str(outcome.fault)
+    assert f"{PROCESS_SURVIVES} (at 0 s): {ended}" in str(outcome.fault)
 
 
 def test_a_command_without_a_port_needs_port_28000(tmp_path: Path) -> None:
