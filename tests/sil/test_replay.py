@@ -712,7 +712,7 @@ FAULT_MESSAGES = {
     "Dies": f"{PROCESS_SURVIVES} (at 2 s): its process ended with exit code 0",
     "DoubleBooks": f"{NODES_FREE} (job 2, at 2 s): job 2 is started on nodes 0, some of which are not free",
     "AsksAtOnce": f"{MAKES_PROGRESS} (job 3, at 3.01 s): ",
-    "Changes": f"{DETERMINISTIC} (at ",
+    "Changes": f"{DETERMINISTIC} (job 2, at 2 s): ",
 }
 
 
