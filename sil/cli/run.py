@@ -137,25 +137,26 @@ def report(
         FigureKind | None, Option(help="Also write each chart to a file in the folder `figures`.")
     ] = None,
     metric: options.Metric = options.METRIC,
-    warm_up_days: options.WarmUp = 0.0,
-    cool_down_days: options.CoolDown = 0.0,
-    block_days: options.BlockDays = 7.0,
+    warm_up_days: options.WarmUpAsBefore = None,
+    cool_down_days: options.CoolDownAsBefore = None,
+    block_days: options.BlockDaysAsBefore = None,
     as_json: options.Json = False,
 ) -> None:
     """Rebuild the report in a results folder.
 
     For `sil run`, rebuilds jobs.csv, summary.json and report.html from the trace; for `sil replay`, rebuilds
-    report.html from jobs.csv, trace.parquet and summary.json. Options in days are for replays.
+    report.html from jobs.csv, trace.parquet and summary.json. Options in days are for replays; by default,
+    they are those of the replay.
     """
     from sil.cli.replay import print_statistics
     from sil.experiment import replay_folder
-    from sil.report.analysis import Analysis
 
     with console.one_sentence_for_bad_input():
         if replay_folder.are_replays(folder):
-            analysis = Analysis(warm_up_days, cool_down_days, block_days)
-            replayed = replay_folder.render(folder, analysis)
-            drawn = replay_folder.draw(folder, figures, analysis) if figures else []
+            days = {"warm_up_days": warm_up_days, "cool_down_days": cool_down_days, "block_days": block_days}
+            changes = {name: given for name, given in days.items() if given is not None}
+            replayed = replay_folder.render(folder, changes)
+            drawn = replay_folder.draw(folder, figures, changes) if figures else []
             print_statistics(replayed.statistics, as_json)
             faults, written, source = [*replayed.faults], replay_folder.REPORT, replay_folder.SUMMARY
         else:

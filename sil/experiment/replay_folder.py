@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from math import inf
 from pathlib import Path
+from types import MappingProxyType
 
 from scheduler import UserError
 from sil.outcome.batsim_tables import JOBS, read_jobs_csv, with_users_and_reasons
@@ -20,6 +24,7 @@ SUMMARY = "summary.json"
 REPORT = "report.html"
 FIGURES = "figures"
 
+ALL_AS_BEFORE: Mapping[str, float] = MappingProxyType({})
 DESCRIBED = (
     "log",
     "acknowledge",
@@ -38,8 +43,9 @@ DESCRIBED = (
     "schedulers",
     "version",
     "scheduler_source",
+    "analysis",
 )
-"""What summary.json has."""
+"""What summary.json has. `analysis` are the numbers of an `Analysis`."""
 
 
 class NoReplay(UserError):
@@ -51,36 +57,42 @@ def are_replays(out: Path) -> bool:
     return (out / SUMMARY).is_file() and not (out / TRACE).is_file()
 
 
-def render(out: Path, analysis: Analysis = ALL_JOBS) -> Replayed:
-    """Write report.html from summary.json and the jobs.csv of each scheduler in `out`. Raises NoReplay, and
-    UserError if the analysis measures no job."""
+def render(out: Path, changes: Mapping[str, float] = ALL_AS_BEFORE) -> Replayed:
+    """Write report.html from summary.json and the jobs.csv of each scheduler in `out`, with its analysis
+    except for some `changes`. Raises NoReplay, and UserError if the analysis measures no job."""
     # Loading these takes longer than a short log.
     from sil.report.page import write_page
     from sil.report.replay.page import replay_page
 
     replayed = read(out)
-    write_page(out / REPORT, replay_page(replayed, analysis))
+    write_page(out / REPORT, replay_page(replayed, _analysis(replayed, changes)))
     return replayed
 
 
-def draw(out: Path, kind: FigureKind, analysis: Analysis = ALL_JOBS) -> list[Path]:
-    """Write the charts of the report as files into the folder `figures` of `out`. Raises
+def draw(out: Path, kind: FigureKind, changes: Mapping[str, float] = ALL_AS_BEFORE) -> list[Path]:
+    """Write the charts of the report (`render`) as files into the folder `figures` of `out`. Raises
     NoReplay."""
     from sil.report.page import write_figures
     from sil.report.replay.page import replay_page, schedule_sections
 
     replayed = read(out)
-    page = replay_page(replayed, analysis)
+    page = replay_page(replayed, _analysis(replayed, changes))
     page.sections += schedule_sections(replayed)
     return write_figures(out / FIGURES, kind, page)
+
+
+def _analysis(replayed: Replayed, changes: Mapping[str, float]) -> Analysis:
+    return Analysis(**{**replayed.described["analysis"], **changes})
 
 
 def read(out: Path) -> Replayed:
     """The results in a folder. Raises NoReplay."""
     path = out / SUMMARY
     try:
-        summary = json.loads(read_text(path, OF_JSON))
+        summary = {"analysis": asdict(ALL_JOBS), **json.loads(read_text(path, OF_JSON))}  # of older versions
         described, jobs = {key: summary[key] for key in DESCRIBED}, {}
+        described["analysis"] = {name: float(days) for name, days in described["analysis"].items()}
+        Analysis(**described["analysis"]).check(inf)
         for name, statistics in described["schedulers"].items():
             path = out / file_name(name) / JOBS
             if path.exists() or "makespan" in statistics:

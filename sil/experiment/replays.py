@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -14,7 +14,7 @@ from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, FIGURES, REPORT, SUMMARY, render
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.replayed_log import Results
-from sil.report.analysis import Analysis
+from sil.report.analysis import ALL_JOBS, Analysis
 from sil.report.file_name import file_name
 from sil.report.origin import ORIGIN, record_origin
 from sil.runs.on_log import Replay
@@ -89,12 +89,12 @@ def replay_all(
             results = _replay(replay, folders, _chosen(executor, replay, schedulers), store, listener)
         except Interrupted as interrupted:
             results = cast("dict[UnderTest, Results]", interrupted.finished)
-            _write_summary(out / SUMMARY, replay, schedulers, _outcomes(folders, results))
+            _write_summary(out, replay, schedulers, _outcomes(folders, results), report)
             raise
         outcomes = _outcomes(folders, results)
-        _write_summary(out / SUMMARY, replay, schedulers, outcomes)
+        _write_summary(out, replay, schedulers, outcomes, report)
         if report is not None:
-            render(out, report)
+            render(out)
         store.remove()
     return outcomes
 
@@ -190,7 +190,11 @@ def died_sentence(scheduler: str, died: Died) -> str:
 
 
 def _write_summary(
-    path: Path, replay: Replay, schedulers: Iterable[UnderTest], outcomes: Sequence[Outcome]
+    out: Path,
+    replay: Replay,
+    schedulers: Iterable[UnderTest],
+    outcomes: Sequence[Outcome],
+    report: Analysis | None,
 ) -> None:
     found = {
         **replay.description(),
@@ -200,6 +204,7 @@ def _write_summary(
         "schedulers": {
             o.scheduler: {**o.statistics, "fault": o.fault, "refused": o.refused} for o in outcomes
         },
+        "analysis": asdict(report or ALL_JOBS),
     }
     text = json_text({key: found[key] for key in DESCRIBED})
-    path.write_text(text + "\n", encoding="utf-8")
+    (out / SUMMARY).write_text(text + "\n", encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 from scheduler import UserError
 
@@ -23,7 +24,12 @@ class Analysis:
         return self.warm_up_days > 0 or self.cool_down_days > 0
 
     def check(self, span_days: float) -> None:
-        """Raises UserError if nothing is left of a log with these days from first to last submission."""
+        """Raises UserError if nothing is left of a log with these days from first to last submission, and
+        ValueError for days that are none."""
+        if not (
+            0 <= self.warm_up_days < inf and 0 <= self.cool_down_days < inf and 0 < self.block_days < inf
+        ):
+            raise ValueError(f"{self} has impossible days")
         if self.is_trimmed and self.warm_up_days + self.cool_down_days >= span_days:
             raise UserError(
                 f"{self.warm_up_days:g} days of warm-up and {self.cool_down_days:g} of cool-down leave "
