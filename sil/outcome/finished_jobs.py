@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from sil.outcome.jobs import ENDINGS, GPUS_HAD
 from sil.trace.fact_columns import FactColumns, Places
 from sil.trace.facts import CODES, Fact
+from sil.trace.recorder import ROW
 
-COLUMNS = ("time_s", "event", "job", "run", "tasks", "machines", "detail")
-"""Of facts, those that are read."""
+COLUMNS = (*ROW, "tasks")
+"""Of facts, those that are read are among these."""
 WIDE = 2**16
 """Numbers in a range so wide, or eight times as wide as there are numbers, are sorted; others get a table."""
 _OF_A_DESCRIPTION = {"job": pl.Int64, "metadata": pl.String}

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from sil.outcome import finished_jobs
 from sil.outcome.batsim_tables import batsim_jobs
 from sil.outcome.finished_jobs import FinishedJobs, Wanted
 from sil.outcome.invariants.breach import Capacity
@@ -21,7 +22,7 @@ from sil.workload.job_log import JobLog
 from sil.world.guard.faults import told
 
 OnJobs = Callable[[pl.DataFrame], None]
-COLUMNS = ("time_s", "event", "job", "run", "resource", "machines", "tasks", "detail", "message")
+COLUMNS = (*finished_jobs.COLUMNS, "message")
 """Of facts, those that are read."""
 
 
