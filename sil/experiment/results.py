@@ -17,6 +17,7 @@ from sil.runs.scenario import Scenario
 from sil.site.resource_names import ResourceNames
 from sil.trace.facts import RUN, Fact, RunTables
 from site_db import store
+from site_db.history import writer as history
 from site_db.jobs import csv_file
 from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import Batch, JobRecord, JobState, PredictedTurnaround, Source, SourceKind
@@ -64,8 +65,6 @@ class Identity:
 
 Run = tuple[Any, ...]
 """Point, replication and scheduler of one run of the harness."""
-RUNS_AT_A_TIME = 100
-"""Of the harness, whose jobs are written together."""
 NTH = "nth"
 """The column that numbers the runs of the harness."""
 
@@ -95,8 +94,8 @@ def write_results(database: Path, tables: RunTables, resources: ResourceNames, i
         reader = SiteReader(session, resources.site)
         known = writer.ids_of(session, [source for source, _ in found])
         new = [batch for batch in found if batch[0].key not in known]
-        for k in range(0, len(new), RUNS_AT_A_TIME):
-            writer.add_all(session, new[k : k + RUNS_AT_A_TIME])
+        for together in _together(new):
+            writer.add_all(session, together)
         changes = tables.facts.filter(pl.col("event").is_in(list(_IS_UP)))
         for run, of_run in changes.group_by(RUN, maintain_order=True):
             if (source := identity.source(run)).key in known:
@@ -111,6 +110,17 @@ def write_results(database: Path, tables: RunTables, resources: ResourceNames, i
                 states[name] = up
         writer.put(session, [identity.complete])
     engine.dispose()
+
+
+def _together(found: Sequence[Batch]) -> Iterator[Sequence[Batch]]:
+    """The jobs that are written together: about as many as there are runs from one snapshot of the history to
+    the next, which is taken after a write."""
+    begin, n = 0, 0
+    for k, (_, jobs) in enumerate(found, start=1):
+        n += len(jobs)
+        if n >= history.SNAPSHOT_EVERY or k == len(found):
+            yield found[begin:k]
+            begin, n = k, 0
 
 
 def _add_job_classes(session: Session, site: str, facts: pl.DataFrame) -> None:

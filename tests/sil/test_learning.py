@@ -29,12 +29,14 @@ from sil.trace.reading import read_trace
 from sil.workers.executor import Inline, Interrupted, Listener
 from sil.workers.processes import Processes
 from site_db import store
+from site_db.history import writer
 from site_db.history.as_of import PrunedHistory, disagreements
 from site_db.jobs import csv_file
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.schema import (
     ExecutionHistoryRow,
+    ExecutionSnapshotRow,
     ExecutionStatisticsRow,
     JobRow,
     MachineStateRow,
@@ -372,6 +374,17 @@ def test_results_are_recorded_in_a_separate_database(
     assert all(p.predicted_s == p.actual_s for p in predictions)  # run times are exact here
     down = facts.filter(pl.col("event") == Fact.MACHINE_DOWN)
     assert sorted(s.since_unix_s for s in states if not s.up) == sorted(down["time_s"])
+
+
+def test_the_past_of_results_is_never_far_from_a_snapshot(
+    address: Address, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most SNAPSHOT_EVERY completed runs, and those of one run of the harness."""
+    monkeypatch.setattr(writer, "SNAPSHOT_EVERY", N_JOBS + 1)
+    run(tiny_experiment(tmp_path), address, learns=False)
+    with Session(store.open_file(tmp_path / "out" / "results.db")) as session:
+        numbers = session.scalars(select(ExecutionSnapshotRow.number).distinct()).all()
+    assert sorted(numbers) == [2 * N_JOBS * k for k in (1, 2, 3)]
 
 
 def test_a_site_file_and_its_imported_database_give_the_same_trace(address: Address, tmp_path: Path) -> None:
