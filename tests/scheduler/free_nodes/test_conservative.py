@@ -16,7 +16,7 @@ from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.contract import FreeNodesOutline
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.model import JobId, NodeSchedule
+from scheduler.model import JobId, NodeSchedule, RunId
 from tests.examples import up_to
 from tests.scheduler.free_nodes.replaying import RecordsReservations, Row, replayed
 
@@ -102,6 +102,19 @@ def test_a_run_that_exceeds_its_estimate_delays_reservations_without_losing_any(
     rows: list[Row] = [(1, 0.0, 35.0, 4, 10.0), (2, 1.0, 5.0, 4, 5.0)]
     assert replayed(scheduler, rows, NODES) == {1: 0.0, 2: 35.0}
     assert [promised for _, promised in scheduler.passes[1:]] == [{2: 10.0}, {2: 20.0}, {2: 40.0}, {}]
+
+
+def test_a_job_without_end_is_reserved_like_others_after_an_early_end() -> None:
+    """The estimator is the user's own. Whoever does not fit beside the job has no reservation."""
+    asked = FreeNodesOutline(NODES, 0, ((4, 10.0),), ((4, 5.0), (3, inf), (1, 2.0), (2, 5.0)), 0.0).build(1)
+    scheduler = Conservative()
+    scheduler.schedule(asked)
+    assert [scheduler.reserved_s[job.id] for job in asked.jobs] == [10.0, 15.0, 15.0, inf]
+    asked.free_nodes.release(RunId(0), 1.0)
+    asked.free_nodes.end(RunId(0))
+    then = FreeNodesProblem(1.0, asked.free_nodes)
+    assert [start.job for start in scheduler.schedule(then).starts] == [0]
+    assert [scheduler.reserved_s[job.id] for job in then.jobs[1:]] == [6.0, 6.0, inf]
 
 
 @st.composite

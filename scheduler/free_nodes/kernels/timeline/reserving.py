@@ -107,6 +107,8 @@ def keep_all(
         begins_s = max(start_s[by_start[y]], now_s) if y < n_kept else np.inf
         ends_s = r.end_s[r.by_end[z]] if z < n_kept else np.inf
         time_s = min(released_s, begins_s, ends_s)
+        if time_s == np.inf:
+            break  # the others never end
         if time_s > profile[n_rows - 1, TIME_S]:
             if profile[n_rows - 1, FREE] < 0:
                 return 0
