@@ -283,7 +283,7 @@ def _cached_for(folder: Path) -> Iterator[None]:
 @contextmanager
 def _without_collections() -> Iterator[None]:
     """Most of what the compiler makes is in use until it is done: looking for garbage meanwhile takes a sixth
-    of its time, and finds little. What is left then is for the next full collection."""
+    of its time, and finds little. What is garbage then waits for the next full collection."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -31,7 +31,7 @@ def signatures_remembered() -> Iterator[None]:
 
 def _remembered(function: Any, context: Any, arguments: Any, keywords: Any) -> Any:
     call, given = (tuple(arguments), tuple(sorted(keywords.items()))), options.top_or_none()
-    values = None if given is None else given._values  # to compare all options takes longer than to look
+    values = None if given is None else given._values  # those that are set; to compare all takes longer
     by_options = vars(function).setdefault("remembered_signatures", {}).setdefault(call, [])
     found = next((each for each in by_options if each[0] == values), None)
     if found is None:

@@ -161,8 +161,8 @@ class Replay:
     def results(self, scheduler: UnderTest, printed: Path) -> Results:
         """As `run`, without files. A scheduler in another process prints into the file `printed`."""
         replayed, facts = self._replayed(scheduler), list[pa.Table]()
-        compiled = self._compiled(scheduler)
-        compiled = None if compiled is None else replace(compiled, columns=COLUMNS)
+        if (compiled := self._compiled(scheduler)) is not None:
+            compiled = replace(compiled, columns=COLUMNS)
 
         def take(more: pa.Table) -> None:
             facts.append(more)

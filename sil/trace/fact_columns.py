@@ -67,12 +67,14 @@ class FactColumns:
 
     def frame(self, columns: Sequence[str], places: Places) -> pl.DataFrame:
         """Some columns in some places."""
-        return as_frame([self._table.take(pa.array(places))], columns)
+        return as_frame([self._table.select(columns).take(pa.array(places))], columns)
 
     def slice(self, begin: int, end: int) -> FactColumns:
+        """Those from `begin` on, before `end`: views of the same arrays."""
         return FactColumns(self._table.slice(begin, end - begin))
 
     def followed_by(self, more: FactColumns) -> FactColumns:
+        """These and more, which have the same columns."""
         return FactColumns(pa.concat_tables([self._table, more._table]))
 
     def without(self, fact: Fact) -> FactColumns:

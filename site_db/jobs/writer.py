@@ -137,7 +137,8 @@ class JobWriter:
         self.add_all(session, [(source, jobs)])
 
     def add_all(self, session: Session, batches: Sequence[Batch]) -> None:
-        """Record jobs, with the runs of those that are done. Raises BadRecord."""
+        """Record jobs, with the runs of those that are done; at most one snapshot of the history is taken,
+        after them. Raises BadRecord."""
         self.lock(session)
         jobs = [job for _, some in batches for job in some]
         for job in jobs:

@@ -6,8 +6,8 @@ from scheduler.compiled import allocate
 from scheduler.free_nodes.kernels.timeline.reserved import N_RESERVED, Reservations
 
 FEWEST = 64
-ROWS_OF_A_JOB = 6
-"""In a profile: where its reservation begins and ends, before a pass, as it is given up, and thereafter."""
+ROWS_OF_A_JOB = 4
+"""In a profile: where its reservation begins and ends, before a pass and thereafter."""
 
 
 def new_reservations(jobs: int, releases: int) -> Reservations:

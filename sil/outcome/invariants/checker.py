@@ -74,7 +74,7 @@ class Invariants:
             self._clean = CleanTrace(held)
 
     def add(self, facts: FactColumns) -> None:
-        """The next facts, with the columns ROW."""
+        """The next facts, with at least the columns ROW, and each time with the same."""
         if self._clean is not None:
             self._clean.add(facts)
 

@@ -69,7 +69,7 @@ class CleanTrace:
         self._clean, self._faulted = True, False
 
     def add(self, facts: FactColumns) -> None:
-        """The next facts, with the columns ROW."""
+        """The next facts, with at least the columns ROW, and each time with the same."""
         if not self._clean or not len(facts):
             return
         if len(facts.places(Fact.FAULT)):

@@ -46,7 +46,8 @@ class JobNames:
 def facts_table(
     facts: Facts, names: JobNames, run: tuple[int, int, str], wanted: Sequence[str] = (*SCHEMA,)
 ) -> pa.Table:
-    """The facts of a chunk as those of a run, with some columns of a trace."""
+    """The facts of a chunk as those of a run, with some columns of a trace: `detail` only with `machines` and
+    `tasks`."""
     n = int(facts.counts[N_FACTS])
     event, job = facts.event[:n], facts.job[:n]
     arrived, started = event == ARRIVED, event == STARTED

@@ -147,6 +147,23 @@ def test_jobs_recorded_while_the_database_is_locked_are_written_later(
     impatient.dispose()
 
 
+def test_jobs_of_many_sources_are_recorded_at_once_as_one_source_after_the_other(engine: Engine) -> None:
+    """Also of a source that has some already, and of one that is named twice."""
+    batches = [
+        (source("b"), jobs(2.0, 3.0)),
+        (source("a"), jobs(4.0)),
+        (source("none"), []),
+        (source("b"), jobs(5.0)),
+    ]
+    with store.changing(engine) as session:
+        writer = JobWriter(session, "small")
+        writer.add(session, source("a"), jobs(1.0))
+        writer.add_all(session, batches)
+        known = writer.ids_of(session, [source(key) for key in ("a", "b", "none", "other")])
+        assert known.keys() == {"a", "b", "none"}
+    assert recorded(engine) == [("a", 1.0), ("b", 2.0), ("b", 3.0), ("a", 4.0), ("b", 5.0)]
+
+
 def test_a_cluster_run_without_a_number_of_members_used_all(engine: Engine) -> None:
     run = JobRecord("1", "short", "ann", "day", JobState.DONE, 1.0, "pair", None, 2.0, 3.0)
     Recorder(engine, "small", lambda _: None).record(source("a"), [run, replace(run, members=1)])

@@ -89,8 +89,8 @@ def earliest_s(profile: Floats2, n: int, from_s: float, size: float, takes_s: fl
 
 @part
 def copied(profile: Floats2, n: int, to: Floats2, now_s: float) -> int:
-    """Copy a profile from now on, which is not before its first row, without rows that change nothing;
-    returns the number of rows."""
+    """Copy the part of a profile from now on, which is not before its first row, without rows that change
+    nothing; returns the number of rows."""
     first = row_at(profile, n, now_s)
     to[0, TIME_S], to[0, FREE], m = now_s, profile[first, FREE], 1
     for x in range(first + 1, n):

@@ -27,11 +27,11 @@ class Reservations(NamedTuple):
     end_s: Floats  # (n,)
     by_end: Ints  # (n,)
     started: Ints  # (n,)
-    profile: Floats2  # (6 n + r + 3, 2)
-    peaks: Floats2  # (6 n + r + 3, 2): see `find_peaks`
-    runs: Floats2  # (6 n + r + 3, 2): the profile without reservations
-    last_profile: Floats2  # (6 n + r + 3, 2): with all reservations, after the last pass
-    last_runs: Floats2  # (6 n + r + 3, 2): without them
+    profile: Floats2  # (4 n + r + 3, 2)
+    peaks: Floats2  # (4 n + r + 3, 2): see `find_peaks`
+    runs: Floats2  # (4 n + r + 3, 2): the profile without reservations
+    last_profile: Floats2  # (4 n + r + 3, 2): with all reservations, after the last pass
+    last_runs: Floats2  # (4 n + r + 3, 2): without them
 
 
 @inlined

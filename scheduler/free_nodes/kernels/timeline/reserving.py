@@ -1,7 +1,7 @@
 """Conservative backfilling: a reservation for every job that waits, and which jobs start.
 
-While runs end as expected, the profile stays from pass to pass. Where it does not, it is made anew: a
-reservation that was the earliest possible one still is, unless more nodes are free at some time.
+While runs end as expected, the profile is kept from pass to pass; otherwise it is made anew. A reservation
+that was the earliest possible one still is, unless more nodes are free at some time.
 """
 
 from __future__ import annotations
@@ -148,6 +148,32 @@ def keep_or_move(
 
 
 @part
+def profile_now(
+    r: Reservations,
+    n: int,
+    n_found: int,
+    releases: ReleaseTable,
+    n_running: int,
+    n_free: int,
+    n_rows_of_runs: int,
+    now_s: float,
+) -> int:
+    """The profile with the reservations of the last pass, of which `n_found` are of the n jobs; returns the
+    number of rows. IS_SETTLED is then whether each is still the earliest possible one."""
+    is_kept = n_found == r.n[N_RESERVED] and first_reserved_s(r) >= now_s
+    if is_kept and ends_as_expected(r, n_rows_of_runs):
+        return copied(r.last_profile, r.n[N_ROWS], r.profile, now_s)
+    sort_stable(r.new_start_s[:n], r.by_start[:n], r.scratch)
+    n_rows = keep_all(r, n, releases, n_running, n_free, now_s)
+    if n_rows == 0:
+        r.n[IS_SETTLED] = 0
+        return keep_or_move(r, n, releases, n_running, n_free, now_s)
+    if r.n[IS_SETTLED] == 1:
+        r.n[IS_SETTLED] = is_nowhere_freer(r.profile, n_rows, r.last_profile, r.n[N_ROWS])
+    return n_rows
+
+
+@part
 def reserve(
     r: Reservations,
     tree: Tree,
@@ -158,26 +184,14 @@ def reserve(
     now_s: float,
 ) -> int:
     """One pass over a queue, in which new reservations replace the last ones. Returns how many jobs start:
-    `started` are their rows of `waiting`, in order. JOB must be different for all jobs that wait."""
+    `started` are their rows of `waiting`, in order. JOB must be different for all jobs that wait; size and
+    estimate of each must stay the same."""
     n, before, profile = waiting_in(tree, n_places, r.waiting), r.n[N_RESERVED], r.profile
     start_s, runs = r.new_start_s, r.runs
     n_found = carry_over(r.waiting[:n], r.jobs[:before], r.start_s[:before], start_s)
     n_rows_of_runs = free_over_time(releases, n_running, n_free, now_s, runs)
-    if n_found == before and first_reserved_s(r) >= now_s and ends_as_expected(r, n_rows_of_runs):
-        n_rows = copied(r.last_profile, r.n[N_ROWS], profile, now_s)
-        all_stay = r.n[IS_SETTLED] == 1
-    else:
-        sort_stable(start_s[:n], r.by_start[:n], r.scratch)
-        n_rows = keep_all(r, n, releases, n_running, n_free, now_s)
-        # If all are kept, each is still the earliest possible one, unless more nodes are free at some time.
-        all_stay = (
-            n_rows > 0
-            and r.n[IS_SETTLED] == 1
-            and is_nowhere_freer(profile, n_rows, r.last_profile, r.n[N_ROWS])
-        )
-        if n_rows == 0:
-            n_rows = keep_or_move(r, n, releases, n_running, n_free, now_s)
-    is_settled = True
+    n_rows = profile_now(r, n, n_found, releases, n_running, n_free, n_rows_of_runs, now_s)
+    all_stay, is_settled = r.n[IS_SETTLED] == 1, True
     n_peaks, n_started, n_left = 0, 0, 0
     for k in range(n):
         size, takes_s, before_s = r.waiting[k, SIZE], r.waiting[k, ESTIMATE_S], start_s[k]
