@@ -15,6 +15,21 @@ from site_db.jobs.records import DemandBy
 from site_db.site_file.exchange import site_text
 from site_db.sites import SiteReader, site_at, site_names
 
+HISTORY = {
+    "number": pl.Int64,
+    "job_class": pl.String,
+    "resource": pl.String,
+    "members": pl.Int64,
+    "started_s": pl.Float64,
+    "run_time_s": pl.Float64,
+    "size": pl.Float64,
+    "user": pl.String,
+    "queue": pl.String,
+    "source_kind": pl.String,
+    "source": pl.String,
+}
+"""The columns of a site's history; times are seconds, `started_s` since 1970."""
+
 
 class Site:
     """A site in a database: what `sil db` lists of it, as Polars frames. It is read at each call, and
@@ -55,9 +70,9 @@ class Site:
             return _frame(one_job_class(session, self.name, job_class))
 
     def history(self, last: int = 20) -> pl.DataFrame:
-        """A row for each of the latest completed runs, oldest first."""
+        """A row for each of the latest completed runs, oldest first. The columns are HISTORY."""
         with store.opened(self._address) as session:
-            return _frame(latest_runs(session, self.name, last))
+            return pl.DataFrame(list(latest_runs(session, self.name, last).rows), schema=HISTORY)
 
     def demand(self, by: str = "partition") -> pl.DataFrame:
         """Past jobs by partition, account, qos, user or outcome: their number, CPU hours, GPU hours and mean

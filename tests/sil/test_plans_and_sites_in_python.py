@@ -69,12 +69,15 @@ def test_a_site_has_the_listings_of_the_command(address: str) -> None:
 def test_a_site_learns_from_an_experiment_in_python(address: str, tmp_path: Path) -> None:
     site = sil.Site.open(address)
     assert len(site.history()) == 0
+    nothing_yet = site.history().schema
     experiment = sil.Experiment.builtin("light-to-heavy").with_(
         grid={}, replications=1, workload={"jobs": 10}
     )
     experiment.run("mct", site=address, learn=True, progress=False)
-    assert len(site.history(last=100)) == 10
-    job_class = site.history()["job_class"][0]
+    history = site.history(last=100)
+    assert len(history) == 10
+    assert history.schema == nothing_yet
+    job_class = history["job_class"][0]
     assert site.expected_times(job_class)["own_runs"].sum() > 0
     (tmp_path / "site.toml").write_text(site.as_toml())
     assert read_site_file(tmp_path / "site.toml").name == "hcs-2001"
