@@ -96,12 +96,12 @@ def write_results(database: Path, tables: RunTables, resources: ResourceNames, i
         new = [batch for batch in found if batch[0].key not in known]
         for together in _together(new):
             writer.add_all(session, together)
+        ids = writer.put(session, [source for source, _ in new])
         changes = tables.facts.filter(pl.col("event").is_in(list(_IS_UP)))
         for run, of_run in changes.group_by(RUN, maintain_order=True):
             if (source := identity.source(run)).key in known:
                 continue
-            source_id = writer.put(session, [source])[source.key]
-            state_writer = StateWriter(session, reader, source_id)
+            state_writer = StateWriter(session, reader, ids[source.key])
             states: dict[str, bool] = {}
             for row in of_run.iter_rows(named=True):
                 name, up = resources.recorded(row["resource"])[0] or row["detail"], _IS_UP[row["event"]]
