@@ -22,6 +22,7 @@ from benchmarks.bench_replay import SEED, peak_mb
 from benchmarks.record import keep
 from sil.experiment.replay_folder import REPORT, render
 from sil.experiment.replays import replay_all
+from sil.report.analysis import ALL_JOBS
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.workers.executor import Inline, Listener
@@ -58,7 +59,7 @@ def main() -> None:
     results = {}
     for name, case in {"exact estimates": log, f"{USERS} users, round estimates": as_of_users(log)}.items():
         with tempfile.TemporaryDirectory() as folder:
-            replay_all(Replay(case), [resolve("easy")], Path(folder), Inline(), None, Listener())
+            replay_all(Replay(case), [resolve("easy")], Path(folder), Inline(), ALL_JOBS, Listener())
             command = [sys.executable, "-m", "benchmarks.bench_report", folder]
             printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         results[name] = json.loads(printed)

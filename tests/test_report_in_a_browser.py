@@ -14,6 +14,7 @@ from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from sil.experiment.replay_folder import render
 from sil.experiment.replays import replay_all
 from sil.experiment.run import REPORT, Definition, SiteChoice, run_experiment
 from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
@@ -132,6 +133,7 @@ def replayed(folder: Path, jobs: int, reasons: bool) -> Path:
     log = Lublin().jobs(jobs, 32, np.random.default_rng(1)).at_load(0.9)
     schedulers = [resolve("fcfs"), resolve("easy")]
     replay_all(Replay(log, reasons=reasons), schedulers, folder, Inline(), ALL_JOBS, Listener())
+    render(folder)
     return folder / REPORT
 
 

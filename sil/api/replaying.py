@@ -24,6 +24,7 @@ from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_schedulers import Replayed
 from sil.policy.settings import whole_number
+from sil.report.analysis import ALL_JOBS
 from sil.report.file_name import file_name
 from sil.runs.log_schedulers import COMPARED, check_for_logs
 from sil.runs.on_log import DECISION_LIMIT_S, Replay
@@ -105,7 +106,7 @@ def replay(
         raised_if(on_fault),
     ):
         try:
-            replay_all(of_log, list(under_test.values()), found.folder, executor, None, listener)
+            replay_all(of_log, list(under_test.values()), found.folder, executor, ALL_JOBS, listener)
         except Interrupted as interrupted:
             if not found.schedulers:
                 raise KeyboardInterrupt from None
@@ -285,7 +286,7 @@ class Replays:
             )
             with shown(scheduler, "jobs", is_shown=True) as listener:
                 try:
-                    replay_all(again, [under_test], Path(folder.name), Inline(), None, listener)
+                    replay_all(again, [under_test], Path(folder.name), Inline(), ALL_JOBS, listener)
                 except Interrupted:
                     raise KeyboardInterrupt from None
             self._with_reasons[scheduler] = Replays(Path(folder.name), again, None, folder)

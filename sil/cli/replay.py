@@ -109,6 +109,7 @@ def replay(
     from sil.api.logs import read_nodes
     from sil.api.settings import one_of
     from sil.experiment.output_folder import default_folder
+    from sil.experiment.replay_folder import render
     from sil.experiment.replays import replay_all
     from sil.report.analysis import Analysis
     from sil.runs.log_schedulers import COMPARED, schedulers_for_logs
@@ -143,7 +144,9 @@ def replay(
         run.check_engine(schedulers)
         with progress("jobs") as bars, executing as executor:
             bar = ProgressBar(bars, chosen.name)
-            outcomes = replay_all(run, schedulers, folder, executor, None if no_report else analysis, bar)
+            outcomes = replay_all(run, schedulers, folder, executor, analysis, bar)
+        if not no_report:
+            render(folder)
     if not as_json:
         console.print_line(chosen.summary)
         for line in [] if chosen.cluster is None else chosen.cluster.model:

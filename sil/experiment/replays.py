@@ -11,10 +11,10 @@ from typing import cast
 
 from sil.experiment.output_folder import UNFINISHED, UnusableFolder, make_usable
 from sil.experiment.provenance import code_under_test
-from sil.experiment.replay_folder import DESCRIBED, FIGURES, REPORT, SUMMARY, render
+from sil.experiment.replay_folder import DESCRIBED, FIGURES, REPORT, SUMMARY
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.replayed_log import Results
-from sil.report.analysis import ALL_JOBS, Analysis
+from sil.report.analysis import Analysis
 from sil.report.file_name import file_name
 from sil.report.origin import ORIGIN, record_origin
 from sil.runs.on_log import Replay
@@ -63,11 +63,11 @@ def replay_all(
     schedulers: Sequence[UnderTest],
     out: Path,
     executor: Executor,
-    report: Analysis | None,
+    analysis: Analysis,
     listener: Listener,
 ) -> list[Outcome]:
     """Replay a log under each scheduler, and write the results into `out`, after Ctrl-C those of the
-    schedulers that are done; with an analysis, also its report.
+    schedulers that are done; not the report, of which the summary has the analysis.
 
     Built-in schedulers run in this process if that is faster. Raises UnusableFolder and what `Runner.run`
     raises; if costs of an earlier run are charged again, also NoTrace, and BadDecisionCost if the results
@@ -89,12 +89,10 @@ def replay_all(
             results = _replay(replay, folders, _chosen(executor, replay, schedulers), store, listener)
         except Interrupted as interrupted:
             results = cast("dict[UnderTest, Results]", interrupted.finished)
-            _write_summary(out, replay, schedulers, _outcomes(folders, results), report)
+            _write_summary(out, replay, schedulers, _outcomes(folders, results), analysis)
             raise
         outcomes = _outcomes(folders, results)
-        _write_summary(out, replay, schedulers, outcomes, report)
-        if report is not None:
-            render(out)
+        _write_summary(out, replay, schedulers, outcomes, analysis)
         store.remove()
     return outcomes
 
@@ -194,7 +192,7 @@ def _write_summary(
     replay: Replay,
     schedulers: Iterable[UnderTest],
     outcomes: Sequence[Outcome],
-    report: Analysis | None,
+    analysis: Analysis,
 ) -> None:
     found = {
         **replay.description(),
@@ -204,7 +202,7 @@ def _write_summary(
         "schedulers": {
             o.scheduler: {**o.statistics, "fault": o.fault, "refused": o.refused} for o in outcomes
         },
-        "analysis": asdict(report or ALL_JOBS),
+        "analysis": asdict(analysis),
     }
     text = json_text({key: found[key] for key in DESCRIBED})
     (out / SUMMARY).write_text(text + "\n", encoding="utf-8")

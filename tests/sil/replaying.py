@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from sil.experiment import replays
+from sil.experiment.replay_folder import render
 from sil.experiment.replays import Outcome
 from sil.outcome.batsim_tables import JOBS, jobs_in
 from sil.report.analysis import ALL_JOBS
@@ -20,8 +21,10 @@ from sil.workers.executor import Executor, Listener
 def replay_all(
     replay: Replay, names: Iterable[str], out: Path, executor: Executor, report: bool, listener: Listener
 ) -> list[Outcome]:
-    analysis = ALL_JOBS if report else None
-    return replays.replay_all(replay, schedulers_for_logs(names), out, executor, analysis, listener)
+    outcomes = replays.replay_all(replay, schedulers_for_logs(names), out, executor, ALL_JOBS, listener)
+    if report:
+        render(out)
+    return outcomes
 
 
 def jobs_under(outcome: Outcome) -> pl.DataFrame:

@@ -179,6 +179,11 @@ def test_the_commands_trim_and_say_so(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "without those submitted" not in (tmp_path / "out" / "report.html").read_text()
     assert sil("report", "out").exit_code == 0, "as the replay had it"
     assert (tmp_path / "out" / "report.html").read_text() == page
+    (tmp_path / "out" / "report.html").unlink()
+    command = ("replay", "log.swf", "--scheduler", "fcfs", "--scheduler", "easy", "--out", "out", *trimmed)
+    assert sil(*command, "--no-report").exit_code == 0
+    assert sil("report", "out").exit_code == 0
+    assert "without those submitted" in (tmp_path / "out" / "report.html").read_text()
     for command in (("replay", "log.swf", "--out", "no"), ("report", "out")):
         result = sil(*command, "--warm-up-days", "1000", "--cool-down-days", "0")
         assert result.exit_code == 2

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sil.experiment.replay_folder import read
 from sil.experiment.replays import replay_all
+from sil.report.analysis import ALL_JOBS
 from sil.report.classes import WAITS
 from sil.report.schedule import levels as levels_module
 from sil.report.schedule.chart import schedules
@@ -127,7 +128,7 @@ def test_packed_numbers_can_be_unpacked(numbers: list[int], rise: bool) -> None:
 
 def test_a_schedule_takes_less_than_thirteen_bytes_per_job(tmp_path: Path) -> None:
     log = Lublin().jobs(20_000, 128, np.random.default_rng(1)).at_load(0.9)
-    replay_all(Replay(log), [resolve("easy")], tmp_path, Inline(), None, Listener())
+    replay_all(Replay(log), [resolve("easy")], tmp_path, Inline(), ALL_JOBS, Listener())
     found = schedules(read(tmp_path).jobs, 128)
     of_jobs = len(found.texts["schedule-jobs-0"])
     assert of_jobs < 11 * 20_000
