@@ -105,7 +105,7 @@ def test_a_run_that_exceeds_its_estimate_delays_reservations_without_losing_any(
 
 
 def test_a_job_without_end_is_reserved_like_others_after_an_early_end() -> None:
-    """The estimator is the user's own. Whoever does not fit beside the job has no reservation."""
+    """A custom estimator may return infinity. A job that does not fit beside that one has no reservation."""
     asked = FreeNodesOutline(NODES, 0, ((4, 10.0),), ((4, 5.0), (3, inf), (1, 2.0), (2, 5.0)), 0.0).build(1)
     scheduler = Conservative()
     scheduler.schedule(asked)
@@ -246,7 +246,7 @@ def test_every_pass_reserves_as_if_it_started_from_nothing(order: str, jobs: lis
 
 @pytest.mark.parametrize("seed", range(2))
 def test_long_queues_reserve_as_if_each_pass_started_from_nothing(seed: int) -> None:
-    """Where reservations begin as others of the same size end, and move in pass after pass."""
+    """Many reservations begin exactly when others of the same size end, and move in several passes."""
     n, rng = 150, np.random.default_rng(seed)
     submit_s, runs_s = np.sort(rng.integers(0, 2 * n, n)), rng.integers(1, 12, n)
     sizes, factors = rng.choice([1, 2, 2, 3, 4], n), rng.choice([0.5, 1, 1, 5, 20], n)
