@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
-from pickle import UnpicklingError
 from types import MappingProxyType, NoneType
 from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
@@ -17,13 +14,12 @@ import numpy as np
 from numba import config as numba_config
 from numba import njit, types
 from numba.core import event
-from numba.core.caching import FunctionCache
 from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
 from scheduler.compiled.code import Compiler
-from scheduler.compiled.items import IS_CHECKED
+from scheduler.compiled.kept import Kept, is_writable
 from scheduler.compiled.parts import CompilerOfParts, typed_once
 from scheduler.compiled.records import Record, RecordByHandle, handle_of, record_at, record_type
 from scheduler.compiled.signatures import signatures_remembered
@@ -178,8 +174,8 @@ def compiled(
 
     Indices of arrays must not be negative (see `items`).
 
-    The cache is `__pycache__` beside the source, or the user's cache folder where that cannot be written. It
-    is valid until a kernel of this package changes, or a file of the source's folder.
+    The code is kept (see `Kept`) in `__pycache__` beside the source, or in the user's cache folder where that
+    cannot be written, and made again when a source changes on which it may depend.
     """
     if config.DISABLE_JIT:
         return function
@@ -187,49 +183,17 @@ def compiled(
     hints = {name: where.get(hint, hint) for name, hint in hints.items()}
     returned = _compiled_type(hints.pop("return"))
     signature = returned(*map(argument_type, hints.values()))
+    kept = Kept(function)
     with (
-        _cached_for(Path(function.__code__.co_filename).parent),
-        event.install_listener("numba:compile", _Announcement()),
+        event.install_listener("numba:compile", _Announcement(kept)),
         _without_collections(),
         signatures_remembered(),
     ):
         made: Any = njit(function, **OPTIONS, **options)
-        try:
-            made._cache = _Kept(function)  # type: ignore[no-untyped-call]
-        except RuntimeError as error:
-            if "cannot cache" not in str(error):
-                raise
-            _cannot_keep()
+        made._cache = kept
         made.compile(signature)
         made.disable_compile()
     return cast(F, made)
-
-
-class _Kept(FunctionCache):
-    """The compiled code of a function on disk, which is loaded without the compiler.
-
-    Numba's own class first imports all that the compiler knows of Python, NumPy and SciPy, which takes longer
-    than the rest of a short command; the compiler does so itself as soon as it has something to compile.
-    """
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        try:
-            with self._guard_against_spurious_io_errors():
-                return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        except (UnpicklingError, EOFError):  # a damaged file, which is written again
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        try:
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-        except OSError:
-            _cannot_keep()
-
-
-@cache
-def _cannot_keep() -> None:
-    """Say so, once in a process."""
-    _log.warning("no folder can be written to keep compiled code, so it is made again each time")
 
 
 def long_running(function: F, where: Mapping[TypeVar, type] = MappingProxyType({})) -> F:
@@ -266,21 +230,6 @@ def _type_by_handle(annotation: Any) -> Any:
 
 
 @contextmanager
-def _cached_for(folder: Path) -> Iterator[None]:
-    """Cache under a name that changes with the sources of what may be called in `folder`.
-
-    Numba itself checks only the file of a function, and not those of the functions that it calls.
-    """
-    before = config.CACHE_DIR
-    parent = Path(before) if before else folder / "__pycache__"
-    config.CACHE_DIR = str(parent / f"compiled-{_fingerprint(folder)}")
-    try:
-        yield
-    finally:
-        config.CACHE_DIR = before
-
-
-@contextmanager
 def _without_collections() -> Iterator[None]:
     """Most of what the compiler makes is in use until it is done: looking for garbage meanwhile takes a sixth
     of its time, and finds little. What is garbage then waits for the next full collection."""
@@ -296,37 +245,24 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-@cache
-def _fingerprint(folder: Path) -> str:
-    sources = _compiler_and_kernels().copy()
-    _add(sources, folder.glob("*.py"))
-    return sources.hexdigest()[:16]
-
-
-@cache
-def _compiler_and_kernels() -> hashlib._Hash:
-    sources, ours = hashlib.sha256(b"checked" if IS_CHECKED else b""), Path(__file__).parent
-    _add(sources, ours.glob("*.py"))
-    _add(sources, ours.parent.glob("*/kernels/**/*.py"))
-    return sources
-
-
-def _add(sources: hashlib._Hash, files: Iterable[Path]) -> None:
-    for source in sorted(files):
-        sources.update(source.name.encode() + source.read_bytes())
-
-
 class _Announcement(event.Listener):
     """Logs, once in a process, that something has to be compiled."""
 
     was_logged = False
 
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+
     def on_start(self, event: Any) -> None:
         if not _Announcement.was_logged:
             _Announcement.was_logged = True
-            _log.info(
-                "compiling the schedulers for this machine; this takes some seconds, and the result is cached"
-            )
+            if any(map(is_writable, self._kept.folders)):
+                _log.info("compiling the schedulers for this computer: a few seconds, the first time only")
+            else:
+                _log.warning(
+                    "compiling the schedulers for this computer: a few seconds each time, since no folder "
+                    "can be written to keep the result; set NUMBA_CACHE_DIR to one that can"
+                )
 
     def on_end(self, event: Any) -> None:
         pass

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,10 +43,12 @@ RUN_WITH_CHECKS = (
     "tests/sil/workload",
 )
 LOADS = "from scheduler.free_nodes.queues.consumable_releases import Releases; Releases()"
+"""Functions of one folder, which call those of another."""
 
 
-def load(cache: Path, packages: Path | None = None) -> None:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+def load(cache: Path, packages: Path | None = None, **variables: str) -> str:
+    """What is said on the way."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **variables}
     done = subprocess.run(
         [sys.executable, "-c", LOADS],
         cwd=packages,
@@ -54,32 +57,105 @@ def load(cache: Path, packages: Path | None = None) -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
-def test_damaged_files_of_compiled_code_are_written_again(tmp_path: Path) -> None:
+def kept(cache: Path) -> dict[Path, int]:
+    """The files of compiled code, and when each was written."""
+    return {path: path.stat().st_mtime_ns for path in cache.rglob("*.bin")}
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """A folder with a copy of the package without compiled code, which imports take first."""
+    ours = tmp_path / "sources"
+    shutil.copytree(
+        Path(scheduler.__file__).parent, ours / "scheduler", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    return ours
+
+
+def cut(content: bytes) -> bytes:
+    return content[:100]
+
+
+def empty(content: bytes) -> bytes:
+    return b""
+
+
+def changed(content: bytes) -> bytes:
+    """In one bit, which may well be one of an instruction or a constant."""
+    return content[:-1000] + bytes([content[-1000] ^ 1]) + content[-999:]
+
+
+def too_short_a_checksum(content: bytes) -> bytes:
+    return content[:10]
+
+
+@pytest.mark.parametrize("damage", [cut, empty, changed, too_short_a_checksum])
+def test_damaged_files_of_compiled_code_are_written_again(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
     load(tmp_path)
-    kept = sorted(tmp_path.rglob("*.nbc"))
-    assert kept
-    sizes = [path.stat().st_size for path in kept]
-    for path in kept:
-        os.truncate(path, 100)
+    before = {path: path.read_bytes() for path in kept(tmp_path)}
+    assert before
+    for path, content in before.items():
+        path.write_bytes(damage(content))
+    assert load(tmp_path) == ""
+    assert all(path.read_bytes() != damage(content) for path, content in before.items())
+    again = kept(tmp_path)
     load(tmp_path)
-    assert [path.stat().st_size for path in kept] == sizes
+    assert kept(tmp_path) == again, "and what was written again is used"
 
 
-def test_code_is_compiled_again_after_a_kernel_in_another_folder_changes(tmp_path: Path) -> None:
-    """Functions call those of other packages, of which Numba's cache knows nothing."""
-    ours, cache = tmp_path / "scheduler", tmp_path / "cache"
-    shutil.copytree(Path(scheduler.__file__).parent, ours, ignore=shutil.ignore_patterns("__pycache__"))
-    load(cache, tmp_path)
-    before = {folder.name for folder in cache.iterdir()}
-    load(cache, tmp_path)
-    assert {folder.name for folder in cache.iterdir()} == before
-    with (ours / "time_shared" / "kernels" / "tables.py").open("a") as changed:
-        changed.write("# changed\n")
-    load(cache, tmp_path)
-    assert len({folder.name for folder in cache.iterdir()} - before) == len(before)
+@pytest.mark.parametrize("source", ["time_shared/kernels/tables.py", "compiled/records.py"])
+def test_code_is_compiled_again_after_a_source_changes(tmp_path: Path, sources: Path, source: str) -> None:
+    """Functions call those of other folders, of which Numba's cache knows nothing."""
+    cache = tmp_path / "cache"
+    load(cache, sources)
+    before = kept(cache)
+    load(cache, sources)
+    assert kept(cache) == before
+    with (sources / "scheduler" / source).open("a") as file:
+        file.write("# changed\n")
+    load(cache, sources)
+    assert len(kept(cache)) == 2 * len(before)
+
+
+def test_a_package_that_cannot_be_written_keeps_its_code_in_the_users_cache(
+    tmp_path: Path, sources: Path
+) -> None:
+    """As where an administrator has installed it: an upgrade must not leave users with the code of before."""
+    users = tmp_path / "users"
+    for folder in (sources / "scheduler").rglob(
+        "*/"
+    ):  # a file where the folder would be: root can write all others
+        (folder / "__pycache__").write_text("")
+    load(Path(), sources, NUMBA_CACHE_DIR="", XDG_CACHE_HOME=str(users))
+    before = kept(users)
+    assert before
+    with (sources / "scheduler" / "free_nodes" / "kernels" / "backfilling.py").open("a") as file:
+        file.write("# changed\n")
+    load(Path(), sources, NUMBA_CACHE_DIR="", XDG_CACHE_HOME=str(users))
+    assert len(kept(users)) == 2 * len(before)
+
+
+def test_code_that_was_compiled_beside_its_source_serves_those_who_cannot_write_there(
+    tmp_path: Path, sources: Path
+) -> None:
+    users = tmp_path / "users"
+    load(Path(), sources, NUMBA_CACHE_DIR="")
+    beside = kept(sources)
+    assert beside
+    load(Path(), sources, NUMBA_CACHE_DIR="", XDG_CACHE_HOME=str(users))
+    assert kept(sources) == beside
+    assert not users.exists()
+
+
+def test_where_no_folder_can_be_written_each_process_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "set NUMBA_CACHE_DIR to one that can" in load(tmp_path / "file" / "cache")
 
 
 class Inner(NamedTuple):
