@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any
-from uuid import uuid4
 
 import llvmlite  # type: ignore[import-untyped]
 import numba
@@ -92,14 +92,18 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, content: bytes) -> bool:
-    new = path.with_name(f"{path.name}.{uuid4().hex}")
+    """Other processes may do the same at the same time."""
+    new = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_bytes(hashlib.sha256(content).digest() + content)
-        new.replace(path)  # other processes may do the same at the same time
+        handle, new = mkstemp(dir=path.parent)
+        with open(handle, "wb") as file:
+            file.write(hashlib.sha256(content).digest() + content)
+        os.chmod(new, 0o644)  # for all users of an installation
+        os.replace(new, path)
     except OSError:
-        with suppress(OSError):
-            new.unlink()
+        if new is not None:
+            Path(new).unlink(missing_ok=True)
         return False
     return True
 
