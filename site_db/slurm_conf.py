@@ -14,7 +14,7 @@ from pathlib import Path
 from scheduler.node_request import MOST_GPUS, Node, Partition
 from site_db.files.given import MOST, InvalidFile
 from site_db.files.memory import Memory
-from site_db.files.slurm_lines import MOST_NUMBER, Line, is_indented, lines_of
+from site_db.files.slurm_lines import MOST_NUMBER, Line, lines_of
 from site_db.jobs.logs.tres import BadTres, amount_of
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.hostlist import expand, patterns
@@ -59,9 +59,9 @@ def read_cluster(path: Path) -> Cluster:
     `notes` says what else is ignored (`IgnoredKeys`).
     Raises InvalidFile with file and line.
     """
-    found = _Found(Memory(path))
+    found, notes = _Found(Memory(path)), list[str]()
     defaults: dict[str, Mapping[str, str]] = {key: {} for key in _OF_A_LINE}
-    for key, line in _definitions(path):
+    for key, line in _definitions(path, notes):
         if key == "selecttypeparameters":
             found.has_memory = "MEMORY" in line.values[key].upper()
             continue
@@ -71,7 +71,7 @@ def read_cluster(path: Path) -> Cluster:
         if key == "licenses":
             found.licences = _licences(line)
             continue
-        if "cputot" not in line.values:  # else it is of scontrol, which prints more than a file may have
+        if not line.is_output:
             found.ignored.note(key, line.values, line.where)
             line.check_words()
         name = line.values[key]
@@ -100,13 +100,13 @@ def read_cluster(path: Path) -> Cluster:
             raise line.mistake(f"DownNodes lists node {name}, which is not defined; add NodeName={name}")
     has_memory = found.has_memory and any(node.memory_mib > 1 for node in nodes.values())
     down = frozenset(found.down) & nodes.keys()
-    notes = (*found.ignored.all(),)
-    return Cluster(nodes, partitions, found.threads, has_memory, found.licences, down, notes)
+    notes += found.ignored.all()
+    return Cluster(nodes, partitions, found.threads, has_memory, found.licences, down, (*notes,))
 
 
-def _definitions(path: Path) -> Iterator[tuple[str, Line]]:
+def _definitions(path: Path, notes: list[str]) -> Iterator[tuple[str, Line]]:
     """The definitions of nodes and partitions, with the key that each begins with."""
-    for line in lines_of(path, is_indented):
+    for line in lines_of(path, notes):
         # A line of a partition may have SelectTypeParameters of its own.
         of_a_line = [key for key in _OF_A_LINE if key in line.values][:1]
         for key in of_a_line or [key for key in _OF_THE_SITE if key in line.values]:

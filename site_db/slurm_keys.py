@@ -73,6 +73,12 @@ class IgnoredKeys:
         what = f"{known[kind]}={values[kind]}"
         for key, value in values.items():
             name = known.get(key)
+            follows, is_pair, _ = value.partition("=")
+            if is_pair and follows.lower() in known and key != "jobdefaults":
+                raise InvalidFile(
+                    f"{where}: {name or key} has no value, so that Slurm takes {value} for it; expected "
+                    f'{name or key}=value, or {name or key}=""'
+                )
             if name is None:
                 similar = get_close_matches(key, known, 1, _SIMILAR)
                 if similar:

@@ -15,7 +15,7 @@ from scheduler import UserError
 from sil.slurm.settings import OF_ACCOUNTING, OF_NODES, OF_PARTITIONS, REASONS, Surroundings, own_settings
 from site_db.files.given import InvalidFile
 from site_db.files.opened import read_text
-from site_db.files.slurm_lines import PAIR, Line, lines_of, never
+from site_db.files.slurm_lines import Line, Pair, lines_of, pairs_of
 
 MERGED = "schedulerparameters"
 """The one setting that is a list of options of which single ones may be given anew."""
@@ -80,15 +80,16 @@ class Configuration:
         is left out. Raises UserError."""
         if not text.strip():
             return self
-        words = PAIR.sub("", text).split()
+        pairs = [*pairs_of(text)]
+        words = [pair.value for pair in pairs if not pair.key]
         if words:
             raise UserError(
                 f"'{words[0]}' in '{text}' is no setting of slurm.conf; expected Key=value, like "
                 f"SchedulerParameters=bf_window=2880"
             )
         found = self
-        for key, value in PAIR.findall(text):
-            found = found._with_setting(key, value.strip('"'))
+        for key, value in pairs:
+            found = found._with_setting(key, value)
         return found
 
     def _with_setting(self, key: str, value: str) -> Configuration:
@@ -103,24 +104,24 @@ class Configuration:
         if name == MERGED and value and old:
             value = merged(old, value)
         lines = tuple(filter(None, (_without(line, {name}) for line in self.lines)))
-        new = f"{key}={value}" if value else _LEFT_OUT
+        new = str(Pair(key, value)) if value else _LEFT_OUT
         noted = () if old is None else (Replaced("slurm.conf", f"{key}={old}", new, _GIVEN),)
         return replace(self, lines=((new,) if new else ()) + lines, replaced=(*self.replaced, *noted))
 
     def _values(self) -> dict[str, str]:
         """The settings that are not of nodes or partitions."""
         return {
-            key.lower(): value.strip('"')
+            pair.name: pair.value
             for line in self.lines
             if not _OF_A_LINE.match(line)
-            for key, value in PAIR.findall(line)
+            for pair in pairs_of(line)
         }
 
     def _keys(self) -> Iterator[str]:
         """Those of partitions."""
         for line in self.lines:
             if line.lower().startswith("partitionname="):
-                yield from (key.lower() for key, _ in PAIR.findall(line))
+                yield from (pair.name for pair in pairs_of(line))
 
 
 _OF_A_LINE = re.compile(r"(NodeName|PartitionName|DownNodes|NodeSet)=", re.IGNORECASE)
@@ -134,7 +135,7 @@ def read_configuration(path: Path) -> Configuration:
     """An operator's `slurm.conf` with all that it includes. Raises InvalidFile."""
     replaced: list[Replaced] = []
     lines: list[str] = []
-    for line in lines_of(path, never):
+    for line in lines_of(path, []):
         kept = _kept(line, replaced)
         if kept:
             lines.append(kept)
@@ -192,25 +193,25 @@ def _kept(line: Line, replaced: list[Replaced]) -> str:
         left_out, new = OF_PARTITIONS, _LEFT_OUT
     else:
         left_out, new = REASONS, None
-    text = line.text
-    for key, value in PAIR.findall(line.text):
-        name = key.lower()
-        if name in left_out:
-            became = _OURS.get(name, _LEFT_OUT) if new is None else new
-            if became.lower() != f"{key}={value}".lower():
-                replaced.append(Replaced(line.where, f"{key}={value}", became, left_out[name]))
-            text = _without_keys(text, {name})
-        elif name == "state" and "nodename" in line.values and value.upper() == "CLOUD":
-            replaced.append(
-                Replaced(line.where, f"{key}={value}", "State=UNKNOWN", "nodes do not save power")
-            )
-            text = text.replace(f"{key}={value}", "State=UNKNOWN")
-        elif name == "gres" and _SHARES_OF_GPUS.search(value):
+    kept: list[str] = []
+    for pair in line.pairs:
+        key, value = pair
+        became, why = str(pair), ""
+        if pair.name in left_out:
+            became = _OURS.get(pair.name, _LEFT_OUT) if new is None else new
+            why = left_out[pair.name]
+            if became.lower() == f"{key}={value}".lower():
+                continue
+        elif pair.name == "state" and "nodename" in line.values and value.upper() == "CLOUD":
+            became, why = "State=UNKNOWN", "nodes do not save power"
+        elif pair.name == "gres" and _SHARES_OF_GPUS.search(value):
             whole = _SHARES_OF_GPUS.sub("", value).strip(",")
-            became = f"{key}={whole}" if whole else _LEFT_OUT
-            replaced.append(Replaced(line.where, f"{key}={value}", became, "GPUs are not shared here"))
-            text = text.replace(f"{key}={value}", became).strip()
-    return text
+            became, why = f"{key}={whole}" if whole else _LEFT_OUT, "GPUs are not shared here"
+        if why:
+            replaced.append(Replaced(line.where, f"{key}={value}", became, why))
+        if became and pair.name not in left_out:
+            kept.append(became)
+    return " ".join(kept)
 
 
 _SHARES_OF_GPUS = re.compile(r"(^|,)(shard|mps)\b[^,]*")
@@ -236,16 +237,14 @@ def _without(line: str, names: Collection[str]) -> str:
 
 
 def _without_keys(line: str, names: Collection[str]) -> str:
-    return re.sub(
-        rf"{PAIR.pattern}\s*", lambda pair: "" if pair[1].lower() in names else pair[0], line
-    ).strip()
+    return " ".join(str(pair) for pair in pairs_of(line) if pair.name not in names)
 
 
 def gres_conf(lines: Iterable[str]) -> str:
     """`gres.conf` for the nodes' generic resources: counted, without files."""
     found = ["AutoDetect=off"]
     for line in filter(_is_of_nodes, lines):
-        values = {key.lower(): value.strip('"') for key, value in PAIR.findall(line)}
+        values = {pair.name: pair.value for pair in pairs_of(line)}
         for part in filter(None, re.sub(r"\([^)]*\)", "", values.get("gres", "")).split(",")):
             name, *rest = [word for word in part.split(":") if word != "no_consume"] or [""]
             count = rest.pop() if rest and rest[-1][:1].isdigit() else "1"

@@ -1,4 +1,5 @@
-"""The lines of Slurm's configuration files: keys with values, comments, joined lines, `Include`.
+"""The lines of Slurm's configuration files, as Slurm reads them: keys with values, comments, joined lines,
+`Include`.
 
 <https://slurm.schedmd.com/slurm.conf.html>
 """
@@ -6,16 +7,54 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from site_db.files.given import InvalidFile
-from site_db.files.opened import open_lines
+from site_db.files.given import InvalidFile, quoted
+from site_db.files.slurm_output import blocks, is_output, values_of
 
-PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|\S*)")
 MOST_NUMBER = 2**31 - 1
 """Of a node: each is stored by itself."""
+MOST_FILES, DEEPEST = 1000, 40
+"""Files that are included in all, and that include one another."""
+_BLANKS = " \t\n\r\v\f"
+# Possessive quantifiers (`++`) keep the time linear in the length of the text.
+_PART = re.compile(r'([\w.]++)\s*+[-+*/]?=\s*+(?:"([^"]*+)"(?!\S)|(\S++))?|(\S++)', re.ASCII)
+_UNCOMMENTED = re.compile(r"(?:[^\\#]|\\.?)*+", re.DOTALL)
+_INCLUDE = re.compile(r"include(?:\s++=?|=)\s*+(\S++)(.*)", re.ASCII | re.IGNORECASE)
+
+
+class Pair(NamedTuple):
+    """A key as it is written, and its value as Slurm takes it, without quotes. `str` is how a file has it.
+
+    A word that belongs to no key has an empty key.
+    """
+
+    key: str
+    value: str
+
+    @property
+    def name(self) -> str:
+        """The key in small letters, since Slurm does not distinguish them."""
+        return self.key.lower()
+
+    def __str__(self) -> str:
+        text = re.sub(r"[\\#]", r"\\\g<0>", self.value)
+        if not self.key:
+            return text
+        return (
+            f'{self.key}="{text}"' if not text or re.search(r"\s", text, re.ASCII) else f"{self.key}={text}"
+        )
+
+
+def pairs_of(text: str) -> Iterator[Pair]:
+    """The pairs of a line: key, `=` with or without blanks around it, value. A value is a quoted text that is
+    followed by a blank or the end, else everything up to the next blank. A backslash before a character
+    stands for that character, as in `\\#`."""
+    for key, quoted_value, value, word in _PART.findall(re.sub(r"\\(.?)", r"\1", text)):
+        yield Pair(key, quoted_value or value or word)
 
 
 @dataclass(frozen=True)
@@ -24,7 +63,10 @@ class Line:
 
     values: Mapping[str, str]
     where: str
-    text: str = ""
+    pairs: tuple[Pair, ...] = ()
+    """As written, in a configuration file."""
+    is_output: bool = False
+    """Whether it is of a command, which prints more than a configuration file may have."""
 
     def get(self, *keys: str) -> str:
         return next((self.values[key] for key in keys if key in self.values), "")
@@ -35,67 +77,105 @@ class Line:
         if not text:
             return default
         if not (text.isascii() and text.isdigit() and len(text) <= 15 and int(text) <= MOST_NUMBER):
-            raise self.mistake(f"{keys[0]} is '{text}'; expected a whole number, at most {MOST_NUMBER:,}")
+            raise self.mistake(
+                f"{keys[0]} is {quoted(text)}; expected a whole number, at most {MOST_NUMBER:,}"
+            )
         return int(text)
 
     def check_words(self) -> None:
         """Raises InvalidFile for what is not of the form key=value, like the second word of
         `MaxTime=2 days`."""
-        words = PAIR.sub("", self.text).split()
-        if words:
-            pairs = f"{self.text} ".split(f" {words[0]} ", 1)[0].split()
-            after = f" after {pairs[-1]}" if pairs else ""
-            raise self.mistake(
-                f"'{words[0]}'{after} is not of the form Key=value; expected values without spaces, or in "
-                f"quotes"
-            )
+        for before, pair in zip((None, *self.pairs), self.pairs, strict=False):
+            if not pair.key:
+                after = f" after {before.key}={before.value}" if before else ""
+                raise self.mistake(
+                    f"{quoted(pair.value)}{after} is not of the form Key=value; expected values without "
+                    f"spaces, or in quotes"
+                )
 
     def mistake(self, sentence: str) -> InvalidFile:
         return InvalidFile(f"{self.where}: {sentence}")
 
 
-def is_indented(raw: str) -> bool:
-    """Such lines continue the one before in what `scontrol` prints."""
-    return raw[:1].isspace() and bool(raw.strip())
+def lines_of(path: Path, notes: list[str]) -> Iterator[Line]:
+    """The lines of a file and of those that it includes; each record of the output of a command is a line.
+    `notes` gets a sentence for each file that is taken from another folder. Raises InvalidFile."""
+    return _Reader(path.parent, notes).lines(path, ())
 
 
-def never(raw: str) -> bool:
-    """In a configuration file, only a backslash at the end joins lines."""
-    return False
+@dataclass
+class _Reader:
+    root: Path
+    """Relative paths of all files begin at the folder of the first one."""
+    notes: list[str]
+    n_files: int = 0
 
-
-def lines_of(
-    path: Path, continues: Callable[[str], bool], including: tuple[Path, ...] = ()
-) -> Iterator[Line]:
-    """The lines of a file and of those that it includes. Those that `continues` says, and those after a
-    backslash, belong to the line before. Raises InvalidFile."""
-    for number, text in _whole_lines(path, continues):
-        include = re.fullmatch(r"include[\s=]\s*(\S+)", text, re.IGNORECASE)
-        if include is not None:
-            other = path.parent / include[1]
-            if other in (*including, path):
-                raise InvalidFile(f"{path}, line {number}: {other} includes itself")
-            yield from lines_of(other, continues, (*including, path))
-            continue
-        values = {key.lower(): value.strip('"') for key, value in PAIR.findall(text)}
-        yield Line(values, f"{path}, line {number}", text)
-
-
-def _whole_lines(path: Path, continues: Callable[[str], bool]) -> Iterator[tuple[int, str]]:
-    """Lines without comments."""
-    parts: list[str] = []
-    first = 0
-    with open_lines(path) as lines:
-        for number, raw in enumerate(lines, start=1):
-            line = (re.sub(r"(?<!\\)#.*", "", raw) if "#" in raw else raw).rstrip()
-            joins = bool(parts) and parts[-1].endswith("\\")
-            if joins:  # as Slurm does, without a space
-                parts[-1] = parts[-1].removesuffix("\\") + line
+    def lines(self, path: Path, including: tuple[Path, ...]) -> Iterator[Line]:
+        here = (*including, path.resolve())
+        for line in _lines(path):
+            words = (f"{pair.key}={pair.value}" if pair.key else pair.value for pair in line.pairs)
+            included = _INCLUDE.fullmatch(" ".join(words))
+            if included is None:
+                yield line
                 continue
-            if not continues(line):
-                if text := " ".join(parts).strip():
-                    yield first, text
-                parts, first = [], number
-            parts.append(line.strip())
-    if text := " ".join(parts).strip():
-        yield first, text
+            if included[2]:
+                raise line.mistake(f"'{included[2].strip()}' follows the name of a file; expected one file")
+            other = self._included(included[1], path, line)
+            if other.resolve() in here:
+                raise line.mistake(f"{other} includes itself")
+            self.n_files += 1
+            if self.n_files > MOST_FILES or len(here) > DEEPEST:
+                raise line.mistake(
+                    f"too many files are included; expected at most {MOST_FILES:,}, and {DEEPEST} one in "
+                    f"another"
+                )
+            yield from self.lines(other, here)
+
+    def _included(self, name: str, path: Path, line: Line) -> Path:
+        """The file of that name; in place of one of another machine, a copy beside the first file."""
+        parts = Path(name).parts
+        if Path(name).is_absolute():
+            copies = [self.root.joinpath(*parts[k:]) for k in range(1, len(parts))]
+        else:
+            copies = [path.parent / name]
+        wanted = self.root / name
+        found = next((file for file in (wanted, *copies) if file.exists()), None)
+        if found is None:
+            beside = f", nor {copies[-1]}" if Path(name).is_absolute() else ""
+            raise line.mistake(
+                f"it includes {name}, but there is no file {wanted}{beside}; add it beside {path}"
+            )
+        if found in copies and Path(name).is_absolute():
+            self.notes.append(f"{line.where}: read {found} for {name}, which is not on this machine")
+        return found
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    text, first, continues = "", 0, False
+    for number, raw_lines in blocks(path):
+        if not continues and is_output(raw_lines):
+            yield Line(values_of(raw_lines), f"{path}, line {number}", is_output=True)
+            continue
+        for at, raw in enumerate(raw_lines, start=number):
+            first = first if continues else at
+            part, continues = _without_comment(raw)
+            text += part
+            if not continues:
+                yield from _configured(text, f"{path}, line {first}")
+                text = ""
+    yield from _configured(text, f"{path}, line {first}")
+
+
+def _without_comment(raw: str) -> tuple[str, bool]:
+    """What counts of a line, and whether the next one continues it: as in Slurm, after an odd number of
+    backslashes, and without a space."""
+    found = _UNCOMMENTED.match(raw)
+    line = found[0].rstrip(_BLANKS) if found else ""
+    continues = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+    return line[:-1] if continues else line, continues
+
+
+def _configured(text: str, where: str) -> Iterator[Line]:
+    pairs = (*pairs_of(text),)
+    if pairs:
+        yield Line({pair.name: pair.value for pair in pairs if pair.key}, where, pairs)

@@ -358,7 +358,12 @@ def test_nodes_without_any_partition_are_refused_with_what_to_add(
             "PartitionName=q Nodes=ALL MaxTime=0",
             "maxtime is '0'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED",
         ),
-        ("PartitionName= Nodes=ALL", "PartitionName is empty; expected a name, like PartitionName=batch"),
+        ('PartitionName="" Nodes=ALL', "PartitionName is empty; expected a name, like PartitionName=batch"),
+        (
+            "PartitionName= Nodes=ALL",
+            "PartitionName has no value, so that Slurm takes Nodes=ALL for it; expected PartitionName=value, "
+            'or PartitionName=""',
+        ),
         ("PartitionName=q Nodes=zz1", "partition q lists node zz1, which is not defined; add NodeName=zz1"),
     ],
     ids=lambda text: text.split()[-1],

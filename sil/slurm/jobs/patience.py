@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
-from site_db.files.slurm_lines import PAIR
+from site_db.files.slurm_lines import pairs_of
 from site_db.slurm_conf import limit_s
 
 _INTERVALS = {"bf_interval": 30.0, "sched_interval": 60.0}
@@ -36,7 +36,7 @@ class Patience:
 
 def patience_of(lines: Iterable[str]) -> Patience:
     """Of a configuration with these lines of slurm.conf."""
-    pairs = [(key.lower(), value.strip('"').lower()) for line in lines for key, value in PAIR.findall(line)]
+    pairs = [(pair.name, pair.value.lower()) for line in lines for pair in pairs_of(line)]
     over_s = [_limit_s(value) for key, value in pairs if key == "overtimelimit"]
     limits_s = [_limit_s(value) for key, value in pairs if key in ("defaulttime", "maxtime")]
     intervals = dict(_INTERVALS)
