@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import product
+from math import prod
 
 MOST, MOST_IN_ALL = 100_000, 1_000_000
 """Names in one range, and in a list; more are a typing error, which must not exhaust the memory."""
 
 
 def expand(names: Iterable[str]) -> list[str]:
-    """All names that the patterns `names` stand for, in order. Raises ValueError for a malformed bracket, and
-    for more names than any site has."""
+    """All names that the patterns `names` stand for, in order: with several brackets, the last numbers
+    change first. Raises ValueError for a malformed bracket, and for more names than any site has."""
     found: list[str] = []
     for pattern in names:
-        for part in _expand_one(pattern):
-            found += part
-            if len(found) > MOST_IN_ALL:
-                raise ValueError(f"a list that ends in '{part[-1][:40]}' has more than {MOST_IN_ALL:,} names")
+        parts = _parts(pattern)
+        _check_number(len(found) + prod(map(len, parts)), pattern)
+        found += map("".join, product(*parts))
     return found
 
 
-def _expand_one(pattern: str) -> Iterator[list[str]]:
-    match = re.fullmatch(r"([^\[\]]*)\[([^\[\]]*)\]([^\[\]]*)", pattern)
-    if match is None:
-        if "[" in pattern or "]" in pattern:
-            raise ValueError(f"'{pattern}' is neither a name nor a range like node[01-08,12]")
-        yield [pattern]
-        return
-    before, ranges, after = match.groups()
-    for part in ranges.split(","):
-        yield [f"{before}{number}{after}" for number in _numbers(part, pattern)]
+def _parts(pattern: str) -> list[list[str]]:
+    """The text before the first bracket, the numbers in it, the text after it, and so on."""
+    texts = re.split(r"\[([^\[\]]*)\]", pattern)
+    if any("[" in text or "]" in text for text in texts[::2]):
+        raise ValueError(f"'{pattern}' is neither a name nor a range like node[01-08,12]")
+    parts = [[text] for text in texts]
+    for at in range(1, len(parts), 2):
+        parts[at] = []
+        for ranges in texts[at].split(","):
+            parts[at] += _numbers(ranges, pattern)
+            _check_number(len(parts[at]), pattern)
+    return parts
+
+
+def _check_number(n: int, pattern: str) -> None:
+    if n > MOST_IN_ALL:
+        raise ValueError(f"a list that ends in '{pattern[:40]}' has more than {MOST_IN_ALL:,} names")
 
 
 def _numbers(part: str, pattern: str) -> list[str]:

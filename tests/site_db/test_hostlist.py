@@ -23,6 +23,8 @@ from site_db.site_file import hostlist
         (["n[3,1]"], ["n3", "n1"]),
         (["n[1-2]-ib"], ["n1-ib", "n2-ib"]),
         (["[1-2]"], ["1", "2"]),
+        (["r[0-1]_b[08-09]x"], ["r0_b08x", "r0_b09x", "r1_b08x", "r1_b09x"]),
+        (["r[1,3]c[2][5-6]"], ["r1c25", "r1c26", "r3c25", "r3c26"]),
         (["b", "n[1-2]", "a"], ["b", "n1", "n2", "a"]),
         ([], []),
     ],
@@ -35,7 +37,7 @@ def test_a_pattern_expands_to_names_in_order_with_leading_zeros(
 
 @pytest.mark.parametrize(
     "pattern",
-    ["n[1-3", "n1-3]", "n]1-3[", "n[[1-3]]", "r[1-2]n[1-2]", "n[1-2]]", "[", "]", "n[1[2]3]"],
+    ["n[1-3", "n1-3]", "n]1-3[", "n[[1-3]]", "r[1-2]n[1-2", "n[1-2]]", "[", "]", "n[1[2]3]"],
 )
 def test_unmatched_brackets_are_rejected_with_the_pattern_and_an_example(pattern: str) -> None:
     with pytest.raises(ValueError, match="is neither a name nor a range like node") as caught:
@@ -74,6 +76,12 @@ def test_a_range_that_would_exhaust_memory_is_rejected() -> None:
         hostlist.expand(["n[1-99999999999]"])
     with pytest.raises(ValueError, match="stands for more than 100000 names"):
         hostlist.expand(["n[0-100000]"])
+
+
+def test_brackets_that_stand_for_too_many_names_together_are_rejected_at_once() -> None:
+    for pattern in ("r[1-2000]n[1-2000]", "n[" + ",".join(["1-100000"] * 11) + "]", "n" + "[0-9]" * 10_000):
+        with pytest.raises(ValueError, match="has more than 1,000,000 names"):
+            hostlist.expand([pattern])
 
 
 def test_a_range_for_a_large_site_is_expanded() -> None:
