@@ -19,6 +19,11 @@ from tests import rewritten, warm
 from tests.examples import up_to
 from tests.postgres import Server
 
+# What commands print depends on these.
+os.environ["TERM"] = "xterm-256color"
+for variable in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(variable, None)
+
 # No deadline: machines under test are shared and slow at times.
 settings.register_profile("ours", deadline=None, max_examples=up_to(100))
 settings.load_profile("ours")

@@ -15,7 +15,7 @@ from scheduler.node_set import NodeSet
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.rules import SOCIAL_CONTRACT, Violation
 from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes
-from scheduler.time_shared.social_contract import Requirement
+from scheduler.time_shared.social_contract import Requirement, sum_in_order
 
 
 class SharedNodes(NamedTuple):
@@ -97,10 +97,10 @@ class _SocialLimits:
         jobs = int(nodes.n_jobs[n]) + len(added)
         if jobs > nodes.most_jobs[n]:
             return f"{jobs} parallel tasks; {nodes.most_jobs[n]} are allowed"
-        memory_mb = float(nodes.memory_mb[n]) + sum(requirement.memory_mb for requirement in added)
+        memory_mb = float(nodes.memory_mb[n]) + sum_in_order(requirement.memory_mb for requirement in added)
         if memory_mb > nodes.most_memory_mb[n] + 2 * SLACK:
             return f"{memory_mb:g} MB of parallel memory; {nodes.most_memory_mb[n]:g} MB are allowed"
-        cpu = float(nodes.cpu[n]) + sum(requirement.cpu for requirement in added)
+        cpu = float(nodes.cpu[n]) + sum_in_order(requirement.cpu for requirement in added)
         if cpu > nodes.most_cpu[n] + 2 * SLACK:
             return f"CPU requirements of {cpu:.2f}; {nodes.most_cpu[n]:g} are allowed"
         return None

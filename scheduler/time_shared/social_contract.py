@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import isfinite
+from operator import add
 
 COMMUNICATION_BOUND_BELOW = 0.7
 """Jobs that use less of a CPU in isolation are communication-bound, others computation-bound."""
@@ -16,6 +18,14 @@ require L each on average."""
 
 OS_MEMORY_MB = 64.0
 """Memory reserved for the operating system of a node."""
+
+
+def sum_in_order(amounts: Iterable[float]) -> float:
+    """The sum that compiled code takes, rounded after each addition.
+
+    Since Python 3.12, `sum` compensates for rounding, so ties would break differently.
+    """
+    return reduce(add, amounts, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

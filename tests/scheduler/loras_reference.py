@@ -9,6 +9,7 @@ from math import inf
 from scheduler.model import NodeSchedule, Start
 from scheduler.time_shared.loras import Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
+from scheduler.time_shared.social_contract import sum_in_order
 
 SLACK = 1e-9
 TOGETHER_S = 1e-9
@@ -41,11 +42,11 @@ class _Node:
 
     @property
     def cpu(self) -> float:
-        return sum((job.cpu for job in self.jobs), 0.0)
+        return sum_in_order(job.cpu for job in self.jobs)
 
     @property
     def memory_mb(self) -> float:
-        return sum((job.memory_mb for job in self.jobs), 0.0)
+        return sum_in_order(job.memory_mb for job in self.jobs)
 
     @property
     def load(self) -> tuple[float, int, float, int]:

@@ -283,7 +283,7 @@ def test_a_misbehaving_scheduler_is_reported(tmp_path: Path, monkeypatch: pytest
         (["light-to-heavy"], "has 142 machines, but this computer"),
         (["unreliable-site"], "simulated failures or monitor errors"),
         (["shared-nodes"], "has time-shared nodes; live runs are on dedicated"),
-        (["--scheduler", "batsim: python mine.py"], "is a whole resource manager"),
+        (["--scheduler", "batsim: ls mine.py"], "is a whole resource manager"),
         (["--scheduler", "easy"], "needs one that maps jobs to machines"),
         (["no-such-experiment"], "there is no file no-such-experiment"),
     ],

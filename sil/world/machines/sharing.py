@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from scheduler.compiled import Floats, compiled
+from scheduler.time_shared.social_contract import sum_in_order
 
 TOLERANCE = 1e-13
 MAX_ITERATIONS = 500
@@ -93,7 +94,7 @@ class ByCpu(Sharing):
     """The predictor's CPU method: tasks slow down only where requirements exceed the CPU."""
 
     def slowdowns(self, node: NodeLoad) -> list[float]:
-        return [max(1.0, sum(node.cpu, 0.0) + node.local_cpu)] * len(node.cpu)
+        return [max(1.0, sum_in_order(node.cpu) + node.local_cpu)] * len(node.cpu)
 
 
 @compiled

@@ -10,6 +10,7 @@ from math import inf
 
 from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.rules import KNOWN_NODES
+from scheduler.time_shared.social_contract import sum_in_order
 from sil.world.events import ControlDue, EventQueue, LocalChanged, RunEnded
 from sil.world.guard.faults import SchedulerFault
 from sil.world.hindrances import Hindrances
@@ -86,7 +87,7 @@ class _Node:
         """Called before a change: account for local users since the last call."""
         elapsed_s, self.accounted_s = now_s - self.accounted_s, now_s
         if self.local_cpu > 0.0:
-            left = max(0.0, 1.0 - self.cpu_cost * sum(run.rate * run.work.cpu for run in self.runs))
+            left = max(0.0, 1.0 - self.cpu_cost * sum_in_order(run.rate * run.work.cpu for run in self.runs))
             self.active_s += elapsed_s
             self.demanded_s += elapsed_s * self.local_cpu
             self.got_s += elapsed_s * min(self.local_cpu, left)
@@ -231,7 +232,7 @@ class SharedMachines(ExecutionModel):
 
     def _fits(self, n: int, active: Sequence[_Run], more: _Run | None = None) -> bool:
         node = self._nodes[n]
-        used_mb = sum(run.work.memory_mb for run in active) + (more.work.memory_mb if more else 0.0)
+        used_mb = sum_in_order(run.work.memory_mb for run in active) + (more.work.memory_mb if more else 0.0)
         room_mb = self._contract.memory_mb(node.memory_mb, node.local_memory_mb, node.user_is_there)
         return used_mb <= room_mb + EPSILON
 

@@ -170,7 +170,7 @@ def test_registering_new_jobs_on_machines_is_a_fault(tmp_path: Path) -> None:
         ("batsim+tcp://127.0.0.1:28000", "", "listens for one run, but this experiment has"),
         (
             "mct",
-            '\n[[queues]]\nname = "default"\nscheduler = "batsim: python mine.py"\n',
+            '\n[[queues]]\nname = "default"\nscheduler = "batsim: ls mine.py"\n',
             "is a whole resource manager; a queue cannot use it",
         ),
         ("batsim: there-is-no-such-command", "", "there is no executable command 'there-is-no-such-command'"),
