@@ -33,7 +33,7 @@ from sil.runs.under_test import UnderTest
 from sil.settings.decision_costs import NONE, check_decision_cost
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
-from sil.trace.facts import TIMINGS, TRACE, Fact
+from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, Fact
 from sil.trace.reading import NoTrace, read_facts, read_table
 from sil.workers.executor import Inline, Interrupted
 from sil.workload.job_log import JobLog
@@ -201,7 +201,7 @@ class Replays:
     def decisions(self, scheduler: str) -> pl.DataFrame:
         """A row for each decision, with the columns of timings.parquet: when it was made, and how long it
         took."""
-        return read_table(self._folder_of(scheduler) / TIMINGS)
+        return read_table(self._folder_of(scheduler) / TIMINGS, TIMINGS_SCHEMA)
 
     def differences(self, block_days: float = 7.0) -> pl.DataFrame:
         """How jobs differ from what they are under the first scheduler: a row for each other scheduler and

@@ -15,6 +15,7 @@ from scheduler import UserError
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replays import died_sentence, fastest
 from sil.outcome.metrics import REPLAY_METRICS
+from sil.outcome.replayed_log import Results
 from sil.report.file_name import file_name
 from sil.runs.on_log import DECISION_LIMIT_S, FEW_JOBS, Replay
 from sil.runs.under_test import UnderTest
@@ -89,7 +90,7 @@ class Case(NamedTuple):
         """Raises InvalidFile for an impossible load."""
         return settings.replay(self.slice.log.with_load(self.load), self.estimates, few_jobs)
 
-    def row(self, **results: Any) -> Row:
+    def row(self, results: Results) -> Row:
         """Of the table of the sweep."""
         log = self.slice.log
         named = (
@@ -100,7 +101,8 @@ class Case(NamedTuple):
             self.estimates.value,
             self.scheduler.label,
         )
-        return dict(zip(SCHEMA, named, strict=False)) | results
+        found = {**results.statistics, "fault": results.fault, "refused": results.refused}
+        return dict(zip(SCHEMA, named, strict=False)) | found
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,7 @@ def run_sweep(
     n_jobs = sum(len(case.slice.log.jobs) for case in cases)
     executor = fastest(executor, sweep.schedulers, len(batches), n_jobs)
     few_jobs = FEW_JOBS if n_jobs < FEW_JOBS else 0  # what is loaded for one replay serves the others
+    runner = Runner(executor, store)
     rows: dict[int, Row] = {}
     died: list[int] = []
 
@@ -192,18 +195,20 @@ def run_sweep(
     def carry_out(parts: Sequence[range]) -> None:
         to_do = items(parts)
 
-        def finish(item: Item, value: list[Row] | Died) -> None:
+        def finish(item: Item, value: list[Results] | Died) -> None:
             _, part = to_do[item.key]
             if not isinstance(value, Died):
-                rows.update(zip(part, value, strict=True))
+                with runner.store.reading():  # which may be of other replays
+                    found = list(zip(part, value, strict=True))
+                rows.update((k, cases[k].row(results)) for k, results in found)
             elif len(part) == 1:
                 case = cases[part.start]
-                rows[part.start] = case.row(fault=died_sentence(case.scheduler.label, value))
+                rows[part.start] = case.row(Results({}, died_sentence(case.scheduler.label, value)))
             else:
                 died.extend(part)
             listener.progressed(len(rows), len(cases))
 
-        Runner(executor, store).run([item for item, _ in to_do.values()], finish)
+        runner.run([item for item, _ in to_do.values()], finish, kind=list[Results])
 
     try:
         carry_out(batches)
@@ -232,12 +237,11 @@ def _batches(cases: Sequence[Case]) -> Iterator[range]:
     yield range(begin, len(cases))
 
 
-def _carry_out(cases: Sequence[Case], settings: Settings, few_jobs: int, printed: Path) -> list[Row]:
+def _carry_out(cases: Sequence[Case], settings: Settings, few_jobs: int, printed: Path) -> list[Results]:
     return [_replayed(case.replay(settings, few_jobs), case, printed) for case in cases]
 
 
-def _replayed(replay: Replay, case: Case, printed: Path) -> Row:
+def _replayed(replay: Replay, case: Case, printed: Path) -> Results:
     name = case.scheduler.label
     where = f"{name}-{replay.log.name}-{case.slice.name}-{case.load:g}-{case.estimates.value}"
-    results = replay.results(case.scheduler, printed / f"{file_name(where)}.log")
-    return case.row(**results.statistics, fault=results.fault, refused=results.refused)
+    return replay.results(case.scheduler, printed / f"{file_name(where)}.log")

@@ -132,7 +132,7 @@ def _replay(
         Item(key, partial(replay.run, scheduler, on_arrivals=send_report), folders[scheduler])
         for key, scheduler in schedulers.items()
     ]
-    done = {schedulers[item.key] for item in items if store.get(item.key) is not MISSING}
+    done = {schedulers[item.key] for item in items if store.get(item.key, Results) is not MISSING}
     if not done or not all((folders[scheduler] / name).is_file() for scheduler in done for name in _TABLES):
         store.remove()
         done.clear()
@@ -155,7 +155,7 @@ def _replay(
         results[scheduler] = value
 
     try:
-        Runner(executor, store, total=len(items)).run(items, finish, progress)
+        Runner(executor, store, total=len(items)).run(items, finish, progress, kind=Results)
     except Interrupted as interrupted:
         raise Interrupted(interrupted.done, interrupted.total, results) from None
     return results

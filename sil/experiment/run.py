@@ -28,7 +28,7 @@ from sil.settings.experiment_file import Experiment, read_experiment
 from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import InapplicableChange
-from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, RunTables, write_trace
+from sil.trace.facts import RUN, SCHEMAS, TIMINGS, TRACE, RunDescription, RunTables, write_trace
 from sil.trace.json_text import json_text
 from sil.trace.reading import read_table, read_trace
 from sil.workers.executor import Executor, Interrupted, Listener
@@ -218,7 +218,9 @@ def evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
     """The tables in `out`, and the table of jobs and the comparison computed from them. Raises NoTrace."""
     facts, description = read_trace(out / TRACE)
     optional = {
-        name: read_table(out / file) for name, file in BESIDE_THE_TRACE.items() if (out / file).is_file()
+        name: read_table(out / file, SCHEMAS[name])
+        for name, file in BESIDE_THE_TRACE.items()
+        if (out / file).is_file()
     }
     tables = RunTables.of(facts=facts, **optional)
     jobs = job_table(tables.facts, description.n_machines)

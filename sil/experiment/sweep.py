@@ -10,17 +10,20 @@ from math import inf
 from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from sil.outcome.metrics import faults
 from sil.report.file_name import file_name
 from sil.runs.composition import RunKey
 from sil.runs.scenario import Scenario
 from sil.trace.facts import RUN, SCHEMAS, Fact, RunTables
+from sil.trace.reading import difference, unpacked_table
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Died, Item
 from sil.workers.runner import ItemDied, Runner
+from sil.workers.store import Stored
 
-Packed = dict[str, bytes]
+Packed = Stored
 """The tables of a run as Parquet files, by name; FAULTED is there if the run ended in a fault."""
 FAULTED = "faulted"
 
@@ -77,7 +80,9 @@ class Sweep:
                 done, next_task = next_task, next(following, None)
                 on_tables(self._tables(done), next_task is None)
 
-        self._runner.run(self._items, finish, skip=lambda item: self._is_left_out(self._runs[item.key]))
+        self._runner.run(
+            self._items, finish, skip=lambda item: self._is_left_out(self._runs[item.key]), kind=Packed
+        )
         for key, died in killed.items():
             run = self._runs[key]
             raise ItemDied(f"{run.scheduler} in replication {run.replication} at point {run.point}", died)
@@ -103,11 +108,12 @@ class Sweep:
         packed = [self._packed(run) for run in runs if not self._is_left_out(run)]
         if not packed:
             return RunTables.of()
-        return RunTables(*(pl.concat(_table(of_run, kind) for of_run in packed) for kind in SCHEMAS))
+        with self._runner.store.reading():  # whose values may have any content
+            return RunTables(*(pl.concat(_table(of_run, kind) for of_run in packed) for kind in SCHEMAS))
 
     def _packed(self, run: RunKey) -> Packed:
         found = self._finished[run]
-        packed: Packed = self._runner.store.get(found) if isinstance(found, str) else found
+        packed: Packed = self._runner.store.get(found, Packed) if isinstance(found, str) else found
         return packed
 
 
@@ -129,9 +135,13 @@ def _packed(tables: RunTables) -> Packed:
 
 
 def _table(packed: Packed, kind: str) -> pl.DataFrame:
-    if kind not in packed:
+    if kind not in packed and kind != "facts":  # which every run has
         return pl.DataFrame(schema=SCHEMAS[kind])
-    return pl.read_parquet(BytesIO(packed[kind]))
+    with pq.ParquetFile(BytesIO(packed[kind])) as file:
+        table = unpacked_table(file)
+    if differs := difference(table, SCHEMAS[kind]):
+        raise ValueError(differs)
+    return table
 
 
 def _died(run: RunKey, died: Died) -> pl.DataFrame:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
+from pydantic import AfterValidator
 
 from scheduler import UserError
 from sil.outcome.statistics import Sample
@@ -31,7 +32,7 @@ class GoalNeverMeasured(UserError):
 
 
 class DoesRuns(Protocol):
-    def results(self, items: Sequence[Item]) -> list[dict[str, float]]: ...
+    def results(self, items: Sequence[Item], kind: Any = ...) -> list[dict[str, float]]: ...
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class OptionSamples:
         self._scenario = scenario
         self._runs = runs
         self._measured: dict[str, list[dict[str, float]]] = {}
+        self._kind = Annotated[dict[str, float], AfterValidator(self._with_goals)]
 
     def ensure(self, options: Iterable[Option], n: int) -> None:
         """At least `n` replications of each. Raises GoalNeverMeasured and what runs raise."""
@@ -65,7 +67,7 @@ class OptionSamples:
         # By replication, so that an interrupted command leaves a balanced set of runs.
         wanted.sort(key=lambda one: one[1])
         works = [self._scenario.run(option, self.scheduler, replication) for option, replication in wanted]
-        results = self._runs.results([Item(work.key, work, name=work.name) for work in works])
+        results = self._runs.results([Item(work.key, work, name=work.name) for work in works], self._kind)
         for (option, replication), measures in zip(wanted, results, strict=True):
             for goal in self.plan.goals:
                 if isnan(measures[goal.key]):
@@ -103,6 +105,12 @@ class OptionSamples:
         return (self.sign if key is None else -1.0) * (
             self.values(option, key, n) - self.values(base, key, n)
         )
+
+    def _with_goals(self, measures: dict[str, float]) -> dict[str, float]:
+        """Stored measures. Raises ValueError unless they have all goals."""
+        if not {REFUSED, *(goal.key for goal in self.plan.goals)} <= measures.keys():
+            raise ValueError("a goal is missing")
+        return measures
 
     def job_classes(self, option: Option, n: int) -> list[str]:
         """Those with jobs in each of the first n replications."""

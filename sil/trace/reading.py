@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from polars.exceptions import PanicException, PolarsError
 
-from scheduler import UserError
+from scheduler import UserError, printable
 from sil.trace.facts import EVENTS, METADATA_KEY, SCHEMA, TRACE, RunDescription
+from sil.trace.stream import Schema
 from sil.trace.well_formed import mistake_in, mistake_in_runs
 from site_db.files.memory import Memory
 
@@ -56,14 +57,38 @@ def reading(path: Path) -> Iterator[None]:
 BYTES_OF_A_VALUE = 8
 
 
-def read_table(path: Path) -> pl.DataFrame:
-    """A Parquet file of a results folder. Raises NoTrace, and TooLarge for more values than there may be
-    memory for: a small file can have many, since equal ones are stored once."""
+def read_table(path: Path, schema: Schema) -> pl.DataFrame:
+    """A Parquet file of a results folder. Raises NoTrace unless its columns are those of `schema`, and
+    TooLarge for more values than there may be memory for: a small file can have many, since equal ones are
+    stored once."""
     with reading(path), pq.ParquetFile(path) as file:
         found = file.metadata
         Memory(path).take(BYTES_OF_A_VALUE * found.num_rows * found.num_columns)
-        # Arrow's reader refuses what makes that of Polars panic, which prints to the terminal.
-        table = pl.from_arrow(file.read())
+        table = _with_all_events(unpacked_table(file))
+    if (differs := difference(table, schema)) is not None:
+        raise NoTrace(
+            f"{path}: {differs}; this file was written by another version of `sil`, or changed since: repeat "
+            "the run"
+        )
+    return table
+
+
+def difference(table: pl.DataFrame, schema: Schema) -> str | None:
+    """The first column that is not as in `schema`, as a clause."""
+    for name in (*schema, *table.columns):
+        found, expected = table.schema.get(name), schema.get(name)
+        if expected is None:
+            return f"the column {printable(name)} is unknown"
+        if found is None:
+            return f"the column {name} is missing"
+        if found != expected:
+            return f"the column {name} has another type"
+    return None if table.columns == list(schema) else "the columns are in another order"
+
+
+def unpacked_table(file: pq.ParquetFile) -> pl.DataFrame:
+    """Raises DAMAGED. Arrow's reader refuses what makes that of Polars panic, which prints."""
+    table = pl.from_arrow(file.read())
     assert isinstance(table, pl.DataFrame)
     return table
 
@@ -84,9 +109,7 @@ def _description(path: Path) -> dict[str, Any]:
 def read_facts(path: Path) -> pl.DataFrame:
     """The facts of a trace, each with what facts of its kind have. Raises NoTrace."""
     _description(path)
-    facts = _with_all_events(read_table(path))
-    if facts.schema != pl.Schema(SCHEMA):
-        raise NoTrace(f"{path}: this trace was written by another version of `sil`; repeat the run")
+    facts = read_table(path, SCHEMA)
     _refuse(path, mistake_in(facts))
     return facts
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from scheduler import UserError
 from sil.settings.code_version import code_and_data
@@ -59,9 +59,11 @@ class Runner:
         on_result: OnResult,
         on_report: OnReport = ignore,
         skip: Callable[[Item], bool] = lambda item: False,
+        kind: Any = Any,
     ) -> None:
         """Pass the result of each item, or `Died`, to `on_result`: first stored ones, then others as they
-        complete. An item that `skip` selects when its turn comes has no result.
+        complete. An item that `skip` selects when its turn comes has no result. Results are of the type
+        `kind`.
 
         Raises Interrupted, and what the executor and the store raise.
         """
@@ -83,7 +85,7 @@ class Runner:
         with self.interruptible():
             missing = []
             for item in items:
-                value = self.store.get(item.key)
+                value = self.store.get(item.key, kind)
                 if value is MISSING:
                     missing.append(item)
                 else:
@@ -100,8 +102,9 @@ class Runner:
         except KeyboardInterrupt:
             raise Interrupted(self.done, self.total) from None
 
-    def results(self, items: Sequence[Item]) -> list[Any]:
-        """The results in order of `items`; equal ones run once. Raises what `run` raises, and ItemDied."""
+    def results(self, items: Sequence[Item], kind: Any = Any) -> list[Any]:
+        """The results, of type `kind`, in order of `items`; equal ones run once. Raises what `run` raises,
+        and ItemDied."""
         found: dict[str, Any] = {}
 
         def note(item: Item, value: Any) -> None:
@@ -109,11 +112,12 @@ class Runner:
                 raise ItemDied(item.name or item.key, value)
             found[item.key] = value
 
-        self.run(list({item.key: item for item in items}.values()), note)
+        self.run(list({item.key: item for item in items}.values()), note, kind=kind)
         return [found[item.key] for item in items]
 
     def map(self, function: Callable[..., Value], cases: Sequence[Case], *context: Any) -> list[Value]:
-        """`function(*context, case)` for each case, in order. The result must not depend on the context."""
+        """`function(*context, case)` for each case, in order. The result must not depend on the context, and
+        is stored as what the function's annotation says."""
         if self.total is None:
             self.total = len(cases)
         code = code_and_data(), f"{function.__module__}.{function.__qualname__}"
@@ -121,7 +125,8 @@ class Runner:
             [
                 Item(digest(*code, case), partial(function, *context, case), name=f"{number} of {len(cases)}")
                 for number, case in enumerate(cases, 1)
-            ]
+            ],
+            get_type_hints(function)["return"],
         )
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import pickle
+import json
 import sqlite3
-from collections.abc import Callable
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from errno import ENOSPC
-from io import BytesIO
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
+
+from pydantic import Base64Bytes, TypeAdapter
 
 from scheduler import UserError
 
 BUSY_TIMEOUT_S = 30.0
 TABLE = "result"
-OURS = ("sil", "scheduler", "site_db")
-FRAME = ("polars.dataframe.frame", "DataFrame")
+Stored = dict[str, Base64Bytes]
+"""Bytes by name, as base64 in JSON."""
 MISSING = object()
 """In place of a result that is not stored."""
 
@@ -24,20 +29,11 @@ class UnusableStore(UserError):
     """The file cannot be used. The message is one sentence for the user."""
 
 
-class _Values(pickle.Unpickler):
-    """Reads numbers, texts, collections, frames, and objects of our classes, of which results consist. A file
-    may be somebody else's, and a pickle can name any function, which is then called."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == FRAME or (module.partition(".")[0] in OURS and "." not in name):
-            found = super().find_class(module, name)
-            if isinstance(found, type) and (found.__module__, found.__name__) == (module, name):
-                return found
-        raise pickle.UnpicklingError(f"{module}.{name} is no value")
-
-
 class Store:
     """Results by key, in the file `path` (None: in memory), which is made when the first one is stored.
+
+    A result is JSON, which can hold no code, and is read as a value of a given type, since the file may be
+    somebody else's: numbers, texts, bytes, collections, named tuples and dataclasses.
 
     Several commands may use one file at once. A result that was stored survives the end of this process,
     however that ends. All methods raise UnusableStore, and OSError if the disk is full.
@@ -55,14 +51,22 @@ class Store:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def get(self, key: str) -> Any:
-        """The result of that key, or MISSING."""
+    def get(self, key: str, kind: Any = Any) -> Any:
+        """The result of that key, a value of the type `kind`, or MISSING."""
         if self._connection is None:
             return MISSING
         row = self._first(f"SELECT value FROM {TABLE} WHERE key = ?", key)
+        if row is None:
+            return MISSING
+        with self.reading():
+            return _adapter(kind).validate_json(row[0], strict=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Within this context, an exception means that a result cannot be read: UnusableStore."""
         try:
-            return MISSING if row is None else _Values(BytesIO(row[0])).load()
-        except Exception:  # of any kind, since the bytes may be any
+            yield
+        except Exception:  # of any kind, since a result may have any content
             raise self._damaged() from None
 
     def has_prefix(self, prefix: str) -> bool:
@@ -74,7 +78,7 @@ class Store:
         """Store a result; one that is stored already stays."""
         if self._connection is None:
             self._open()
-        self._first(f"INSERT OR IGNORE INTO {TABLE} VALUES (?, ?)", key, pickle.dumps(value))
+        self._first(f"INSERT OR IGNORE INTO {TABLE} VALUES (?, ?)", key, _as_json(value))
 
     def close(self) -> None:
         """Close the file."""
@@ -111,7 +115,9 @@ class Store:
         # A file that was cut off may show it only much later, in the middle of a command.
         if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise self._damaged()
-        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        tables = connection.execute(
+            "SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
+        ).fetchall()
         if tables not in ([], [(TABLE,)]):
             raise UnusableStore(f"{self._path}: this is a different database, not a store of finished runs")
         # With a write-ahead log, this survives a killed process; only a power cut may lose the last commits.
@@ -140,3 +146,21 @@ class Store:
 
     def _damaged(self) -> UnusableStore:
         return UnusableStore(f"{self._path}: the file is damaged; delete it, and its runs will be repeated")
+
+
+@lru_cache(8)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _as_json(value: object) -> bytes:
+    return json.dumps(value, default=_plain, separators=(",", ":")).encode()
+
+
+def _plain(value: object) -> object:
+    """What JSON does not know, as something that it knows."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    raise TypeError(f"{type(value).__name__} is no value of a result")

@@ -31,7 +31,7 @@ from sil.slurm.accounting import qualities
 from sil.slurm.configuration import read_configuration
 from sil.slurm.settings import Surroundings
 from sil.swarm.case import Case, drawn
-from sil.trace.facts import RunDescription, write_trace
+from sil.trace.facts import TIMINGS_SCHEMA, RunDescription, write_trace
 from sil.trace.reading import read_facts, read_resource_names, read_table, read_trace
 from sil.workers.executor import Inline, Listener
 from sil.workload import openb
@@ -207,7 +207,7 @@ def _lines(read: Callable[..., object]) -> Read:
 
 
 def _table(path: Path) -> object:
-    return read_table(path)
+    return read_table(path, TIMINGS_SCHEMA)
 
 
 def _trace(path: Path) -> object:

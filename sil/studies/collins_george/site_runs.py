@@ -54,7 +54,8 @@ def run_all(cases: Sequence[SiteCase], runner: Runner) -> pl.DataFrame:
             experiment = experiment.model_copy(update={"site": str(path)})
         source = SiteSource(experiment, Path(), None)
         in_use = source.snapshot(Path(folder) / "site.db")
-        return pl.concat(runner.map(_carry_out, cases, in_use))
+        found = runner.map(_carry_out, cases, in_use)
+        return pl.DataFrame([row for rows in found for row in rows], infer_schema_length=None)
 
 
 def by_level(found: pl.DataFrame, *axes: str) -> GridSamples:
@@ -71,7 +72,7 @@ def by_level(found: pl.DataFrame, *axes: str) -> GridSamples:
     return GridSamples(rows, *axes)
 
 
-def _carry_out(in_use: SiteInUse, case: SiteCase) -> pl.DataFrame:
+def _carry_out(in_use: SiteInUse, case: SiteCase) -> list[dict[str, Any]]:
     experiment = case.experiment()
     in_use = replace(in_use, queues=queues_of(experiment) or in_use.queues)
     run = RunKey(0, case.replication, case.scheduler)
@@ -97,4 +98,5 @@ def _carry_out(in_use: SiteInUse, case: SiteCase) -> pl.DataFrame:
             pl.lit(case.replication).alias("replication"),
             pl.all(),
         )
+        .to_dicts()
     )

@@ -35,7 +35,7 @@ class FakeRuns:
         self._key = key
         self.done: list[tuple[str, int]] = []
 
-    def results(self, items: Sequence[Item]) -> list[dict[str, float]]:
+    def results(self, items: Sequence[Item], kind: Any = Any) -> list[dict[str, float]]:
         found = []
         for work in (item.call for item in items):
             option = work.option  # type: ignore[attr-defined]

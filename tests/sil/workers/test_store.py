@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import math
+import pickle
 import sqlite3
 import struct
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.kinds import Kind
-from sil.outcome.statistics import Interval
-from sil.report.page import write_page
-from sil.workers.store import MISSING, Store, UnusableStore
+from sil.outcome.replayed_log import Results
+from sil.workers.store import MISSING, Store, Stored, UnusableStore
 from tests.sil.test_experiment import ROOT
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    name: str
+    n: int
+    points: tuple[Point, ...]
 
 
 def bits(number: float) -> bytes:
@@ -32,7 +43,7 @@ def test_numbers_round_trip_to_the_last_bit(number: float, tmp_path_factory: pyt
     with Store(path) as store:
         store.put("run", {"measure": number, "not a number": math.nan})
     with Store(path) as store:
-        found = store.get("run")
+        found = store.get("run", dict[str, float])
         assert store.get("another") is MISSING
     assert bits(found["measure"]) == bits(number)
     assert math.isnan(found["not a number"])
@@ -159,31 +170,73 @@ class _Calls:
         return self._call
 
 
+def global_named(module: str, name: str) -> bytes:
+    return f"c{module}\n{name}\n".encode()
+
+
+FACTORY = b"\x80\x04" + global_named("sil.runs.own_schedulers", "Copies")
+RUNS_WITHIN = pickle.dumps(_Calls(Path.touch, Path("RAN")))
+FACTORY += global_named("sil.runs.own_schedulers", "Factory") + b")\x81}X\x08\0\0\0_pickledB"
+FACTORY += struct.pack("<I", len(RUNS_WITHIN)) + RUNS_WITHIN + b"sb\x85R."
+"""A factory whose copy unpickles what it has."""
+
+
+@pytest.mark.parametrize("kind", [Any, dict[str, float], Stored, Results, Record])
 @pytest.mark.parametrize(
-    "call",
+    "value",
     [
-        _Calls(Path.touch, Path("RAN")),
-        _Calls(subprocess.call, ["touch", "RAN"]),
-        _Calls(eval, "open('RAN', 'w')"),
-        _Calls(write_page, Path("RAN"), None),
+        FACTORY,
+        *map(
+            pickle.dumps,
+            (
+                _Calls(Path.touch, Path("RAN")),
+                _Calls(subprocess.call, ["touch", "RAN"]),
+                _Calls(eval, "open('RAN', 'w')"),
+                {"measure": 1.0},
+            ),
+        ),
+        b"(S'touch RAN'\nios\nsystem\n.",
+        b"\x93NUMPY",
+        b"[" * 100_000,
+        b'{"py/reduce": [{"py/type": "os.system"}, {"py/tuple": ["touch RAN"]}]',
+        b"",
     ],
 )
 def test_a_file_of_somebody_else_runs_nothing(
-    call: _Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    value: bytes, kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with Store(tmp_path / "runs.db") as store:
-        store.put("run", {"measure": call})
+        store.put("run", 1.0)
+        with sqlite3.connect(tmp_path / "runs.db") as other:
+            other.execute("UPDATE result SET value = ?", (value,))
         with pytest.raises(UnusableStore, match="the file is damaged; delete it"):
-            store.get("run")
+            store.get("run", kind)
     assert not (tmp_path / "RAN").exists()
 
 
-def test_frames_and_objects_of_ours_are_read_back(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"x": [1.5, None], "who": ["ann", "bob"]})
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (Record("a", 1, (Point(1.5, math.inf),)), Record),
+        ({"facts": b"\x00\xff", "": b""}, Stored),
+        (([Point(1.0, 2.0)], {"x": [Record("b", -1, ())]}), tuple[list[Point], dict[str, list[Record]]]),
+        ([Results({"makespan": 1.0}, None, "one was refused"), Results({}, "a fault")], list[Results]),
+    ],
+)
+def test_records_and_bytes_are_read_back(value: object, kind: Any, tmp_path: Path) -> None:
     with Store(tmp_path / "runs.db") as store:
-        store.put("run", {"frame": frame, "kind": Kind.MAPPING, "interval": Interval(1.0, 0.5)})
-        found = store.get("run")
-    assert found["frame"].equals(frame)
-    assert found["kind"] is Kind.MAPPING
-    assert found["interval"] == Interval(1.0, 0.5)
+        store.put("run", value)
+        assert store.get("run", kind) == value
+
+
+def test_a_result_of_another_type_is_damage(tmp_path: Path) -> None:
+    with Store(tmp_path / "runs.db") as store:
+        store.put("run", {"measure": "1.0"})
+        with pytest.raises(UnusableStore, match="the file is damaged; delete it"):
+            store.get("run", dict[str, float])
+
+
+def test_what_reads_only_with_code_is_not_stored() -> None:
+    with Store() as store, pytest.raises(TypeError, match="Path is no value of a result"):
+        store.put("run", {"where": Path("/")})
