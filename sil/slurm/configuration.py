@@ -1,7 +1,7 @@
-"""The configuration of a controller in simulated time: an operator's `slurm.conf`, overlaid.
+"""The configuration of a controller in simulated time: what is kept of an operator's `slurm.conf`, and ours.
 
-What decides where and when jobs run is kept word for word; what concerns daemons, paths, credentials and
-programs is replaced (`sil.slurm.settings`), and each replaced line is listed.
+What decides where and when jobs run is passed on, with the values that Slurm would read; everything else,
+such as daemons, paths, credentials and programs, is left out or replaced (`sil.slurm.settings`), and listed.
 """
 
 from __future__ import annotations
@@ -11,41 +11,42 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from scheduler import UserError
-from sil.slurm.settings import OF_ACCOUNTING, OF_NODES, OF_PARTITIONS, REASONS, Surroundings, own_settings
+from scheduler import UserError, counted
+from sil.slurm.installation import SUPPORTED
+from sil.slurm.selection import LEFT_OUT, Replaced, Selection
+from sil.slurm.settings import (
+    NOT_READ,
+    OF_ACCOUNTING,
+    OF_CLUSTER,
+    Surroundings,
+    kept,
+    own_settings,
+    why_left_out,
+)  # fmt: skip
 from site_db.files.given import InvalidFile
-from site_db.files.opened import read_text
-from site_db.files.slurm_lines import Line, Pair, lines_of, pairs_of
+from site_db.files.slurm_lines import Pair, pairs_of
 
 MERGED = "schedulerparameters"
 """The one setting that is a list of options of which single ones may be given anew."""
-BESIDE = ("topology.conf",)
-"""Other files of the operator's folder that the controller reads."""
-_LEFT_OUT = ""
+TOPOLOGY = "topology.conf"
+"""Another file of the operator's folder that the controller reads."""
 _GIVEN = "as given with the scheduler's name"
-
-
-@dataclass(frozen=True)
-class Replaced:
-    """A part of a line that is not as the operator has written it. `new` is empty if it is left out."""
-
-    where: str
-    old: str
-    new: str
-    why: str
-
-    def __str__(self) -> str:
-        became = f"became {self.new}" if self.new else "was left out"
-        return f"{self.where}: {self.old} {became}: {self.why}"
+_RELEASE = SUPPORTED[0]
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """The lines that are kept, what was replaced, and other files for the controller's folder by name."""
+    """The lines that are kept, what was replaced, and other files for the controller's folder by name.
+
+    A line has one setting, or all keys of a node, a partition and so on. `notes` are sentences.
+    """
 
     lines: tuple[str, ...]
     replaced: tuple[Replaced, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    release: str = _RELEASE
+    """Of the Slurm for which it is."""
 
     @property
     def needs_accounting(self) -> bool:
@@ -62,12 +63,21 @@ class Configuration:
     def cluster(self) -> str:
         return self._values().get("clustername", "cluster").lower()
 
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """Sentences: the notes, and which settings are not as the operator has written them."""
+        if not self.replaced:
+            return self.notes
+        keys = dict.fromkeys(item.old.partition("=")[0] for item in self.replaced)
+        n = counted(len(self.replaced), "setting")
+        return (*self.notes, f"{n} of slurm.conf not passed on as written: {', '.join(keys)}")
+
     def text(self, here: Surroundings) -> str:
         """The content of `slurm.conf` for a controller."""
-        own = [f"{key}={value}" for key, value in own_settings(here)]
-        lines = list(self.lines)
+        own = [str(pair) for pair in own_settings(here)]
+        lines: Iterable[str] = self.lines
         if here.accounting_port is None:
-            lines = [_without(line, OF_ACCOUNTING) for line in lines]
+            lines = _without(lines, OF_ACCOUNTING)
         if "clustername" not in self._values():
             own.append(f"ClusterName={self.cluster}")
         nodes = f"NodeAddr=127.0.0.1 NodeHostname=localhost Port={here.node_port}"
@@ -78,44 +88,38 @@ class Configuration:
         """With other settings, like `SchedulerParameters=bf_window=2880 PriorityType=priority/basic`.
         Options of SchedulerParameters are given one by one, and the others stay; a setting without a value
         is left out. Raises UserError."""
-        if not text.strip():
-            return self
-        pairs = [*pairs_of(text)]
-        words = [pair.value for pair in pairs if not pair.key]
-        if words:
-            raise UserError(
-                f"'{words[0]}' in '{text}' is no setting of slurm.conf; expected Key=value, like "
-                f"SchedulerParameters=bf_window=2880"
-            )
         found = self
-        for key, value in pairs:
-            found = found._with_setting(key, value)
+        for pair in pairs_of(text):
+            if not pair.key:
+                raise UserError(
+                    f"'{pair.value}' in '{text}' is no setting of slurm.conf; expected Key=value, like "
+                    f"SchedulerParameters=bf_window=2880"
+                )
+            found = found._with_setting(pair)
         return found
 
-    def _with_setting(self, key: str, value: str) -> Configuration:
-        name = key.lower()
-        if name in REASONS:
-            raise UserError(f"{key} cannot be set: {REASONS[name]}; leave it out")
-        if name in ("nodename", "partitionname", "downnodes", "nodeset"):
+    def _with_setting(self, pair: Pair) -> Configuration:
+        key, name, value = pair.key, pair.name, pair.value
+        kinds = kept(self.release)
+        if name in kinds:
             raise UserError(
                 f"{key} cannot be set with the scheduler's name; change it in a copy of slurm.conf"
             )
+        if name not in kinds[OF_CLUSTER]:
+            why = why_left_out(OF_CLUSTER, name, self.release)
+            raise UserError(f"{key} cannot be set: {why}; leave it out")
         old = self._values().get(name)
         if name == MERGED and value and old:
             value = merged(old, value)
-        lines = tuple(filter(None, (_without(line, {name}) for line in self.lines)))
-        new = str(Pair(key, value)) if value else _LEFT_OUT
+        new = str(Pair(key, value)) if value else LEFT_OUT
         noted = () if old is None else (Replaced("slurm.conf", f"{key}={old}", new, _GIVEN),)
-        return replace(self, lines=((new,) if new else ()) + lines, replaced=(*self.replaced, *noted))
+        lines = ((new,) if new else ()) + (*_without(self.lines, {name}),)
+        return replace(self, lines=lines, replaced=(*self.replaced, *noted))
 
     def _values(self) -> dict[str, str]:
         """The settings that are not of nodes or partitions."""
-        return {
-            pair.name: pair.value
-            for line in self.lines
-            if not _OF_A_LINE.match(line)
-            for pair in pairs_of(line)
-        }
+        pairs = (pair for line in self.lines if not _OF_A_LINE.match(line) for pair in pairs_of(line))
+        return {pair.name: pair.value for pair in pairs}
 
     def _keys(self) -> Iterator[str]:
         """Those of partitions."""
@@ -131,28 +135,38 @@ def _is_of_nodes(line: str) -> bool:
     return re.match(r"NodeName=(?!DEFAULT\b)", line, re.IGNORECASE) is not None
 
 
-def read_configuration(path: Path) -> Configuration:
-    """An operator's `slurm.conf` with all that it includes. Raises InvalidFile."""
-    replaced: list[Replaced] = []
-    lines: list[str] = []
-    for line in lines_of(path, []):
-        kept = _kept(line, replaced)
-        if kept:
-            lines.append(kept)
-    if not any(map(_is_of_nodes, lines)):
+def _without(lines: Iterable[str], names: Collection[str]) -> Iterator[str]:
+    """Lines without some settings, by name in small letters; lines of nodes and partitions may have keys that
+    are called the same."""
+    for line in lines:
+        if _OF_A_LINE.match(line) or not {pair.name for pair in pairs_of(line)} <= {*names}:
+            yield line
+
+
+def read_configuration(path: Path, release: str = _RELEASE) -> Configuration:
+    """An operator's `slurm.conf` with all that it includes, for a Slurm of this release. Raises
+    InvalidFile."""
+    selection = Selection(release)
+    settings, records = selection.of_file(path)
+    if not any(map(_is_of_nodes, records)):
         raise InvalidFile(f"{path}: there is no node; expected lines like 'NodeName=n[01-40] CPUs=64'")
-    found = Configuration(tuple(lines))
+    found = Configuration((*settings.values(), *records), release=release)
     values = found._values()
     if not found.needs_accounting:
-        left_out = [f"{name}={values[name]}" for name in sorted(OF_ACCOUNTING & values.keys())]
-        why = "there is no accounting"
-        replaced += (Replaced(str(path), setting, _LEFT_OUT, why) for setting in left_out)
-    files = {name: read_text(path.parent / name) for name in BESIDE if (path.parent / name).is_file()}
-    if values.get("topologyplugin", "").lower() == "topology/tree" and "topology.conf" not in files:
+        for name in sorted(OF_ACCOUNTING & values.keys()):
+            selection.leave_out(str(path), settings[name], "there is no accounting")
+    files = {"gres.conf": gres_conf(records)}
+    topology = path.parent / TOPOLOGY
+    if topology.is_file():
+        files[TOPOLOGY] = "\n".join((*selection.of_file(topology)[1], ""))
+    elif values.get("topologyplugin", "").lower() == "topology/tree":
         raise InvalidFile(
             f"{path}: TopologyPlugin=topology/tree needs topology.conf beside it; add that file"
         )
-    return Configuration(tuple(lines), tuple(replaced), files | {"gres.conf": gres_conf(lines)})
+    beside = sorted(name for name in NOT_READ if (path.parent / name).is_file())
+    if beside:
+        selection.notes.append(f"files beside {path} that have no effect: {', '.join(beside)}")
+    return replace(found, replaced=(*selection.replaced,), files=files, notes=(*selection.notes,))
 
 
 def configuration_of(n_nodes: int, cpus: int = 1, settings: Iterable[str] = ()) -> Configuration:
@@ -185,61 +199,6 @@ def merged(old: str, new: str) -> str:
     return ",".join(options.values())
 
 
-def _kept(line: Line, replaced: list[Replaced]) -> str:
-    """What is kept of a line; what is not, is added to `replaced`."""
-    if "nodename" in line.values:
-        left_out, new = OF_NODES, _LEFT_OUT
-    elif "partitionname" in line.values:
-        left_out, new = OF_PARTITIONS, _LEFT_OUT
-    else:
-        left_out, new = REASONS, None
-    kept: list[str] = []
-    for pair in line.pairs:
-        key, value = pair
-        became, why = str(pair), ""
-        if pair.name in left_out:
-            became = _OURS.get(pair.name, _LEFT_OUT) if new is None else new
-            why = left_out[pair.name]
-            if became.lower() == f"{key}={value}".lower():
-                continue
-        elif pair.name == "state" and "nodename" in line.values and value.upper() == "CLOUD":
-            became, why = "State=UNKNOWN", "nodes do not save power"
-        elif pair.name == "gres" and _SHARES_OF_GPUS.search(value):
-            whole = _SHARES_OF_GPUS.sub("", value).strip(",")
-            became, why = f"{key}={whole}" if whole else _LEFT_OUT, "GPUs are not shared here"
-        if why:
-            replaced.append(Replaced(line.where, f"{key}={value}", became, why))
-        if became and pair.name not in left_out:
-            kept.append(became)
-    return " ".join(kept)
-
-
-_SHARES_OF_GPUS = re.compile(r"(^|,)(shard|mps)\b[^,]*")
-
-
-_OURS = {
-    key.lower(): f"{key}={value}"
-    for key, value in own_settings(
-        Surroundings("(a directory of the run)", "(the calling user)", "(free)", "(free)")
-    )
-    if key not in ("AuthType", "CredType", "AccountingStorageType")
-} | {
-    **dict.fromkeys(("authtype", "authinfo", "credtype"), "(munge of the run, or none)"),
-    **dict.fromkeys(("accountingstoragetype", "accountingstoragehost"), "(slurmdbd of the run, or none)"),
-}
-"""What takes the place of a setting, for people."""
-
-
-def _without(line: str, names: Collection[str]) -> str:
-    """A line without some settings, in small letters; lines of nodes and partitions may have others that are
-    called the same."""
-    return line if _OF_A_LINE.match(line) else _without_keys(line, names)
-
-
-def _without_keys(line: str, names: Collection[str]) -> str:
-    return " ".join(str(pair) for pair in pairs_of(line) if pair.name not in names)
-
-
 def gres_conf(lines: Iterable[str]) -> str:
     """`gres.conf` for the nodes' generic resources: counted, without files."""
     found = ["AutoDetect=off"]
@@ -248,6 +207,7 @@ def gres_conf(lines: Iterable[str]) -> str:
         for part in filter(None, re.sub(r"\([^)]*\)", "", values.get("gres", "")).split(",")):
             name, *rest = [word for word in part.split(":") if word != "no_consume"] or [""]
             count = rest.pop() if rest and rest[-1][:1].isdigit() else "1"
-            kind = f" Type={rest[0]}" if rest else ""
-            found.append(f"NodeName={values['nodename']} Name={name}{kind} Count={count}")
+            kind = {"Type": rest[0]} if rest else {}
+            words = {"NodeName": values["nodename"], "Name": name, **kind, "Count": count}
+            found.append(" ".join(str(Pair(*word)) for word in words.items()))
     return "\n".join((*found, ""))

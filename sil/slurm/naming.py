@@ -39,8 +39,8 @@ class SlurmController:
         found = [f"{program.controller} {program.release} ({package}), unmodified: SHA-256 {program.sha256}"]
         found.append(credential_used())
         if self.path is not None:
-            configuration = read_configuration(self.path).with_settings(self.settings)
-            found += [str(replaced) for replaced in configuration.replaced]
+            configuration = read_configuration(self.path, program.release).with_settings(self.settings)
+            found += [*configuration.summary, *map(str, configuration.replaced)]
         else:
             configuration = configuration_of(1).with_settings(self.settings)
             if self.settings:

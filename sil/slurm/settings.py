@@ -1,37 +1,106 @@
-"""The settings of `slurm.conf` that are replaced for a controller in simulated time, and why.
+"""The settings of `slurm.conf`: which are passed to a controller in simulated time, and why others are not.
 
-What is not listed here is kept as it is: scheduling, priorities, partitions, nodes, quality of service,
-limits.
+Only what is listed here is passed on, so that no setting that is unknown here, such as one of a later
+release, has an effect outside a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
+
+from site_db.files.slurm_lines import Pair
+
+OF_CLUSTER = ""
+"""The kind of settings of the whole cluster; those of nodes and so on have the first key of their lines."""
+_KEPT = {
+    OF_CLUSTER: {
+        "": """AccountingStorageEnforce AccountingStorageTRES AllowSpecResourcesUsage BatchStartTimeout
+            ClusterName CompleteWait DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode
+            DependencyParameters EioTimeout EnforcePartLimits EpilogMsgTime FairShareDampeningFactor
+            FirstJobId GetEnvTimeout GresTypes JobFileAppend JobRequeue KillOnBadExit KillWait Licenses
+            MCSParameters MCSPlugin MaxArraySize MaxDBDMsgs MaxJobCount MaxJobId MaxMemPerCPU MaxMemPerNode
+            MaxNodeCount MaxStepCount MaxTasksPerNode MinJobAge OverTimeLimit PreemptExemptTime PreemptMode
+            PreemptType PriorityCalcPeriod PriorityDecayHalfLife PriorityFavorSmall PriorityFlags
+            PriorityMaxAge PriorityParameters PriorityType PriorityUsageResetPeriod PriorityWeightAge
+            PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize PriorityWeightPartition
+            PriorityWeightQOS PriorityWeightTRES ReconfigFlags RequeueExit RequeueExitHold ResvOverRun
+            SchedulerParameters SchedulerTimeSlice SchedulerType SelectType SelectTypeParameters
+            TopologyParam TopologyPlugin TrackWCKey VSizeFactor WaitTime""",
+        "24.05": "PreemptParameters",
+        "24.11": "MaxBatchRequeue",
+    },
+    "nodename": {
+        "": """NodeName Boards CPUs CPUSpecList CoreSpecCount CoresPerSocket CpuBind Feature Features Gres
+            MemSpecLimit Procs RealMemory Reason Sockets SocketsPerBoard State TRESWeights ThreadsPerCore
+            TmpDisk Weight""",
+        "24.05": "RestrictedCoresPerGPU",
+        "25.05": "Topology",
+    },
+    "partitionname": {
+        "": """PartitionName AllowAccounts AllowQos Alternate CpuBind DefCPUPerGPU DefMemPerCPU DefMemPerGPU
+            DefMemPerNode Default DefaultTime DenyAccounts DenyQos DisableRootJobs ExclusiveUser GraceTime
+            Hidden LLN MaxCPUsPerNode MaxMemPerCPU MaxMemPerNode MaxNodes MaxTime MinNodes Nodes
+            OverSubscribe OverTimeLimit PreemptMode Priority PriorityJobFactor PriorityTier QOS ReqResv
+            RootOnly SelectTypeParameters Shared State TRESBillingWeights""",
+        "23.02": "MaxCPUsPerSocket",
+        "24.05": "ExclusiveTopo",
+        "25.05": "Topology",
+    },
+    "downnodes": {"": "DownNodes Reason State"},
+    "nodeset": {"": "NodeSet Feature Nodes"},
+    "frontendname": {"": ""},
+    # Of topology.conf:
+    "switchname": {"": "SwitchName LinkSpeed Nodes Switches"},
+    "blockname": {"23.11": "BlockName Nodes"},
+    "blocksizes": {"23.11": "BlockSizes"},
+}
+"""By kind, and by the release that introduced them ("": all that are supported)."""
+
+
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split("."))) if text else ()
+
+
+def kept(release: str) -> Mapping[str, Mapping[str, str]]:
+    """The keys that pass to a Slurm of a release, like 22.05, by kind and by name in small letters."""
+    return {
+        kind: {
+            key.lower(): key
+            for since, keys in of_kind.items()
+            if _release(since) <= _release(release)
+            for key in keys.split()
+        }
+        for kind, of_kind in _KEPT.items()
+    }
+
 
 _GROUPS = {
     "the controller runs here, on loopback": """ControlAddr ControlMachine BackupAddr BackupController
         SlurmctldAddr SlurmctldHost SlurmctldPort SlurmdPort SlurmctldParameters CommunicationParameters
-        EnableConfigless SlurmctldPrimaryOnProg SlurmctldPrimaryOffProg FrontendName FederationParameters
-        SrunPortRange""",
-    "all nodes are one process": """SlurmdParameters SlurmdTimeout SlurmctldTimeout TreeWidth
-        MessageTimeout TCPTimeout RoutePlugin BcastExclude BcastParameters ReturnToService InactiveLimit
-        HashPlugin KeepAliveTime""",
+        EnableConfigless SlurmctldPrimaryOnProg SlurmctldPrimaryOffProg SlurmctldPlugstack FrontendName
+        FederationParameters SrunPortRange TLSType TLSParameters CertmgrType CertmgrParameters CertgenType
+        CertgenParameters HttpParserType UrlParserType DataParserParameters MetricsType""",
+    "all nodes are one process": """SlurmdParameters SlurmdTimeout SlurmctldTimeout TreeWidth MessageTimeout
+        TCPTimeout RoutePlugin BcastExclude BcastParameters ReturnToService InactiveLimit HashPlugin
+        KeepAliveTime TmpFS""",
     "files are in a directory of the run": """StateSaveLocation SlurmdSpoolDir SlurmctldPidFile
         SlurmdPidFile SlurmctldLogFile SlurmdLogFile SlurmSchedLogFile SlurmctldDebug SlurmdDebug
         SlurmSchedLogLevel SlurmctldSyslogDebug SlurmdSyslogDebug LogTimeFormat DebugFlags PluginDir
         PlugStackConfig JobCompType JobCompLoc JobCompHost JobCompPort JobCompUser JobCompPass
-        JobCompParams ChosLoc SchedulerRootFilter""",
+        JobCompPassScript JobCompParams ChosLoc SchedulerRootFilter""",
     "it runs as the calling user, with credentials of its own": """AuthType AuthInfo AuthAltTypes
         AuthAltParameters CredType CryptoType JobCredentialPrivateKey JobCredentialPublicCertificate
-        SlurmUser SlurmdUser UsePAM DisableRootJobs GroupUpdateForce GroupUpdateTime PrivateData""",
+        SlurmUser SlurmdUser UsePAM DisableRootJobs GroupUpdateForce GroupUpdateTime PrivateData
+        SchedulerAuth""",
     "no programs run with jobs": """Prolog Epilog PrologSlurmctld EpilogSlurmctld PrologFlags
-        PrologEpilogTimeout SrunProlog SrunEpilog TaskProlog TaskEpilog PrEpPlugins PrEpParameters
-        ResvProlog ResvEpilog RebootProgram UnkillableStepProgram UnkillableStepTimeout MailProg MailDomain
-        LaunchParameters LaunchType JobContainerType CliFilterPlugins JobSubmitPlugins
-        JobSubmitPluginsParameters X11Parameters PropagatePrioProcess PropagateResourceLimits
-        PropagateResourceLimitsExcept SiteFactorPlugin SiteFactorParameters PrioritySiteFactorPlugin
-        PrioritySiteFactorParameters""",
+        PrologEpilogTimeout PrologTimeout EpilogTimeout SrunProlog SrunEpilog TaskProlog TaskEpilog
+        PrEpPlugins PrEpParameters ResvProlog ResvEpilog RebootProgram UnkillableStepProgram
+        UnkillableStepTimeout MailProg MailDomain LaunchParameters LaunchType JobContainerType NamespaceType
+        CliFilterPlugins CliFilterParameters JobSubmitPlugins JobSubmitPluginsParameters X11Parameters
+        PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept SiteFactorPlugin
+        SiteFactorParameters PrioritySiteFactorPlugin PrioritySiteFactorParameters InteractiveStepOptions
+        SallocDefaultCommand ScronParameters""",
     "no job has processes": """ProctrackType TaskPlugin TaskPluginParam JobAcctGatherType
         JobAcctGatherFrequency JobAcctGatherParams AcctGatherEnergyType AcctGatherFilesystemType
         AcctGatherInterconnectType AcctGatherInfinibandType AcctGatherProfileType AcctGatherNodeFreq
@@ -44,28 +113,44 @@ _GROUPS = {
         HealthCheckNodeState NodeFeaturesPlugins""",
     "jobs do not communicate": "MpiDefault MpiParams SwitchType SwitchParameters",
     "file systems are not modelled": "BurstBufferType BurstBufferParameters",
-    "accounting is the run's own": """AccountingStorageType AccountingStorageHost AccountingStorageBackupHost
-        AccountingStorageExternalHost AccountingStorageLoc AccountingStoragePass AccountingStoragePort
-        AccountingStorageUser AccountingStorageParameters AccountingStoreFlags AccountingStoreJobComment""",
+    "accounting is the run's own": """AccountingStorageType AccountingStorageHost
+        AccountingStorageBackupHost AccountingStorageExternalHost AccountingStorageLoc AccountingStoragePass
+        AccountingStoragePort AccountingStorageUser AccountingStorageParameters AccountingStoreFlags
+        AccountingStoreJobComment""",
 }
-REASONS = {name.lower(): why for why, names in _GROUPS.items() for name in names.split()}
-"""Why a setting is replaced, by its name in small letters."""
-
-OF_ACCOUNTING = {"accountingstorageenforce", "accountingstoragetres"}
-"""Settings that need accounting."""
-
 _ADDRESS = "all nodes share an address"
 _POWER = "nodes do not save power"
-OF_NODES = {
-    **dict.fromkeys(("nodeaddr", "nodehostname", "port", "bcastaddr"), _ADDRESS),
+_REASONS = {
+    OF_CLUSTER: {name.lower(): why for why, names in _GROUPS.items() for name in names.split()},
+    "nodename": dict.fromkeys(("nodeaddr", "nodehostname", "port", "bcastaddr"), _ADDRESS),
+    "partitionname": {
+        "allowgroups": "users of a log have no groups here",
+        "allocnodes": "jobs are submitted from anywhere",
+        **dict.fromkeys(("suspendtime", "suspendtimeout", "resumetimeout", "powerdownonidle"), _POWER),
+    },
+    "frontendname": {"frontendname": _ADDRESS},
 }
-"""Why a key of a node is replaced."""
-OF_PARTITIONS = {
-    "allowgroups": "users of a log have no groups here",
-    "allocnodes": "jobs are submitted from anywhere",
-    **dict.fromkeys(("suspendtime", "suspendtimeout", "resumetimeout", "powerdownonidle"), _POWER),
+
+
+def why_left_out(kind: str, name: str, release: str) -> str:
+    """Why a key (in small letters) that is not kept is left out."""
+    why = _REASONS.get(kind, {}).get(name)
+    since = next((r for r, keys in _KEPT[kind].items() if name in keys.lower().split()), "")
+    later = (
+        f"Slurm {release} does not know it" if since else "it is not listed as one that is safe to pass on"
+    )
+    return why or later
+
+
+NOT_READ = {
+    *("acct_gather.conf", "burst_buffer.conf", "certmgr.conf", "cgroup.conf", "cli_filter.lua", "gres.conf"),
+    *("helpers.conf", "job_container.conf", "job_submit.lua", "jobcomp.lua", "knl_cray.conf", "mpi.conf"),
+    *("knl_generic.conf", "namespace.yaml", "oci.conf", "plugstack.conf", "resources.yaml", "scrun.lua"),
+    *("slurmdbd.conf", "topology.yaml"),
 }
-"""Why a key of a partition is left out."""
+"""Files that Slurm looks for beside `slurm.conf`. It has resources of nodes in both `gres.conf` and there."""
+OF_ACCOUNTING = {"accountingstorageenforce", "accountingstoragetres"}
+"""Settings that need accounting."""
 
 
 class Surroundings(NamedTuple):
@@ -81,51 +166,55 @@ class Surroundings(NamedTuple):
     log_level: str = "info"
 
 
-def credential_settings(munge: str | None) -> Iterator[tuple[str, str]]:
+def credential_settings(munge: str | None) -> Iterator[Pair]:
     """Of a daemon; with munge's socket, or without it."""
-    yield "AuthType", "auth/none" if munge is None else "auth/munge"
+    yield Pair("AuthType", "auth/none" if munge is None else "auth/munge")
     if munge is not None:
-        yield "AuthInfo", f"socket={munge}"
+        yield Pair("AuthInfo", f"socket={munge}")
 
 
-def own_settings(here: Surroundings) -> Iterator[tuple[str, str]]:
-    """What takes the place of the settings in `REASONS`."""
-    yield from (
-        ("SlurmctldHost", "localhost(127.0.0.1)"),
-        ("SlurmctldPort", str(here.controller_port)),
-        ("SlurmdPort", str(here.node_port)),
-        ("SlurmUser", here.user),
-        ("SlurmdUser", here.user),
-        ("StateSaveLocation", f"{here.folder}/state"),
-        ("SlurmdSpoolDir", f"{here.folder}/spool"),
-        ("SlurmctldPidFile", f"{here.folder}/slurmctld.pid"),
-        ("SlurmctldLogFile", f"{here.folder}/slurmctld.log"),
-        ("SlurmctldDebug", here.log_level),
-        ("JobCompType", "jobcomp/filetxt"),
-        ("JobCompLoc", f"{here.folder}/jobcomp.txt"),
+def own_settings(here: Surroundings) -> Iterator[Pair]:
+    """What takes the place of settings that are not kept."""
+    settings = {
+        "SlurmctldHost": "localhost(127.0.0.1)",
+        "SlurmctldPort": str(here.controller_port),
+        "SlurmdPort": str(here.node_port),
+        "SlurmUser": here.user,
+        "SlurmdUser": here.user,
+        "StateSaveLocation": f"{here.folder}/state",
+        "SlurmdSpoolDir": f"{here.folder}/spool",
+        "TmpFS": f"{here.folder}/spool",
+        "SlurmctldPidFile": f"{here.folder}/slurmctld.pid",
+        "SlurmdPidFile": f"{here.folder}/slurmd.pid",
+        "SlurmctldLogFile": f"{here.folder}/slurmctld.log",
+        "SlurmctldDebug": here.log_level,
+        "JobCompType": "jobcomp/filetxt",
+        "JobCompLoc": f"{here.folder}/jobcomp.txt",
         # In real time: a node that does not answer at once has a slow simulator, and is not down.
-        ("MessageTimeout", "100"),
-        ("TreeWidth", "1"),
+        "MessageTimeout": "100",
+        "TreeWidth": "1",
+        "BcastExclude": "none",
         # Nodes are as the configuration says, whatever they register.
-        ("SlurmdParameters", "config_overrides"),
-        ("SlurmdTimeout", "0"),
-        ("InactiveLimit", "0"),
-        ("ReturnToService", "1"),
-        ("MailProg", "/bin/true"),
-        ("ProctrackType", "proctrack/linuxproc"),
-        ("TaskPlugin", "task/none"),
-        ("JobAcctGatherType", "jobacct_gather/none"),
-        ("SwitchType", "switch/none"),
-        ("MpiDefault", "none"),
-        ("GroupUpdateTime", "0"),
-    )
+        "SlurmdParameters": "config_overrides",
+        "SlurmdTimeout": "0",
+        "InactiveLimit": "0",
+        "ReturnToService": "1",
+        "MailProg": "/bin/true",
+        "ProctrackType": "proctrack/linuxproc",
+        "TaskPlugin": "task/none",
+        "JobAcctGatherType": "jobacct_gather/none",
+        "SwitchType": "switch/none",
+        "MpiDefault": "none",
+        "GroupUpdateTime": "0",
+        "CredType": "cred/none" if here.munge is None else "cred/munge",
+        "AccountingStorageType": "accounting_storage/none",
+    }
+    if here.accounting_port is not None:
+        settings |= {
+            "AccountingStorageType": "accounting_storage/slurmdbd",
+            "AccountingStorageHost": "127.0.0.1",
+            "AccountingStoragePort": str(here.accounting_port),
+            **({} if here.munge is None else {"AccountingStoragePass": here.munge}),
+        }
+    yield from (Pair(key, value) for key, value in settings.items())
     yield from credential_settings(here.munge)
-    yield "CredType", "cred/none" if here.munge is None else "cred/munge"
-    if here.accounting_port is None:
-        yield "AccountingStorageType", "accounting_storage/none"
-    else:
-        yield "AccountingStorageType", "accounting_storage/slurmdbd"
-        yield "AccountingStorageHost", "127.0.0.1"
-        yield "AccountingStoragePort", str(here.accounting_port)
-        if here.munge is not None:
-            yield "AccountingStoragePass", here.munge

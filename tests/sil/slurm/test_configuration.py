@@ -116,7 +116,7 @@ def test_what_needs_accounting_is_left_out_without_it_and_listed(tmp_path: Path)
     found = of(text, tmp_path)
     assert "SchedulerType=sched/backfill" in found.text(HERE).splitlines()
     assert [str(item).partition(": ")[2] for item in found.replaced] == [
-        "accountingstoragetres=gres/gpu was left out: there is no accounting"
+        "AccountingStorageTRES=gres/gpu was left out: there is no accounting"
     ]
 
 
