@@ -134,6 +134,7 @@ def replay(
         if cluster is not None:
             _print_notes_on_nodes(cluster, schedulers)
         print_notes(chosen, [estimates])
+        print_notes_on_slurm(schedulers)
         check, analysis = not no_determinism_check, Analysis(warm_up_days, cool_down_days, block_days)
         analysis.check(chosen.span_s / 86_400)
         run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check, engine)
@@ -201,6 +202,13 @@ def _print_notes_on_nodes(cluster: Cluster, schedulers: Sequence[UnderTest]) -> 
         console.print_note(
             f"what is ignored above counts under '{with_theirs[0]}', which reads its own slurm.conf"
         )
+
+
+def print_notes_on_slurm(schedulers: Sequence[UnderTest]) -> None:
+    """What of the files of Slurm's controllers is not passed on."""
+    notes = (note for each in schedulers if each.slurm is not None for note in each.slurm.notes())
+    for note in dict.fromkeys(notes):
+        console.print_note(note)
 
 
 def print_notes(log: JobLog, estimates: Sequence[Estimates]) -> None:

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
-from sil.cli.replay import print_notes
+from sil.cli.replay import print_notes, print_notes_on_slurm
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
@@ -117,6 +117,7 @@ def sweep(
         wanted = LogSweep(sliced, schedulers, tuple(load or [1.0]), tuple(chosen), settings)
         for part in parts:
             print_notes(part, chosen)
+        print_notes_on_slurm(schedulers)
         with progress("replays") as bars, selected_executor(workers, dask) as executor:
             comparison = sweep_into(folder, wanted, executor, ProgressBar(bars, "sweep"))
     if as_json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,7 @@ from sil.slurm.surroundings import calling_user, reserved_port
 from sil.world.guard.faults import one_line
 from site_db.files.given import InvalidFile
 from site_db.files.opened import read_text
+from site_db.files.slurm_lines import Pair
 
 REMEDY = "apt install slurmdbd mariadb-server"
 _QOS_KEYS = {
@@ -73,23 +75,25 @@ def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) 
     slurmdbd = program("slurmdbd", REMEDY)
     reservation, port = reserved_port()
     context.enter_context(reservation)
-    socket, database = _started_database(daemons)
+    user = f"sil_{secrets.token_hex(8)}"  # which no other database has
+    socket, database = _started_database(daemons, user)
     own = {
-        **dict(credential_settings(munge)),
+        **dict[str, object](credential_settings(munge)),
         "DbdHost": "localhost",
         "DbdAddr": "127.0.0.1",
         "DbdPort": port,
         "SlurmUser": calling_user(),
         "LogFile": daemons.folder / "slurmdbd.log",
         "PidFile": daemons.folder / "slurmdbd.pid",
+        "ArchiveDir": daemons.folder / "spool",
         "DebugLevel": "info",
         "StorageType": "accounting_storage/mysql",
         "StorageHost": "localhost",
-        "StorageUser": "root",
+        "StorageUser": user,
         "StorageLoc": "slurm",
     }
     path = daemons.folder / "slurmdbd.conf"
-    path.write_text("".join(f"{key}={value}\n" for key, value in own.items()))
+    path.write_text("".join(f"{Pair(key, str(value))}\n" for key, value in own.items()))
     path.chmod(0o600)  # slurmdbd insists on it
     daemons.start("slurmdbd", slurmdbd, ["-D"], port, {"MYSQL_UNIX_PORT": str(socket)})
     with suppress(ProcessLookupError):  # of which slurmdbd complains
@@ -189,8 +193,8 @@ def _says_something(key: str, value: str) -> bool:
     return value not in ("", "00:00:00", "cluster") and not (key == "priority" and value == "0")
 
 
-def _started_database(daemons: Daemons) -> tuple[Path, int]:
-    """Start MariaDB on new tables. Returns its socket and its process id."""
+def _started_database(daemons: Daemons, user: str) -> tuple[Path, int]:
+    """Start MariaDB on new tables, with this user. Returns its socket and its process id."""
     mariadbd, install = program("mariadbd", REMEDY), program("mariadb-install-db", REMEDY)
     folder = daemons.folder
     socket, pid = folder / "mariadb.sock", folder / "mariadb.pid"
@@ -208,8 +212,10 @@ def _started_database(daemons: Daemons) -> tuple[Path, int]:
         "innodb-log-file-size": "16M",
         "innodb-buffer-pool-size": "64M",
         "innodb-lock-wait-timeout": 900,
+        "init-file": folder / "mariadb.sql",
         **({"user": "root"} if os.geteuid() == 0 else {}),
     }
+    (folder / "mariadb.sql").write_text(f"GRANT ALL ON *.* TO {user}@localhost IDENTIFIED BY '';\n")
     options = folder / "mariadb.cnf"
     options.write_text("[mariadbd]\n" + "".join(f"{key}={value}\n" for key, value in own.items()))
     made = subprocess.run(

@@ -22,7 +22,7 @@ from sil.slurm.settings import (
     kept,
     own_settings,
     why_left_out,
-)  # fmt: skip
+)
 from site_db.files.given import InvalidFile
 from site_db.files.slurm_lines import Pair, pairs_of
 
@@ -70,7 +70,7 @@ class Configuration:
             return self.notes
         keys = dict.fromkeys(item.old.partition("=")[0] for item in self.replaced)
         n = counted(len(self.replaced), "setting")
-        return (*self.notes, f"{n} of slurm.conf not passed on as written: {', '.join(keys)}")
+        return (*self.notes, f"left out of slurm.conf, or replaced: {', '.join(keys)} ({n}, see the report)")
 
     def text(self, here: Surroundings) -> str:
         """The content of `slurm.conf` for a controller."""

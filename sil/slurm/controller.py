@@ -14,8 +14,9 @@ from sil.slurm.configuration import Configuration
 from sil.slurm.credential import Credential, stated
 from sil.slurm.daemons import Daemons
 from sil.slurm.installation import Installation, installed
-from sil.slurm.settings import Surroundings
+from sil.slurm.settings import Surroundings, own_settings
 from sil.slurm.surroundings import calling_user, private_folder, reserved_port
+from sil.slurm.view import check_addresses, check_view
 
 _OF_A_PROCESS = 2
 """Linux's clock of the CPU time of a process has its number and this."""
@@ -58,8 +59,8 @@ def running(
     Users of jobs are `users` (name to user id), besides those of this computer. The directory is removed at
     the end, with all processes. The controller has `limit_s` of real time to come to rest after each event.
     `credential` says how messages are authenticated.
-    Raises NoSlurm, NoClock, InvalidConfiguration, ControllerDied, ControllerHangs, and UserError if there is
-    no free port.
+    Raises NoSlurm, NoClock, InvalidConfiguration, NotIsolated, ControllerDied, ControllerHangs, and UserError
+    if there is no free port.
     """
     with ExitStack() as context:
         folder = context.enter_context(private_folder())
@@ -78,8 +79,11 @@ def running(
         (folder / "slurm.conf").write_text(configuration.text(here))
         contents = accounting or Accounting()
         if configuration.needs_accounting:
+            check_view("slurmdbd", found.slurm("sacctmgr", "show", "config"), str(folder), own_settings(here))
             declared(found, contents, configuration.cluster)
         found.start("slurmctld", found.installation.controller, ["-D", "-c"], found.port)
+        check_view("slurmctld", found.slurm("scontrol", "show", "config"), str(folder), own_settings(here))
+        check_addresses(found.slurm("sinfo", "--all", "--noheader", "--format=%o"))
         found.process_id = int((folder / "slurmctld.pid").read_text())
         if configuration.needs_accounting:
             loaded(found, contents, configuration.cluster)

@@ -91,7 +91,7 @@ class Daemons:
     def command(self, program: Path, *words: str, variables: Mapping[str, str] = _NONE) -> str:
         """What a command of Slurm prints, at the daemons' time, with further environment variables. Raises
         CommandFailed, too."""
-        environment = {**os.environ, **self.environment("driven"), **variables}
+        environment = {**_inherited(), **self.environment("driven"), **variables}
         with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
             with subprocess.Popen(
                 [str(program), *words],
@@ -164,8 +164,9 @@ class Daemons:
     def started(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> OwnProcess:
         """Start a program that ends with us. What it prints goes to `name`.out. Raises ControllerDied if it
         cannot be run."""
-        kept = {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH") if key in os.environ}
-        become = partial(_become, [*command], {**kept, **environment}, str(self.folder / f"{name}.out"))
+        become = partial(
+            _become, [*command], {**_inherited(), **environment}, str(self.folder / f"{name}.out")
+        )
         process = self._context.enter_context(own_process(become))
         self._context.callback(process.close)  # it does not end by itself
         if (why_not := process.handed_over()) is not None:
@@ -204,6 +205,12 @@ class Daemons:
         """Nodes without a process: connections are closed."""
         with suppress(OSError):
             self.nodes.accept()[0].close()
+
+
+def _inherited() -> dict[str, str]:
+    """The variables that programs of Slurm get from this process: others, like SLURM_CLUSTERS, lead to the
+    operator's cluster."""
+    return {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH") if key in os.environ}
 
 
 def _become(command: list[str], environment: dict[str, str], output: str, connection: socket.socket) -> None:

@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scheduler.registry import SchedulerNotLoaded
+
+if TYPE_CHECKING:
+    from sil.slurm.configuration import Configuration
 
 _NAME = re.compile(
     r"slurm(?::\s*(?P<path>[^()#]*[^()#\s]))?\s*(?:\((?P<settings>.*)\))?\s*(?:#\d+)?\s*", re.DOTALL
@@ -30,21 +34,15 @@ class SlurmController:
     def described(self) -> list[str]:
         """Sentences: what proves that it is unmodified, and each part of its configuration that is replaced.
         Raises NoSlurm, and InvalidFile."""
-        from sil.slurm.configuration import configuration_of, read_configuration
         from sil.slurm.credential import credential_used
         from sil.slurm.installation import installed
 
-        program = installed()
+        program, configuration = installed(), self._configuration
         package = program.package or "of no package"
         found = [f"{program.controller} {program.release} ({package}), unmodified: SHA-256 {program.sha256}"]
-        found.append(credential_used())
-        if self.path is not None:
-            configuration = read_configuration(self.path, program.release).with_settings(self.settings)
-            found += [*configuration.summary, *map(str, configuration.replaced)]
-        else:
-            configuration = configuration_of(1).with_settings(self.settings)
-            if self.settings:
-                found.append(f"Settings: {self.settings}")
+        found += [credential_used(), *configuration.summary, *map(str, configuration.replaced)]
+        if self.path is None and self.settings:
+            found.append(f"Settings: {self.settings}")
         if configuration.needs_accounting:
             found.append(
                 f"Associations are those of {self.associations}"
@@ -57,6 +55,19 @@ class SlurmController:
                 else f"The only quality of service is Slurm's 'normal': no {QOS} is beside slurm.conf"
             )
         return found
+
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what of its slurm.conf is not passed on. Raises NoSlurm, and InvalidFile."""
+        return () if self.path is None else self._configuration.summary
+
+    @property
+    def _configuration(self) -> Configuration:
+        """For nodes of any number, if no file has them."""
+        from sil.slurm.configuration import configuration_of, read_configuration
+        from sil.slurm.installation import installed
+
+        own = configuration_of(1) if self.path is None else read_configuration(self.path, installed().release)
+        return own.with_settings(self.settings)
 
     @property
     def files(self) -> list[Path]:

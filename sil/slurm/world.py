@@ -20,6 +20,7 @@ from sil.slurm.configuration import Configuration, configuration_of, read_config
 from sil.slurm.controller import running
 from sil.slurm.credential import munge_if_installed
 from sil.slurm.daemons import InvalidConfiguration
+from sil.slurm.installation import installed
 from sil.slurm.jobs.patience import patience_of
 from sil.slurm.jobs.submissions import Submissions
 from sil.slurm.layout import Layout, Parts, Processors
@@ -118,7 +119,10 @@ def _as_charged(named: SlurmController, world: SlurmWorld) -> Events:
 def _configured(named: SlurmController, world: SlurmWorld) -> tuple[Configuration, Layout]:
     machine = world.machine
     if named.path is not None:
-        configuration, theirs = read_configuration(named.path), read_cluster(named.path).up
+        configuration, theirs = (
+            read_configuration(named.path, installed().release),
+            read_cluster(named.path).up,
+        )
         if isinstance(machine, Cluster):
             check_nodes(named.path, theirs, machine)
             return configuration, Parts(replace(machine, has_memory=theirs.has_memory))

@@ -94,9 +94,15 @@ def test_a_report_proves_the_program_and_lists_what_is_replaced(tmp_path: Path) 
         "replay", tmp_path / "log.swf", "--scheduler", name, "--out", tmp_path / "out", "--workers", "1"
     )
     assert done.exit_code == 0, done.output
-    first, credential, *others = json.loads((tmp_path / "out" / "summary.json").read_text())["programs"][name]
+    first, credential, summary, *others = json.loads((tmp_path / "out" / "summary.json").read_text())[
+        "programs"
+    ][name]
     assert "unmodified: SHA-256 " in first
     assert credential == credential_used()
+    assert (
+        summary == "left out of slurm.conf, or replaced: SlurmctldHost, NodeAddr (2 settings, see the report)"
+    )
+    assert summary in " ".join(done.stderr.split())
     assert "line 3: SlurmctldHost=head became SlurmctldHost=localhost(127.0.0.1)" in others[0]
     assert "line 7: NodeAddr=10.1.1.[1-2] was left out: all nodes share an address" in others[1]
     page = (tmp_path / "out" / "report.html").read_text()

@@ -1,6 +1,6 @@
 /* What else a preloaded daemon or command finds other than it is on this computer: users of a log need no
- * accounts (SIL_USERS is a file like /etc/passwd; each has a group of its own), nothing listens beyond loopback, and
- * messages are not held back. */
+ * accounts (SIL_USERS is a file like /etc/passwd; each has a group of its own), nothing listens or connects beyond
+ * loopback, and messages are not held back. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -125,4 +125,21 @@ int bind(int handle, const struct sockaddr *address, socklen_t size) {
         address = (struct sockaddr *) &own;
     }
     return REALLY(bind)(handle, address, size);
+}
+
+static int is_of_this_computer(const struct sockaddr *address, socklen_t size) {
+    if (size >= sizeof(struct sockaddr_in) && address->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *) address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    if (size >= sizeof(struct sockaddr_in6) && address->sa_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *) address)->sin6_addr);
+    return 1;
+}
+
+/* Whatever a configuration says, no message reaches another computer. */
+int connect(int handle, const struct sockaddr *address, socklen_t size) {
+    if (getenv("SIL_CLOCK") && !is_of_this_computer(address, size)) {
+        errno = ENETUNREACH;
+        return -1;
+    }
+    return REALLY(connect)(handle, address, size);
 }
