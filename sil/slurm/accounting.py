@@ -27,7 +27,7 @@ from sil.slurm.daemons import (
     InvalidConfiguration,
 )
 from sil.slurm.installation import program
-from sil.slurm.settings import credential_settings
+from sil.slurm.settings.own import credential_settings
 from sil.slurm.surroundings import calling_user, reserved_port
 from sil.world.guard.faults import one_line
 from site_db.files.given import InvalidFile

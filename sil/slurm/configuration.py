@@ -13,16 +13,9 @@ from pathlib import Path
 
 from scheduler import UserError, counted
 from sil.slurm.installation import SUPPORTED
-from sil.slurm.selection import LEFT_OUT, Replaced, Selection
-from sil.slurm.settings import (
-    NOT_READ,
-    OF_ACCOUNTING,
-    OF_CLUSTER,
-    Surroundings,
-    kept,
-    own_settings,
-    why_left_out,
-)
+from sil.slurm.settings.kept import NOT_READ, OF_ACCOUNTING, OF_CLUSTER, kept, why_left_out
+from sil.slurm.settings.own import Surroundings, own_settings
+from sil.slurm.settings.selection import LEFT_OUT, Replaced, Selection
 from site_db.files.given import InvalidFile
 from site_db.files.slurm_lines import Pair, pairs_of
 

@@ -14,9 +14,9 @@ from sil.slurm.configuration import Configuration
 from sil.slurm.credential import Credential, stated
 from sil.slurm.daemons import Daemons
 from sil.slurm.installation import Installation, installed
-from sil.slurm.settings import Surroundings, own_settings
+from sil.slurm.settings.own import Surroundings, own_settings
+from sil.slurm.settings.view import check_addresses, check_view
 from sil.slurm.surroundings import calling_user, private_folder, reserved_port
-from sil.slurm.view import check_addresses, check_view
 
 _OF_A_PROCESS = 2
 """Linux's clock of the CPU time of a process has its number and this."""

@@ -15,8 +15,8 @@ from sil.runs.on_log import Replay
 from sil.settings.engines import Engine
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.controller import running
-from sil.slurm.settings import Surroundings, own_settings
-from sil.slurm.view import NotIsolated, check_addresses, check_view
+from sil.slurm.settings.own import Surroundings, own_settings
+from sil.slurm.settings.view import NotIsolated, check_addresses, check_view
 from site_db.files.given import InvalidFile
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.test_replays import rows, starts_under

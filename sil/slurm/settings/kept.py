@@ -6,10 +6,7 @@ release, has an effect outside a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
-
-from site_db.files.slurm_lines import Pair
+from collections.abc import Mapping
 
 OF_CLUSTER = ""
 """The kind of settings of the whole cluster; those of nodes and so on have the first key of their lines."""
@@ -151,70 +148,3 @@ NOT_READ = {
 """Files that Slurm looks for beside `slurm.conf`. It has resources of nodes in both `gres.conf` and there."""
 OF_ACCOUNTING = {"accountingstorageenforce", "accountingstoragetres"}
 """Settings that need accounting."""
-
-
-class Surroundings(NamedTuple):
-    """Where a controller runs."""
-
-    folder: str
-    user: str
-    controller_port: int | str
-    node_port: int | str
-    accounting_port: int | None = None
-    munge: str | None = None
-    """Its socket."""
-    log_level: str = "info"
-
-
-def credential_settings(munge: str | None) -> Iterator[Pair]:
-    """Of a daemon; with munge's socket, or without it."""
-    yield Pair("AuthType", "auth/none" if munge is None else "auth/munge")
-    if munge is not None:
-        yield Pair("AuthInfo", f"socket={munge}")
-
-
-def own_settings(here: Surroundings) -> Iterator[Pair]:
-    """What takes the place of settings that are not kept."""
-    settings = {
-        "SlurmctldHost": "localhost(127.0.0.1)",
-        "SlurmctldPort": str(here.controller_port),
-        "SlurmdPort": str(here.node_port),
-        "SlurmUser": here.user,
-        "SlurmdUser": here.user,
-        "StateSaveLocation": f"{here.folder}/state",
-        "SlurmdSpoolDir": f"{here.folder}/spool",
-        "TmpFS": f"{here.folder}/spool",
-        "SlurmctldPidFile": f"{here.folder}/slurmctld.pid",
-        "SlurmdPidFile": f"{here.folder}/slurmd.pid",
-        "SlurmctldLogFile": f"{here.folder}/slurmctld.log",
-        "SlurmctldDebug": here.log_level,
-        "JobCompType": "jobcomp/filetxt",
-        "JobCompLoc": f"{here.folder}/jobcomp.txt",
-        # In real time: a node that does not answer at once has a slow simulator, and is not down.
-        "MessageTimeout": "100",
-        "TreeWidth": "1",
-        "BcastExclude": "none",
-        # Nodes are as the configuration says, whatever they register.
-        "SlurmdParameters": "config_overrides",
-        "SlurmdTimeout": "0",
-        "InactiveLimit": "0",
-        "ReturnToService": "1",
-        "MailProg": "/bin/true",
-        "ProctrackType": "proctrack/linuxproc",
-        "TaskPlugin": "task/none",
-        "JobAcctGatherType": "jobacct_gather/none",
-        "SwitchType": "switch/none",
-        "MpiDefault": "none",
-        "GroupUpdateTime": "0",
-        "CredType": "cred/none" if here.munge is None else "cred/munge",
-        "AccountingStorageType": "accounting_storage/none",
-    }
-    if here.accounting_port is not None:
-        settings |= {
-            "AccountingStorageType": "accounting_storage/slurmdbd",
-            "AccountingStorageHost": "127.0.0.1",
-            "AccountingStoragePort": str(here.accounting_port),
-            **({} if here.munge is None else {"AccountingStoragePass": here.munge}),
-        }
-    yield from (Pair(key, value) for key, value in settings.items())
-    yield from credential_settings(here.munge)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sil.slurm.settings import OF_CLUSTER, Surroundings, kept, own_settings, why_left_out
+from sil.slurm.settings.kept import OF_CLUSTER, kept, why_left_out
+from sil.slurm.settings.own import Surroundings, own_settings
 from site_db.files.given import InvalidFile
 from site_db.files.slurm_lines import Pair, lines_of
 
