@@ -149,7 +149,7 @@ def test_only_selected_packages_import_the_database() -> None:
     anywhere = {"site_db.site_file.hostlist", "site_db.files.memory", "site_db.files.given"}
     of_slurm = {
         *("site_db.files.slurm_lines", "site_db.files.opened"),
-        *("site_db.site_file.cluster", "site_db.slurm_conf"),
+        *("site_db.site_file.cluster", "site_db.slurm_conf", "site_db.slurm.partitions"),
     }
     none_of(
         (path, module)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from site_db.files.given import InvalidFile, quoted
+from site_db.files.slurm_json import records_of
 from site_db.files.slurm_output import blocks, is_output, values_of
 
 MOST_NUMBER = 2**31 - 1
@@ -112,7 +113,7 @@ class _Reader:
 
     def lines(self, path: Path, including: tuple[Path, ...]) -> Iterator[Line]:
         here = (*including, path.resolve())
-        for line in _lines(path):
+        for line in _lines(path, self.notes):
             words = (f"{pair.key}={pair.value}" if pair.key else pair.value for pair in line.pairs)
             included = _INCLUDE.fullmatch(" ".join(words))
             if included is None:
@@ -150,9 +151,15 @@ class _Reader:
         return found
 
 
-def _lines(path: Path) -> Iterator[Line]:
+def _lines(path: Path, notes: list[str]) -> Iterator[Line]:
     text, first, continues = "", 0, False
-    for number, raw_lines in blocks(path):
+    found = blocks(path)
+    for number, raw_lines in found:
+        if raw_lines[0].lstrip().startswith("{"):
+            rest = (raw for _, more in found for raw in more)
+            for name, values in records_of("\n".join((*raw_lines, *rest)), path, notes):
+                yield Line(values, name, is_output=True)
+            return
         if not continues and is_output(raw_lines):
             yield Line(values_of(raw_lines), f"{path}, line {number}", is_output=True)
             continue

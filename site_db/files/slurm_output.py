@@ -63,4 +63,5 @@ def values_of(lines: Sequence[str]) -> dict[str, str]:
                 values.setdefault(key, words)
             else:
                 words.append(word)
-    return {key: " ".join(filter(None, words)) for key, words in values.items()}
+    found = {key: " ".join(filter(None, words)) for key, words in values.items()}
+    return {key: "" if value == "(null)" else value for key, value in found.items()}

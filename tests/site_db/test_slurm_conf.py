@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.node_request import Node, Partition
+from scheduler.node_request import Node, Partition, Request
 from site_db.files.given import InvalidFile
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
@@ -42,6 +42,27 @@ def test_where_cpus_are_cores_threads_are_not_allocated(tmp_path: Path) -> None:
     assert (found.nodes["n1"].cores, found.threads["n1"]) == (32, 1)
 
 
+@pytest.mark.parametrize(
+    ("line", "cores"),
+    [
+        ("CPUs=30 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2", 32),
+        ("CPUs=7 SocketsPerBoard=2 Boards=2 CoresPerSocket=2", 8),
+        ("CPUs=12 CoresPerSocket=8", 8),
+        ("CPUs=2 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2", 2),
+        ("CPUs=16 CoresPerSocket=8", 16),
+        ("CPUs=32 CoresPerSocket=8 ThreadsPerCore=2", 32),
+        ("CPUs=5", 5),
+    ],
+)
+def test_cpus_that_are_neither_sockets_nor_cores_nor_threads_become_all_threads(
+    line: str, cores: int, tmp_path: Path
+) -> None:
+    found = cluster(tmp_path, f"NodeName=n1 {line}")
+    assert found.nodes["n1"].cores == cores
+    is_reset = f"CPUs={cores}" not in line.split()
+    assert [("its CPUs are all threads" in note) for note in found.notes] == [True] * is_reset
+
+
 def test_partitions_overlap_and_have_limits(tmp_path: Path) -> None:
     found = cluster(
         tmp_path,
@@ -58,6 +79,172 @@ def test_partitions_overlap_and_have_limits(tmp_path: Path) -> None:
         "n2": ["long", "wide"],
         "n3": ["wide"],
     }
+
+
+SETS = (
+    "PartitionName=early Nodes=fast",
+    "NodeName=c[1-4] CPUs=8 Feature=intel",
+    "NodeName=g[1-2] CPUs=16 Features=amd,gpu",
+    "NodeName=x1 CPUs=1 State=FUTURE Feature=gpu",
+    "NodeSet = fast Feature = gpu",
+    "NodeSet=old Nodes=c[1-2],x1",
+    "NodeSet=both Feature=intel Nodes=g1",
+    "NodeSet=more Nodes=c1",
+    "nodeset=more feature=gpu",
+    "NodeSet=nested Nodes=old,fast",
+    "NodeSet=cloud Feature=dynamic",
+    "NodeSet=s[1-2] Nodes=c3",
+    "NodeSet=everything Nodes=all",
+)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "names"),
+    [
+        ("fast", "g1 g2"),
+        ("c[3-4],old", "c1 c2 c3 c4"),
+        ("both", "c1 c2 c3 c4 g1"),
+        ("more", "c1 g1 g2"),
+        ("nested,c4", "c1 c2 c4 g1 g2"),
+        ('"old c4"', "c1 c2 c4"),
+        ("cloud", ""),
+        ("cloud,c1", "c1"),
+        ("s[1-2]", "c3"),
+        ("everything", "c1 c2 c3 c4 g1 g2"),
+        ("All", "c1 c2 c3 c4 g1 g2"),
+    ],
+)
+def test_a_set_stands_for_its_nodes_and_for_those_with_its_feature(
+    nodes: str, names: str, tmp_path: Path
+) -> None:
+    found = cluster(tmp_path, *SETS, f"PartitionName=p Nodes={nodes}")
+    assert sorted(name for name, node in found.nodes.items() if "p" in node.partitions) == names.split()
+    assert {name for name, node in found.nodes.items() if "early" in node.partitions} == {"g1", "g2"}
+
+
+@pytest.mark.parametrize("nodes", ["", 'Nodes=""', 'Nodes = ""', "Nodes=future"])
+def test_a_partition_may_have_no_nodes_and_a_note_says_so(nodes: str, tmp_path: Path) -> None:
+    found = cluster(
+        tmp_path, "NodeName=a CPUs=1", "NodeName=future CPUs=1 State=FUTURE", f"PartitionName=p {nodes}"
+    )
+    assert (list(found.partitions), found.nodes["a"].partitions) == (["p"], frozenset())
+    assert found.notes == (
+        "partition p has no nodes; jobs that request it alone are refused when they arrive",
+    )
+    assert found.unsatisfied(Request(partitions=frozenset({"p"}))) is not None
+
+
+@pytest.mark.parametrize(
+    ("setting", "is_exclusive", "note"),
+    [
+        ("Exclusive=NODE", True, ""),
+        ("exclusive = node", True, ""),
+        ("Exclusive=TOPO", True, "Exclusive=TOPO"),
+        ("Exclusive=User", False, "Exclusive=USER"),
+        ("Exclusive=NO", False, ""),
+        ("Exclusive=OK", False, ""),
+        ("OverSubscribe=EXCLUSIVE", True, ""),
+        ("Shared=exclusive", True, ""),
+        ("OverSubscribe=EXCLUSIVE Exclusive=NO", False, ""),
+        ("OverSubscribe=EXCLUSIVE Exclusive=USER", True, "Exclusive=USER"),
+        ("ExclusiveUser=YES", False, "ExclusiveUser=YES"),
+        ("ExclusiveUser=NO", False, ""),
+    ],
+)
+def test_whole_nodes_are_stated_by_exclusive_of_newer_releases_or_by_oversubscribe(
+    setting: str, is_exclusive: bool, note: str, tmp_path: Path
+) -> None:
+    found = cluster(tmp_path, "NodeName=n1 CPUs=4", f"PartitionName=p Nodes=ALL {setting}")
+    assert found.partitions["p"].is_exclusive is is_exclusive
+    assert [f"ignored: {note} of" in sentence for sentence in found.notes] == [True] * bool(note)
+
+
+@pytest.mark.parametrize(
+    ("text", "time_s"),
+    [
+        *((text, None) for text in ("-1", "UNLIMITED", "infinite")),
+        ("60", 3_600.0),
+        ("1:30", 120.0),
+        ("1:00:00", 3_600.0),
+        ("2-12", 216_000.0),
+        ("2-12:30", 217_800.0),
+        ("1000-00:00:01", 86_400_060.0),
+    ],
+)
+def test_limits_of_time_are_in_the_formats_of_slurm_and_whole_minutes(
+    text: str, time_s: float | None, tmp_path: Path
+) -> None:
+    found = cluster(tmp_path, "NodeName=n1 CPUs=4", f"PartitionName=p MaxTime={text} DefaultTime=-1")
+    assert found.partitions["p"].max_time_s == time_s
+
+
+@pytest.mark.parametrize(
+    ("setting", "meant"),
+    [
+        ("MaxTimes=5 MaxTime=60", "MaxTime"),
+        ("TresBillingWeight=x", "TRESBillingWeights"),
+        ("AllowAccount=x", "AllowAccounts"),
+    ],
+)
+def test_a_key_that_is_similar_to_another_is_ignored_with_a_question_if_no_value_is_lost(
+    setting: str, meant: str, tmp_path: Path
+) -> None:
+    (note,) = cluster(tmp_path, "NodeName=n1 CPUs=4", f"PartitionName=p Nodes=n1 {setting}").notes
+    key = setting.split()[0]
+    assert note.endswith(f"ignored: {key} of PartitionName=p, because it is not known; did you mean {meant}?")
+
+
+def test_a_value_that_a_default_states_is_not_lost(tmp_path: Path) -> None:
+    found = cluster(
+        tmp_path,
+        "NodeName=n1 CPUs=4",
+        "PartitionName=DEFAULT MaxTime=60",
+        "PartitionName=p Nodes=n1 MaxTimer=30",
+    )
+    assert found.partitions["p"].max_time_s == 3_600.0
+    assert "did you mean MaxTime?" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "counted"),
+    [
+        (
+            ("PriorityType = priority/multifactor", "PriorityWeightFairshare=1000", "PriorityWeightAge=0"),
+            "2 settings of slurm.conf for the order of jobs, for preemption or for limits "
+            "(PriorityType=priority/multifactor, PriorityWeightFairshare=1000): not modelled by the built-in",
+        ),
+        (("AccountingStorageEnforce=limits,qos",), "1 setting of slurm.conf"),
+        (("PreemptType=preempt/qos", "preemptmode=requeue"), "2 settings of slurm.conf"),
+        (("SchedulerType=sched/backfill", "SchedulerParameters=bf_window=60"), "2 settings of slurm.conf"),
+        (("PriorityType=priority/basic", "PreemptType=preempt/none", "SchedulerType=sched/builtin"), ""),
+    ],
+)
+def test_settings_of_another_order_of_service_are_counted(
+    settings: tuple[str, ...], counted: str, tmp_path: Path
+) -> None:
+    notes = cluster(tmp_path, *settings, "NodeName=n1 CPUs=4").notes
+    assert [note[: len(counted)] for note in notes] == [counted][: len(counted)]
+
+
+def test_what_scontrol_says_of_partitions_and_the_model_ignores_is_named(tmp_path: Path) -> None:
+    found = cluster(
+        tmp_path,
+        "NodeName=n1 CPUTot=4 State=IDLE Partitions=p",
+        "PartitionName=p",
+        "   AllowGroups=ALL AllowAccounts=phys AllowQos=ALL",
+        "   DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0",
+        "   MaxNodes=2 MaxTime=1-00:00:00 MinNodes=0 MaxCPUsPerNode=UNLIMITED",
+        "   Nodes=n1",
+        "   PriorityJobFactor=1 PriorityTier=1 OverSubscribe=EXCLUSIVE PreemptMode=OFF QoS=N/A",
+        "   State=UP TotalCPUs=4 TotalNodes=1 SelectTypeParameters=NONE",
+        "PartitionName=q AllowGroups=ALL Nodes=(null) MaxTime=UNLIMITED State=UP TotalCPUs=0 TotalNodes=0",
+    )
+    assert found.partitions == {"p": Partition("p", 86_400.0, 2, is_exclusive=True), "q": Partition("q")}
+    assert [note.partition("conf")[2] for note in found.notes] == [
+        "",
+        ", line 2: ignored: AllowAccounts=phys of PartitionName=p, because all users may use a partition, "
+        "unless a queue ([[queues]]) has users",
+    ]
 
 
 def test_defaults_hold_for_the_lines_that_follow(tmp_path: Path) -> None:
@@ -186,7 +373,13 @@ def test_jobs_do_not_get_the_cores_of_the_system(line: str, cores: int, tmp_path
     assert cluster(tmp_path, f"NodeName=n1 {line}").nodes["n1"].cores == cores
 
 
-@pytest.mark.parametrize("state", ["DOWN", "drain", "DRAINED", "FAIL", "IDLE+DRAIN", "DOWN*"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        *("DOWN", "drain", "DRAINED", "FAIL", "IDLE+DRAIN", "DOWN*", "IDLE*", "MIXED*+PLANNED", "ALLOCATED*"),
+        *("idle+not_responding", "INVAL", "IDLE+INVALID_REG", "UNKNOWN*"),
+    ],
+)
 def test_nodes_that_take_no_jobs_are_down(state: str, tmp_path: Path) -> None:
     found = cluster(
         tmp_path, f"NodeName=a,b CPUs=1 State={state}", "NodeName=c,d,e CPUs=1 State=UNKNOWN", "DownNodes=c"
@@ -196,7 +389,7 @@ def test_nodes_that_take_no_jobs_are_down(state: str, tmp_path: Path) -> None:
     assert found.up.notes == ("3 nodes left out, since they are down: a, b, c",)
 
 
-@pytest.mark.parametrize("state", ["UP", "IDLE", "CLOUD", "IDLE+CLOUD+POWERED_DOWN", "MIXED+MAINT"])
+@pytest.mark.parametrize("state", ["UP", "IDLE~", "CLOUD", "IDLE+CLOUD+POWERED_DOWN", "MIXED+MAINT", "MIX-"])
 def test_nodes_that_are_only_busy_or_powered_down_are_not_down(state: str, tmp_path: Path) -> None:
     assert not cluster(tmp_path, f"NodeName=a CPUs=1 State={state}").down
 
@@ -240,7 +433,7 @@ def test_keys_without_effect_are_counted_in_one_sentence_and_values_that_say_not
 
 def test_a_key_that_may_be_of_a_newer_slurm_is_named_and_ignored(tmp_path: Path) -> None:
     (note,) = cluster(tmp_path, "NodeName=n1 CPUs=4 QuantumBits=7").notes
-    assert note.endswith("line 1: ignored: quantumbits=7 of NodeName=n1, because it is not known")
+    assert note.endswith("line 1: ignored: QuantumBits=7 of NodeName=n1, because it is not known")
 
 
 def test_what_a_partition_selects_is_not_what_the_site_selects(tmp_path: Path) -> None:
@@ -256,10 +449,10 @@ def test_what_a_partition_selects_is_not_what_the_site_selects(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        (("NodeName=n1 CPU=3",), "line 1: NodeName=n1 has cpu=3, which is no key of Slurm; expected CPUs"),
+        (("NodeName=n1 CPU=3",), "line 1: NodeName=n1 has CPU=3, which is no key of Slurm; expected CPUs"),
         (
             ("NodeName=n1 CPUs=1", "PartitionName=p Nodes=n1 MaxTme=60"),
-            "line 2: PartitionName=p has maxtme=60, which is no key of Slurm; expected MaxTime",
+            "line 2: PartitionName=p has MaxTme=60, which is no key of Slurm; expected MaxTime",
         ),
         (
             ("NodeName=n1 CPUs=1", "PartitionName=p Nodes=n1 MaxTime=2 days"),
@@ -292,8 +485,21 @@ def test_what_a_partition_selects_is_not_what_the_site_selects(tmp_path: Path) -
             "line 1: Gres has 'gpu:a100:-2'; expected name:type:count, like gpu:a100:4",
         ),
         (
-            ("NodeName=n1 CPUs=1", "PartitionName=p"),
-            "line 2: partition p has no nodes; expected Nodes=n[01-40], or ALL",
+            ("NodeName=n1 CPUs=1", "PartitionName=p Exclusive=MAYBE"),
+            "line 2: Exclusive is 'MAYBE'; expected NO, NODE, USER or TOPO",
+        ),
+        (("NodeName n1 CPUs=1",), "line 1: 'NodeName' is not followed by =; expected Key=value"),
+        (
+            ("NodeName=n1 CPUs=1", "NodeSet=n1 Nodes=n1", "PartitionName=p Nodes=n1"),
+            "line 2: NodeSet=n1 has the name of a node; expected another name",
+        ),
+        (
+            ("NodeName=n1 CPUs=1", "NodeSet=a Nodes=b", "NodeSet=b Nodes=n1,a", "PartitionName=p Nodes=a"),
+            "line 2: NodeSet=a contains itself, or too many sets in one another",
+        ),
+        (
+            ("NodeName=n1 CPUs=1", "NodeSet=a Nodes=n2", "PartitionName=p Nodes=a"),
+            "line 2: NodeSet=a lists node n2, which is not defined; add NodeName=n2",
         ),
         (
             ("NodeName=n1 CPUs=1", "PartitionName=p Nodes=n1 MaxTime=soon"),

@@ -1,0 +1,1 @@
+"""What the lines of Slurm's configuration mean: nodes, partitions, and what the model ignores."""

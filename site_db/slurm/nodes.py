@@ -1,0 +1,138 @@
+"""What a line of Slurm says of its nodes: CPUs, memory, generic resources, and whether they take jobs."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from scheduler import counted
+from scheduler.node_request import MOST_GPUS, Node
+from site_db.files.given import MOST
+from site_db.files.slurm_lines import MOST_NUMBER, Line
+from site_db.jobs.logs.tres import BadTres, amount_of
+from site_db.site_file.hostlist import expand, patterns
+from site_db.slurm.keys import IgnoredKeys
+
+_DOWN = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "ERROR", "FAIL", "FAILING"}
+_SILENT = {"NOT_RESPONDING", "NO_RESPOND", "INVAL", "INVALID", "INVALID_REG"}
+"""States of nodes that take no jobs, and of those that take none until they answer."""
+_FLAGS = "*~#!%$@^-+"
+"""Signs after a state; `*` says that the node does not answer."""
+
+
+class Hardware(NamedTuple):
+    """A node without partitions, and how many CPUs are on one of its cores."""
+
+    node: Node
+    threads: int
+
+
+def hosts(line: Line, text: str) -> list[str]:
+    """The names that a list like n[1-3],m stands for. Raises InvalidFile."""
+    try:
+        return expand(patterns(re.sub(r"\s", ",", text)))
+    except ValueError as error:
+        raise line.mistake(str(error)) from None
+
+
+def takes_no_jobs(state: str) -> bool:
+    """Of a state in a form like DOWN, IDLE+DRAIN, DOWN* or MIXED+NOT_RESPONDING."""
+    states = re.split(r"[+,]", state.upper())
+    return any(
+        word.rstrip(_FLAGS) in _DOWN | _SILENT or "*" in word[len(word.rstrip(_FLAGS)) :] for word in states
+    )
+
+
+def hardware_of(line: Line, ignored: IgnoredKeys) -> Hardware:
+    """Raises InvalidFile."""
+    cpus, threads = _cpus(line, ignored)
+    specialised = _specialised(line, threads)
+    if specialised >= cpus:
+        raise line.mistake(f"a node has {cpus:,} CPUs, and the system has {specialised:,}; expected fewer")
+    memory, of_system = line.number("realmemory", default=1), line.number("memspeclimit", default=0)
+    gpus, others = _gres(line)
+    features = line.get("availablefeatures", "features", "feature")
+    node = Node(
+        cores=cpus - specialised,
+        # Slurm ignores a MemSpecLimit that leaves nothing.
+        memory_mib=memory - of_system if of_system < memory else memory,
+        gpus=gpus,
+        others=others,
+        features=frozenset(filter(None, re.split(r"[,&]", features))),
+        partitions=frozenset(filter(None, line.get("partitions").split(","))),
+    )
+    return Hardware(node, threads)
+
+
+def _cpus(line: Line, ignored: IgnoredKeys) -> tuple[int, int]:
+    """As Slurm counts them: CPUs, and how many of them are on one core."""
+    threads, cores, boards = (
+        max(1, line.number(key, default=1)) for key in ("threadspercore", "corespersocket", "boards")
+    )
+    given = line.number("cpus", "cputot", "procs", default=0)
+    per_board, sockets = line.number("socketsperboard", default=0), line.number("sockets", default=0)
+    fitting = 0 if given % (cores * threads) else given // (cores * threads)
+    sockets = boards * per_board if per_board else sockets or fitting or boards
+    in_all = sockets * cores * threads
+    cpus = given if line.get("cpus", "cputot", "procs") else in_all
+    if not 1 <= cpus <= MOST_NUMBER:
+        raise line.mistake(
+            f"a node has {f'{cpus:,}' if cpus else 'no'} CPUs; expected CPUs=64, or Sockets, CoresPerSocket "
+            f"and ThreadsPerCore"
+        )
+    if not line.is_output and cpus not in (sockets, sockets * cores, in_all):
+        what = f"NodeName={line.values['nodename']}"
+        if in_all > MOST_NUMBER:
+            raise line.mistake(f"a node has {in_all:,} threads; expected at most {MOST_NUMBER:,}")
+        counts = f"{counted(sockets, 'socket')}, {counted(sockets * cores, 'core')}"
+        reason = f"it has {counts} and {counted(in_all, 'thread')}; as in Slurm, its CPUs are all threads"
+        ignored.ignore(line.where, f"CPUs={cpus}", what, reason)
+        cpus = in_all
+    # Where CPUs are cores, Slurm does not allocate threads.
+    return cpus, threads if cpus > sockets * cores else 1
+
+
+def _specialised(line: Line, cpus_of_a_core: int) -> int:
+    """CPUs that jobs do not get, since the system has them."""
+    if cores := line.number("corespeccount", default=0):
+        return cores * cpus_of_a_core
+    listed = line.get("cpuspeclist")
+    return len(hosts(line, f"cpu[{listed}]")) if listed else 0
+
+
+def _gres(line: Line) -> tuple[tuple[str, ...], dict[str, int]]:
+    """GPUs by type, and the other generic resources by name."""
+    gpus: list[str] = []
+    others: dict[str, int] = {}
+    text = re.sub(r"\([^()]*+\)", "", line.get("gres"))
+    for part in filter(None, text.split(",")):
+        name, *rest = (word for word in part.split(":") if word != "no_consume")
+        count = rest.pop() if rest and re.fullmatch(r"[0-9]+[KMGTkmgt]?", rest[-1]) else "1"
+        try:
+            amount = amount_of(count, part)
+            if amount >= MOST:
+                raise BadTres(part)
+            if len(rest) > 1 or not all(re.fullmatch(r"\w[\w.-]*", word) for word in (name, *rest)):
+                raise BadTres(part)
+        except BadTres:
+            raise line.mistake(f"Gres has '{part}'; expected name:type:count, like gpu:a100:4") from None
+        if name == "gpu":
+            if len(gpus) + amount > MOST_GPUS:
+                raise line.mistake(f"a node has {len(gpus) + amount:,} GPUs; expected at most {MOST_GPUS}")
+            gpus += [rest[0] if rest else "gpu"] * amount
+        elif name not in ("shard", "mps"):  # shares of the same GPUs
+            others[name] = others.get(name, 0) + amount
+    return tuple(gpus), others
+
+
+def licences_of(line: Line) -> dict[str, int]:
+    """By name; one licence where no number is given. The licence server is part of the name."""
+    licences: dict[str, int] = {}
+    for part in filter(None, re.split(r"[,;\s]", line.get("licenses"))):
+        match = re.fullmatch(r"(\w[\w.-]*(?:@\w[\w.-]*)?)(?::([0-9]{1,15}))?", part)
+        if match is None:
+            raise line.mistake(f"Licenses has '{part}'; expected matlab:5, or matlab@server:5")
+        if match[1] in licences:
+            raise line.mistake(f"Licenses has {match[1]} twice; expected each name once")
+        licences[match[1]] = int(match[2] or 1)
+    return licences
