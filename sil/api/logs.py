@@ -37,7 +37,9 @@ def read_log(
     Times are seconds from the beginning of the log. Raises UserError if a file cannot be read.
     """
     from sil.site.logs import read_log
+    from site_db.files.opened import forget_pipes
 
+    forget_pipes()
     rules = Rules(strict, choice(Overrun, overrun, "overrun"), choice(TooLarge, too_large, "too_large"))
     files = [] if nodes is None else [Path(nodes)]
     return read_log(Path(path), rules, processors, read_nodes(nodes, site), files)

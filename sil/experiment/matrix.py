@@ -21,6 +21,7 @@ from sil.runs.under_test import UnderTest
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import CheckedScheduler, Guard, Timing
 from site_db.files import npy
+from site_db.files.compressed import without_suffix
 from site_db.files.given import MOST, InvalidFile, quoted
 from site_db.files.opened import read_text
 from site_db.files.plain_numbers import is_decimal, is_whole
@@ -104,9 +105,10 @@ def read_problem(matrix: Path, ready: Path | None = None, clusters: Path | None 
 
 
 def read_matrix(path: Path) -> NDArray[np.float64]:
-    """The matrix in a `.npy`, a `.csv`, or a text file of the HCSP format; each may be gzipped. HCSP: a line
+    """The matrix in a `.npy`, a `.csv`, or a text file of the HCSP format; each may be compressed.
+    HCSP: a line
     `jobs machines 0`, then one value per line, job by job. A CSV file may have a header line."""
-    match _plain(path).suffix.lower():
+    match without_suffix(path).suffix.lower():
         case ".npy":
             etc_s = npy.read_numbers(path)
         case ".csv":
@@ -128,7 +130,7 @@ def read_matrix(path: Path) -> NDArray[np.float64]:
 
 def _read_ready(path: Path, n_machines: int) -> NDArray[np.float64]:
     """Ready times, one per machine: a `.npy` file, or numbers separated by commas or white space."""
-    if _plain(path).suffix == ".npy":
+    if without_suffix(path).suffix == ".npy":
         ready_s = npy.read_numbers(path).ravel()
     else:
         ready_s = _good_numbers(read_text(path, EACH).replace(",", " ").split(), path)
@@ -167,11 +169,6 @@ def _machine(token: str, n_machines: int, where: str) -> int:
     raise InvalidFile(
         f"{where}: {quoted(token)} is not a machine; expected numbers from 0 to {n_machines - 1}"
     )
-
-
-def _plain(path: Path) -> Path:
-    """The name of the file before it was compressed."""
-    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
 def _from_csv(path: Path) -> NDArray[np.float64]:

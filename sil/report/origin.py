@@ -6,7 +6,6 @@ them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from scheduler import counted
 from sil.trace.json_text import json_text
+from site_db.files.opened import digest
 
 ORIGIN = "origin.json"
 LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow")
@@ -52,12 +52,8 @@ def origin_terms(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def sha256_sums(*files: Path) -> dict[str, str]:
-    """Of the contents of files, by their names. Raises OSError."""
-    sums = {}
-    for path in files:
-        with path.open("rb") as content:
-            sums[path.name] = hashlib.file_digest(content, "sha256").hexdigest()
-    return sums
+    """Of the contents of files, by their names. Raises InvalidFile."""
+    return {path.name: digest(path) for path in files}
 
 
 def _command() -> str:

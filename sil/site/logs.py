@@ -48,7 +48,7 @@ def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | N
 
 def write_log(path: Path, log: JobLog) -> None:
     """Raises InvalidFile where the file cannot be written."""
-    if _is_json(path):
+    if _has_json_suffix(path):
         from sil.workload.batsim_json import write_batsim_json
 
         write_batsim_json(path, log)
@@ -72,9 +72,13 @@ def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
 
 def _is_accounting(path: Path) -> bool:
     """Whether the first line has the fields of sacct -P. Its reader says which are missing."""
+    first = _first_line(path)
+    return "|" in first and not first.startswith(";")  # a comment of the Standard Workload Format
+
+
+def _first_line(path: Path) -> str:
     with open_lines(path) as lines:
-        first = next((line for line in lines if line.strip()), "")
-    return "|" in first and not first.lstrip().startswith(";")  # a comment of the Standard Workload Format
+        return next((line.strip() for line in lines if line.strip()), "")
 
 
 def is_csv(path: Path) -> bool:
@@ -82,5 +86,10 @@ def is_csv(path: Path) -> bool:
     return ".csv" in (suffix.lower() for suffix in path.suffixes)
 
 
-def _is_json(path: Path) -> bool:
+def _has_json_suffix(path: Path) -> bool:
     return ".json" in (suffix.lower() for suffix in path.suffixes)
+
+
+def _is_json(path: Path) -> bool:
+    """By its name, or, as for a pipe, by its content."""
+    return _has_json_suffix(path) or _first_line(path).startswith("{")

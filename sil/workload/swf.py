@@ -39,7 +39,7 @@ def read_swf(
     impossible size.
     """
     rules = rules or Rules()
-    if cluster is None and path.is_file():  # others cannot be read twice
+    if cluster is None:
         clean = _long_clean_log(path, rules, processors)
         if clean is not None:
             return clean

@@ -1,25 +1,27 @@
-"""The one way to open files of users: plain or compressed with gzip, and never larger than they may be.
+"""The one way to open files of users: plain or compressed, and never larger than they may be.
 
-What is read counts as it is decompressed, so that a small file cannot fill the memory (`memory`).
+The first bytes of a file say whether it is compressed, not its name. What is read counts as it is
+decompressed, so that a small file cannot fill the memory (`memory`). Readers open a file several times; a
+pipe, which can be read only once, is kept in memory for them.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
+import lzma
+import os
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
+from site_db.files.compressed import compression_of
 from site_db.files.given import InvalidFile
 from site_db.files.memory import Memory, most_bytes
 
-GZIP = b"\x1f\x8b"
-"""The first bytes of a gzip file."""
 LINES = 1024
 """A line may take this part of the memory that an input may take."""
 _BUFFER = 2**17
@@ -77,38 +79,65 @@ def open_lines(path: Path) -> Iterator[Iterable[str]]:
 
 def digest(path: Path) -> str:
     """The SHA-256 sum of a file as it is, compressed or not. Raises InvalidFile."""
-    with _reading(path), path.open("rb") as raw:
-        return hashlib.file_digest(io.BufferedReader(_Bounded(raw, path, 1.0)), "sha256").hexdigest()
+    with _reading(path), io.BufferedReader(_Bounded(_raw(path), path, 1.0), _BUFFER) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def forget_pipes() -> None:
+    """What is read from pipes afterwards is new."""
+    _pipes.clear()
 
 
 class _Bounded(io.RawIOBase):
     """A file of which no more is read than an input may have."""
 
-    def __init__(self, file: BinaryIO | gzip.GzipFile, path: Path, each: float) -> None:
-        self._file, self._each = file, each
+    def __init__(
+        self, file: io.BufferedIOBase, path: Path, each: float, raw: io.BufferedIOBase | None = None
+    ) -> None:
+        """`raw` is the compressed file, if it is one."""
+        self._file, self._each, self._raw = file, each, raw
         self._memory = Memory(path)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        n = self._file.readinto(buffer)  # type: ignore[union-attr]
+        n = self._file.readinto(buffer)
         self._memory.take(self._each * n)
         return int(n)
 
     def close(self) -> None:
         self._file.close()
+        if self._raw is not None:
+            self._raw.close()
         super().close()
 
 
+_pipes: dict[str, bytes] = {}
+"""What was read from files that can be read only once."""
+
+
+def _raw(path: Path) -> io.BufferedReader:
+    name = str(path)
+    if name not in _pipes:
+        raw = path.open("rb")
+        if stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+            return raw
+        with io.BufferedReader(_Bounded(raw, path, 1.0), _BUFFER) as pipe:
+            _pipes[name] = pipe.read()
+    return io.BufferedReader(io.BytesIO(_pipes[name]))
+
+
 def _open(path: Path, each: float = 1.0) -> io.BufferedReader:
-    raw = path.open("rb")
-    is_compressed = path.suffix.lower() == ".gz" or raw.peek(len(GZIP)).startswith(GZIP)
-    file: BinaryIO | gzip.GzipFile = raw
-    if is_compressed:
-        file = gzip.GzipFile(fileobj=raw)
-        file.myfileobj = raw  # type: ignore[assignment]  # so that it is closed, too
-    return io.BufferedReader(_Bounded(file, path, each), _BUFFER)
+    raw = _raw(path)
+    compression = compression_of(raw)
+    file: io.BufferedIOBase = raw
+    if compression is not None:
+        if compression.decompressed is None:
+            raw.close()
+            raise InvalidFile(f"{path}: {compression.advice(path)}")
+        file = compression.decompressed(raw)
+    return io.BufferedReader(_Bounded(file, path, each, raw), _BUFFER)
 
 
 def _lines(file: io.TextIOWrapper, path: Path) -> Iterator[str]:
@@ -135,17 +164,24 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise InvalidFile(f"{path}: there is no such file") from None
-    except EOFError:
-        raise InvalidFile(f"{path}: the gzip file is truncated; fetch it again") from None
-    except (gzip.BadGzipFile, zlib.error):
-        named = path.suffix.lower() == ".gz"
-        reason = (
-            "the name ends in .gz, but the file is not a gzip file, or" if named else "it is a gzip file, but"
-        )
-        raise InvalidFile(f"{path}: {reason} a damaged one") from None
+    except (EOFError, lzma.LZMAError, zlib.error) as error:
+        raise _not_decompressed(path, error) from None
     except OSError as error:
+        if error.errno is None:
+            raise _not_decompressed(path, error) from None
         raise InvalidFile(f"{path}: the file cannot be read: {error.strerror}") from None
     except ValueError:
         if "\0" not in str(path):
             raise
         raise InvalidFile(f"{path}: the file cannot be read: its name has a NUL character") from None
+
+
+def _not_decompressed(path: Path, error: Exception) -> InvalidFile:
+    with _raw(path) as raw:
+        compression = compression_of(raw)
+    assert compression is not None, error
+    if "too much memory" in str(error):
+        return InvalidFile(f"{path}: {compression.advice(path)}")
+    is_cut = isinstance(error, EOFError) or "truncated" in str(error).lower()
+    what = "truncated" if is_cut else "damaged"
+    return InvalidFile(f"{path}: the {compression.name} file is {what}; fetch it again")

@@ -511,7 +511,7 @@ BAD_MATRICES = {
     "zero.txt": ("0 5 0\n", "at least 1 x 1"),
     "word.txt": ("1 2 0\n1\nx\n", "value 2, 'x', is not a number"),
     "fake.npy": ("nothing", "not a NumPy file"),
-    "fake.csv.gz": ("nothing", "not a gzip file, or a damaged one"),
+    "plain.csv.gz": ("1,2\n3,x\n", "line 2: 'x' is not a number"),
 }
 
 

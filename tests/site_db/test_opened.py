@@ -1,0 +1,118 @@
+"""Files of users are opened by what they contain, also compressed ones and pipes."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from site_db.files.given import InvalidFile
+from site_db.files.memory import VARIABLE, TooLarge
+from site_db.files.opened import digest, forget_pipes, open_lines, parts, read_bytes, read_text
+
+TEXT = b"".join(b"line %d of a file\n" % k for k in range(20_000))
+COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "lzma": partial(lzma.compress, format=lzma.FORMAT_ALONE),
+    "zstd": partial(pa.compress, codec="zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("name", ["log", "log.gz", "log.swf.txt"])
+@pytest.mark.parametrize("kind", ["plain", *COMPRESSED])
+def test_the_first_bytes_say_how_a_file_is_compressed_whatever_its_name(
+    kind: str, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(COMPRESSED.get(kind, bytes)(TEXT))
+    with open_lines(path) as lines:
+        assert "".join(lines).encode() == TEXT
+    assert read_bytes(path) == b"".join(parts(path, 1000)) == TEXT
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_parts_of_one_format_in_a_row_are_one_file(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(2 * COMPRESSED[kind](b"a\n") if kind != "lzma" else COMPRESSED[kind](b"a\na\n"))
+    assert read_text(path) == "a\na\n"
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_a_truncated_file_has_one_sentence_with_its_format(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(COMPRESSED[kind](TEXT)[:-20])
+    with pytest.raises(InvalidFile) as caught:
+        read_bytes(path)
+    assert str(caught.value) == f"{path}: the {kind} file is truncated; fetch it again"
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bzip2", "xz", "lzma"])
+def test_a_damaged_file_has_one_sentence_with_its_format(kind: str, tmp_path: Path) -> None:
+    data = COMPRESSED[kind](TEXT)
+    path = tmp_path / "log"
+    path.write_bytes(data[:200] + bytes(len(data) - 300) + data[-100:])
+    with pytest.raises(InvalidFile, match=f"the {kind} file is (damaged|truncated); fetch it again"):
+        read_bytes(path)
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_what_is_decompressed_is_bounded(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "1")
+    path = tmp_path / "bomb"
+    path.write_bytes(COMPRESSED[kind](bytes(3_000_000)))
+    with pytest.raises(TooLarge):
+        read_bytes(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "format", "command"),
+    [
+        (b"PK\x03\x04", "zip", "unzip -p"),
+        (b"PAR1", "Parquet", "read_parquet"),
+        (b"7z\xbc\xaf\x27\x1c", "7z", "7z x -so"),
+        (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"),
+    ],
+)
+def test_other_formats_are_named_with_a_command_that_converts_them(
+    data: bytes, format: str, command: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "my log.swf"
+    path.write_bytes(data + b"rest")
+    with pytest.raises(InvalidFile) as caught:
+        read_text(path)
+    assert f"the file is in the format {format}, which cannot be read here" in str(caught.value)
+    assert command in str(caught.value)
+    assert str(caught.value).endswith(f"'{path}' > 'my log'")
+
+
+def piped(path: Path, data: bytes) -> None:
+    """A process that writes into a pipe once."""
+    threading.Thread(target=lambda: path.write_bytes(data), daemon=True).start()
+
+
+def test_a_pipe_is_read_once_for_all_its_readers(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    piped(pipe, gzip.compress(TEXT))
+    first = digest(pipe)
+    assert (read_bytes(pipe), digest(pipe)) == (TEXT, first)
+    forget_pipes()
+    piped(pipe, b"new")
+    assert read_bytes(pipe) == b"new"
+
+
+def test_a_pipe_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "1")
+    with pytest.raises(TooLarge):
+        read_bytes(Path("/dev/zero"))
+    forget_pipes()
