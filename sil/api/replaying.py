@@ -34,6 +34,7 @@ from sil.settings.decision_costs import NONE, check_decision_cost
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, Fact
+from sil.trace.log_ids import ids_in
 from sil.trace.reading import NoTrace, read_facts, read_table
 from sil.workers.executor import Inline, Interrupted
 from sil.workload.job_log import JobLog
@@ -234,8 +235,9 @@ class Replays:
 
         return Plots(lambda: self._replayed)
 
-    def why(self, scheduler: str, job: int) -> Explanation:
-        """What became of a job: when it arrived, why it waited, which jobs overtook it, when it ran.
+    def why(self, scheduler: str, job: int | str) -> Explanation:
+        """What became of a job: when it arrived, why it waited, which jobs overtook it, when it ran. `job` is
+        its number or, as a text, its id in the log, like "100_1".
 
         If no reasons were recorded, the scheduler is run again to record them, which it can be in this
         session. Raises UserError for an unknown scheduler or job.
@@ -246,11 +248,12 @@ class Replays:
         explained = self._explained(scheduler)
         facts = explained.trace(scheduler)
         names = read_resource_names(explained._folder_of(scheduler) / TRACE)
-        found = timeline(facts, job, names)
-        if found is None:
-            raise UserError(f"there is no job {job} under {scheduler}")
+        ids = ids_in(facts, scheduler)
+        number = ids.number(job)
+        found = timeline(facts, number, names)
+        assert found is not None  # the job has arrived
         unknown = () if found.has_reasons else ("No reasons for waiting were recorded (reasons=True).",)
-        return Explanation("\n".join([*found.lines(), *unknown]))
+        return Explanation("\n".join([*found.lines(), *ids.namesakes(number), *unknown]))
 
     def save(self, folder: str | Path) -> Path:
         """Write the results into a folder, with summary.json and report.html, as `sil replay` does. Raises

@@ -79,7 +79,7 @@ def _print_divergence(found: Divergence, one: Path, other: Path) -> None:
 
 def why(
     trace: Annotated[Path, Argument(help="A trace.parquet, or its folder.")],
-    job: Annotated[int, Option("--job", help="The job's number.")],
+    job: Annotated[str, Option("--job", help="The job's id in the log, like 100_1, or its number.")],
     scheduler: Annotated[str | None, Option(help="Scheduler, if the trace has several.")] = None,
     replication: options.Replication = 0,
     point: options.Point = 0,
@@ -90,23 +90,25 @@ def why(
     Traces have wait reasons if they are recorded with `--reasons` of `sil replay` or `sil run`.
     """
     from sil.outcome.trace_inspection import timeline
+    from sil.trace.log_ids import ids_in
     from sil.trace.reading import read_resource_names, trace_file
 
     with console.one_sentence_for_bad_input():
         facts = _run(trace, scheduler, point, replication)
         places = read_resource_names(trace_file(trace))
-    found = timeline(facts, job, places)
-    if found is None:
-        console.fail(f"{trace}: there is no job {job} in this run")
+        ids = ids_in(facts, trace)
+        number = ids.number(job)
+    found = timeline(facts, number, places)
+    assert found is not None  # the job has arrived
     if as_json:
         events = [{"time_s": time_s, "event": text} for time_s, text in found.events]
-        console.print_json({"job": job, **asdict(found), "events": events})
+        console.print_json({"job": number, **asdict(found), "events": events})
     else:
-        _print_timeline(found)
+        _print_timeline(found, ids.namesakes(number))
 
 
-def _print_timeline(found: Timeline) -> None:
-    for line in found.lines():
+def _print_timeline(found: Timeline, namesakes: Sequence[str]) -> None:
+    for line in (*found.lines(), *namesakes):
         console.print_line(line)
     if not found.has_reasons:
         console.print_line(

@@ -65,9 +65,10 @@ def convert(
     from sil.workload.job_log import part_of
 
     with console.one_sentence_for_bad_input():
-        found = part_of(read_log(log, Rules(strict, overrun, too_large), processors), jobs, begin, end, load)
-        write_log(target, found)
-    for note in found.notes:
+        whole = read_log(log, Rules(strict, overrun, too_large), processors, keep=True)
+        found = part_of(whole, jobs, begin, end, load)
+        lost = write_log(target, found)
+    for note in (*found.notes, *lost):
         console.print_note(note)
     console.print_line(f"Written: {target} ({found.summary})")
 

@@ -12,13 +12,14 @@ from sil.outcome.finished_jobs import COLUMNS, FinishedJobs, Wanted
 from sil.outcome.jobs import EXECUTION, TURNAROUND, WITH_GPUS_OF_WHOLE_NODES, bounded_slowdown, stretch
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
+from sil.trace.log_ids import LOG_ID
 
 JOBS = "jobs.csv"
 SCHEDULE = "schedule.csv"
 WORKLOAD = "w0"
 """Batsim's name for the first workload of a run."""
 
-TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "metadata", "partition")
+TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "metadata", "partition", LOG_ID)
 """The columns of a jobs.csv that are no numbers."""
 
 
@@ -75,12 +76,15 @@ def batsim_jobs(
     finished: pl.DataFrame, cut: frozenset[int] = frozenset(), columns: Sequence[str] = ()
 ) -> pl.DataFrame:
     """One row per finished job (`FinishedJobs`): the columns of Batsim's jobs.csv, and bounded_slowdown
-    (threshold 10 s); on nodes also partition and requested_gpus; or only some `columns`. Times are seconds;
+    (threshold 10 s); on nodes also partition and requested_gpus; the ids of the log, if jobs have other
+    numbers; or only some `columns`. Times are seconds;
     the time in which a run was suspended is no execution time. The runs of the jobs `cut` were ended at their
     estimate."""
     found = _columns(cut)
     if "requested_gpus" in finished.columns:
         found = {**found, "partition": pl.col("partition"), "requested_gpus": WITH_GPUS_OF_WHOLE_NODES}
+    if LOG_ID in finished.columns:
+        found = {**found, LOG_ID: pl.col(LOG_ID)}
     return finished.select(**{name: found[name] for name in columns or found})
 
 

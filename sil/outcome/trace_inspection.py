@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from scheduler.node_set import NodeSet
 from sil.outcome.jobs import ENDINGS
 from sil.trace.facts import RUN, Fact
+from sil.trace.log_ids import LOG_ID
 from sil.trace.requests import request_of
 from site_db.site_file.hostlist import fold
 
@@ -53,7 +55,7 @@ def divergence(one: pl.DataFrame, other: pl.DataFrame) -> Divergence | None:
     Scheduler names, decision times and wait reasons are ignored.
     """
     decided = ~pl.col("event").is_in(NOT_DECIDED)
-    sides = [frame.filter(decided).drop(*RUN) for frame in (one, other)]
+    sides = [frame.filter(decided).drop(*RUN, LOG_ID, strict=False) for frame in (one, other)]
     n = min(map(len, sides))
     same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"{name}_other")) for name in sides[0].columns)
     beside = sides[1].head(n).rename(lambda name: f"{name}_other")
@@ -90,7 +92,9 @@ _SENTENCES = {
 
 def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
     """A fact as a sentence, with the names of resources."""
-    job, event, resource = fact["job"], Fact(fact["event"]), fact["resource"]
+    event, resource = Fact(fact["event"]), fact["resource"]
+    job = fact.get(LOG_ID) or fact["job"]
+    fact = {**fact, "job": job}
     if event == Fact.RUN_LOST and fact["detail"] is not None:
         return f"the run of job {job} fails"
     where = fact["machines"] if fact["machines"] is not None else resource
@@ -146,7 +150,8 @@ class Timeline:
     refused."""
 
     events: tuple[tuple[float, str], ...]
-    overtaken_by: tuple[int, ...]
+    overtaken_by: tuple[int | str, ...]
+    """Their ids in the log, where these are not their numbers."""
     waited_s: float | None
     """From its arrival to the start of its last run; lost and preempted runs count as waiting."""
     has_reasons: bool
@@ -182,7 +187,9 @@ def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Ti
     events = tuple((row["time_s"], sentence(row, resources)) for row in own.iter_rows(named=True))
     arrived = own.filter(pl.col("event") == Fact.JOB_ARRIVED)["time_s"].min()
     started = own.filter(pl.col("event") == Fact.RUN_STARTED)["time_s"].min()
-    arrivals = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select("job", arrived_s="time_s")
+    arrivals = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
+        "job", cs.by_name(LOG_ID, require_all=False), arrived_s="time_s"
+    )
     starts = (
         facts.filter(pl.col("event") == Fact.RUN_STARTED)
         .group_by("job", maintain_order=True)
@@ -192,7 +199,8 @@ def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Ti
     later = (pl.col("arrived_s") > arrived) if arrived is not None else pl.lit(False)
     before = (pl.col("started_s") < started) if started is not None else pl.lit(True)
     is_refused = bool(own["event"].is_in([Fact.JOB_REFUSED]).any())
-    overtook = [] if is_refused else starts.filter(later & before)["job"].to_list()
+    name = LOG_ID if LOG_ID in facts.columns else "job"
+    overtook = [] if is_refused else starts.filter(later & before)[name].to_list()
     tries = own.filter(pl.col("event").is_in([Fact.RUN_STARTED, *NOT_COMPLETE]))
     runs = arrived is not None and len(tries) > 0 and tries["event"][-1] == Fact.RUN_STARTED
     waited_s = float(tries["time_s"][-1]) - float(arrived) if runs else None  # type: ignore[arg-type]

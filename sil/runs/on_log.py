@@ -137,14 +137,14 @@ class Replay:
         wall_s = "of a decision" if compiled is None else "mean of the decisions of a part of the log"
         decided_s = 0.0
         with (
-            trace_stream(folder / TRACE, description) as trace,
+            trace_stream(folder / TRACE, description, self.log.ids.differ) as trace,
             ParquetStream(folder / TIMINGS, TIMINGS_SCHEMA, {"wall_s": wall_s}) as timings,
             CsvStream(folder / JOBS) as jobs,
         ):
             replayed = self._replayed(scheduler, jobs.write, folder)
 
             def take_facts(facts: pa.Table) -> None:
-                trace.write(facts)
+                trace.write(self.log.ids.added_to(facts))
                 replayed.add(facts)
 
             def take_decisions(decisions: pl.DataFrame) -> None:

@@ -15,43 +15,37 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field, field_validator, model_validator
 
-from scheduler import counted
+from scheduler import UserError, counted
 from sil.settings.log_events import AtSecond, Command, Events, JobArray, OfJob, jobs_in
+from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog
+from site_db.files.plain_numbers import is_whole
 from site_db.files.toml_file import Count, Location, NotNegative, Table, invalid, read
 from site_db.jobs.logs.swf_format import unix_start_s
 
 Moment = NotNegative | Annotated[datetime, Field(strict=True)]
 Text = Annotated[str, Field(min_length=1, strict=True, pattern=r"^[^\n]*$")]
-_NUMBERS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
+_OF_A_DEPENDENCY = re.compile(r"(?<=:)[^:,?]+")
+_MINUTES = re.compile(r"\+\d+$", re.ASCII)
+"""After a job in a dependency."""
 MOST_OF_A_RANGE = 1_000_000
 
 
-def _numbers(given: Any) -> Any:
-    """17, [17, 18] or '17-20,25' as numbers of jobs."""
+def _jobs(given: Any) -> Any:
+    """17, '100_1', [17, '100_1'] or '17-20,100_1' as jobs and ranges of numbers."""
     if isinstance(given, int) and not isinstance(given, bool):
         return (given,)
-    if not isinstance(given, str):
-        return given
-    if not _NUMBERS.fullmatch(given):
-        raise ValueError(f"expected numbers of jobs, like 17, [17, 18] or '17-20,25', not '{given}'")
-    found: list[int] = []
-    for part in given.split(","):
-        first, _, last = part.partition("-")
-        if int(last or first) - int(first) >= MOST_OF_A_RANGE:
-            raise ValueError(f"'{part}' are more than {MOST_OF_A_RANGE:,} jobs")
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
+    return tuple(given.split(",")) if isinstance(given, str) else given
 
 
 class OfJobs(Table):
-    jobs: tuple[Annotated[int, Field(ge=0)], ...]
-    """17, [17, 18] or '17-20,25'"""
+    jobs: tuple[Annotated[int, Field(strict=True, ge=0)] | Text, ...]
+    """Numbers, or ids of the log: 17, [17, '100_1'] or '17-20,100_1'"""
 
     @field_validator("jobs", mode="before")
     @classmethod
-    def _as_numbers(cls, given: Any) -> Any:
-        return _numbers(given)
+    def _as_jobs(cls, given: Any) -> Any:
+        return _jobs(given)
 
 
 class AtATime(OfJobs):
@@ -163,7 +157,8 @@ class _Reader:
                 at_s = self._second(event.at, (name, k, "at"))
                 for row in self._known(event.jobs, (name, k, "jobs")):
                     if at_s < row["submit_s"]:
-                        sentence = f"job {row['job']} is submitted later, at {row['submit_s']:g} s"
+                        job = self._log.ids.text(row["job"])
+                        sentence = f"job {job} is submitted later, at {row['submit_s']:g} s"
                         self.mistakes.append(((name, k, "at"), sentence))
                     yield Command(at_s, (*program, OfJob(row["job"])))
 
@@ -189,45 +184,80 @@ class _Reader:
         for k, array in enumerate(arrays):
             place = ("array", k, "jobs")
             rows = self._known(array.jobs, place)
-            if twice := sorted(of_arrays.intersection(array.jobs)):
-                self.mistakes.append((place, f"job {twice[0]} is of two arrays"))
-            of_arrays.update(array.jobs)
-            like = pl.DataFrame(rows, schema=self._log.jobs.schema).drop("job", "run_s", "estimate_s")
+            numbers = {row["job"] for row in rows}
+            if twice := sorted(of_arrays.intersection(numbers)):
+                self.mistakes.append((place, f"job {self._log.ids.text(twice[0])} is of two arrays"))
+            of_arrays.update(numbers)
+            like = pl.DataFrame(rows, schema=self._log.jobs.schema)
+            like = like.drop("job", "run_s", "estimate_s", LOG_ID, strict=False)
             for name, column in zip(like.columns, like.get_columns(), strict=True):
                 if column.n_unique() > 1:
                     what = {"submit_s": "are not submitted at one time", "user": "are of different users"}
                     sentence = f"its jobs {what.get(name, 'do not request the same')}"
                     self.mistakes.append((place, f"{sentence}, and an array is submitted as one"))
                     break
-            yield JobArray(tuple(sorted(set(array.jobs))), array.at_once)
+            yield JobArray(tuple(sorted(numbers)), array.at_once)
 
     def _options(self, submissions: Iterable[Submission]) -> dict[int, dict[str, Any]]:
         found: dict[int, dict[str, Any]] = {}
         for k, submission in enumerate(submissions):
             given = submission.model_dump(exclude={"jobs", "held"}, exclude_none=True)
+            if submission.dependency is not None:
+                place = ("submission", k, "dependency")
+                given["dependency"] = self._with_numbers(submission.dependency, place)
             if submission.held:
                 given["hold"] = True
             for row in self._known(submission.jobs, ("submission", k, "jobs")):
                 found.setdefault(row["job"], {}).update(given)
-                for number in sorted(jobs_in(submission.dependency or "")):
+                for number in sorted(jobs_in(given.get("dependency", ""))):
                     self._check_dependency(row, number, ("submission", k, "dependency"))
         return found
 
+    def _with_numbers(self, dependency: str, place: Location) -> str:
+        """A dependency with the numbers of its jobs in place of their ids."""
+
+        def number(found: re.Match[str]) -> str:
+            # Of "2+1", the 1 is a component of a job, or the minutes after its start.
+            job, minutes = found[0], ""
+            if not self._log.ids.has(job) and (after := _MINUTES.search(job)):
+                job, minutes = job[: after.start()], after[0]
+            numbers = self._numbers([job], place)
+            return f"{numbers[0] if numbers else 0}{minutes}"
+
+        return _OF_A_DEPENDENCY.sub(number, dependency)
+
     def _check_dependency(self, row: Mapping[str, Any], on: int, place: Location) -> None:
         other = self._rows.get(on)
-        if other is None:
-            self.mistakes.append((place, f"there is no job {on} in {self._log.name}"))
-        elif (other["submit_s"], on) >= (row["submit_s"], row["job"]):
+        if other is not None and (other["submit_s"], on) >= (row["submit_s"], row["job"]):
+            name, waiting = map(self._log.ids.text, (on, row["job"]))
             self.mistakes.append(
-                (place, f"job {on} is submitted after job {row['job']}, which is to wait for it")
+                (place, f"job {name} is submitted after job {waiting}, which is to wait for it")
             )
 
-    def _known(self, numbers: Iterable[int], place: Location) -> list[dict[str, Any]]:
-        missing = [number for number in numbers if number not in self._rows]
-        if missing:
-            more = "" if len(missing) == 1 else f", nor {counted(len(missing) - 1, 'other')} of these"
-            self.mistakes.append((place, f"there is no job {missing[0]}{more} in {self._log.name}"))
-        return [self._rows[number] for number in numbers if number in self._rows]
+    def _known(self, jobs: Iterable[int | str], place: Location) -> list[dict[str, Any]]:
+        return [self._rows[number] for number in self._numbers(jobs, place)]
+
+    def _numbers(self, jobs: Iterable[int | str], place: Location) -> list[int]:
+        """Of jobs, and of ranges of them."""
+        found = dict[int, None]()
+        for job in jobs:
+            numbers: Iterable[int | str] = [job]
+            first, _, last = str(job).partition("-")
+            if is_whole(first) and is_whole(last) and not self._log.ids.has(str(job)):
+                if int(last) - int(first) >= MOST_OF_A_RANGE:
+                    self.mistakes.append((place, f"'{job}' are more than {MOST_OF_A_RANGE:,} jobs"))
+                    continue
+                numbers = range(int(first), int(last) + 1)
+            missing = []
+            for one in numbers:
+                try:
+                    found[self._log.ids.number(one)] = None
+                except UserError as error:
+                    missing.append(str(error))
+            if missing:
+                more = "" if len(missing) == 1 else f", nor {counted(len(missing) - 1, 'other')} of these"
+                self.mistakes.append((place, f"{missing[0]}{more}"))
+        return list(found)
 
     def _second(self, moment: float | datetime, place: Location) -> float:
         if not isinstance(moment, datetime):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-_OF_A_DEPENDENCY = re.compile(r"(?<=:)\d+")
+_OF_A_DEPENDENCY = re.compile(r"(?<=:)\d+", re.ASCII)
 
 
 class OfJob(NamedTuple):

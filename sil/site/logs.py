@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from sil.report.origin import sha256_sums
+from sil.workload.archive.writing import write_swf
 from sil.workload.job_log import JobLog
-from sil.workload.swf import read_swf, write_swf
+from sil.workload.swf import read_swf
 from sil.workload.swf_rules import Rules
 from site_db.files.given import InvalidFile
 from site_db.files.opened import open_lines
@@ -21,39 +22,41 @@ def read_log(
     processors: int | None,
     cluster: Cluster | None = None,
     nodes: Sequence[Path] = (),
+    keep: bool = False,
 ) -> JobLog:
     """A log of the Standard Workload Format, or a workload of Batsim's where the name says JSON.
 
     With the nodes of a cluster, also Slurm's accounting and Alibaba's pods (CSV); then the jobs of a log are
-    tasks of one core. `nodes` are the files from which the cluster was read. Raises InvalidFile.
+    tasks of one core. `nodes` are the files from which the cluster was read. With `keep`, the log keeps what
+    is needed to write it again. Raises InvalidFile.
     """
-    log = _read(path, rules, processors, cluster)
+    log = _read(path, rules, processors, cluster, keep)
     return replace(log, sources=sha256_sums(path, *nodes))
 
 
-def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | None) -> JobLog:
+def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | None, keep: bool) -> JobLog:
     if cluster is not None:
         return _on_nodes(path, rules, cluster)
     if _is_json(path):
         from sil.workload.batsim_json import read_batsim_json  # each reader takes time to load
 
-        return read_batsim_json(path, processors)
+        return read_batsim_json(path, processors, keep)
     if _is_accounting(path):
         raise InvalidFile(
             f"{path}: this is Slurm's accounting, whose jobs request parts of nodes; name the nodes with "
             f"--nodes slurm.conf (or the output of: scontrol show node), or with --site DATABASE#SITE"
         )
-    return read_swf(path, rules, processors)
+    return read_swf(path, rules, processors, keep=keep)
 
 
-def write_log(path: Path, log: JobLog) -> None:
-    """Raises InvalidFile where the file cannot be written."""
+def write_log(path: Path, log: JobLog) -> tuple[str, ...]:
+    """Returns sentences on what the format cannot hold. Raises InvalidFile where the file cannot be
+    written."""
     if _has_json_suffix(path):
         from sil.workload.batsim_json import write_batsim_json
 
-        write_batsim_json(path, log)
-    else:
-        write_swf(path, log)
+        return write_batsim_json(path, log)
+    return write_swf(path, log)
 
 
 def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:

@@ -19,6 +19,7 @@
 | | metadata of a job; rule of a fault; why machines refuse an order; why a monitor's reading is |
 | | impossible; that a lost run failed |
 | message | a fault in one sentence |
+| log_id | the id of the job in its log; only where ids are not the numbers of jobs |
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 
+from sil.trace.log_ids import LOG_ID
 from sil.trace.stream import ParquetStream, Schema
 
 METADATA_KEY = "sil"
@@ -254,9 +256,11 @@ class RunDescription:
         return list(dict.fromkeys(point[axis] for point in self.points))
 
 
-def trace_stream(path: Path, description: Mapping[str, object]) -> ParquetStream:
-    """A trace file to write facts to, with the description of what was run in its metadata."""
-    return ParquetStream(path, SCHEMA, {METADATA_KEY: json.dumps(description, sort_keys=True)})
+def trace_stream(path: Path, description: Mapping[str, object], has_log_ids: bool = False) -> ParquetStream:
+    """A trace file to write facts to, with the description of what was run in its metadata; `has_log_ids` if
+    facts have the column LOG_ID, too."""
+    schema = {**SCHEMA, **({LOG_ID: pl.String} if has_log_ids else {})}
+    return ParquetStream(path, schema, {METADATA_KEY: json.dumps(description, sort_keys=True)})
 
 
 def write_trace(path: Path, facts: pl.DataFrame, description: RunDescription) -> None:

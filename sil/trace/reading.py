@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -15,6 +16,7 @@ from polars.exceptions import PanicException, PolarsError
 
 from scheduler import UserError, printable
 from sil.trace.facts import EVENTS, METADATA_KEY, SCHEMA, TRACE, RunDescription
+from sil.trace.log_ids import LOG_ID
 from sil.trace.stream import Schema
 from sil.trace.well_formed import mistake_in, mistake_in_runs
 from site_db.files.memory import Memory
@@ -57,15 +59,16 @@ def reading(path: Path) -> Iterator[None]:
 BYTES_OF_A_VALUE = 8
 
 
-def read_table(path: Path, schema: Schema) -> pl.DataFrame:
-    """A Parquet file of a results folder. Raises NoTrace unless its columns are those of `schema`, and
-    TooLarge for more values than there may be memory for: a small file can have many, since equal ones are
-    stored once."""
+def read_table(path: Path, schema: Schema, optional: Schema = MappingProxyType({})) -> pl.DataFrame:
+    """A Parquet file of a results folder. Raises NoTrace unless its columns are those of `schema`, and maybe
+    of `optional`, and TooLarge for more values than there may be memory for: a small file can have many,
+    since equal ones are stored once."""
     with reading(path), pq.ParquetFile(path) as file:
         found = file.metadata
         Memory(path).take(BYTES_OF_A_VALUE * found.num_rows * found.num_columns)
         table = _with_all_events(unpacked_table(file))
-    if (differs := difference(table, schema)) is not None:
+    there = {name: kind for name, kind in optional.items() if name in table.columns}
+    if (differs := difference(table, {**schema, **there})) is not None:
         raise NoTrace(
             f"{path}: {differs}; this file was written by another version of `sil`, or changed since: repeat "
             "the run"
@@ -109,7 +112,7 @@ def _description(path: Path) -> dict[str, Any]:
 def read_facts(path: Path) -> pl.DataFrame:
     """The facts of a trace, each with what facts of its kind have. Raises NoTrace."""
     _description(path)
-    facts = read_table(path, SCHEMA)
+    facts = read_table(path, SCHEMA, {LOG_ID: pl.String})
     _refuse(path, mistake_in(facts))
     return facts
 

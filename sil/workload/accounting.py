@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from scheduler import counted
+from sil.trace.log_ids import column_of
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf_rules import Rules
 from sil.workload.time_limits import sentences, times_of
@@ -56,7 +57,9 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         whom = charged[Charged(job.account, job.qos)]
         rows.append((number, submit_s, run_s, cpus[which], limit_s, users[job.user], which, whom))
     columns = {**SCHEMA, "request": pl.Int64, "charged": pl.Int64}
-    table = pl.DataFrame(rows, columns, orient="row").sort("submit_s", "job")
+    table = pl.DataFrame(rows, columns, orient="row")
+    table = table.with_columns(column_of((job.number for job in jobs), table["job"].to_list()))
+    table = table.sort("submit_s", "job")
     cut = [
         row[0] for row, job in zip(rows, jobs, strict=True) if row[2] < job.ended_unix_s - job.started_unix_s
     ]

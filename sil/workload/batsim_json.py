@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any, NoReturn, TypeGuard
 
 import polars as pl
 
-from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, possible_size
+from sil.trace.log_ids import LOG_ID, column_of
+from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, losses, possible_size
 from site_db.files import opened
 from site_db.files.given import InvalidFile, quoted
 from site_db.files.memory import OF_JSON
@@ -26,12 +28,36 @@ DELAY_TYPES = ("delay", "DelayProfile")
 NO_WALLTIME = -1
 
 
-def read_batsim_json(path: Path, processors: int | None = None) -> JobLog:
+@dataclass(frozen=True)
+class KeptBatsim:
+    """A workload as it was read, and its jobs by their numbers in the log."""
+
+    document: Mapping[str, Any]
+    jobs: Mapping[int, Mapping[str, Any]]
+
+    def others(self, log: JobLog) -> dict[str, int]:
+        """What no other format holds: members of jobs, profiles and workloads that Batsim ignores."""
+        jobs = [self.jobs[number] for number in log.jobs["job"].to_list() if number in self.jobs]
+        found = Counter(f"'{name}' of jobs" for job in jobs for name in job if name not in _OF_JOBS)
+        used = {job["profile"] for job in jobs}
+        profiles = [one for name, one in self.document["profiles"].items() if name in used]
+        found.update(f"'{name}' of profiles" for one in profiles for name in one if name not in _OF_PROFILES)
+        found.update(f"'{name}' of the workload" for name in self.document if name not in _OF_WORKLOADS)
+        return dict(found)
+
+
+_OF_JOBS = ("id", "subtime", "walltime", "res", "profile", "user")
+_OF_PROFILES = ("type", "delay")
+_OF_WORKLOADS = ("nb_res", "jobs", "profiles")
+
+
+def read_batsim_json(path: Path, processors: int | None = None, keep: bool = False) -> JobLog:
     """The jobs of a workload (`.json` or `.json.gz`); without a walltime, the estimate is the run time.
 
     The machine has `processors`, else nb_res. A run of less than 1 s takes 1 s, and a run longer than its
     walltime ends there, as in Batsim, with notes. Raises InvalidFile with file and job for errors in Batsim,
-    a profile that is not a delay, and a job larger than the machine.
+    a profile that is not a delay, and a job larger than the machine. With `keep`, the log keeps what else the
+    file has, to be written again.
     """
     document = _document(path)
     jobs, profiles = _member(document, "jobs", list, path), _member(document, "profiles", dict, path)
@@ -50,33 +76,57 @@ def read_batsim_json(path: Path, processors: int | None = None) -> JobLog:
         "user": [_user_of(job) for job in jobs],
     }
     frame = pl.DataFrame(columns, schema=SCHEMA)
+    frame = frame.with_columns(column_of(reading.ids, frame["job"].to_list()))
     cut = frozenset(frame["job"].gather(reading.cut))
-    return JobLog(path.name, frame.sort("submit_s", "job"), size, {}, tuple(reading.notes()), cut=cut)
+    kept = KeptBatsim(document, dict(zip(columns["job"], jobs, strict=True))) if keep else None
+    notes = tuple(reading.notes())
+    return JobLog(path.name, frame.sort("submit_s", "job"), size, {}, notes, cut=cut, kept=kept)
 
 
-def write_batsim_json(path: Path, log: JobLog) -> None:
-    """Write a workload (`.json` or `.json.gz`) with one delay profile for each distinct run time. A job's
-    user is added as `user`. Raises InvalidFile if the file cannot be written."""
-    jobs, run_times = [], {}
-    for job, submit_s, run_s, size, estimate_s, user in log.jobs.select(SCHEMA.keys()).iter_rows():
-        profile = f"delay-{_plain(run_s)}"
-        run_times[profile] = run_s
-        written = {"id": str(job), "subtime": _plain(submit_s), "walltime": _plain(estimate_s)}
-        of_user = {"user": user} if user >= 0 else {}
-        jobs.append(json.dumps({**written, "res": size, "profile": profile, **of_user}))
-    profiles = [
-        f"{json.dumps(name)}: {json.dumps({'type': DELAY_TYPES[0], 'delay': _plain(run_s)})}"
-        for name, run_s in run_times.items()
-    ]
+def write_batsim_json(path: Path, log: JobLog) -> tuple[str, ...]:
+    """Write a workload, compressed if the name ends in .gz, with one delay profile for each distinct run
+    time; one that was read keeps what did not change. A job's user is added as `user`. Returns sentences on
+    what the format cannot hold. Raises InvalidFile if the file cannot be written."""
+    kept = log.kept if isinstance(log.kept, KeptBatsim) else KeptBatsim({}, {})
+    profiles: dict[str, Any] = dict(kept.document.get("profiles", {}))
+    ids = log.jobs["job"].cast(pl.String)
+    if LOG_ID in log.jobs.columns:  # which may be repeated, unlike numbers
+        ids = log.jobs.select(pl.when(pl.col(LOG_ID).is_unique()).then(LOG_ID).otherwise(ids)).to_series()
+    jobs = []
+    for name, number, submit_s, run_s, size, estimate_s, user in log.jobs.select(
+        ids.alias("id"), *SCHEMA
+    ).iter_rows():
+        before = kept.jobs.get(number, {})
+        profile = before.get("profile", "")
+        if not before or profiles[profile]["delay"] != run_s:
+            profile = f"delay-{_plain(run_s)}"
+            profiles.setdefault(profile, {"type": DELAY_TYPES[0], "delay": _plain(run_s)})
+        has_walltime = before.get("walltime", NO_WALLTIME) != NO_WALLTIME or estimate_s != run_s or not before
+        jobs.append(
+            {
+                "id": name,
+                **before,
+                "subtime": _plain(submit_s),
+                **({"walltime": _plain(estimate_s)} if has_walltime else {}),
+                "res": size,
+                "profile": profile,
+                **({"user": user} if user >= 0 else {}),
+            }
+        )
+    one_a_line = (f"{json.dumps(name)}: {json.dumps(profile)}" for name, profile in profiles.items())
+    others = {name: value for name, value in kept.document.items() if name not in _OF_WORKLOADS}
     text = (
         f'{{\n"nb_res": {log.processors},\n'
-        f'"jobs": [\n{_lines(jobs)}\n],\n'
-        f'"profiles": {{\n{_lines(profiles)}\n}}\n}}\n'
+        + "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in others.items())
+        + f'"jobs": [\n{_lines(map(json.dumps, jobs))}\n],\n'
+        f'"profiles": {{\n{_lines(one_a_line)}\n}}\n}}\n'
     )
     write_log(path, text.encode())
+    lost = {} if log.kept is None or log.kept is kept else log.kept.others(log)
+    return tuple(losses(lost, "Batsim's JSON"))
 
 
-def _lines(items: list[str]) -> str:
+def _lines(items: Iterable[str]) -> str:
     return ",\n".join(items)
 
 
@@ -203,7 +253,8 @@ class _Reading:
             number = int(match[1]) if match else 0
             taken = number < 1 or number in used
             if taken:
-                what = "an id that is not a positive number, or is a duplicate; a new one is given"
+                what = "an id that is not a positive number, or not the only one of that number; "
+                what += "numbered anew, and the id is kept as log_id"
                 self._repaired(name, what)
             used.add(number)
             found.append(None if taken else number)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -15,8 +16,10 @@ import polars as pl
 from scheduler import UserError, counted
 from scheduler.model import ANYONE
 from scheduler.node_request import Request
+from sil.trace.log_ids import LOG_ID, LogIds
 from sil.workload.mapped_columns import Pages
 from site_db.files.given import InvalidFile
+from site_db.files.plain_numbers import is_whole
 from site_db.jobs.logs.logged_job import Charged
 from site_db.jobs.logs.swf_format import unix_start_s
 from site_db.site_file.cluster import Cluster
@@ -29,7 +32,8 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "estimate_s": pl.Float64,
     "user": pl.Int64,
 }
-"""One row per job, in order of submission, then of job number. An unknown user is -1."""
+"""One row per job, in order of submission, then of job number. An unknown user is -1. Where the log's ids are
+not these numbers, there is the column LOG_ID, too."""
 
 MOST_PROCESSORS = 100_000_000
 PART = 2**18
@@ -62,6 +66,20 @@ def possible_size(processors: int, path: Path | str) -> int:
     return processors
 
 
+class Kept(Protocol):
+    """What a format of logs has beyond the columns of jobs."""
+
+    def others(self, log: JobLog) -> dict[str, int]:
+        """What no other format holds of the jobs of a log, with the number of jobs that have it."""
+        ...
+
+
+def losses(lost: Mapping[str, int], format: str) -> list[str]:
+    """A sentence on what a format cannot hold, if there is anything."""
+    some = [f"{what} ({n:,})" for what, n in lost.items() if n]
+    return [f"not in the file, since {format} has no place for it: {', '.join(some)}"] if some else []
+
+
 @dataclass(frozen=True, repr=False)
 class JobLog:
     """The jobs of a log (columns of SCHEMA), and the size of its machine. `log[:3000]` are its first jobs.
@@ -89,6 +107,8 @@ class JobLog:
     """If the log has accounts or QOS, the column `charged` of `jobs` is the position in these."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """The SHA-256 sums of the files that it was read from, by name."""
+    kept: Kept | None = None
+    """What its format has beyond that, if it is to be written again."""
     pages: Pages = field(default_factory=Pages)
     """What of a long log is in memory."""
 
@@ -125,8 +145,9 @@ class JobLog:
     @cached_property
     def requested(self) -> pl.DataFrame:
         """The columns job and requested_time; of jobs with requests also partition (those that they name,
-        joined by commas), and requested_gpus: all of them, null with whole nodes, whose GPUs count."""
-        asked = pl.DataFrame([self.jobs["job"], self.jobs["estimate_s"].alias("requested_time")])
+        joined by commas), and requested_gpus: all of them, null with whole nodes, whose GPUs count; and
+        LOG_ID, if there is one."""
+        asked = self.jobs.select("job", requested_time="estimate_s", **self._log_id)
         if not self.requests:
             return asked
         request = self.jobs["request"]
@@ -136,6 +157,15 @@ class JobLog:
             partition=pl.Series(partitions, dtype=pl.String).gather(request),
             requested_gpus=pl.Series(gpus, dtype=pl.Float64, strict=False).gather(request),
         )
+
+    @property
+    def _log_id(self) -> dict[str, pl.Expr]:
+        return {LOG_ID: pl.col(LOG_ID)} if LOG_ID in self.jobs.columns else {}
+
+    @cached_property
+    def ids(self) -> LogIds:
+        """By the log's own ids."""
+        return LogIds(self.jobs.select("job", **self._log_id), self.name)
 
     @cached_property
     def numbers_rise(self) -> bool:
@@ -165,7 +195,8 @@ class JobLog:
         content = hashlib.sha256()
         for part in self.parts():
             for column in part:
-                content.update(column.to_numpy().tobytes())
+                texts = column.dtype == pl.String
+                content.update("\0".join(column).encode() if texts else column.to_numpy().tobytes())
         requests = [
             (str(request), request.cores, sorted(request.partitions), sorted(request.features))
             for request in self.requests
@@ -285,9 +316,6 @@ def part_of(
 def places(text: str) -> tuple[int | None, int | None]:
     """The places `A:B` in the order of submission; each may be missing. Raises InvalidFile."""
     first, colon, last = text.partition(":")
-    try:
-        if colon:
-            return int(first) if first.strip() else None, int(last) if last.strip() else None
-    except ValueError:
-        pass
+    if colon and all(not place or is_whole(place.removeprefix("-")) for place in (first, last)):
+        return int(first) if first else None, int(last) if last else None
     raise InvalidFile(f"jobs '{text}' cannot be read; give two places in order of submission, like 0:1000")

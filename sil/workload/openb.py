@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from scheduler.node_request import MOST_GPUS, Gpus, Node, Request
+from sil.trace.log_ids import column_of
 from sil.workload.job_log import SCHEMA, JobLog
 from site_db.files.given import MOST, InvalidFile, quoted
 from site_db.files.opened import open_lines
@@ -65,7 +66,7 @@ def read_pod_log(path: Path, cluster: Cluster) -> JobLog:
 
     Pods that were never scheduled or have not ended are left out, with a note. Raises InvalidFile.
     """
-    jobs, requests, left_out = [], list[Request](), 0
+    jobs, names, requests, left_out = [], list[str](), list[Request](), 0
     places: dict[object, int] = {}
     for number, row in enumerate(read_rows(path, ("name", *_SIZES, *_TIMES)), start=1):
         if not (row.get("scheduled_time") and row.get("deletion_time")):
@@ -79,10 +80,12 @@ def read_pod_log(path: Path, cluster: Cluster) -> JobLog:
         place = places.setdefault((request.cores, request.memory_mib, request.gpus), len(requests))
         if place == len(requests):
             requests.append(request)
+        names.append(row["name"])
         jobs.append((number, float(created_s), run_s, max(1, ceil(request.cores)), run_s, -1, place))
     if not jobs:
         raise InvalidFile(f"{path}: no pod was scheduled and deleted")
-    table = pl.DataFrame(jobs, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
+    table = pl.DataFrame(jobs, {**SCHEMA, "request": pl.Int64}, orient="row")
+    table = table.with_columns(column_of(names, table["job"].to_list())).sort("submit_s", "job")
     notes = [f"{left_out:,} pods were never scheduled or have not ended; left out"] if left_out else []
     return JobLog(
         path.name, table, cluster.cores, notes=tuple(notes), cluster=cluster, requests=tuple(requests)

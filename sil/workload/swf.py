@@ -1,4 +1,4 @@
-"""The Standard Workload Format of the Parallel Workloads Archive, version 2.2: reading and writing.
+"""The Standard Workload Format of the Parallel Workloads Archive, version 2.2: reading.
 
 <https://www.cs.huji.ac.il/labs/parallel/workload/swf.html>
 """
@@ -17,29 +17,35 @@ import numpy as np
 import polars as pl
 
 from scheduler.node_request import Request
+from sil.trace.log_ids import LOG_ID
+from sil.workload.archive.preceding_jobs import PLACE, preceding_notes
+from sil.workload.archive.repairs import LINE, NEEDED, memory_kib, repaired
+from sil.workload.archive.writing import TITLES, KeptSwf
 from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, JobLog, possible_size
 from sil.workload.mapped_columns import ColumnFiles
-from sil.workload.swf_repairs import LINE, MEMORY_KIB, NEEDED, repaired
 from sil.workload.swf_rules import Rules
 from site_db.files import opened
 from site_db.files.given import InvalidFile, quoted
-from site_db.jobs.logs.log_file import write_log
 from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
 from site_db.site_file.cluster import Cluster
 
 
 def read_swf(
-    path: Path, rules: Rules | None = None, processors: int | None = None, cluster: Cluster | None = None
+    path: Path,
+    rules: Rules | None = None,
+    processors: int | None = None,
+    cluster: Cluster | None = None,
+    keep: bool = False,
 ) -> JobLog:
     """The jobs of a log (`.swf` or `.swf.gz`), repaired by `rules` or, if these are strict, refused.
 
     The machine has `processors`, else the header's MaxProcs, else MaxNodes. On a `cluster`, a job requests
     tasks of one core, anywhere, each with the memory that the job requested (field 10), else used (7).
-    Raises InvalidFile with file, line and reason for an invalid file, and for a machine of unknown or
-    impossible size.
+    With `keep`, the log keeps all fields and comments, to be written again. Raises InvalidFile with file,
+    line and reason for an invalid file, and for a machine of unknown or impossible size.
     """
     rules = rules or Rules()
-    if cluster is None:
+    if cluster is None and not keep:
         clean = _long_clean_log(path, rules, processors)
         if clean is not None:
             return clean
@@ -48,7 +54,7 @@ def read_swf(
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     comments = list(_comments(data))
     header = dict(reversed(comments))
-    rows = _plain_rows(data) if len(data) >= LONG else None
+    rows = _plain_rows(data, FIELDS if keep else NEEDED) if len(data) >= LONG else None
     if rows is None:
         rows, broken = _rows_by_line(data, path)
     else:
@@ -56,11 +62,21 @@ def read_swf(
     if not len(rows):
         raise InvalidFile(f"{path}: the file has a header, but no jobs")
     size = cluster.cores if cluster else _machine_size(path, header, processors)
-    jobs, notes, cut = repaired(rows, broken, size, rules, path)
+    found = repaired(rows, broken, size, rules, path)
+    notes = (*found.notes, *_of_preceding(rows, found.rows))
     if processors is None and cluster is None:
         notes = (*_other_sizes(comments), *notes)
-    log = JobLog(path.name, jobs.select(*SCHEMA), size, header, notes, cut=cut)
-    return log if cluster is None else _as_tasks(log, jobs[MEMORY_KIB], cluster)
+    kept = KeptSwf(found.rows.drop(LINE, LOG_ID, strict=False), _comment_lines(data)) if keep else None
+    log = JobLog(path.name, found.jobs, size, header, notes, cut=found.cut, kept=kept)
+    return log if cluster is None else _as_tasks(log, memory_kib(found.rows), cluster)
+
+
+def _of_preceding(rows: pl.DataFrame, repaired_rows: pl.DataFrame) -> Iterator[str]:
+    rows = rows.select(LINE, "job", "preceding").with_row_index(PLACE)
+    kept = None
+    if len(repaired_rows) < len(rows):
+        kept = rows.join(repaired_rows, on=LINE, how="semi")["job"].to_list()
+    return preceding_notes(rows.filter(pl.col("preceding") > 0), rows, kept)
 
 
 def _long_clean_log(path: Path, rules: Rules, processors: int | None) -> JobLog | None:
@@ -79,7 +95,8 @@ def _long_clean_log(path: Path, rules: Rules, processors: int | None) -> JobLog 
 def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int | None) -> JobLog | None:
     comments: list[tuple[str, str]] = []
     sizes: set[int] = set()
-    last_s, last_job = -inf, -1
+    last_s, last_job, n, n_lines = -inf, -1, 0, 0
+    named = []
     with ColumnFiles(SCHEMA) as columns:
         for data in parts:
             comments += _comments(data)
@@ -88,17 +105,27 @@ def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int
                 return None
             try:
                 sizes.add(size := _machine_size(path, dict(reversed(comments)), processors))
-                jobs, notes, _ = repaired(rows, {}, size, rules, path)
+                found = repaired(rows, {}, size, rules, path)
             except InvalidFile:  # with the number of a line in this part
                 return None
+            jobs = found.jobs
             submit_s, job = jobs["submit_s"].to_numpy(), jobs["job"].to_numpy()
             in_order = submit_s[0] >= last_s and job[0] > last_job and (np.diff(job) > 0).all()
-            if notes or not in_order or len(sizes) > 1:
+            if found.notes or not in_order or len(sizes) > 1:
                 return None
             last_s, last_job = float(submit_s[-1]), int(job[-1])
             columns.add(jobs)
+            here = rows.select(pl.col(LINE) + n_lines, "job", "preceding").with_row_index(PLACE, n)
+            named.append(here.filter(pl.col("preceding") > 0))
+            n, n_lines = n + len(rows), n_lines + data.count(b"\n")
         table, pages = columns.mapped()
     notes = () if processors is not None else tuple(_other_sizes(comments))
+    all_named = pl.concat(named)
+    there = pl.DataFrame({"job": table["job"].cast(pl.Float64)}).with_row_index(PLACE)
+    there = (
+        there.join(all_named, left_on="job", right_on="preceding", how="semi") if len(all_named) else there
+    )
+    notes = (*notes, *preceding_notes(all_named, there))
     return JobLog(path.name, table, size, dict(reversed(comments)), notes, pages=pages)
 
 
@@ -117,58 +144,12 @@ def _as_tasks(log: JobLog, memory_kib: pl.Series, cluster: Cluster) -> JobLog:
     return replace(log, jobs=jobs, cluster=cluster, requests=requests)
 
 
-def write_swf(path: Path, log: JobLog) -> None:
-    """Write a log (`.swf` or `.swf.gz`); unknown fields are -1. Raises InvalidFile if it cannot be
-    written."""
-    head = {
-        **{key: value for key, value in log.header.items() if key not in _OURS},
-        "maxjobs": str(len(log.jobs)),
-        "maxrecords": str(len(log.jobs)),
-        "maxprocs": str(log.processors),
-    }
-    lines = ["; Version: 2.2", *(f"; {_TITLES.get(key, key)}: {value}" for key, value in head.items())]
-    known = {
-        "job": pl.col("job").cast(pl.String),
-        "submit": _as_text("submit_s"),
-        "run": _as_text("run_s"),
-        "allocated": pl.col("processors").cast(pl.String),
-        "requested": pl.col("processors").cast(pl.String),
-        "requested_time": _as_text("estimate_s"),
-        "status": pl.lit("1"),
-        "user": pl.col("user").cast(pl.String),
-    }
-    columns = [known.get(name, pl.lit("-1")) for name in FIELDS]
-    rows = log.jobs.select(pl.concat_str(columns, separator=" ")).to_series().to_list()
-    write_log(path, ("\n".join([*lines, *rows]) + "\n").encode())
-
-
 EACH = 32.0
 """Bytes of memory that a byte of a log takes, which is read as a whole if a row of it needs a repair."""
 PART = 2**23
 """Number of bytes of a longer log that are in memory at a time."""
 LONG = 2**18
 """From this number of bytes on, the compiled reader takes less time than it takes to load."""
-_OURS = ("version", "maxjobs", "maxrecords", "maxprocs")
-_KEYS = (
-    *(
-        "MaxJobs",
-        "MaxRecords",
-        "MaxProcs",
-        "MaxNodes",
-        "Computer",
-        "Installation",
-        "Acknowledge",
-        "Information",
-    ),
-    *("UnixStartTime", "TimeZoneString", "StartTime", "EndTime", "Note"),
-)
-_TITLES = {key.lower(): key for key in _KEYS}
-
-
-def _as_text(name: str) -> pl.Expr:
-    column = pl.col(name)
-    whole = column.round() == column
-    return pl.when(whole).then(column.cast(pl.Int64).cast(pl.String)).otherwise(column.cast(pl.String))
 
 
 def _comments(data: bytes) -> Iterator[tuple[str, str]]:
@@ -183,13 +164,18 @@ def _comments(data: bytes) -> Iterator[tuple[str, str]]:
         at = data.find(b";", ends)
 
 
+def _comment_lines(data: bytes) -> tuple[str, ...]:
+    lines = (line.strip() for line in data.split(b"\n") if b";" in line)
+    return tuple(line.decode("utf-8", "replace") for line in lines if line.startswith(b";"))
+
+
 def _other_sizes(comments: Sequence[tuple[str, str]]) -> Iterator[str]:
     """A sentence for each key of the machine's size that has several values."""
     for key in ("maxprocs", "maxnodes"):
         sizes = dict.fromkeys(value for name, value in comments if name == key)
         if len(sizes) > 1:
             first, other, *_ = map(quoted, sizes)
-            yield f"the header gives {_TITLES[key]} as {first} and as {other}; the first is used"
+            yield f"the header gives {TITLES[key]} as {first} and as {other}; the first is used"
 
 
 def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> int:
@@ -213,8 +199,9 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
     )
 
 
-def _plain_rows(data: bytes) -> pl.DataFrame | None:
-    """The rows, with the fields NEEDED, of a log whose numbers are all in plain decimal notation; else None.
+def _plain_rows(data: bytes, wanted: Sequence[str] = NEEDED) -> pl.DataFrame | None:
+    """The rows, with the fields that are wanted, of a log whose numbers are all in plain decimal notation;
+    else None.
 
     None has more digits than a number may have, so that the other fields need no repair.
     """
@@ -222,14 +209,14 @@ def _plain_rows(data: bytes) -> pl.DataFrame | None:
     from sil.workload.kernels.swf_rows import MOST_DIGITS, read_rows
 
     most = data.count(b"\n") + 1
-    lines, values = np.empty(most, np.int64), np.empty((len(NEEDED), most))
-    columns = np.array([NEEDED.index(name) if name in NEEDED else -1 for name in FIELDS])
+    lines, values = np.empty(most, np.int64), np.empty((len(wanted), most))
+    columns = np.array([wanted.index(name) if name in wanted else -1 for name in FIELDS])
     powers_of_ten = np.array([10.0**k for k in range(MOST_DIGITS + 1)])
     n = read_rows(np.frombuffer(data, np.uint8), columns, powers_of_ten, lines, values)
     if n < 1:
         return None
     # Copies, since one column of a log would keep all values in memory.
-    rows = pl.DataFrame({name: column[:n].copy() for name, column in zip(NEEDED, values, strict=True)})
+    rows = pl.DataFrame({name: column[:n].copy() for name, column in zip(wanted, values, strict=True)})
     return rows.with_columns(pl.Series(LINE, lines[:n], pl.UInt32))
 
 
@@ -251,6 +238,7 @@ def _rows_by_line(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list
             name: pl.col("fields").list.get(k, null_on_oob=True).cast(pl.Float64, strict=False)
             for k, name in enumerate(FIELDS)
         },
+        **{LOG_ID: pl.col("fields").list.first()},
     )
     short = rows["n"] < len(FIELDS)
     odd = ~short & rows.select(pl.any_horizontal(pl.col(FIELDS).is_null())).to_series()
@@ -268,4 +256,4 @@ def _rows_by_line(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list
         "a field is not a number": rows.filter(odd & ~cut_off)[LINE].to_list(),
         f"more than {len(FIELDS)} fields": whole.filter(pl.col("n") > len(FIELDS))[LINE].to_list(),
     }
-    return whole.select(LINE, *FIELDS), broken
+    return whole.select(LINE, *FIELDS, LOG_ID), broken

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog
 from site_db.files.given import InvalidFile
 from site_db.files.memory import Memory
@@ -60,7 +61,8 @@ def drawn_weeks(log: JobLog, weeks: int, rng: np.random.Generator) -> JobLog:
     """`weeks` whole weeks of a log, drawn independently with replacement, one after the other.
 
     Days of the week and times of day stay, as do the bursts and the users within a week; what connects one
-    week to the next is lost. Jobs are numbered from 1. Source: Kuensch, "The jackknife and the bootstrap for
+    week to the next is lost. Jobs are numbered from 1,
+    and lose their ids. Source: Kuensch, "The jackknife and the bootstrap for
     general stationary observations", Annals of Statistics 17 (1989), with blocks that do not overlap.
     """
     n_jobs = len(log.jobs) / n_weeks(log)
@@ -76,5 +78,6 @@ def drawn_weeks(log: JobLog, weeks: int, rng: np.random.Generator) -> JobLog:
         .with_columns(submit_s=pl.col("submit_s") - first_s + (pl.col("slot") - week) * WEEK_S)
         .with_columns(job=pl.int_range(1, pl.len() + 1))
         .select(log.jobs.columns)
+        .drop(LOG_ID, strict=False)
     )
     return replace(log, jobs=drawn, part=(*log.part, f"{weeks} weeks drawn from {n_weeks(log)}"))

@@ -58,9 +58,10 @@ from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
 from sil.trace.stream import COMPATIBLE
 from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
+from sil.workload.archive.writing import write_swf
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.lublin import Lublin
-from sil.workload.swf import read_swf, write_swf
+from sil.workload.swf import read_swf
 from sil.workload.weeks import DAY_S
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes

@@ -22,8 +22,8 @@ from sil.report.origin import origin_terms, record_origin
 from sil.report.replay.by_size import jobs_by_size_and_run_time, waiting_by_week_and_size
 from sil.report.replay.by_user import by_user, fairness_table
 from sil.report.replay.measured import measured
+from sil.workload.archive.writing import write_swf
 from sil.workload.lublin import Lublin
-from sil.workload.swf import write_swf
 from sil.workload.weeks import DAY_S
 from tests.examples import up_to
 from tests.sil.test_cli import sil

@@ -35,9 +35,9 @@ from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
+from sil.workload.archive.writing import write_swf
 from sil.workload.job_log import JobLog
 from sil.workload.slices import Slice, SlicedLog, chosen_slices, equal_slices, slices_of_size
-from sil.workload.swf import write_swf
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_replay import Row, log_of

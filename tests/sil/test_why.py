@@ -123,7 +123,7 @@ def test_the_command_prints_the_timeline_and_reports_missing_reasons(tmp_path: P
     assert "Waiting time: 49 s." in done.output
     assert "Overtaken by: job 3." in done.output
     assert "This trace has no wait reasons" in done.output
-    assert f"{tmp_path / TRACE}: there is no job 7" in the_sentence(
+    assert f"there is no job 7 in {tmp_path / TRACE}" in the_sentence(
         sil("why", tmp_path / TRACE, "--job", "7")
     )
 

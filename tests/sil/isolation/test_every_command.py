@@ -14,7 +14,7 @@ import pytest
 
 from sil.experiment.checking import check
 from sil.trace.facts import TRACE
-from sil.workload.swf import write_swf
+from sil.workload.archive.writing import write_swf
 from tests import hostile
 from tests.builders import tiny_experiment
 from tests.sil.planning.test_plan import FEW, plan_file

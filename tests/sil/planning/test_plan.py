@@ -25,8 +25,8 @@ from sil.settings import files
 from sil.site.past_arrivals import past_arrivals
 from sil.workers.executor import Inline
 from sil.workers.runner import Runner
+from sil.workload.archive.writing import write_swf
 from sil.workload.lublin import Lublin
-from sil.workload.swf import write_swf
 from sil.world.guard.faults import SchedulerFault
 from site_db.files.given import InvalidFile
 from site_db.store import parse_address

@@ -22,8 +22,8 @@ from sil.settings.log_events import Command, Events
 from sil.slurm.credential import credential_used
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
+from sil.workload.archive.writing import write_swf
 from sil.workload.lublin import Lublin
-from sil.workload.swf import write_swf
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import ROOT

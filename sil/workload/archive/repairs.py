@@ -6,19 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import polars as pl
 
+from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import LARGEST, LEAST_S
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 from site_db.files.given import InvalidFile
 from site_db.jobs.logs.swf_format import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Status, joined
 
 LINE = "line"
-MEMORY_KIB = "memory_kib"
 NEEDED = (
     *("job", "submit", "run", "allocated", "memory", "requested", "requested_time", "requested_memory"),
-    *("status", "user"),
+    *("status", "user", "preceding"),
 )
 """The fields of which a job is made. The others are only checked."""
 
@@ -37,12 +38,24 @@ class _Repair:
         return f"{where}: {self.wrong}; {self.done}"
 
 
+class Repaired(NamedTuple):
+    """What a log has after the repairs."""
+
+    jobs: pl.DataFrame
+    """Columns of `job_log.SCHEMA`, and LOG_ID, if some jobs are numbered anew."""
+    rows: pl.DataFrame
+    """The repaired row of each of the jobs: the line, and the fields that were given."""
+    notes: tuple[str, ...]
+    """A sentence for each repair."""
+    cut: frozenset[int]
+    """The numbers of the jobs whose runs were cut."""
+
+
 def repaired(
     rows: pl.DataFrame, broken: Mapping[str, list[int]], processors: int, rules: Rules, path: Path
-) -> tuple[pl.DataFrame, tuple[str, ...], frozenset[int]]:
-    """The jobs (columns of `job_log.SCHEMA`, and MEMORY_KIB of each processor, 0 if unknown) of the rows of a
-    log, a sentence for each repair, and the numbers of the jobs whose runs were cut. The rows have the line,
-    and FIELDS, or those NEEDED if the others are numbers in range.
+) -> Repaired:
+    """The rows of a log, repaired. They have the line, and FIELDS, or those NEEDED if the others are numbers
+    in range; maybe also LOG_ID, the text of the first field.
 
     Raises InvalidFile if no job is left, and in a strict reading for the first line that needs a repair.
     """
@@ -61,7 +74,6 @@ def repaired(
         )
     if not len(steps.rows):
         raise InvalidFile(f"{path}: none of {len(rows):,} jobs can be used; {'; '.join(map(str, repairs))}")
-    memory, used = pl.col("requested_memory"), pl.col("memory")
     in_order = steps.rows if steps.are_in_order else steps.rows.sort("submit", "job")
     jobs = in_order.select(
         pl.col("job").cast(pl.Int64),
@@ -70,10 +82,16 @@ def repaired(
         pl.col("requested").cast(pl.Int64).alias("processors"),
         pl.col("requested_time").alias("estimate_s"),
         pl.when(pl.col("user") < 0).then(-1).otherwise(pl.col("user")).cast(pl.Int64).alias("user"),
-        pl.max_horizontal(0, pl.when(memory > 0).then(memory).otherwise(used)).alias(MEMORY_KIB),
+        **({LOG_ID: pl.col(LOG_ID)} if steps.are_renumbered else {}),
     )
     cut = steps.rows.filter(pl.col(LINE).is_in(steps.cut_lines))["job"] if steps.cut_lines else ()
-    return jobs, tuple(map(str, repairs)), frozenset(map(int, cut))
+    return Repaired(jobs, in_order, tuple(map(str, repairs)), frozenset(map(int, cut)))
+
+
+def memory_kib(rows: pl.DataFrame) -> pl.Series:
+    """Of each processor: what a job requested, else used, else 0."""
+    memory, used = pl.col("requested_memory"), pl.col("memory")
+    return rows.select(pl.max_horizontal(0, pl.when(memory > 0).then(memory).otherwise(used))).to_series()
 
 
 class _Steps:
@@ -85,6 +103,8 @@ class _Steps:
     def __init__(self, rows: pl.DataFrame, processors: int, rules: Rules, path: Path) -> None:
         self.rows = rows
         self.cut_lines: Sequence[int] = ()
+        self.are_renumbered = False
+        """Whether rows have LOG_ID, since it is not the number of each job."""
         self.are_in_order = False
         """Whether the rows are known to be in order of submission, then of job number."""
         self._processors = processors
@@ -94,7 +114,8 @@ class _Steps:
     def __iter__(self) -> Iterator[_Repair]:
         run, requested, estimate = pl.col("run"), pl.col("requested"), pl.col("requested_time")
         allocated, status = pl.col("allocated"), pl.col("status")
-        fields = [name for name in FIELDS if name in self.rows.columns]
+        # A job's number is replaced instead.
+        fields = [name for name in FIELDS if name in self.rows.columns and name != "job"]
         beyond = {name: ~pl.col(name).is_finite() | (pl.col(name).abs() > LARGEST) for name in fields}
         yield self._left_out(pl.any_horizontal(*beyond.values()), "a number out of range", beyond)
         yield from self._without_parts()
@@ -168,12 +189,14 @@ class _Steps:
         parts, whole = self.rows.filter(is_part), self.rows.filter(~is_part)
         redundant = parts.join(whole, on="job", how="semi")[LINE].to_list()
         lone = parts.join(whole, on="job", how="anti")
+        ids = [name for name in whole.columns if name == LOG_ID]
         unread = [pl.lit(UNKNOWN).alias(name) for name in FIELDS if name not in whole.columns]
         jobs = [
-            (int(some[LINE][0]), *joined(some.with_columns(unread).select(FIELDS).rows()))
+            (int(some[LINE][0]), *joined(some.with_columns(unread).select(FIELDS).rows()), *some[ids].row(0))
             for _, some in lone.group_by("job", maintain_order=True)
         ]
         schema = {LINE: whole.schema[LINE], **dict.fromkeys(FIELDS, whole.schema["job"])}
+        schema.update((name, whole.schema[name]) for name in ids)
         made = pl.DataFrame(jobs, schema=schema, orient="row").select(whole.columns)
         self.rows = pl.concat([whole, made]).sort(LINE)
         yield _Repair(HAS_WHOLE, "left out", redundant)
@@ -197,11 +220,19 @@ class _Steps:
 
     def _new_numbers(self, numbers_rise: bool) -> _Repair:
         number = pl.col("job")
-        odd = (number < 1) | (number != number.floor())
+        is_possible = number.is_between(1, LARGEST)  # which NaN is not
+        odd = ~is_possible | (number != number.floor())
         if not numbers_rise:
             odd |= ~number.is_first_distinct()
         lines = self._lines(odd)
         if lines:
-            unused = number.max().clip(lower_bound=0.0).floor() + odd.cast(pl.Int64).cum_sum()
-            self.rows = self.rows.with_columns(job=pl.when(odd).then(unused).otherwise(number))
+            largest = number.filter(is_possible).max().fill_null(0.0).floor()
+            unused = largest + odd.cast(pl.Int64).cum_sum()
+            whole = number.cast(pl.Int64, strict=False).cast(pl.String)
+            ids = pl.when(number == number.floor()).then(whole).otherwise(number.cast(pl.String))
+            if LOG_ID in self.rows.columns:
+                ids = pl.when(number.abs() < LARGEST).then(ids).otherwise(LOG_ID)
+            numbers = pl.when(odd).then(unused).otherwise(number)
+            self.rows = self.rows.with_columns(ids.alias(LOG_ID), numbers.alias("job"))
+            self.are_renumbered = True
         return _Repair("an invalid or duplicate job number", "a new number is given", lines)

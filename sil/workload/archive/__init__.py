@@ -1,0 +1,1 @@
+"""Parts of the reader and the writer of the Standard Workload Format."""
