@@ -106,6 +106,7 @@ class Request:
     most_on_node: int | None = 1
     exclusive: bool = False
     features: frozenset[str] = frozenset()
+    """Each node has all of these; `a|b` is any of several."""
     partitions: frozenset[str] = frozenset()
     """Any of these; any node if empty."""
     site_resources: Mapping[str, int] = field(default_factory=dict)
@@ -137,7 +138,7 @@ class Request:
 
     def may_use(self, node: Node) -> bool:
         """Whether a node has the features of the request and is in one of its partitions."""
-        return self.features <= node.features and (
+        return all(not node.features.isdisjoint(each.split("|")) for each in self.features) and (
             not self.partitions or not self.partitions.isdisjoint(node.partitions)
         )
 

@@ -148,10 +148,11 @@ def test_only_selected_packages_import_the_database() -> None:
     }
     may |= {"cli"}
     of_logs = {
-        *(f"site_db.jobs.logs.{name}" for name in ("log_file", "logged_job", "sacct", "swf_format", "tres")),
+        *(f"site_db.jobs.logs.{name}" for name in ("log_file", "logged_job", "swf_format", "tres")),
         "site_db.files",
         "site_db.jobs.logs.occupancy",
         "site_db.jobs.logs.requests",
+        *("site_db.jobs.sacct.reader", "site_db.jobs.sacct.times"),
         "site_db.site_file.cluster",
     }
     anywhere = {

@@ -23,12 +23,15 @@ def read_log(
     strict: bool = False,
     overrun: str = "raise",
     too_large: str = "clip",
+    time_zone: str | None = None,
 ) -> JobLog:
     """The jobs of a log: Standard Workload Format (.swf, .swf.gz), or a Batsim workload (.json, .json.gz).
 
-    With `nodes`, a file that describes nodes with cores, memory and GPUs (slurm.conf, the output of `scontrol
-    show node`, a site file, Alibaba's CSV), or `site`, an address like "site.db#SITE", also Slurm's
-    accounting (the output of `sacct -P`) and Alibaba's pods (CSV); then jobs request parts of these nodes.
+    With `nodes`, a file that describes nodes with cores, memory and GPUs (slurm.conf, the output of
+    `scontrol show node`, a site file, Alibaba's CSV), or `site`, an address like "site.db#SITE", also
+    Slurm's accounting (the output of `sacct -P` or `sacct --json`) and Alibaba's pods (CSV); then jobs
+    request parts of these nodes. `time_zone`, like "Europe/Berlin", is that of dates and of local
+    times in accounting; by default it is UTC.
 
     `processors` overrides the size of the machine. `strict` refuses a log that needs repairs, which are
     otherwise in `notes` of the result. `overrun` says what becomes of jobs that exceeded their estimate
@@ -40,7 +43,12 @@ def read_log(
     from site_db.files.opened import forget_pipes
 
     forget_pipes()
-    rules = Rules(strict, choice(Overrun, overrun, "overrun"), choice(TooLarge, too_large, "too_large"))
+    rules = Rules(
+        strict,
+        choice(Overrun, overrun, "overrun"),
+        choice(TooLarge, too_large, "too_large"),
+        time_zone,
+    )
     files = [] if nodes is None else [Path(nodes)]
     return read_log(Path(path), rules, processors, read_nodes(nodes, site), files)
 

@@ -134,8 +134,20 @@ Jobs = Annotated[
     str | None,
     Option(metavar="A:B", help="Only jobs A to B - 1, in order of submission, counted from 0."),
 ]
-Begin = Annotated[datetime | None, Option("--from", help="Only jobs submitted at or after this time (UTC).")]
-End = Annotated[datetime | None, Option("--to", help="Only jobs submitted before this time (UTC).")]
+Begin = Annotated[
+    datetime | None,
+    Option("--from", help="Only jobs submitted at or after this time (UTC, or of --time-zone)."),
+]
+End = Annotated[
+    datetime | None, Option("--to", help="Only jobs submitted before this time (UTC, or of --time-zone).")
+]
+TimeZone = Annotated[
+    str | None,
+    Option(
+        metavar="ZONE",
+        help="Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.",
+    ),
+]
 Load = Annotated[float | None, Option(help="Scale the load: divide interarrival times by this factor.")]
 
 

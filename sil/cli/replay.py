@@ -72,6 +72,7 @@ def replay(
     jobs: options.Jobs = None,
     begin: options.Begin = None,
     end: options.End = None,
+    time_zone: options.TimeZone = None,
     load: options.Load = None,
     processors: options.Processors = None,
     nodes: options.Nodes = None,
@@ -128,8 +129,8 @@ def replay(
         cluster = read_nodes(nodes, site)
         schedulers = schedulers_for_logs(names, cluster is not None)
         check_decision_cost(decision_cost)
-        rules, files = Rules(strict, overrun, too_large), [] if nodes is None else [nodes]
-        whole = read_log(log, rules, processors, cluster, files)
+        rules = Rules(strict, overrun, too_large, time_zone)
+        whole = read_log(log, rules, processors, cluster, [] if nodes is None else [nodes])
         chosen = part_of(whole, jobs, begin, end, load)
         if cluster is not None:
             _print_notes_on_nodes(cluster, schedulers)

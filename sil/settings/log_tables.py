@@ -10,9 +10,11 @@ from site_db.files.toml_file import Count, Positive, Table
 class LogTable(Table):
     """The jobs of a log with their own sizes and run times, at `load` times its load: the times between
     arrivals are divided by it. With `weeks`, every replication draws so many weeks of the log, with
-    replacement, of which the times are divided then; without, all of it is one replication."""
+    replacement, of which the times are divided then; without, all of it is one replication. `time_zone` is
+    that of local times in accounting."""
 
     file: str
+    time_zone: str | None = None
     load: Positive = 1.0
     weeks: Count | None = None
 

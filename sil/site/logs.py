@@ -13,6 +13,8 @@ from sil.workload.swf import read_swf
 from sil.workload.swf_rules import Rules
 from site_db.files.given import InvalidFile
 from site_db.files.opened import open_lines
+from site_db.jobs.sacct.reader import is_sacct
+from site_db.jobs.sacct.times import zone_named
 from site_db.site_file.cluster import Cluster
 
 
@@ -31,21 +33,21 @@ def read_log(
     is needed to write it again. Raises InvalidFile.
     """
     log = _read(path, rules, processors, cluster, keep)
-    return replace(log, sources=sha256_sums(path, *nodes))
+    return replace(log, sources=sha256_sums(path, *nodes), zone=zone_named(rules.time_zone))
 
 
 def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | None, keep: bool) -> JobLog:
     if cluster is not None:
         return _on_nodes(path, rules, cluster)
-    if _is_json(path):
-        from sil.workload.batsim_json import read_batsim_json  # each reader takes time to load
-
-        return read_batsim_json(path, processors, keep)
-    if _is_accounting(path):
+    if is_sacct(path):
         raise InvalidFile(
             f"{path}: this is Slurm's accounting, whose jobs request parts of nodes; name the nodes with "
             f"--nodes slurm.conf (or the output of: scontrol show node), or with --site DATABASE#SITE"
         )
+    if _is_json(path):
+        from sil.workload.batsim_json import read_batsim_json  # each reader takes time to load
+
+        return read_batsim_json(path, processors, keep)
     return read_swf(path, rules, processors, keep=keep)
 
 
@@ -60,7 +62,7 @@ def write_log(path: Path, log: JobLog) -> tuple[str, ...]:
 
 
 def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
-    if _is_accounting(path):
+    if is_sacct(path):
         from sil.workload.accounting import read_accounting
 
         return read_accounting(path, cluster, rules)
@@ -71,12 +73,6 @@ def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
     if _is_json(path):
         raise InvalidFile(f"{path}: Batsim's workloads are for identical nodes; leave out --nodes")
     return read_swf(path, rules, cluster=cluster)
-
-
-def _is_accounting(path: Path) -> bool:
-    """Whether the first line has the fields of sacct -P. Its reader says which are missing."""
-    first = _first_line(path)
-    return "|" in first and not first.startswith(";")  # a comment of the Standard Workload Format
 
 
 def _first_line(path: Path) -> str:

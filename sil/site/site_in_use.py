@@ -251,7 +251,8 @@ class SiteSource:
     def _logged(self, file: SiteFile) -> JobLog:
         table, history = self._experiment.log, self._experiment.history
         if table is not None:
-            return read_log(self._folder / table.file, Rules(), None, cluster_of(file))
+            rules = Rules(time_zone=table.time_zone)
+            return read_log(self._folder / table.file, rules, None, cluster_of(file))
         assert history is not None
         if self._origin is None:
             raise NothingArrived(

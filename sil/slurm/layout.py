@@ -174,7 +174,9 @@ def options_of(request: Request, kinds: Collection[str]) -> Options:
             found["memory_per_cpu_mb"] = ceil(request.memory_mib / cores)
         found |= _gpus(request, "gpus_per_task", kinds)
     if request.features:
-        found["constraint"] = "&".join(sorted(request.features))
+        found["constraint"] = "&".join(
+            f"({each})" if "|" in each else each for each in sorted(request.features)
+        )
     if request.partitions:
         found["partition"] = ",".join(sorted(request.partitions))
     if request.site_resources:

@@ -17,12 +17,12 @@ from sil.workload.swf_rules import Rules
 from sil.workload.time_limits import sentences, times_of
 from site_db.files.given import InvalidFile
 from site_db.files.memory import Memory
-from site_db.files.opened import open_lines
 from site_db.files.plain_numbers import is_whole
 from site_db.jobs.logs.logged_job import Charged, LoggedJob, Tally
 from site_db.jobs.logs.occupancy import Occupancy
 from site_db.jobs.logs.requests import LoggedRequests, partitions_of
-from site_db.jobs.logs.sacct import RAN, read_sacct
+from site_db.jobs.sacct.reader import read_file
+from site_db.jobs.sacct.times import zone_named
 from site_db.site_file.cluster import Cluster
 
 
@@ -30,12 +30,15 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     """The jobs of accounting that used their nodes, with what they requested (`LoggedRequests`).
 
     A job ends at its time limit or before; without one, the partition's default or largest counts, else its
-    run time. It arrives when it was submitted, and keeps its account and QOS. Licences that the cluster does
-    not declare are ignored, and counted in the notes. Raises InvalidFile with file and line.
+    run time. It arrives when it was eligible to run, else when it was submitted, and keeps its account and
+    QOS. Local times are of the rules' time zone. What is not modelled, or not declared by
+    the cluster, is ignored, and counted in the notes. Raises InvalidFile with file and line.
     """
     tally, requests, occupancy = Tally(), LoggedRequests(cluster), Occupancy()
-    with open_lines(path) as lines:
-        jobs = sorted(_kept(read_sacct(lines, path, tally, RAN), path), key=lambda job: job.submitted_unix_s)
+    jobs = sorted(
+        _kept(read_file(path, tally, zone=zone_named(rules.time_zone)), path),
+        key=lambda job: job.submitted_unix_s,
+    )
     if not jobs:
         refused = "; ".join(f"{n:,}: {reason}" for reason, n in tally.refused.most_common())
         raise InvalidFile(f"{path}: no job of {tally.rows:,} rows used its nodes ({refused or 'no rows'})")
@@ -71,7 +74,9 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         (
             *_sentences(tally),
             *sentences(notes),
-            *requests.undeclared(),
+            *tally.remarks(),
+            *_qualities(jobs),
+            *requests.ignored(),
             *requests.never_fit(),
             *occupancy.mistakes(cluster.nodes),
         ),
@@ -81,6 +86,19 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         users={x: name for name, x in users.items()},
         charged=tuple(charged),
     )
+
+
+QUALITIES = (
+    "a quality of service (QOS), whose limits and priority built-in schedulers do not know; they count "
+    "under Slurm's controller (--scheduler 'slurm: slurm.conf')"
+)
+
+
+def _qualities(jobs: list[LoggedJob]) -> Iterator[str]:
+    """A sentence, if jobs have any QOS other than Slurm's first."""
+    with_qos = [job for job in jobs if job.qos not in ("", "normal")]
+    if with_qos:
+        yield f"{counted(len(with_qos), 'job')} (first: {with_qos[0].number}) ran under {QUALITIES}"
 
 
 MOST_DIGITS = 15

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -105,6 +105,8 @@ class JobLog:
     """The names of users, if the log has names."""
     charged: tuple[Charged, ...] = ()
     """If the log has accounts or QOS, the column `charged` of `jobs` is the position in these."""
+    zone: tzinfo = UTC
+    """The time zone of dates without one."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """The SHA-256 sums of the files that it was read from, by name."""
     kept: Kept | None = None
@@ -217,9 +219,9 @@ class JobLog:
         return replace(self, jobs=self.jobs.filter(pl.col("submit_s") < pl.col("submit_s").first() + span_s))
 
     def between(self, begin: datetime | str | None = None, end: datetime | str | None = None) -> JobLog:
-        """Jobs submitted from `begin` on, and before `end`, which may be in ISO format. A time without a zone
-        is UTC. Raises UserError for another text, and InvalidFile if no job is left, or if the log has no
-        UnixStartTime."""
+        """Jobs submitted from `begin` on, and before `end`, which may be in ISO format. A time without a
+        zone is of the log's `zone`. Raises UserError for another text, and InvalidFile if no job is left,
+        or if the log has no UnixStartTime."""
         origin_s, chosen = unix_start_s(self.header.get("unixstarttime", "")), self.jobs
         if origin_s is None:
             raise InvalidFile(
@@ -228,7 +230,7 @@ class JobLog:
         for given, keep in ((begin, pl.Expr.ge), (end, pl.Expr.lt)):
             if given is not None:
                 moment = _moment(given) if isinstance(given, str) else given
-                zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+                zoned = moment if moment.tzinfo else moment.replace(tzinfo=self.zone)
                 chosen = chosen.filter(keep(pl.col("submit_s"), pl.lit(zoned.timestamp() - origin_s)))
         return self._with(chosen, f"jobs between {begin or 'the beginning'} and {end or 'the end'}")
 

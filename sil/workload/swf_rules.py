@@ -1,4 +1,4 @@
-"""How an SWF log is to be read, where its rows need repairs: the choices."""
+"""How a log is to be read, where its rows need repairs or its times a zone: the choices."""
 
 from __future__ import annotations
 
@@ -28,3 +28,5 @@ class Rules:
     strict: bool = False
     overrun: Overrun = Overrun.RAISE
     too_large: TooLarge = TooLarge.CLIP
+    time_zone: str | None = None
+    """Of dates, and of local times in accounting: a name like Europe/Berlin. UTC by default."""

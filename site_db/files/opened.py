@@ -33,6 +33,12 @@ def read_bytes(path: Path, each: float = 1.0) -> bytes:
         return file.read()
 
 
+def beginning(path: Path, size: int) -> bytes:
+    """The first bytes of a file, which say what it is. Raises InvalidFile."""
+    with _reading(path), _open(path) as file:
+        return file.read(size)
+
+
 def read_text(path: Path, each: float = 4.0) -> str:
     """The text of a file, with line ends as `\\n`; as `read_bytes`. Raises InvalidFile."""
     data = read_bytes(path, each)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from site_db.files.opened import open_lines
 from site_db.jobs.log_import import DESCRIPTION, import_log, source_of
 from site_db.jobs.logs.logged_job import Tally, up_to_now
 from site_db.jobs.logs.occupancy import Occupancy
-from site_db.jobs.logs.sacct import RAN, read_sacct
 from site_db.jobs.on_machines import JobsOnMachines
 from site_db.jobs.on_nodes import JobsOnNodes
 from site_db.jobs.records import SourceKind
+from site_db.jobs.sacct.reader import read_file
 from site_db.jobs.writer import SiteNames
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import put_site
@@ -38,9 +38,10 @@ NO_NODES = (
 
 
 def import_accounting(
-    session: Session, site: str, log: Path, tally: Tally, now_unix_s: float
+    session: Session, site: str, log: Path, tally: Tally, now_unix_s: float, zone: tzinfo = UTC
 ) -> tuple[int, list[str]]:
-    """Record the jobs of accounting that used their nodes; `tally` counts what happened to its rows.
+    """Record the jobs of accounting that used their nodes, with local times of `zone`; `tally` counts what
+    happened to its rows.
 
     At a site with partitions, jobs request parts of its nodes. A new site gets nodes that are inferred from
     the jobs. Returns how many jobs were recorded before, and sentences on what is assumed. Raises as
@@ -69,16 +70,15 @@ def import_accounting(
             experienced = [table.name for table in file.job_classes]
             put_site(session, with_cluster(file, cluster), experienced)
     make = JobsOnMachines if cluster is None or not cluster.nodes else partial(build_on_nodes, cluster)
-    with open_lines(log) as lines:
-        jobs = up_to_now(read_sacct(lines, log, tally, RAN), log, now_unix_s)
-        skipped = import_log(session, site, source_of(SourceKind.SACCT, log), jobs, make)
-    return skipped, notes + [sentence for builder in on_nodes for sentence in builder.assumptions()]
+    jobs = up_to_now(read_file(log, tally, zone=zone), log, now_unix_s)
+    skipped = import_log(session, site, source_of(SourceKind.SACCT, log), jobs, make)
+    of_site = [sentence for builder in on_nodes for sentence in builder.assumptions()]
+    return skipped, [*notes, *tally.remarks(), *of_site]
 
 
 def _inferred(log: Path) -> Cluster:
     """The nodes of a log, as far as its jobs used them."""
     occupancy = Occupancy()
-    with open_lines(log) as lines:
-        for job in read_sacct(lines, log, Tally(), RAN):
-            occupancy.add(job)
+    for job in read_file(log, Tally()):
+        occupancy.add(job)
     return occupancy.cluster()

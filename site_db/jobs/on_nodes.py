@@ -112,7 +112,7 @@ class JobsOnNodes(LogBuilder):
             yield f"{counted(self._n_unlimited, 'job')} without a time limit of their own"
         if self._n_overrun:
             yield f"{counted(self._n_overrun, 'job')} ran for longer than the time limit"
-        yield from self._requests.undeclared()
+        yield from self._requests.ignored()
         yield from self._requests.never_fit()
         yield from self._occupancy.mistakes(self._cluster.nodes)
         if self._unknown_nodes:

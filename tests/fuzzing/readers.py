@@ -40,8 +40,9 @@ from sil.workload.swf_rules import Overrun, Rules, TooLarge
 from site_db.files import toml_file
 from site_db.files.opened import open_lines
 from site_db.jobs import csv_file
-from site_db.jobs.logs import sacct, swf
+from site_db.jobs.logs import swf
 from site_db.jobs.logs.logged_job import Tally
+from site_db.jobs.sacct import reader as sacct
 from site_db.journals.file_journal import FileJournal
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.exchange import read_site_file

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from site_db.jobs.logs.sacct import EXPECTED
-from site_db.jobs.logs.sacct_command import COLUMNS
+from site_db.jobs.sacct.command import COLUMNS, COMMAND_IN_LINES
+from site_db.jobs.sacct.rows import EXPECTED
 from tests.sil.test_cli import sil
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
@@ -37,7 +38,10 @@ def test_the_import_names_undeclared_licences_and_time_limits_that_are_missing_o
 
 def test_the_recommended_columns_are_the_same_everywhere() -> None:
     document = Path(__file__).parents[2] / "docs" / "how-to" / "nodes.md"
-    for text in (document.read_text(), EXPECTED, sil("db", "import-sacct", "--help").stdout):
-        assert COLUMNS in "".join(text.split())
+    help_text = sil("db", "import-sacct", "--help").stdout
+    for text in (document.read_text(), EXPECTED, help_text):
+        assert COLUMNS in ",".join(re.findall(r"-o (\S+)", text))
     assert COLUMNS.replace(",", "|") in document.read_text()
+    assert COMMAND_IN_LINES in "\n".join(line.removeprefix("  ") for line in help_text.splitlines())
+    assert all(len(line) < 80 for line in COMMAND_IN_LINES.splitlines())
     assert "sil db import-sacct --help" in " ".join(sil("replay", "--help").stdout.split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,20 +14,25 @@ from typer import Argument
 from scheduler import counted
 from sil.cli import console
 from sil.cli.db.database import DEFAULT, Database, opened
-from site_db.jobs.logs.sacct_command import COMMAND
+from sil.cli.options import TimeZone
+from site_db.jobs.sacct.command import COMMAND_IN_LINES
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from site_db.jobs.logs.logged_job import Tally
 
-HOW_TO_CREATE = f"Create the log, of any time (-S, -E), with: {COMMAND}"
-"""The end of the help of `import_sacct`: whole, since the text of an argument is cut."""
+HOW_TO_CREATE = f"""Create the log, of any time (-S, -E), with:
+
+\b
+{COMMAND_IN_LINES}"""
+"""The end of the help of `import_sacct`, whose lines stay as they are (\\b)."""
 
 
 def import_sacct(
-    log: Annotated[Path, Argument(help="Output of `sacct`, as below; may be gzipped.")],
+    log: Annotated[Path, Argument(help="Output of `sacct`, as below, or of `sacct --json`.")],
     db: Database = DEFAULT,
+    time_zone: TimeZone = None,
 ) -> None:
     """Record the jobs of a Slurm accounting log.
 
@@ -35,8 +41,11 @@ def import_sacct(
     that used their nodes are recorded; only completed ones count for run times.
     """
     from site_db.jobs.accounting_import import import_accounting
+    from site_db.jobs.sacct.times import zone_named
 
-    _import_log(log, db, import_accounting)
+    with console.one_sentence_for_bad_input():
+        zone = zone_named(time_zone)
+    _import_log(log, db, partial(import_accounting, zone=zone))
 
 
 def import_swf(

@@ -55,6 +55,8 @@ class LoggedJob:
     """COMPLETED, or what else ended it: then it used its nodes, but tells nothing about run times."""
     account: str = ""
     qos: str = ""
+    constraints: str = ""
+    """The features of nodes that it requested, as Slurm writes them."""
     line: int = field(default=0, compare=False)
     """In the log."""
 
@@ -80,6 +82,8 @@ class Tally:
     refused: Counter[str] = field(default_factory=Counter)
     first_line: dict[str, int] = field(default_factory=dict, compare=False)
     """The first line of each rule and reason."""
+    remarked: dict[str, dict[str, None]] = field(default_factory=dict, compare=False)
+    """What the log says about jobs that were used, and the model knows otherwise, with their numbers."""
 
     @property
     def rows(self) -> int:
@@ -95,6 +99,17 @@ class Tally:
     def refuse(self, reason: str, line: int) -> None:
         self.refused[reason] += 1
         self.first_line.setdefault(reason, line)
+
+    def remark(self, remark: str, number: str) -> None:
+        self.remarked.setdefault(remark, {})[number] = None
+
+    def remarks(self) -> Iterator[str]:
+        """A sentence for each."""
+        for remark, jobs in self.remarked.items():
+            first = next(iter(jobs))
+            yield (
+                f"job {first} {remark}" if len(jobs) == 1 else f"{len(jobs):,} jobs (first: {first}) {remark}"
+            )
 
 
 def up_to_now(jobs: Iterable[LoggedJob], path: Path, now_unix_s: float) -> Iterator[LoggedJob]:

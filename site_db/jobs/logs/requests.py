@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil, inf
 
 from scheduler import counted
 from scheduler.node_request import Gpus, Request
+from site_db.jobs.logs.constraints import features_of
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.logs.tres import Tres
 from site_db.site_file.cluster import Cluster
@@ -29,6 +31,21 @@ _NOT_AT_THE_SITE = (
     "before the log is read"
 )
 _ON_NO_NODE = "gres/{} is requested, which no node has; ignored, unless Gres in slurm.conf has it"
+_IN_SHARES = (
+    "gres/{} is requested: shares of GPUs are not modelled; ignored, so that these jobs count without them"
+)
+_SHARES = ("shard", "mps")
+_NO_SUCH_FEATURE = (
+    "the constraint {} is requested, which no node has; ignored, unless Features in slurm.conf has it"
+)
+_NOT_OF_EACH_NODE = (
+    "the constraint {} is requested, which is not the same for all nodes, or not a list of alternatives; "
+    "not modelled, so that the job may have any node"
+)
+BOUND = (
+    "several partitions and several nodes are requested: built-in schedulers bind the job, when it arrives, "
+    "to the partition with most room for it, but Slurm tries each partition at every pass"
+)
 
 
 class LoggedRequests:
@@ -41,6 +58,8 @@ class LoggedRequests:
     A job takes whole nodes if its partition is exclusive, or if it had all CPUs of its nodes and more than
     it requested, as after `--exclusive`. Without the names of its nodes, those of its partitions count, if
     they all have equally many CPUs. Its CPUs on each node are rounded down.
+
+    Its nodes have the features of its constraint (`constraints`), if some nodes of the cluster have them.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -48,8 +67,9 @@ class LoggedRequests:
         self.all: list[Request] = []
         self._places: dict[object, int] = {}
         self._counts: list[int] = []
-        self._undeclared: list[tuple[str, ...]] = []
-        """Of each request, sentences about resources that neither the site nor a node has."""
+        self._ignored: list[tuple[str, ...]] = []
+        """Of each request, sentences about what is ignored."""
+        self._features = frozenset[str]().union(*(node.features for node in cluster.nodes.values()))
         self._cpus_of_a_node: dict[frozenset[str], float] = {}
         """Of each of the nodes in partitions; infinite if they differ."""
         self._first: list[str] = []
@@ -67,29 +87,53 @@ class LoggedRequests:
         gpus, others = tuple(sorted(tres.gpus.items())), tuple(sorted(tres.others.items()))
         of_site = tuple(sorted(tres.site_resources.items()))
         has_whole_nodes = job.processors > tres.cpus and self._has_whole_nodes(job, partitions)
-        key = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, partitions, of_site, has_whole_nodes
+        size = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, of_site
+        key = size, partitions, job.constraints, has_whole_nodes
         if key not in self._places:
             self._places[key] = len(self.all)
             exclusive = has_whole_nodes or self._cluster.takes_whole_nodes(partitions)
-            request = self._request(tres, partitions, exclusive)
+            features, unknown = self._known_features(job)
+            request = replace(self._request(tres, partitions, exclusive), features=features)
             self.all.append(self._cluster.as_allocated(request))
             self._counts.append(0)
             self._first.append(job.number)
-            self._undeclared.append(
-                (
-                    *(_NOT_AT_THE_SITE.format(name) for name, n in of_site if n and not self._site_has(name)),
-                    *(_ON_NO_NODE.format(name) for name, n in others if n and not self._cluster.has(name)),
-                )
-            )
+            self._ignored.append((*self._undeclared(tres), *unknown, *self._bound(self.all[-1])))
         return self._places[key]
 
-    def undeclared(self) -> Iterator[str]:
-        """A sentence for each resource that jobs request, and neither the site nor a node has."""
+    def ignored(self) -> Iterator[str]:
+        """A sentence for each thing that jobs request, and that neither the site nor a node has or the model
+        does not know."""
         found = Counter[str]()
-        for sentences, n in zip(self._undeclared, self._counts, strict=True):
+        for sentences, n in zip(self._ignored, self._counts, strict=True):
             found.update(dict.fromkeys(sentences, n))
         for sentence, n in found.items():
             yield f"{counted(n, 'job')}: {sentence}"
+
+    def _undeclared(self, tres: Tres) -> Iterator[str]:
+        for name, n in sorted(tres.site_resources.items()):
+            if n and not self._site_has(name):
+                yield _NOT_AT_THE_SITE.format(name)
+        for name, n in sorted(tres.others.items()):
+            if n and not self._cluster.has(name):
+                yield (_IN_SHARES if name.partition(":")[0] in _SHARES else _ON_NO_NODE).format(name)
+
+    def _known_features(self, job: LoggedJob) -> tuple[frozenset[str], list[str]]:
+        """The features that the job requests, and sentences about those that are ignored."""
+        features = features_of(job.constraints, job.resources.nodes) if job.constraints else frozenset()
+        if features is None:
+            return frozenset(), [_NOT_OF_EACH_NODE.format(job.constraints)]
+        unknown = {each for each in features if self._features.isdisjoint(each.split("|"))}
+        return features - unknown, [_NO_SUCH_FEATURE.format(each) for each in sorted(unknown)]
+
+    def _bound(self, request: Request) -> Iterator[str]:
+        """Of several partitions, the one that has the nodes of all others is as good as any of them."""
+        if request.chunks > 1 and len(request.partitions) > 1:
+            nodes = self._cluster.nodes.values()
+            of_each = [
+                {k for k, node in enumerate(nodes) if name in node.partitions} for name in request.partitions
+            ]
+            if max(of_each, key=len) != set().union(*of_each):
+                yield BOUND
 
     def _site_has(self, name: str) -> bool:
         return self._cluster.site_resource(name) is not None

@@ -1,0 +1,1 @@
+"""Slurm's accounting as a log: its forms, the repair of its rows, and its jobs."""

@@ -1,0 +1,173 @@
+"""Job logs of Slurm, as `sacct` prints them, with any columns and separators, or as JSON.
+
+<https://slurm.schedmd.com/sacct.html>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from datetime import UTC, tzinfo
+from pathlib import Path
+
+from site_db.files.opened import beginning, open_lines
+from site_db.jobs.logs.logged_job import LoggedJob, Refused, Tally
+from site_db.jobs.sacct.header import is_accounting
+from site_db.jobs.sacct.json_rows import is_json_of_jobs, rows_of_json
+from site_db.jobs.sacct.remarks import remarks
+from site_db.jobs.sacct.rows import Fields, rows_of
+from site_db.jobs.sacct.sizes import nodes_of, processors_of, resources_of
+from site_db.jobs.sacct.when import NO_TIME, run_of, submitted_s, time_limit_s
+
+_UNFINISHED = """COMPLETING CONFIGURING PENDING REQUEUE_FED REQUEUE_HOLD RESIZING RUNNING SIGNALING
+    SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED"""
+_REFUSED = {
+    **dict.fromkeys(_UNFINISHED.split(), "the job has not ended"),
+    "BOOT_FAIL": "a node of the job did not boot",
+    "CANCELLED": "the job was cancelled",
+    "COMPLETED": "",
+    "DEADLINE": "the job would have missed its deadline",
+    "FAILED": "the job failed",
+    "LAUNCH_FAILED": "the job could not be launched",
+    "NODE_FAIL": "a node of the job failed",
+    "OUT_OF_MEMORY": "the job ran out of memory",
+    "PREEMPTED": "the job was preempted",
+    "REQUEUED": "the job was requeued",
+    "REVOKED": "the job ran on another cluster",
+    "TIMEOUT": "the job ran into its time limit",
+}
+"""Why a job in this state is refused; one that completed is not."""
+
+COMPLETED = frozenset({"COMPLETED"})
+RAN = COMPLETED | {
+    "CANCELLED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "REQUEUED",
+    "TIMEOUT",
+}
+"""The states of jobs that used their nodes, for whatever result."""
+
+STEP = "a step of a job, not a job (use sacct -X)"
+HEAD = 2**16
+"""Bytes that decide whether a file is accounting."""
+
+
+def is_sacct(path: Path) -> bool:
+    """Whether a file has the header of accounting, whatever separates its columns, or its JSON. Raises
+    InvalidFile."""
+    head = beginning(path, HEAD).decode("utf-8-sig", errors="replace")
+    return is_json_of_jobs(head) or is_accounting(head.splitlines())
+
+
+def read_file(
+    path: Path, tally: Tally, states: Container[str] = RAN, zone: tzinfo = UTC
+) -> Iterator[LoggedJob]:
+    """As `read_sacct`, of a file, which may also be JSON (`sacct --json`). Raises InvalidFile."""
+    if is_json_of_jobs(beginning(path, HEAD).decode("utf-8-sig", errors="replace")):
+        yield from _jobs(rows_of_json(path), tally, states, zone)
+        return
+    with open_lines(path) as lines:
+        yield from read_sacct(lines, path, tally, states, zone)
+
+
+def read_sacct(
+    lines: Iterable[str],
+    path: Path,
+    tally: Tally,
+    states: Container[str] = COMPLETED,
+    zone: tzinfo = UTC,
+) -> Iterator[LoggedJob]:
+    """The runs of a log that `sacct -P -X` printed and that ended in one of `states`; `tally` counts what
+    happened to each row.
+
+    The first line that is not blank is the header; its names may be in any order and in either case, and
+    separated by |, commas, semicolons, tabs or another text, or aligned above a line of dashes. Start, End,
+    State and JobID (or JobIDRaw) are required; User, Submit, Eligible, Elapsed, ElapsedRaw, Suspended,
+    JobName, Partition, AllocCPUS, NCPUS, ReqCPUS, TimelimitRaw (minutes), Timelimit, NodeList, ReqTRES,
+    AllocTRES, ReqNodes, AllocNodes, NNodes, ReqMem, Constraints, Account and QOS are used if present;
+    others are ignored. Texts of users may contain the separator and ends of lines, where only one reading
+    of the row is possible (`readings`).
+
+    Times are local ones of `zone` (a zone that is given counts), or are seconds since 1970-01-01 UTC. A job
+    is submitted when it could start: at Eligible, else Submit, else Start. The run time is the elapsed
+    time, if there is one, and then the start is the end less the elapsed time; it is else End less Start.
+    Processors are AllocCPUS, else NCPUS, else those of AllocTRES, else ReqCPUS. The program is the job's
+    name without its folder, else the partition. Characters that cannot be printed are removed.
+
+    Refused are rows with too few fields or too many, without a job id, steps of a job, jobs in any other
+    state, resources that cannot be read, unknown or unreadable times, and run times of zero or less. A job
+    that was requeued may have several rows; those in one of `states` count.
+
+    Repaired are rows with a separator inside a text; with an elapsed time that cannot be read, or that
+    contradicts End and Start by more than 2 s (as over a change to or from daylight saving time); with a
+    submit time after the start; without processors (1 is taken); with a list of nodes or a time limit that
+    cannot be read (none is taken).
+
+    Raises InvalidFile for a file without such a header; `path` is for its message.
+    """
+    return _jobs(rows_of(lines, path, tally), tally, states, zone)
+
+
+def _jobs(rows: Iterable[Fields], tally: Tally, states: Container[str], zone: tzinfo) -> Iterator[LoggedJob]:
+    for row in rows:
+        try:
+            job = _job(row, states, zone)
+        except Refused as refused:
+            tally.refuse(refused.reason, row.line)
+            continue
+        tally.use()
+        for rule in row.repairs:
+            tally.repair(rule, row.line)
+        for remark, number in remarks(row, job):
+            tally.remark(remark, number)
+        yield job
+
+
+def _job(row: Fields, states: Container[str], zone: tzinfo) -> LoggedJob:
+    number = row["jobid"] if "jobid" in row else row["jobidraw"]
+    if not number:
+        raise Refused("there is no job id")
+    if "." in number:
+        raise Refused(STEP)
+    state = _state(row["state"].upper())
+    if state not in states:
+        raise Refused(_REFUSED.get(state) or "the state is not known")
+    if state == "CANCELLED" and row["start"].lower() in NO_TIME:
+        raise Refused("the job was cancelled before it started")
+    nodes = nodes_of(row)
+    resources = resources_of(row, len(nodes))
+    started_s, ended_s = run_of(row, zone)
+    partition = row["partition"]
+    program = row["jobname"].rstrip("/").rpartition("/")[2].strip()
+    return LoggedJob(
+        number=number,
+        user=row["user"] or "unknown",
+        program=program or partition or "unknown",
+        partition=partition,
+        processors=processors_of(row),
+        nodes=nodes,
+        submitted_unix_s=submitted_s(row, started_s, zone),
+        started_unix_s=started_s,
+        ended_unix_s=ended_s,
+        time_limit_s=time_limit_s(row),
+        resources=resources,
+        state=state,
+        account=row["account"],
+        qos=row["qos"],
+        constraints=row["constraints"],
+        line=row.line,
+    )
+
+
+def _state(text: str) -> str:
+    """The state itself. A text too wide for its column is cut and ends in +: it counts as any of the possible
+    states if all are alike."""
+    if text.endswith("+"):
+        possible = [state for state in _REFUSED if state.startswith(text[:-1])]
+        if len({_REFUSED[state] for state in possible}) == 1:
+            return possible[0]
+    # Slurm appends the user who cancelled: "CANCELLED by 1234".
+    return "CANCELLED" if text.startswith("CANCELLED ") else text

@@ -1,0 +1,139 @@
+"""The fields of rows of accounting whose texts contain the separator, or ends of lines.
+
+All ways to give the fields to the columns are followed at once: a set of columns is an integer with a bit
+for each. A column of text holds any number of fields, each other column holds one, which has its form
+(`columns`). The true way is always among those that are possible, so that what all of them agree on
+is right. The work is proportional to the length of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from site_db.jobs.logs.logged_job import Refused
+from site_db.jobs.sacct.columns import SPELLED, has_form, is_free, kind_of, kinds_of, unlikely_beginnings
+
+Lines = Sequence[Sequence[str]]
+"""The fields of each line of a row."""
+
+NO_READING = "the fields of its lines do not fit the columns, whatever texts have the surplus"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The fields of a row by column (empty where they are not known, in columns that are not used), and the
+    columns that had separators and ends of lines."""
+
+    fields: dict[str, str]
+    repaired: str
+    has_separators: bool
+    has_line_ends: bool
+
+
+class Readings:
+    """How the fields of rows may belong to `columns`, of which `used` have to be certain."""
+
+    def __init__(self, columns: Sequence[str], used: frozenset[str], separator: str) -> None:
+        self.columns, self._separator = columns, separator
+        self._free = sum(1 << place for place, column in enumerate(columns) if is_free(column))
+        self._used = sum(1 << place for place, column in enumerate(columns) if column in used)
+        self._last = 1 << (len(columns) - 1)
+        self._kinds = list(kinds_of(columns).items())
+        self._kind_of = [(place, kind) for place, c in enumerate(columns) if (kind := kind_of(c)) is not None]
+
+    @property
+    def begins_with_text(self) -> bool:
+        return bool(self._free & 1)
+
+    @property
+    def ends_with_text(self) -> bool:
+        return bool(self._free & self._last)
+
+    def fits(self, fields: Sequence[str]) -> bool:
+        """Whether each of the fields, one for each column, has the form of its column."""
+        return all(has_form(kind, fields[place].strip()) for place, kind in self._kind_of)
+
+    def after(self, fields: Sequence[str], may_be: int = 1) -> tuple[int, bool]:
+        """The columns in whose texts a row may go on in the next line, and whether it may be complete, if the
+        first field of this line is in one of the columns `may_be`."""
+        for field in fields[:-1]:
+            may_be = self._next(may_be, field)
+            if not may_be:
+                return 0, False
+        return may_be & self._free, bool(may_be & self._fitting(fields[-1]) & self._last)
+
+    def found(self, lines: Lines) -> Found:
+        """Raises Refused if there is no way to read a row, or more than one."""
+        possible = self._possible(lines, False)
+        if not possible:
+            raise Refused(NO_READING)
+        unsure = 0
+        for columns in possible:
+            if _are_several(columns):
+                unsure |= columns
+        if unsure & self._used:
+            raise Refused(
+                f"more fields than the header, which may be texts of {self._named(unsure)}; not guessed"
+            )
+        likely = self._possible(lines, True) if unsure else possible
+        if likely and not any(map(_are_several, likely)):
+            possible, unsure = likely, 0
+        return self._found(lines, possible, unsure)
+
+    def _found(self, lines: Lines, possible: Sequence[int], unsure: int) -> Found:
+        texts: dict[int, str] = {}
+        repaired, k, between = unsure, 0, ""
+        for line in lines:
+            for field in line:
+                columns = possible[k]
+                if not columns & unsure:
+                    repaired |= columns if columns in texts else 0
+                    texts[columns] = f"{texts[columns]}{between}{field}" if columns in texts else field
+                k, between = k + 1, self._separator
+            between = " "
+        fields = {name: texts.get(1 << place, "").strip() for place, name in enumerate(self.columns)}
+        return Found(fields, self._named(repaired), k - len(lines) >= len(self.columns), len(lines) > 1)
+
+    def _possible(self, lines: Lines, likely: bool) -> list[int]:
+        """The columns that each field may be in; empty if there is no way. Only `likely` ways count, or
+        all."""
+        fields = [field for line in lines for field in line]
+        ends, k = set(), -1
+        for line in lines:
+            k += len(line)
+            ends.add(k)
+        fitting = [self._fitting(field) for field in fields]
+        begins = [~unlikely_beginnings(self.columns, field.strip()) if likely else -1 for field in fields]
+        forward = [1]
+        for k in range(len(fields) - 1):
+            here = forward[k]
+            on = 0 if k in ends else (here & fitting[k]) << 1 & begins[k + 1]
+            forward.append(on | here & self._free)
+        possible = [0] * len(fields)
+        back = self._last & fitting[-1]
+        for k in range(len(fields) - 1, -1, -1):
+            possible[k] = forward[k] & back
+            if k:
+                on = 0 if k - 1 in ends else (back & begins[k]) >> 1 & fitting[k - 1]
+                back = on | back & self._free
+        return possible if possible[0] else []
+
+    def _next(self, may_be: int, field: str) -> int:
+        return (may_be & self._fitting(field)) << 1 & (2 * self._last - 1) | may_be & self._free
+
+    def _fitting(self, field: str) -> int:
+        """The columns that may have this field as all that they have."""
+        text, fitting = field.strip(), self._free
+        for kind, columns in self._kinds:
+            if has_form(kind, text):
+                fitting |= columns
+        return fitting
+
+    def _named(self, columns: int) -> str:
+        places = [place for place in range(len(self.columns)) if columns >> place & 1]
+        return " or ".join(SPELLED.get(self.columns[place], self.columns[place]) for place in places)
+
+
+def _are_several(columns: int) -> bool:
+    return bool(columns & (columns - 1))

@@ -1,0 +1,57 @@
+"""What accounting says about jobs that built-in schedulers do not know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from site_db.jobs.logs.logged_job import LoggedJob
+from site_db.jobs.sacct.rows import Fields
+from site_db.jobs.sacct.times import elapsed_s, whole
+
+ELIGIBLE = (
+    "became eligible after the submission (dependencies, begin times, holds): they arrive then, and waits "
+    "are counted from then, as in Slurm's reports"
+)
+RESERVED = "ran in a reservation, which is not modelled: nodes are not kept free for the job"
+SUSPENDED = "spent time suspended, which is not modelled: the run takes the elapsed time, without a break"
+RESTARTED = (
+    "ran again after a requeue (Restarts): an earlier run counts if the log has its row, as with sacct -D"
+)
+DEPENDENT = (
+    "had a dependency or a begin time (SubmitLine), which is not modelled; print the log with the column "
+    "Eligible, and such jobs do not start before they were eligible"
+)
+THROTTLED = "limited how many tasks of the array run at a time (%), which is not modelled"
+NAMED_NODES = "requested or excluded nodes by name (SubmitLine), which is not modelled"
+HETEROGENEOUS = (
+    "requested several components (a heterogeneous job), which Slurm starts together; built-in schedulers "
+    "start each component by itself"
+)
+
+_COMPONENT = re.compile(r"(\d+)\+\d+")
+_DEPENDENT = re.compile(r"\s(--dependency[= ]|-d ?(after|singleton|expand)|--begin[= ]|-b ?(now|\d))")
+_THROTTLED = re.compile(r"\s(--array[= ]|-a ?)[\d,:-]+%\d")
+_NAMED_NODES = re.compile(r"\s--(nodelist|exclude|nodefile)[= ]")
+
+
+def remarks(row: Fields, job: LoggedJob) -> Iterator[tuple[str, str]]:
+    """Each with the number of the job that it is about; a heterogeneous job has one."""
+    if component := _COMPONENT.match(job.number):
+        yield HETEROGENEOUS, component[1]
+    command = row["submitline"]
+    # Of one form, times are in the order of their texts.
+    if row["eligible"][:1].isdigit() and row["eligible"] > row["submit"] > "":
+        yield ELIGIBLE, job.number
+    elif not row["eligible"] and _DEPENDENT.search(command):
+        yield DEPENDENT, job.number
+    if row["reservation"]:
+        yield RESERVED, job.number
+    if elapsed_s(row["suspended"]):
+        yield SUSPENDED, job.number
+    if whole(row["restarts"]):
+        yield RESTARTED, job.number
+    if whole(row["arraytaskthrottle"]) or _THROTTLED.search(command):
+        yield THROTTLED, job.number
+    if _NAMED_NODES.search(command):
+        yield NAMED_NODES, job.number

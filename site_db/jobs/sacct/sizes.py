@@ -1,0 +1,94 @@
+"""What jobs of accounting requested and had, of which nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from site_db.files.given import MOST
+from site_db.jobs.logs.logged_job import MOST_PROCESSORS, Refused
+from site_db.jobs.logs.tres import BadTres, Tres, memory_mib, tres_of
+from site_db.jobs.sacct.rows import Fields, printable
+from site_db.jobs.sacct.times import whole
+from site_db.site_file import hostlist
+
+_NO_NODES = ("", "none assigned", "none", "unknown", "n/a")
+
+_ABOUT_RESOURCES = (
+    *("reqtres", "alloctres", "reqcpus", "alloccpus", "ncpus"),
+    *("reqmem", "allocnodes", "nnodes", "reqnodes"),
+)
+"""The columns from which what a job requested is read."""
+
+
+def resources_of(row: Fields, n_nodes: int) -> Tres:
+    """What a job on so many nodes requested; what it was allocated, where the log does not say. Raises
+    Refused."""
+    return _resources(tuple([row[name] for name in _ABOUT_RESOURCES]), n_nodes)
+
+
+def processors_of(row: Fields) -> int:
+    allocated = tres_of(row["alloctres"]).cpus if row["alloctres"] else 0
+    for processors in (whole(row["alloccpus"]), whole(row["ncpus"]), allocated, whole(row["reqcpus"])):
+        if processors is not None and 1 <= processors <= MOST_PROCESSORS:
+            return processors
+    row.repairs.append("the number of processors is unknown, taken as 1")
+    return 1
+
+
+@lru_cache(16_384)
+def _resources(texts: tuple[str, ...], n_nodes: int) -> Tres:
+    """What a job with these texts in the columns about resources requested; what it was allocated, where the
+    log does not say. It ran on `n_nodes`, if that is known."""
+    row = dict(zip(_ABOUT_RESOURCES, texts, strict=True))
+    try:
+        requested, allocated = tres_of(row["reqtres"]), tres_of(row["alloctres"])
+        cpus = requested.cpus or _first(row, "reqcpus") or allocated.cpus or _first(row, "alloccpus", "ncpus")
+        counted = _first(row, "allocnodes", "nnodes", "reqnodes")
+        nodes = max(requested.nodes, allocated.nodes, counted, n_nodes, 1)
+        found = Tres(
+            cpus=max(cpus, 1),
+            nodes=nodes,
+            memory_mib=requested.memory_mib
+            or _requested_mib(row["reqmem"], cpus, nodes)
+            or allocated.memory_mib,
+            gpus=requested.gpus or allocated.gpus,
+            others=requested.others or allocated.others,
+            site_resources=requested.site_resources or allocated.site_resources,
+        )
+    except BadTres as error:
+        raise Refused(f"its resources cannot be read: {printable(str(error))}") from None
+    others = *found.others.values(), *found.site_resources.values(), found.memory_mib
+    if max(found.cpus, found.nodes, found.n_gpus) > MOST_PROCESSORS or max(others) >= MOST:
+        raise Refused("its resources cannot be read: more than any cluster has")
+    return found
+
+
+def _requested_mib(text: str, cpus: int, nodes: int) -> int:
+    """Of all nodes: `4Gc` is per CPU and `16Gn` per node, as before Slurm 21.08."""
+    if not text or text in ("0", "?"):
+        return 0
+    times = {"c": cpus, "n": nodes}.get(text[-1], 1)
+    return times * memory_mib(text.rstrip("cn"))
+
+
+def _first(row: Mapping[str, str], *names: str) -> int:
+    """The first of these columns that has a whole number; 0 without any."""
+    return next((n for name in names if (n := whole(row[name]))), 0)
+
+
+def nodes_of(row: Fields) -> tuple[str, ...]:
+    text = row["nodelist"]
+    if text.lower() in _NO_NODES:
+        return ()
+    try:
+        # Longer lists are few; to remember many of them would take much memory.
+        return _names(text) if len(text) <= 100 else _names.__wrapped__(text)
+    except ValueError:
+        row.repairs.append("the list of nodes cannot be read, taken as none")
+        return ()
+
+
+@lru_cache(1_024)
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(hostlist.expand(hostlist.patterns(text)))

@@ -1,0 +1,91 @@
+"""Points in time and durations as Slurm's commands print them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from site_db.files.given import InvalidFile
+from site_db.files.plain_numbers import is_whole
+from site_db.jobs.logs.swf_format import LATEST_UNIX_S
+
+
+def zone_named(name: str | None) -> tzinfo:
+    """A time zone like Europe/Berlin; UTC without a name. Raises InvalidFile for one that this computer does
+    not know."""
+    if name is None or name.upper() == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        raise InvalidFile(
+            f"the time zone '{name}' is not known here; expected a name like Europe/Berlin; if it is "
+            "right, install the time zones with: pip install tzdata"
+        ) from None
+
+
+def is_local(text: str) -> bool:
+    """Whether a time states no zone."""
+    return not is_whole(text) and (time := _date(text)) is not None and time.tzinfo is None
+
+
+def unix_times(text: str, zone: tzinfo = UTC) -> tuple[float, ...]:
+    """The seconds since 1970-01-01 UTC that a time in `zone` may be: two in the hour that occurs twice when
+    clocks are set back; none where it is unknown or cannot be read."""
+    if (number := whole(text)) is not None:
+        # Slurm's mark for "no time" is 0.
+        return (float(number),) if 0 < number <= LATEST_UNIX_S else ()
+    time = _date(text)
+    if time is None:
+        return ()
+    if time.tzinfo is not None or zone is UTC:
+        times = {_seconds(time.replace(tzinfo=time.tzinfo or UTC))}
+    else:
+        times = {_seconds(time.replace(tzinfo=zone, fold=fold)) for fold in (0, 1)}
+        # No clock shows the hour that is left out in spring: it counts as if clocks had not been set forward.
+        times = times if len(times) == 1 or _occurs_twice(time, zone) else {max(times)}
+    return tuple(sorted(time_s for time_s in times if 0 < time_s <= LATEST_UNIX_S))
+
+
+def _date(text: str) -> datetime | None:
+    # Python also accepts a date alone, which may be wrong by a day.
+    if len(text) < len("2024-01-01T00:00"):
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _seconds(time: datetime) -> float:
+    try:
+        return (time - _EPOCH).total_seconds()
+    except OverflowError:
+        return 0.0
+
+
+def _occurs_twice(time: datetime, zone: tzinfo) -> bool:
+    first, second = (time.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+    return first is not None and second is not None and first > second
+
+
+def elapsed_s(text: str) -> int | None:
+    """The seconds of a text like 3600, 60:00, 01:00:00 or 0-01:00:00; None for other texts."""
+    days, dash, clock = text.rpartition("-")
+    parts = [whole(part) for part in clock.split(":")]
+    if len(parts) > 3 or (dash and len(parts) != 3):
+        return None
+    seconds = whole(days) if dash else 0
+    for part, base in zip(parts, (24, 60, 60)[-len(parts) :], strict=True):
+        if seconds is None or part is None:
+            return None
+        seconds = seconds * base + part
+    return seconds
+
+
+def whole(text: str) -> int | None:
+    """A whole number of up to 18 digits; None for other texts."""
+    return int(text) if is_whole(text) and len(text) <= 18 else None

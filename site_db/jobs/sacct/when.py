@@ -1,0 +1,110 @@
+"""When jobs of accounting could start, started and ended, and how long they might run."""
+
+from __future__ import annotations
+
+from datetime import UTC, tzinfo
+
+from site_db.jobs.logs.logged_job import Refused
+from site_db.jobs.logs.swf_format import LATEST_UNIX_S
+from site_db.jobs.sacct.rows import Fields
+from site_db.jobs.sacct.times import elapsed_s, is_local, unix_times, whole
+
+NO_TIME = ("", "0", "unknown", "none", "n/a")
+_NO_LIMIT = ("", "unlimited", "partition_limit", "infinite", "unknown", "none", "n/a")
+_SLACK_S = 2
+"""Tolerated difference of the elapsed time from end minus start: each of them is rounded."""
+
+REMEDY = "give the time zone (--time-zone Europe/Berlin), or print the log with SLURM_TIME_FORMAT=%s"
+CLOCK = (
+    "the elapsed time contradicts the local times, as over a change of the clock; "
+    f"start moved to end minus elapsed; {REMEDY}"
+)
+MOVED = "the elapsed time is not end minus start, start moved to end minus elapsed"
+BACKWARDS = f"the job ends before it starts, as over a change of the clock; {REMEDY}, and with ElapsedRaw"
+TWICE = (
+    "times in the hour that occurs twice when the clock is set back, and no elapsed time that decides; the "
+    "shorter run is taken; print the log with ElapsedRaw"
+)
+LATER = (
+    "submitted in the hour that occurs twice when the clock is set back, taken as shortly before the start"
+)
+
+
+def run_of(row: Fields, zone: tzinfo) -> tuple[float, float]:
+    """When the job started and ended."""
+    runs = [
+        (started_s, ended_s)
+        for started_s in _known_times(row["start"], zone)
+        for ended_s in _known_times(row["end"], zone)
+    ]
+    elapsed = [text for name in ("elapsedraw", "elapsed") if (text := row[name])]
+    ran_s = next((s for text in elapsed if (s := elapsed_s(text)) is not None), None)
+    if ran_s is None:
+        if elapsed:
+            row.repairs.append("the elapsed time cannot be read, end minus start taken")
+        forward = [(started_s, ended_s) for started_s, ended_s in runs if ended_s > started_s]
+        if len(forward) > 1:
+            row.repairs.append(TWICE)
+        started_s, ended_s = min(forward or runs, key=lambda run: (run[1] - run[0], run))
+    else:
+        started_s, ended_s = _with_elapsed(row, runs, ran_s, zone)
+    if started_s == ended_s:
+        raise Refused("the run time is zero")
+    if started_s > ended_s:
+        raise Refused(BACKWARDS if _is_local(row, zone) else "the job ends before it starts")
+    if started_s < 0:
+        raise Refused("the elapsed time reaches back before 1970")
+    return started_s, ended_s
+
+
+def _with_elapsed(
+    row: Fields, runs: list[tuple[float, float]], ran_s: float, zone: tzinfo
+) -> tuple[float, float]:
+    """Of possible runs, the one that took as long as it says. The elapsed time leaves out suspensions."""
+    suspended_s = elapsed_s(row["suspended"]) or 0
+    started_s, ended_s = min(runs, key=lambda run: abs(run[1] - run[0] - ran_s - suspended_s))
+    if suspended_s and abs(ended_s - started_s - ran_s - suspended_s) <= _SLACK_S:
+        return started_s, started_s + ran_s
+    if abs(ended_s - started_s - ran_s) > _SLACK_S:
+        row.repairs.append(CLOCK if _is_local(row, zone) else MOVED)
+    return ended_s - ran_s, ended_s
+
+
+def _is_local(row: Fields, zone: tzinfo) -> bool:
+    """Whether times may be off by a change of the clock."""
+    return zone is UTC and is_local(row["start"]) and is_local(row["end"])
+
+
+def submitted_s(row: Fields, started_s: float, zone: tzinfo) -> float:
+    """When the job could start. Of two possible times, the later one that is not after the start."""
+    found: list[float] = []
+    for name in ("submit", "eligible"):
+        times = unix_times(row[name], zone)
+        before = [time_s for time_s in times if time_s <= started_s]
+        if times and not before and not (name == "eligible" and found):
+            row.repairs.append("submitted after the start, taken as submitted at the start")
+            return started_s
+        if len(before) > 1 and LATER not in row.repairs:
+            row.repairs.append(LATER)
+        found += before[-1:]
+    return max(found, default=started_s)
+
+
+def _known_times(text: str, zone: tzinfo) -> tuple[float, ...]:
+    times = unix_times(text, zone)
+    if not times:
+        unknown = text.lower() in NO_TIME
+        raise Refused("the start or the end is unknown" if unknown else "a time cannot be read")
+    return times
+
+
+def time_limit_s(row: Fields) -> float | None:
+    texts = [row[name] for name in ("timelimitraw", "timelimit")]
+    if all(text.lower() in _NO_LIMIT for text in texts):
+        return None
+    minutes = whole(texts[0])
+    limit_s = elapsed_s(texts[1]) if minutes is None else 60 * minutes
+    if not limit_s or limit_s > LATEST_UNIX_S:
+        row.repairs.append("the time limit cannot be read, taken as none")
+        return None
+    return float(limit_s)
