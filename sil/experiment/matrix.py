@@ -6,7 +6,6 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import inf, isinf, nan
 from pathlib import Path
 
 import numpy as np
@@ -23,14 +22,9 @@ from sil.world.guard.scheduler import CheckedScheduler, Guard, Timing
 from site_db.files import npy
 from site_db.files.compressed import without_suffix
 from site_db.files.given import MOST, InvalidFile, quoted
+from site_db.files.matrix_text import EACH, NO_NUMBER, number_of, read_rows
 from site_db.files.opened import read_text
-from site_db.files.plain_numbers import is_decimal, is_whole
-
-EACH = 96.0
-"""Bytes of memory that a byte of text takes as numbers, at most."""
-INFINITE = ("inf", "+inf", "infinity", "+infinity")
-"""Texts for where a job cannot run."""
-NO_NUMBER = "is not a number, or too great for one"
+from site_db.files.plain_numbers import is_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +99,9 @@ def read_problem(matrix: Path, ready: Path | None = None, clusters: Path | None 
 
 
 def read_matrix(path: Path) -> NDArray[np.float64]:
-    """The matrix in a `.npy`, a `.csv`, or a text file of the HCSP format; each may be compressed.
-    HCSP: a line
-    `jobs machines 0`, then one value per line, job by job. A CSV file may have a header line."""
-    match without_suffix(path).suffix.lower():
-        case ".npy":
-            etc_s = npy.read_numbers(path)
-        case ".csv":
-            etc_s = _from_csv(path)
-        case _:
-            etc_s = _from_hcsp(path)
+    """The matrix in a `.npy` file, or in text (`matrix_text`); each may be compressed."""
+    is_npy = without_suffix(path).suffix.lower() == ".npy"
+    etc_s = npy.read_numbers(path) if is_npy else read_rows(path)
     if etc_s.ndim != 2 or 0 in etc_s.shape:
         raise InvalidFile(f"{path}: expected jobs x machines, at least 1 x 1; found shape {etc_s.shape}")
     bad = np.argwhere(~(((etc_s >= 0) & (etc_s < MOST)) | (etc_s == np.inf)))
@@ -171,56 +158,11 @@ def _machine(token: str, n_machines: int, where: str) -> int:
     )
 
 
-def _from_csv(path: Path) -> NDArray[np.float64]:
-    rows: list[NDArray[np.float64]] = []
-    for number, line in enumerate(read_text(path, EACH).split("\n"), start=1):
-        values = [value.strip(' \t"') for value in line.split(",")]
-        if values == [""]:
-            continue
-        row = _numbers(values)
-        bad = _first_bad(row)
-        if bad is not None and not rows and number == 1:
-            continue  # a header
-        if bad is not None:
-            raise InvalidFile(f"{path}, line {number}: {quoted(values[bad])} {NO_NUMBER}")
-        if rows and len(row) != len(rows[0]):
-            found = f"{len(row)} values where the first job has {len(rows[0])}"
-            raise InvalidFile(f"{path}, line {number}: {found}")
-        rows.append(row)
-    if not rows:
-        raise InvalidFile(f"{path}: the file has no jobs; expected a line of seconds per job")
-    return np.array(rows)
-
-
-def _from_hcsp(path: Path) -> NDArray[np.float64]:
-    first, _, rest = read_text(path, EACH).partition("\n")
-    head = first.split()
-    if len(head) not in (2, 3) or not all(map(is_whole, head)):
-        raise InvalidFile(f"{path}, line 1: expected 'jobs machines 0', as in the HCSP format")
-    n, m = int(head[0]), int(head[1])
-    values = _good_numbers(rest.split(), path)
-    if len(values) != n * m:
-        raise InvalidFile(f"{path}: line 1 announces {n:,} x {m:,} values, and there are {len(values):,}")
-    return values.reshape(n, m)
-
-
 def _good_numbers(tokens: list[str], path: Path) -> NDArray[np.float64]:
-    values = _numbers(tokens)
+    values = np.fromiter(map(number_of, tokens), np.float64, len(tokens))
     if (k := _first_bad(values)) is not None:
         raise InvalidFile(f"{path}: value {k + 1}, {quoted(tokens[k])}, {NO_NUMBER}")
     return values
-
-
-def _numbers(tokens: list[str]) -> NDArray[np.float64]:
-    """NaN for tokens that are no numbers, or too great."""
-    return np.fromiter(map(_number, tokens), np.float64, len(tokens))
-
-
-def _number(token: str) -> float:
-    if token.lower() in INFINITE:
-        return inf
-    value = float(token) if is_decimal(token) else nan
-    return nan if isinf(value) else value
 
 
 def _first_bad(values: NDArray[np.float64]) -> int | None:

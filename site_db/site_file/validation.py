@@ -143,10 +143,11 @@ def _of_job_classes(site: SiteFile, machine_classes: Names) -> Iterator[Error]:
 
 
 def _of_partitions(site: SiteFile) -> Iterator[Error]:
+    if site.partitions and not any(partition.nodes for partition in site.partitions):
+        sentence = 'no partition has nodes; give one of them some, like nodes = ["n[01-40]"]'
+        yield ("partitions", 0, "nodes"), sentence
     for k, partition in enumerate(site.partitions):
         place, who = ("partitions", k), f"partition '{partition.name}'"
-        if not partition.nodes:
-            yield (*place, "nodes"), f'{who} has no nodes; give it some, like nodes = ["n[01-40]"]'
         default_s, most_s = partition.default_time_s, partition.max_time_s
         if default_s is not None and most_s is not None and default_s > most_s:
             yield (

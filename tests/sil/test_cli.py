@@ -24,6 +24,7 @@ from sil.cli import shadowed_scheduler
 from sil.cli.app import Commands, app
 from sil.cli.progress import ProgressBar
 from sil.experiment.little_work import is_little_work
+from sil.experiment.matrix import read_matrix
 from sil.settings.code_version import package_version
 from sil.settings.experiment_file import changed, read_experiment
 from sil.world import SHOW_TRACEBACKS
@@ -422,6 +423,31 @@ def test_a_matrix_is_read_in_every_format(kind: str, here: Path) -> None:
     assert row == {"scheduler": "min_min", "makespan_s": 9.0, "sum_completion_times_s": 21.0}
 
 
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("2 3\n5 6\n7 8\n9 1\n", [[2, 3], [5, 6], [7, 8], [9, 1]]),
+        ("2.0e+00 3.0e+00\n5.0e+00 inf\n", [[2, 3], [5, np.inf]]),
+        ("# m0 m1\n# 2 3 0\n 2 3 \n5\t6\n", [[2, 3], [5, 6]]),
+        ("2\t3\n5\t6\n", [[2, 3], [5, 6]]),
+        ("2;3\n5;6\n", [[2, 3], [5, 6]]),
+        ("m0 m1\n2 3\n", [[2, 3]]),
+        ('\n"m0","m1"\n\n2,3\n', [[2, 3]]),
+        ("5\n6\n", [[5], [6]]),
+        ("2 3 4\n1 2 3\n", [[2, 3, 4], [1, 2, 3]]),
+        ("1,3,0\n1,2,3\n", [[1, 3, 0], [1, 2, 3]]),
+        ("2 2 0\n1 2\n3 4\n", [[1, 2], [3, 4]]),
+        ("1 2 0\n", [[1, 2, 0]]),
+    ],
+)
+@pytest.mark.parametrize("name", ["matrix.csv", "matrix.txt"])
+def test_the_content_of_a_file_tells_how_a_matrix_is_written(
+    name: str, text: str, rows: list[list[float]], here: Path
+) -> None:
+    (here / name).write_text(text)
+    assert read_matrix(here / name).tolist() == rows
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
 def test_a_npy_matrix_may_have_any_number_type_and_memory_order(dtype: str, here: Path) -> None:
     np.save(here / "m.npy", np.asfortranarray(np.array([[4, 6], [3, 9], [5, 2], [8, 7]], dtype=dtype)))
@@ -503,13 +529,27 @@ BAD_MATRICES = {
     "nan.csv": ("1,2\nnan,3\n", "line 2: 'nan' is not a number"),
     "negative.csv": ("1,-2\n", "job 0 on machine 1 is -2"),
     "nowhere.csv": ("1,2\ninf,inf\n", "job 1 cannot run on any machine"),
-    "ragged.csv": ("1,2\n3\n", "line 2: 1 values"),
+    "ragged.csv": ("1,2\n3\n", "line 2: 1 value where the first job has 2"),
     "word.csv": ("1,2\n3,x\n", "line 2: 'x' is not a number"),
     "empty.csv": ("", "the file has no jobs"),
-    "empty.txt": ("", "line 1: expected 'jobs machines 0'"),
+    "empty.txt": ("# nothing\n\n", "the file has no jobs"),
     "short.txt": ("2 2 0\n1\n2\n3\n", "line 1 announces 2 x 2 values, and there are 3"),
-    "zero.txt": ("0 5 0\n", "at least 1 x 1"),
-    "word.txt": ("1 2 0\n1\nx\n", "value 2, 'x', is not a number"),
+    "word.txt": ("1 2 0\n1\nx\n", "line 3: 'x' is not a number"),
+    "no-header.txt": ("2 3\n1\n2\n3\n4\n5\n6\n", "line 2: 1 value where the first job has 2; expected"),
+    "both.txt": (
+        "2 3 0\n1 2 3\n4 5 6\n",
+        "as 2 jobs on 3 machines after a header of the HCSP format, or as 3",
+    ),
+    "both-tabs.txt": ("1\t3\t0\n1\t2\t3\n", "the file can be read in two ways: as 1 job on 3 machines"),
+    "first-empty.csv": ("10,\n30,5\n", "line 1: '' is not a number"),
+    "first-nan.csv": ("nan,nan\n30,5\n", "line 1: 'nan' is not a number"),
+    "first-slip.csv": ("1O,20\n30,5\n", "line 1: '1O' is not a number"),
+    "first-tab.txt": ("10\t\n30\t5\n", "line 1: '' is not a number"),
+    "second-empty.csv": ("m0,m1\n10,\n", "line 2: '' is not a number"),
+    "blank.csv": (",\n1,2\n", "line 1: '' is not a number"),
+    "index.csv": (",m0,m1\n0,10,20\n1,5,6\n", "line 1: the first cell of the header is empty, as above a"),
+    "unnamed-index.csv": ("m0,m1\n0,10,20\n", "line 2: 3 values where the header has 2"),
+    "names.csv": ("m0,m1\n", "the file has no jobs"),
     "fake.npy": ("nothing", "not a NumPy file"),
     "plain.csv.gz": ("1,2\n3,x\n", "line 2: 'x' is not a number"),
 }

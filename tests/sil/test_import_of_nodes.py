@@ -262,6 +262,23 @@ def test_importing_slurm_conf_prints_the_nodes_and_how_they_are_modelled(here: P
     assert done("check").startswith("The statistics of the site 'ours' agree")
 
 
+def test_a_partition_without_nodes_is_kept_and_its_jobs_are_refused(here: Path) -> None:
+    (here / "soon.conf").write_text(CONF + 'PartitionName=soon Nodes=""\n')
+    done("import-slurm-conf", "soon.conf", "--db", "site.db#ours")
+    text = done("export")
+    assert "nodes = []" in text
+    (here / "exported.toml").write_text(text)
+    done("import", "exported.toml", "--db", "site.db")
+    assert done("export") == text
+    (here / "sacct.txt").write_text(
+        "JobID|User|State|Submit|Start|End|NCPUS|NNodes|Partition\n"
+        "1|ann|COMPLETED|2026-03-02T09:00:00|2026-03-02T09:00:00|2026-03-02T10:00:00|2|1|soon\n"
+        "2|ann|COMPLETED|2026-03-02T09:00:00|2026-03-02T09:00:00|2026-03-02T10:00:00|2|1|batch\n"
+    )
+    names = ("--nodes", "soon.conf", "--scheduler", "fcfs", "--no-report", "--out", "replayed")
+    assert "fcfs: 1 of 2 jobs was refused" in sil("replay", "sacct.txt", *names).stderr
+
+
 def test_show_lists_what_nodes_and_partitions_have_and_check_finds_contradictions(here: Path) -> None:
     done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
     shown = done("show")
@@ -272,7 +289,7 @@ def test_show_lists_what_nodes_and_partitions_have_and_check_finds_contradiction
         connection.execute("DELETE FROM partition_node")
     found = sil("db", "check")
     assert found.exit_code == 1
-    assert "partition 'gpu' has no nodes" in found.stderr
+    assert "no partition has nodes" in found.stderr
 
 
 def test_an_error_in_slurm_conf_is_one_sentence_with_its_line_and_changes_nothing(here: Path) -> None:

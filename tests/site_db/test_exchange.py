@@ -428,11 +428,6 @@ INCONSISTENCIES = {
 
 REQUEST = "job_classes[0].request: "
 INCONSISTENCIES_AT_A_SITE_OF_NODES = {
-    "a partition without nodes": (
-        'nodes = ["g1", "n[03-04]"]',
-        "nodes = [] # HERE",
-        "partition 'whole' has no nodes; give it some, like nodes = [\"n[01-40]\"]",
-    ),
     "a default time above the largest": (
         "default_time_s = 3600",
         "default_time_s = 100000 # HERE",

@@ -152,7 +152,6 @@ def test_a_request_in_a_file_is_that_of_the_scheduler(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "line", "sentence"),
     [
-        ('nodes = ["n[1-3]"]', "nodes = []", 28, "partition 'batch' has no nodes; give it some"),
         ('nodes = ["n[1-3]"]', 'nodes = ["n[1-4]"]', 28, "partition 'batch' names the machine 'n4', which"),
         ("default_time_s = 3600", "default_time_s = 90000", 30, "expected max_time_s, 86,400, or less"),
         ('["batch", "all"]', '["batch", "al"]', 59, "names the partition 'al', which does not exist"),

@@ -41,8 +41,9 @@ def schedule(
     matrix: Annotated[
         Path,
         Argument(
-            help="Expected seconds, a row per job and a column per machine: .csv, .npy, or the HCSP text "
-            "format (a line `jobs machines 0`, then a value per line, job by job); text may be gzipped."
+            help="Expected seconds, a row per job and a column per machine: text with commas, semicolons, "
+            "tabs or blanks; the HCSP format (a line `jobs machines 0`, then a value per line, job by job); "
+            "or .npy."
         ),
     ],
     scheduler: Annotated[
