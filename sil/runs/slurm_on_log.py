@@ -16,8 +16,18 @@ def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) 
             "Slurm has time limits, which are the users' estimates; replay the log under it with "
             "--estimates user"
         )
-    users = [*user_names(log.jobs["user"].unique(), log.users).values()]
-    charged = {}
+    users = user_names(log.jobs["user"].unique(), log.users)
+    charged: dict[int, dict[str, str]] = {}
+    accounts: dict[str, dict[str, None]] = {}
     if log.charged:
-        charged = {job: log.charged[k]._asdict() for job, k in log.jobs.select("job", "charged").iter_rows()}
-    return SlurmWorld(log.cluster or log.processors, users, run_times.estimate_s, charged=charged)
+        for job, user, k in log.jobs.select("job", "user", "charged").iter_rows():
+            charged[job] = log.charged[k]._asdict()
+            if account := log.charged[k].account:
+                accounts.setdefault(users[user], {})[account] = None
+    return SlurmWorld(
+        log.cluster or log.processors,
+        [*users.values()],
+        run_times.estimate_s,
+        charged=charged,
+        accounts={user: [*its] for user, its in accounts.items()},
+    )

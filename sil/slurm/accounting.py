@@ -12,7 +12,7 @@ import re
 import secrets
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -59,14 +59,14 @@ _OF_NO_EFFECT = {"name", "id", "description", "descr"}
 class Accounting:
     """What Slurm's database has at the start.
 
-    Associations are in a file that `sacctmgr dump CLUSTER` wrote, or each user of `accounts` (user to
-    account) has one with equal shares. Qualities of service are in what `sacctmgr --parsable2 show qos`
+    Associations are in a file that `sacctmgr dump CLUSTER` wrote, or those of `accounts` (of a user, the
+    default first), with equal shares. Qualities of service are in what `sacctmgr --parsable2 show qos`
     prints.
     """
 
     associations: Path | None = None
     qos: Path | None = None
-    accounts: Mapping[str, str] | None = None
+    accounts: Mapping[str, Sequence[str]] | None = None
 
 
 def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) -> int:
@@ -87,6 +87,7 @@ def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) 
         "PidFile": daemons.folder / "slurmdbd.pid",
         "ArchiveDir": daemons.folder / "spool",
         "DebugLevel": "info",
+        "Parameters": "PreserveCaseUser",
         "StorageType": "accounting_storage/mysql",
         "StorageHost": "localhost",
         "StorageUser": user,
@@ -155,20 +156,30 @@ def _sacctmgr(
         raise InvalidFile(f"{of}: {error}") from None
 
 
-def dumped(cluster: str, accounts: Mapping[str, str]) -> str:
-    """Users in their accounts, with equal shares, in the form of `sacctmgr dump`."""
+def dumped(cluster: str, accounts: Mapping[str, Sequence[str]]) -> str:
+    """Users in their accounts, of which the first is the default, with equal shares, in the form of
+    `sacctmgr dump`."""
 
     def lines() -> Iterator[str]:
         yield f"Cluster - '{cluster}':Fairshare=1"
         yield "Parent - 'root'"
-        for account in sorted({*accounts.values()}):
-            yield f"Account - '{account}':Description='{account}':Organization='{account}':Fairshare=1"
-        for account in sorted({*accounts.values()}):
-            yield f"Parent - '{account}'"
-            for user in sorted(user for user, its in accounts.items() if its == account):
-                yield f"User - '{user}':DefaultAccount='{account}':Fairshare=1"
+        members: dict[str, list[str]] = {}
+        for user, its in accounts.items():
+            for account in dict.fromkeys(map(str.lower, its)):  # Slurm has them in small letters
+                members.setdefault(account, []).append(user)
+        for account in map(_quoted, sorted(members)):
+            yield f"Account - {account}:Description={account}:Organization={account}:Fairshare=1"
+        for account in sorted(members):
+            yield f"Parent - {_quoted(account)}"
+            for user in sorted(members[account]):
+                default = _quoted(accounts[user][0].lower())
+                yield f"User - {_quoted(user)}:DefaultAccount={default}:Fairshare=1"
 
     return "\n".join((*lines(), ""))
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if "'" in name else f"'{name}'"
 
 
 def qualities(path: Path) -> Iterator[tuple[str, list[str]]]:
@@ -201,6 +212,7 @@ def _started_database(daemons: Daemons, user: str) -> tuple[Path, int]:
     own = {
         "datadir": folder / "mariadb",
         "socket": socket,
+        "tmpdir": folder / "mariadb.tmp",
         "pid-file": pid,
         "skip-networking": 1,
         "skip-log-bin": 1,
@@ -213,8 +225,10 @@ def _started_database(daemons: Daemons, user: str) -> tuple[Path, int]:
         "innodb-buffer-pool-size": "64M",
         "innodb-lock-wait-timeout": 900,
         "init-file": folder / "mariadb.sql",
-        **({"user": "root"} if os.geteuid() == 0 else {}),
+        # As "user", mariadb-install-db would also give that user a directory of the system's MariaDB.
+        **({"loose-user": "root"} if os.geteuid() == 0 else {}),
     }
+    (folder / "mariadb.tmp").mkdir()
     (folder / "mariadb.sql").write_text(f"GRANT ALL ON *.* TO {user}@localhost IDENTIFIED BY '';\n")
     options = folder / "mariadb.cnf"
     options.write_text("[mariadbd]\n" + "".join(f"{key}={value}\n" for key, value in own.items()))

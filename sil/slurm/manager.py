@@ -39,6 +39,8 @@ AFTER_AN_EVENT_S = 5.0
 LONGEST_WAIT_S = 366 * 86_400.0
 """The longest wait for a start that the controller has scheduled, while nothing runs and no other event is
 due."""
+MOST_IN_VAIN = 5
+"""How often it may expect a start, then; it puts off jobs that no partition admits again and again."""
 
 
 class SlurmManager(ResourceManager):
@@ -90,7 +92,9 @@ class SlurmManager(ResourceManager):
         self._followed_until_s = 0.0
         self._followed_to_s = inf
         """When it is to be followed further, whatever happens then in the world."""
-        self._idle_since_s = 0.0
+        self._idle_since_s = self._round_at_s = 0.0
+        self._n_in_vain = 0
+        """How often the controller has not started a job when it expected to, since the round."""
         for command in jobs.events.commands:
             self.appoint(command.at_s, partial(self._due.append, command))
         self._nodes.register(layout.nodes)
@@ -175,7 +179,8 @@ class SlurmManager(ResourceManager):
         self._controller.settle()
         self._runs.give_nodes(self._controller.settle)
         self._note_ended()
-        self._idle_since_s = self._clock.now_s
+        self._idle_since_s = self._round_at_s = self._clock.now_s
+        self._n_in_vain = 0
         self._follow()
         self._followed_to_s = self._next_s if self._goes_on else inf
         cpu_s = self._controller.cpu_s() - cpu_s
@@ -232,8 +237,10 @@ class SlurmManager(ResourceManager):
     def _after_idling_s(self, next_s: float) -> float:
         """How far to follow the controller that has long not started any of the jobs that wait, while none
         runs: it is to change something by itself, or the world changes first; else they never start."""
-        own_s = min(asked.times_to_come(self._controller), default=inf) - self._starts_at_s
-        if own_s <= min(next_s, self._clock.now_s + LONGEST_WAIT_S):
+        expects = self._n_in_vain < MOST_IN_VAIN
+        own_s = min(asked.times_to_come(self._controller, expects), default=inf) - self._starts_at_s
+        if own_s <= min(next_s, self._round_at_s + LONGEST_WAIT_S):
+            self._n_in_vain += 1
             self._jump(own_s)
             self._idle_since_s = own_s
             return self._horizon_s()

@@ -47,7 +47,8 @@ class SlurmController:
             found.append(
                 f"Associations are those of {self.associations}"
                 if self.associations
-                else f"All users have equal shares of one account: no {ASSOCIATIONS} is beside slurm.conf"
+                else f"Users are in the accounts of the log, with equal shares: no {ASSOCIATIONS} is beside "
+                "slurm.conf"
             )
             found.append(
                 f"Qualities of service are those of {self.qos}"

@@ -39,7 +39,7 @@ EPOCH_S = 1_577_836_800.0
 """Second 0 of the world: 2020-01-01, a Wednesday, in UTC."""
 FIRST_USER_ID = 100_000
 ACCOUNT = "all"
-"""That of all users, with equal shares, if no file says otherwise."""
+"""That of users of whom no account is known."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ class SlurmWorld:
     events: Events = field(default_factory=Events)
     charged: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """The account and QOS of jobs, by number; empty where unknown."""
+    accounts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Those of users, as far as they are known; the first is a user's default."""
 
 
 @contextmanager
@@ -82,7 +84,8 @@ def managed_by(
     configuration = configuration.with_settings(named.settings)
     user_ids = {name: FIRST_USER_ID + k for k, name in enumerate(world.users)}
     starts_at_s = EPOCH_S - SETTLES_FOR_S
-    accounting = Accounting(named.associations, named.qos, dict.fromkeys(world.users, ACCOUNT))
+    accounts = {user: world.accounts.get(user, (ACCOUNT,)) for user in world.users}
+    accounting = Accounting(named.associations, named.qos, accounts)
     with ExitStack() as context:
         try:
             controller = context.enter_context(
@@ -102,9 +105,9 @@ def managed_by(
 
 
 def _as_charged(named: SlurmController, world: SlurmWorld) -> Events:
-    """Jobs are submitted with the accounts and QOS of the log, as far as the files beside slurm.conf define
-    accounts and QOS, and the events file says nothing else."""
-    known = {"account": named.associations is not None, "qos": named.qos is not None}
+    """Jobs are submitted with the accounts of the log, and with its QOS if a file beside slurm.conf defines
+    any, unless the events file says otherwise."""
+    known = {"account": True, "qos": named.qos is not None}
     options = {
         job: {key: value for key, value in charged.items() if value and known[key]}
         for job, charged in world.charged.items()

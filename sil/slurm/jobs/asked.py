@@ -29,9 +29,10 @@ def reasons(controller: Controller) -> dict[str, str]:
     return dict(_named(_listed(controller, f"{_NAME} %r", *_WAITING)))
 
 
-def times_to_come(controller: Controller) -> Iterator[float]:
-    """When it will start jobs, or begin or end a reservation, as far as it knows: seconds since the epoch."""
-    starts = _listed(controller, "%S", *_WAITING)
+def times_to_come(controller: Controller, expects: bool = True) -> Iterator[float]:
+    """When it will begin or end a reservation, or `expects` to start jobs, as far as it knows: seconds since
+    the epoch."""
+    starts = _listed(controller, "%S", *_WAITING) if expects else ""
     reserved = controller.slurm("scontrol", "show", "reservation", "-o")
     for text in (*starts.split(), *re.findall(r"(?:Start|End)Time=(\S+)", reserved)):
         with suppress(ValueError):  # N/A

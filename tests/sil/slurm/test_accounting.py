@@ -41,7 +41,7 @@ needs_database = pytest.mark.skipif(
 def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     qos = tmp_path_factory.mktemp("qos") / "qos.txt"
     qos.write_text(QOS)
-    accounting = Accounting(accounts={"alice": "physics", "bob": "chemistry"}, qos=qos)
+    accounting = Accounting(accounts={"alice": ["physics"], "bob": ["chemistry"]}, qos=qos)
     fair = configuration_of(4, settings=(*GPUS, *FAIR_SHARE[::2])).with_settings(FAIR_SHARE[1])
     with running(fair, START_S, USERS, accounting) as found:
         yield found
@@ -116,12 +116,15 @@ def test_what_was_dumped_is_loaded(controller: Controller, tmp_path: Path) -> No
     assert not other.folder.exists()
 
 
-def test_a_dump_has_each_user_below_its_account() -> None:
-    assert dumped("c", {"b": "x", "a": "x"}).splitlines()[1:] == [
+def test_a_dump_has_each_user_below_its_accounts_of_which_the_first_is_the_default() -> None:
+    assert dumped("c", {"b": ["X"], "a": ["o'x", "X", "x"]}).splitlines()[1:] == [
         "Parent - 'root'",
+        """Account - "o'x":Description="o'x":Organization="o'x":Fairshare=1""",
         "Account - 'x':Description='x':Organization='x':Fairshare=1",
+        """Parent - "o'x\"""",
+        """User - 'a':DefaultAccount="o'x":Fairshare=1""",
         "Parent - 'x'",
-        "User - 'a':DefaultAccount='x':Fairshare=1",
+        """User - 'a':DefaultAccount="o'x":Fairshare=1""",
         "User - 'b':DefaultAccount='x':Fairshare=1",
     ]
 
