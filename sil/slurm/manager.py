@@ -17,7 +17,7 @@ from sil.slurm.jobs.commands import words_of
 from sil.slurm.jobs.ended import CANCELLED
 from sil.slurm.jobs.in_doubt import JobsInDoubt
 from sil.slurm.jobs.known import KnownJobs, name_in
-from sil.slurm.jobs.patience import Patience
+from sil.slurm.jobs.patience import LONGEST_WAIT_S, MOST_IN_VAIN, Patience
 from sil.slurm.jobs.runs import Running, Runs
 from sil.slurm.jobs.submissions import Submissions
 from sil.slurm.layout import CannotRequest
@@ -36,11 +36,6 @@ INSTANT_S = 1e-6
 """The resolution of the controller's clock."""
 AFTER_AN_EVENT_S = 5.0
 """How long the controller is followed step by step after an event, even if no job waits."""
-LONGEST_WAIT_S = 366 * 86_400.0
-"""The longest wait for a start that the controller has scheduled, while nothing runs and no other event is
-due."""
-MOST_IN_VAIN = 5
-"""How often it may expect a start, then; it puts off jobs that no partition admits again and again."""
 
 
 class SlurmManager(ResourceManager):

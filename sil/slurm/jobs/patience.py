@@ -12,6 +12,11 @@ from site_db.slurm.partitions import limit_s
 
 _INTERVALS = {"bf_interval": 30.0, "sched_interval": 60.0}
 """Seconds between looks at all jobs, and Slurm's defaults."""
+LONGEST_WAIT_S = 366 * 86_400.0
+"""The longest wait for a start that the controller has scheduled, while nothing runs and no other event is
+due."""
+MOST_IN_VAIN = 5
+"""How often it may expect a start, then; it puts off jobs that no partition admits again and again."""
 _LOOKS = 3
 _LEAST_S = 300.0
 
