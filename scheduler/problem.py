@@ -52,6 +52,10 @@ class SchedulingProblem(ABC):
         self.running: Mapping[RunId, Running] = {} if running is None else running
         self.n_places = n_places
 
+    def arrays(self) -> Mapping[str, Any]:
+        """The arrays that a scheduler reads, by name: of the size of the problem."""
+        return {}
+
     @abstractmethod
     def violation(self, answer: object) -> Violation | None:
         """The first rule (`scheduler.rules`) that `answer` breaks as an answer to this problem, or None."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from scheduler.kinds import Kind
-from scheduler.model import Answer, JobId, NodeSchedule
+from scheduler.model import Answer, JobId, NodeSchedule, Share
 from scheduler.node_set import NodeSet
 from scheduler.wait_reasons import AllOthers
 
@@ -125,9 +126,14 @@ def _first_different_start(one: NodeSchedule, other: NodeSchedule) -> int | None
         return waiting
     for a, b in zip(one.starts, other.starts, strict=False):
         # Nodes may also be given as an array.
-        if a[::2] != b[::2] or NodeSet.of(a.nodes) != NodeSet.of(b.nodes):
+        same = a[::2] == b[::2] and _in_order(a.shares) == _in_order(b.shares)
+        if not same or NodeSet.of(a.nodes) != NodeSet.of(b.nodes):
             return a.job
-    return None
+    return None if one.ask_again_s == other.ask_again_s else -1
+
+
+def _in_order(shares: Sequence[Share]) -> list[tuple[int, int, tuple[int, ...]]]:
+    return sorted((node, chunks, tuple(gpus)) for node, chunks, gpus in shares)
 
 
 def _first_different_wait(one: Answer, other: Answer) -> int | None:

@@ -15,9 +15,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -199,15 +201,55 @@ def writes_into_all_files(problem: Any, good: Any) -> Any:
     return good
 
 
-@killed
+@fault
 def kills_itself(problem: Any, good: Any) -> Any:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@killed
+@fault
 def kills_its_parent(problem: Any, good: Any) -> Any:
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(600)
+
+
+@killed
+def is_killed_elsewhere_each_time(problem: Any, good: Any) -> Any:
+    deaths = Path(tempfile.gettempdir()) / f"sil-deaths-{os.getuid()}"
+    global _asked
+    _asked += 1
+    n = deaths.stat().st_size if deaths.exists() else 0
+    if _asked == 1 + n % 3:
+        with deaths.open("a") as file:
+            file.write("x")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return good
+
+
+_asked = 0
+
+
+def signalled(number: signal.Signals) -> type:
+    """It sends itself a signal of those that may come from anyone."""
+
+    def deed(problem: Any, good: Any) -> Any:
+        os.kill(os.getpid(), number)
+        time.sleep(600)
+
+    deed.__name__ = f"gets_{number.name.lower()}"
+    return fault(deed)
+
+
+gets_sigterm = signalled(signal.SIGTERM)
+gets_sighup = signalled(signal.SIGHUP)
+gets_sigint = signalled(signal.SIGINT)
+gets_sigquit = signalled(signal.SIGQUIT)
+
+
+@harmless
+def signals_its_parent(problem: Any, good: Any) -> Any:
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1):
+        os.kill(os.getppid(), number)
+    return good
 
 
 @harmless

@@ -186,19 +186,11 @@ class ConsumableNodesContract(Contract[ConsumableNodesProblem]):
     larger = larger_outlines()
 
     def state(self, problem: ConsumableNodesProblem) -> Mapping[str, object]:
-        free = problem.free_nodes
-        table, waiting, releases = free.nodes.table, free.waiting, free.releases
         return {
             "now_s": problem.now_s,
             "jobs": list(problem.jobs),
             "running": dict(problem.running),
-            "capacity": table.capacity,
-            "free": table.free,
-            "gpu_free": table.gpu_free,
-            "n_chunks": table.n_chunks,
-            "site": table.site,
-            "waiting": np.array([waiting.kinds, waiting.chunks, waiting.estimates_s]),
-            "releases": releases.table[: releases.n],
+            **problem.arrays(),
         }
 
     def startable(self, problem: ConsumableNodesProblem) -> JobId | None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.kinds import Kind
@@ -29,6 +32,19 @@ class ConsumableNodesProblem(SchedulingProblem):
     ) -> None:
         super().__init__(now_s, free_nodes.waiting, running, free_nodes.n_nodes)
         self.free_nodes = free_nodes
+
+    def arrays(self) -> Mapping[str, Any]:
+        free = self.free_nodes
+        table, waiting, releases = free.nodes.table, free.waiting, free.releases
+        return {
+            "capacity": table.capacity,
+            "free": table.free,
+            "gpu_free": table.gpu_free,
+            "n_chunks": table.n_chunks,
+            "site": table.site,
+            "waiting": np.array([waiting.kinds, waiting.chunks, waiting.estimates_s]),
+            "releases": releases.table[: releases.n],
+        }
 
     def violation(self, answer: object) -> Violation | None:
         with Trial(self.free_nodes.nodes) as trial:

@@ -114,14 +114,11 @@ class FreeNodesContract(Contract[FreeNodesProblem]):
     larger = larger_outlines()
 
     def state(self, problem: FreeNodesProblem) -> Mapping[str, object]:
-        nodes = problem.free_nodes
         return {
             "now_s": problem.now_s,
             "jobs": list(problem.jobs),
             "running": dict(problem.running),
-            "free": (nodes.free.intervals, nodes.free.n),
-            "waiting": nodes.waiting.table,
-            "releases": np.array([nodes.releases.ends_s, nodes.releases.sizes]),
+            **problem.arrays(),
         }
 
     def startable(self, problem: FreeNodesProblem) -> JobId | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from scheduler.kinds import Kind
 from scheduler.model import Job, JobId, RunId, Start
@@ -31,6 +33,14 @@ class FreeNodesProblem(SchedulingProblem):
     ) -> None:
         super().__init__(now_s, free_nodes.waiting, running, free_nodes.n_nodes)
         self.free_nodes = free_nodes
+
+    def arrays(self) -> Mapping[str, Any]:
+        nodes = self.free_nodes
+        return {
+            "free": np.array(nodes.free.intervals),
+            "waiting": nodes.waiting.table,
+            "releases": np.array([nodes.releases.ends_s, nodes.releases.sizes]),
+        }
 
     def violation(self, answer: object) -> Violation | None:
         return first_violation(self, answer, _OneJobEach(self.free_nodes.free))

@@ -77,6 +77,12 @@ class MappingProblem(SchedulingProblem):
         victims = frozenset(victims)
         return self._read_ready_times(victims) if victims else self.ready_times
 
+    def arrays(self) -> Mapping[str, NDArray[np.float64]]:
+        found = {"etc": self.etc.by_class_s}
+        if "ready_times" in self.__dict__:  # they have been computed
+            found["ready_times"] = self.ready_times.machine_s
+        return found
+
     def violation(self, answer: object) -> Violation | None:
         return first_violation(self, self.etc, self.ready_times_without, answer)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scheduler.compiled import Ints
 from scheduler.kinds import Kind
@@ -63,6 +63,17 @@ class TimeSharedProblem(SchedulingProblem):
     ) -> None:
         super().__init__(now_s, tuple(jobs), running, shared_nodes.n_nodes)
         self.shared_nodes = shared_nodes
+
+    def arrays(self) -> Mapping[str, Any]:
+        shared = self.shared_nodes
+        measured = {"used_s", "run_s"}  # which reading them updates
+        jobs = {name: column for name, column in shared.jobs._asdict().items() if name not in measured}
+        return {
+            "the queue": shared.waiting,
+            "the running jobs": shared.running,
+            **shared.nodes._asdict(),
+            **{f"jobs.{name}": column for name, column in jobs.items()},
+        }
 
     def violation(self, answer: object) -> Violation | None:
         return first_violation(self, answer, _SocialLimits(self.shared_nodes))

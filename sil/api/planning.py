@@ -11,9 +11,11 @@ import polars as pl
 
 from sil.api.charts import Chart
 from sil.api.execution import executing
+from sil.api.faults import OnFault, raise_named
 from sil.api.progress import shown
+from sil.api.settings import one_of
 from sil.experiment.output_folder import make_usable
-from sil.planning.answers import RUNS, Answers, Prepared, answer_questions
+from sil.planning.answers import RUNS, AllAtFault, Answers, Prepared, answer_questions, fault_texts
 from sil.planning.plan_file import read_plan
 from sil.planning.report.effects import classes_frame, options_frame
 from sil.planning.report.page import as_dict, plan_page, write_page
@@ -36,6 +38,7 @@ def plan(
     folder: str | Path | None = None,
     workers: int | None = None,
     dask: str | None = None,
+    on_fault: OnFault = "raise",
     progress: bool = True,
     trust: bool = False,
     **settings: Any,
@@ -49,12 +52,16 @@ def plan(
       plan and repeats no run.
     * `workers`: processes to run on, by default one per core; `dask`: the address of a Dask scheduler
       instead. The answers do not depend on them.
+    * `on_fault`: a scheduler that breaks a rule ends the call with SchedulerFault ("raise"), after all others
+      are answered, or is noted in `PlanAnswers.faults` ("keep").
     * `trust`: modules and commands that the file or its site names may be run, as for `Experiment.run`.
     * `settings` replace those of the file: `budget=40_000`, `seed=2`, `confidence=0.9`.
 
     Ctrl-C raises KeyboardInterrupt: answers rest on complete comparisons. Raises UserError for invalid
-    settings (Untrusted for code that is not trusted), and SchedulerFault if a scheduler breaks a rule.
+    settings (Untrusted for code that is not trusted), and SchedulerFault if no scheduler is left that has
+    broken no rule.
     """
+    one_of(["raise", "keep"], on_fault, "on_fault")
     path = files.find(str(plan), "plans", Path())
     given = None if schedulers is None else by_name(schedulers)
     chosen = changed(read_plan(path), schedulers=None if given is None else tuple(given), **settings)
@@ -71,7 +78,14 @@ def plan(
         executing(True, workers, dask) as executor,
     ):
         runner = Runner(executor, store, listener.progressed)
-        return PlanAnswers(answer_questions(prepared, runner, lambda *look: None), inputs)
+        try:
+            found = answer_questions(prepared, runner, lambda *look: None)
+            faults = found.faults if on_fault == "raise" else {}
+        except AllAtFault as none_left:
+            faults = none_left.faults
+    for scheduler, fault in faults.items():
+        raise_named(fault, scheduler)
+    return PlanAnswers(found, inputs)
 
 
 class PlanAnswers:
@@ -102,6 +116,11 @@ class PlanAnswers:
     def sizes(self) -> dict[str, dict[str, Any]]:
         """By scheduler, how many units of an offer reach the target, where the plan asks for it."""
         return dict(self._summary["sizes"])
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """By scheduler, how it broke a rule: it has no answers."""
+        return dict(zip(self._found.faults, fault_texts(self._found.faults), strict=True))
 
     @property
     def notes(self) -> list[str]:

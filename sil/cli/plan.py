@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from typer import Argument, Option
@@ -54,7 +55,7 @@ def plan(
     if dask is None:
         begin_early()  # before large libraries are loaded here
     from sil.experiment.output_folder import default_folder, make_usable
-    from sil.planning.answers import RUNS, Prepared, answer_questions
+    from sil.planning.answers import RUNS, AllAtFault, Prepared, answer_questions, fault_texts
     from sil.planning.plan_file import read_plan
     from sil.planning.report.page import PAGE, as_dict, write_page
     from sil.report.origin import record_origin, sha256_sums
@@ -63,7 +64,6 @@ def plan(
     from sil.trust.foreign_code import foreign_code
     from sil.workers.runner import Runner, selected_executor
     from sil.workers.store import Store
-    from sil.world.guard.faults import SchedulerFault
     from site_db.store import parse_address
 
     with console.one_sentence_for_bad_input():
@@ -83,8 +83,10 @@ def plan(
                 selected_executor(workers, dask) as executor,
             ):
                 answers = answer_questions(prepared, Runner(executor, store, bar.progressed), bar.look)
-        except SchedulerFault as fault:
-            console.exit_with_fault(fault.by("a scheduler"))
+        except AllAtFault as none_left:
+            for sentence in fault_texts(none_left.faults):
+                console.print_fault(sentence)
+            raise typer.Exit(console.EXIT_FAULT) from None
         record_origin(folder, sha256_sums(path))
         write_page(folder, answers)
     if as_json:
@@ -92,6 +94,7 @@ def plan(
     else:
         _show(answers)
         console.print_line(f"Results are in {folder}; open {folder / PAGE} in a browser.")
+    console.exit_on_faults(fault_texts(answers.faults))
 
 
 def _show(answers: Answers) -> None:

@@ -151,6 +151,12 @@ def run_experiment(
             tables = sweep.collect()
             _write_tables(out, tables, describe(scenario))
             comparison = render(out)
+            if sweep.killed:
+                listener.notify(
+                    f"{out} has the results of the other runs; the same command tries again those that were "
+                    f"killed, and then writes {DATABASE}"
+                )
+                return comparison
             write_results(out / DATABASE, tables, scenario.resources, identity)
         store.remove()
     return comparison

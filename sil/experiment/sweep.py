@@ -20,7 +20,7 @@ from sil.trace.facts import RUN, SCHEMAS, Fact, RunTables
 from sil.trace.reading import difference, unpacked_table
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Died, Item
-from sil.workers.runner import ItemDied, Runner
+from sil.workers.runner import Runner
 from sil.workers.store import Stored
 
 Packed = Stored
@@ -52,40 +52,37 @@ class Sweep:
         self._finished: dict[RunKey, str | Packed] = {}
         """The key of the stored result; the result itself if the process died."""
         self._faulted_at: dict[str, int] = {}
+        self.killed: set[RunKey] = set()
+        """Runs that were killed from outside, each time that they were tried."""
 
     def run(self, on_tables: Callable[[RunTables, bool], None] | None = None) -> None:
-        """Carry out the runs that are not stored. Raises what `Runner.run` raises and, when all others are
-        done, ItemDied for a run whose process was killed from outside: the same command continues there.
+        """Carry out the runs that are not stored. Raises what `Runner.run` raises.
 
         `on_tables` is called with the tables of each task and whether it is the last one, in order of tasks
-        and as soon as all tasks before it are done, so that the order does not depend on the executor.
+        and as soon as all tasks before it are done, so that the order does not depend on the executor. A task
+        with a run that was killed from outside is not done: the same command continues there.
         """
         following = iter(self._tasks)
         next_task = next(following, None)
-        killed: dict[str, Died] = {}
 
         def finish(item: Item, value: Packed | Died) -> None:
             nonlocal next_task
-            if isinstance(value, Died) and value.from_outside:
-                killed[item.key] = value
-                return
             run = self._runs[item.key]
             self._finished[run] = item.key
             if isinstance(value, Died):
+                if value.from_outside:
+                    self.killed.add(run)
                 self._finished[run] = value = _packed(RunTables.of(facts=_died(run, value)))
             if FAULTED in value:
                 task = self._task_of[run]
                 self._faulted_at[run.scheduler] = min(task, self._faulted_at.get(run.scheduler, task))
-            while on_tables and next_task and all(map(self._is_over, next_task)):
+            while on_tables and next_task and self._can_be_recorded(next_task):
                 done, next_task = next_task, next(following, None)
                 on_tables(self._tables(done), next_task is None)
 
         self._runner.run(
             self._items, finish, skip=lambda item: self._is_left_out(self._runs[item.key]), kind=Packed
         )
-        for key, died in killed.items():
-            run = self._runs[key]
-            raise ItemDied(f"{run.scheduler} in replication {run.replication} at point {run.point}", died)
 
     @property
     def n_whole_replications(self) -> int:
@@ -100,6 +97,9 @@ class Sweep:
 
     def _is_left_out(self, run: RunKey) -> bool:
         return self._task_of[run] > self._faulted_at.get(run.scheduler, inf)
+
+    def _can_be_recorded(self, task: Sequence[RunKey]) -> bool:
+        return all(map(self._is_over, task)) and self.killed.isdisjoint(task)
 
     def _is_over(self, run: RunKey) -> bool:
         return run in self._finished or self._is_left_out(run)

@@ -7,9 +7,9 @@ There, types and sizes of what arrives are checked; whether it is a good answer 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from numbers import Real
-from operator import index
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +31,12 @@ from scheduler.rules import RETURNS_A_SCHEDULE
 from scheduler.wait_reasons import AllOthers, in_detail
 from sil.isolation.channel import BadMessage, Message
 from sil.world.guard.faults import MAX_TEXT, SchedulerFault, one_line
+from sil.world.guard.values import LARGEST, bounded, whole
 
 _INTEGER = np.dtype("<i8")
 _FLOAT = np.dtype("<f8")
 _COLUMNS = (_INTEGER, _INTEGER, _FLOAT, _FLOAT)
 """Of assignments: job, resource, start and completion."""
-
-LARGEST = 2**53
-"""Larger integers are no indices."""
 
 
 def packed_answer(problem: SchedulingProblem, answer: object, with_details: bool) -> Message:
@@ -46,9 +44,9 @@ def packed_answer(problem: SchedulingProblem, answer: object, with_details: bool
     that is malformed, and what the scheduler's own objects raise."""
     try:
         if isinstance(answer, Schedule):
-            return _packed_schedule(answer, with_details)
+            return _packed_schedule(answer, problem.n_jobs, with_details)
         if isinstance(answer, NodeSchedule):
-            return _packed_node_schedule(answer, problem.n_jobs, with_details)
+            return _packed_node_schedule(answer, problem, with_details)
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
         why = f"its parts have the wrong type: {one_line(error)}"
     else:
@@ -67,28 +65,28 @@ def unpacked_answer(message: Message, n_jobs: int) -> Answer:
         if "again" in fields:
             starts = [_start(row) for row in _listed(fields["starts"])]
             again_s = fields["again"]
-            if again_s is not None and type(again_s) not in (int, float):
-                raise BadMessage(f"ask_again_s is {again_s!r}")
+            if again_s is not None:
+                again_s = _number(again_s)
             return NodeSchedule(starts, _unpacked_reasons(reasons, n_jobs, starts), again_s)
         assignments = _unpacked_assignments(columns)
-        preemptions = tuple(RunId(_index(run)) for run in _listed(fields["preempted"]))
+        preemptions = tuple(RunId(whole(run)) for run in _listed(fields["preempted"]))
         return Schedule(assignments, _unpacked_reasons(reasons, n_jobs, ()), preemptions)
     except (KeyError, TypeError, ValueError) as error:
         raise BadMessage(f"its parts have the wrong type ({one_line(error)})") from None
 
 
-def packed_orders(orders: Iterable[DispatchOrder | RunId]) -> list[list[Any]]:
+def packed_orders(orders: Iterable[DispatchOrder | RunId], n_places: int) -> list[list[Any]]:
     """Orders to dispatch jobs, and to preempt runs."""
     return [
-        [_index(order)]
+        [whole(order)]
         if not isinstance(order, DispatchOrder)
         else [
-            _index(order.run),
-            _index(order.job.id),
-            _index(order.resource),
-            _packed_nodes(order.machines),
-            float(order.expected_s),
-            _packed_shares(order.shares),
+            whole(order.run),
+            whole(order.job.id),
+            whole(order.resource),
+            _packed_nodes(order.machines, n_places),
+            _finite(order.expected_s),
+            _packed_shares(order.shares, n_places),
         ]
         for order in orders
     ]
@@ -99,20 +97,20 @@ def unpacked_orders(rows: object, job_of: Mapping[int, Job]) -> list[DispatchOrd
     orders: list[DispatchOrder | RunId] = []
     for row in _listed(rows):
         run, *rest = _listed(row)
-        run = RunId(_index(run))
+        run = RunId(whole(run))
         if not rest:
             orders.append(run)
             continue
         job, resource, nodes, expected_s, shares = _listed(rest, 5)
-        found = job_of[_index(job)]
+        found = job_of[whole(job)]
         where = _unpacked_nodes(nodes)
         orders.append(
-            DispatchOrder(run, found, _index(resource), where, _number(expected_s), _unpacked_shares(shares))
+            DispatchOrder(run, found, whole(resource), where, _number(expected_s), _unpacked_shares(shares))
         )
     return orders
 
 
-def _packed_schedule(answer: Schedule, with_details: bool) -> Message:
+def _packed_schedule(answer: Schedule, n_jobs: int, with_details: bool) -> Message:
     columns = answer.assignments
     if not isinstance(columns, Assignments) or not isinstance(answer.preemptions, tuple):
         raise TypeError("expected Assignments, and a tuple of preemptions")
@@ -120,8 +118,8 @@ def _packed_schedule(answer: Schedule, with_details: bool) -> Message:
     if len({len(array) for array in arrays}) > 1:
         raise ValueError("columns of different lengths")
     fields = {
-        "preempted": [_index(run) for run in answer.preemptions],
-        "waiting": _packed_reasons(answer.wait_reasons, with_details),
+        "preempted": [whole(run) for run in answer.preemptions],
+        "waiting": _packed_reasons(answer.wait_reasons, n_jobs, with_details),
     }
     return Message(fields, b"".join(array.tobytes() for array in arrays))
 
@@ -144,13 +142,14 @@ def _unpacked_assignments(columns: bytes) -> Assignments:
     return Assignments(*arrays)
 
 
-def _packed_node_schedule(answer: NodeSchedule, n_jobs: int, with_details: bool) -> Message:
+def _packed_node_schedule(answer: NodeSchedule, problem: SchedulingProblem, with_details: bool) -> Message:
+    n_jobs, n_nodes = problem.n_jobs, problem.n_places
     rows: list[list[Any]] = []
-    for start in answer.starts:
+    for start in bounded(answer.starts, n_jobs):
         if type(start) is not Start or not isinstance(start.completion_s, Real):
             raise TypeError("expected a Start with a number of seconds")
-        nodes, shares = _packed_nodes(start.nodes), _packed_shares(start.shares)
-        rows.append([_index(start.job), nodes, float(start.completion_s), shares])
+        nodes, shares = _packed_nodes(start.nodes, n_nodes), _packed_shares(start.shares, n_nodes)
+        rows.append([whole(start.job), nodes, _finite(start.completion_s), shares])
     again_s = answer.ask_again_s
     if again_s is not None and not isinstance(again_s, Real):
         raise TypeError("expected a number of seconds in ask_again_s")
@@ -159,31 +158,35 @@ def _packed_node_schedule(answer: NodeSchedule, n_jobs: int, with_details: bool)
         # By construction of all jobs that do not start; none is looked at.
         waiting: object = one_line(reasons.reason)
     else:
-        waiting = _packed_reasons(reasons, with_details)
-    return Message({"starts": rows, "waiting": waiting, "again": None if again_s is None else float(again_s)})
+        waiting = _packed_reasons(reasons, n_jobs, with_details)
+    return Message(
+        {"starts": rows, "waiting": waiting, "again": None if again_s is None else _finite(again_s)}
+    )
 
 
 def _start(row: object) -> Start:
     job, nodes, completion_s, shares = _listed(row, 4)
-    return Start(_index(job), _unpacked_nodes(nodes), _number(completion_s), _unpacked_shares(shares))
+    return Start(whole(job), _unpacked_nodes(nodes), _number(completion_s), _unpacked_shares(shares))
 
 
-def _packed_nodes(nodes: Iterable[int]) -> object:
+def _packed_nodes(nodes: Iterable[int], n_nodes: int) -> object:
     """Intervals; numbers in a list if some occur twice, which the rules forbid."""
+    if not isinstance(nodes, NodeSet):
+        nodes = list(bounded(nodes, n_nodes))
     try:
-        return {"in": [[_index(first), _index(last)] for first, last in NodeSet.of(nodes).intervals]}
+        return {"in": [[whole(first), whole(last)] for first, last in NodeSet.of(nodes).intervals]}
     except ValueError:
-        return [_index(node) for node in nodes]
+        return [whole(node) for node in nodes]
 
 
 def _unpacked_nodes(packed: object) -> Sequence[int]:
     if isinstance(packed, list):
-        return [_index(node) for node in packed]
+        return [whole(node) for node in packed]
     if not isinstance(packed, dict):
         raise BadMessage("nodes are neither intervals nor numbers")
     intervals, before, n = [], -2 * LARGEST, 0
     for pair in _listed(packed.get("in")):
-        first, last = (_index(node) for node in _listed(pair, 2))
+        first, last = (whole(node) for node in _listed(pair, 2))
         if not before + 1 < first <= last:
             raise BadMessage("intervals of nodes are not in order")
         intervals.append((first, last))
@@ -191,23 +194,26 @@ def _unpacked_nodes(packed: object) -> Sequence[int]:
     return NodeSet(tuple(intervals), n)
 
 
-def _packed_shares(shares: Iterable[Share]) -> list[list[Any]]:
-    return [[_index(node), _index(chunks), [_index(gpu) for gpu in gpus]] for node, chunks, gpus in shares]
+def _packed_shares(shares: Iterable[Share], n_nodes: int) -> list[list[Any]]:
+    return [
+        [whole(node), whole(chunks), [whole(gpu) for gpu in bounded(gpus, 0)]]
+        for node, chunks, gpus in bounded(shares, n_nodes)
+    ]
 
 
 def _unpacked_shares(rows: object) -> tuple[Share, ...]:
     shares = []
     for row in _listed(rows):
         node, chunks, gpus = _listed(row, 3)
-        numbers = tuple(_index(gpu) for gpu in _listed(gpus))
-        shares.append(Share(_index(node), _index(chunks), numbers))
+        numbers = tuple(whole(gpu) for gpu in _listed(gpus))
+        shares.append(Share(whole(node), whole(chunks), numbers))
     return tuple(shares)
 
 
-def _packed_reasons(reasons: Mapping[int, str], with_details: bool) -> list[Any]:
+def _packed_reasons(reasons: Mapping[int, str], n_jobs: int, with_details: bool) -> list[Any]:
     """Jobs, the number of the reason of each, and the reasons, which are mostly a few."""
     number_of: dict[str, int] = {}
-    jobs = [_index(i) for i in reasons]
+    jobs = [whole(i) for i in bounded(reasons, n_jobs)]
     numbers = []
     for i in jobs:
         reason = one_line(in_detail(reasons, i) if with_details else reasons[i])
@@ -221,7 +227,7 @@ def _unpacked_reasons(packed: object, n_jobs: int, starts: Sequence[Start]) -> M
     jobs, numbers, reasons = _listed(packed, 3)
     texts = [_text(reason) for reason in _listed(reasons)]
     pairs = zip(_listed(jobs), _listed(numbers), strict=True)
-    return {_index(i): texts[_index(number)] for i, number in pairs}
+    return {whole(i): texts[whole(number)] for i, number in pairs}
 
 
 def _listed(value: object, n: int | None = None) -> list[Any]:
@@ -231,19 +237,20 @@ def _listed(value: object, n: int | None = None) -> list[Any]:
     return value
 
 
-def _index(value: Any) -> int:
-    if isinstance(value, bool):
-        raise TypeError("expected an integer, not a truth value")
-    found = index(value)
-    if not -LARGEST <= found <= LARGEST:
-        raise ValueError("an integer is too large")
-    return int(found)
+def _finite(value: SupportsFloat) -> float:
+    found = float(value)
+    if not isfinite(found):
+        raise ValueError("a number is not finite")
+    return found
 
 
 def _number(value: object) -> float:
     if type(value) not in (int, float):
         raise BadMessage("a number is missing")
-    return float(value)  # type: ignore[arg-type]
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise BadMessage("a number is too large") from None
 
 
 def _text(value: object) -> str:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import socket
 import struct
-from typing import Any, NamedTuple
+from math import isfinite
+from typing import Any, NamedTuple, NoReturn
 
 HEAD = struct.Struct("<II")
 """Sizes of the dictionary and of what is behind it."""
+
+
+_ESCAPED = rb"\u"
+"""In texts that are not in ASCII, or not in Unicode."""
 
 
 class BadMessage(Exception):
@@ -25,14 +30,25 @@ class Message(NamedTuple):
 
 
 def unpacked(fields: bytes, columns: bytes) -> Message:
-    """Raises BadMessage."""
+    """Raises BadMessage, also for a number that is not finite, and a text that is not Unicode."""
     try:
-        found = json.loads(fields)
+        found = json.loads(fields, parse_float=_finite, parse_constant=_refused)
+        if _ESCAPED in fields:
+            json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise BadMessage(f"it is not JSON ({error})") from None
+        raise BadMessage(f"it is not JSON with finite numbers ({error})") from None
     if not isinstance(found, dict):
         raise BadMessage("it is not a dictionary")
     return Message(found, columns)
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    return found if isfinite(found) else _refused(text)
+
+
+def _refused(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a finite number")
 
 
 def send(connection: socket.socket, message: Message) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 import socket
-import traceback
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from math import inf, nan
+from math import inf, isnan, nan
 from pathlib import Path
 
 from scheduler.model import JobId
@@ -23,7 +23,7 @@ from scheduler.ports import Clock
 from scheduler.problem import SchedulingProblem
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
-from scheduler.rules import RETURNS_A_SCHEDULE
+from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE
 from sil.isolation import channel
 from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.isolation.channel import BadMessage, Message
@@ -34,12 +34,15 @@ from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.asking import Decision, Respondent, TimedScheduler, count_of
 from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
+    RULES,
     TESTBED_UNTOUCHED,
     SchedulerFault,
     one_line,
     print_traceback,
+    traceback_of,
 )
 from sil.world.guard.scheduler import Guard
+from sil.world.guard.values import is_index
 
 BYTES = 1 << 20
 BYTES_OF_A_JOB = 4_096
@@ -86,6 +89,8 @@ class _Judging(Side):
 
     def __init__(self, processes: Mapping[str, OwnProcess]) -> None:
         self._processes = processes
+        self._took_s = dict.fromkeys(processes, 0.0)
+        """What all calls of each have taken so far."""
 
     def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
         if spec.is_built_in:
@@ -104,14 +109,26 @@ class _Judging(Side):
             message = self._processes[name].receive(most_bytes)
         except NoAnswer as error:
             raise SchedulerFault(error.rule, str(error), now_s) from None
-        fault = message.fields.get("fault")
-        if fault is not None:
-            print_traceback(str(message.fields.get("traceback", "")))
-            raise _fault(fault, now_s)
+        fields = message.fields
+        if "fault" in fields:
+            print_traceback(str(fields.get("traceback", "")))
+            raise _fault(fields["fault"], now_s)
+        self._check_times(name, fields.get("took"), now_s)
         for other, process in self._processes.items():
             if other != name:
                 process.send(message)
         return message
+
+    def _check_times(self, name: str, took: object, now_s: float) -> None:
+        """Raises SchedulerFault if calls have taken no time, or more than has passed. The process does not
+        wait until it is judged, so only the sum of its times can be compared."""
+        wall_s = took[0] if isinstance(took, list) and took else took
+        passed_s = time.monotonic() - self._processes[name].began_s
+        if type(wall_s) is not float or not 0.0 < wall_s <= passed_s - self._took_s[name]:
+            text = f"its process measured {one_line(wall_s)} s for a call, {passed_s:.3g} s after it began"
+            why = "does it change clocks?"
+            raise SchedulerFault(TESTBED_UNTOUCHED, f"{text}; {why}", now_s)
+        self._took_s[name] += wall_s
 
     def input(self, read: Callable[[], bytes]) -> bytes:
         found = read()
@@ -157,9 +174,8 @@ class _Answering(Side):
 
         # The time of a fault is known where it is judged; who reads it here waits for what is not sent.
         untimed = replace(guard, clock=_NoTime())
-        timed = TimedScheduler(
-            made(spec, seed, untimed), untimed.clock, guard.limit_s, guard.cpu_time, finish
-        )
+        asked = made(spec, seed, untimed)
+        timed = TimedScheduler(asked, untimed.clock, guard.limit_s, guard.cpu_time, finish, is_watched=True)
         return _Answered(timed, self._connection, guard.clock)
 
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
@@ -183,8 +199,9 @@ class _Answering(Side):
             )
         shown = ""
         if os.environ.get(SHOW_TRACEBACKS) and fault.__cause__ is not None:
-            shown = "".join(traceback.format_exception(fault.__cause__))[-BYTES // 8 :]
-        self.send(Message({"fault": [rule, one_line(text), fault.job], "traceback": shown}))
+            shown = traceback_of(fault.__cause__)[-BYTES // 8 :]
+        job = fault.job if is_index(fault.job) else None
+        self.send(Message({"fault": [one_line(rule), one_line(text), job], "traceback": shown}))
 
     def over(self) -> None:
         raise _RunIsOver
@@ -210,7 +227,8 @@ class _Answered:
 
     def decide(self, problem: SchedulingProblem) -> Decision:
         asked, n_jobs = self._clock.now_s, problem.n_jobs
-        message, _, *took = self._timed.decide(problem)
+        message, _, wall_s, cpu_s, gc_s = self._timed.decide(problem)
+        took = [wall_s, None if isnan(cpu_s) else cpu_s, gc_s]
         fields = {**message.fields, "asked": asked, "jobs": n_jobs, "took": took}
         message = Message(fields, message.columns)
         channel.send(self._connection, message)
@@ -241,18 +259,21 @@ def decision_in(message: Message, problem: SchedulingProblem, now_s: float) -> D
         raise diverged(now_s)
     try:
         answer = unpacked_answer(message, problem.n_jobs)
-        wall_s, cpu_s, gc_s = map(float, fields["took"])
+        wall_s, cpu_s, gc_s = fields["took"]
+        took = float(wall_s), nan if cpu_s is None else float(cpu_s), float(gc_s)
     except (BadMessage, KeyError, TypeError, ValueError) as error:
         raise SchedulerFault(
             RETURNS_A_SCHEDULE, f"its answer cannot be read: {one_line(error)}", now_s
         ) from None
-    return Decision(answer, count_of(answer), wall_s, cpu_s, gc_s)
+    return Decision(answer, count_of(answer), *took)
 
 
 def _fault(sent: object, now_s: float) -> SchedulerFault:
     match sent:
-        case [str(rule), str(text), None | int() as job]:
-            return SchedulerFault(one_line(rule), one_line(text), now_s, None if job is None else JobId(job))
+        case [str(rule), str(text), None | int() as job] if rule in RULES and (job is None or is_index(job)):
+            return SchedulerFault(rule, one_line(text), now_s, None if job is None else JobId(job))
+        case [str(rule), str(text), _]:
+            return SchedulerFault(RAISES_NOTHING, one_line(f"it raised {rule}: {text}"), now_s)
     return SchedulerFault(TESTBED_UNTOUCHED, "its process sent a fault that cannot be read", now_s)
 
 

@@ -3,10 +3,12 @@ judging side, which carries the orders out."""
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice
+from operator import index
+from time import perf_counter
 from types import NoneType
 from typing import Any
 
@@ -17,10 +19,14 @@ from scheduler.rules import KNOWN_JOB, RETURNS_A_SCHEDULE
 from sil.isolation.answers import packed_orders, unpacked_orders
 from sil.isolation.channel import BadMessage, Message
 from sil.world.guard.faults import TESTBED_UNTOUCHED, SchedulerFault, one_line
-from sil.world.guard.manager import GuardedManager
+from sil.world.guard.manager import GuardedManager, wake_up_s
+from sil.world.guard.values import is_finite, is_index
 
 BYTES = 1 << 26
 """Limit of the size of what one call orders and returns."""
+
+MOST_WAITING = 1 << 16
+"""Jobs whose reasons for waiting are read; messages name the first."""
 
 
 _WITH_RESULT: dict[str, tuple[type, ...]] = {
@@ -55,7 +61,7 @@ class _ByMethod(ResourceManager):
         return found
 
     def why_waiting(self) -> Mapping[JobId, str]:
-        return {JobId(job): reason for job, reason in self._called("why_waiting")}
+        return {JobId(job): one_line(reason) for job, reason in self._called("why_waiting")}
 
     def on_job_arrived(self, job: Job) -> str | None:
         refusal: str | None = self._called("on_job_arrived", job)
@@ -99,24 +105,33 @@ class Answering(_ByMethod):
         self, make: Callable[[Ports], ResourceManager], ports: Ports, send: Callable[[Message], None]
     ) -> None:
         self._clock = ports.clock
+        self._n_places = ports.n_places
         self._send = send
+        self._wall_time = perf_counter  # kept from before the manager is imported
         self._orders = _NotedOrders(ports.dispatcher)
         self._manager = make(replace(ports, dispatcher=self._orders))
 
     def _called(self, method: str, *arguments: Any) -> Any:
-        began_s = time.perf_counter()
+        began_s = self._wall_time()
         found = getattr(self._manager, method)
         result = found(*arguments) if callable(found) else found
         if method == "why_waiting":
-            result = [[int(job), one_line(reason)] for job, reason in result.items()]
+            first = islice(result.items(), MOST_WAITING)
+            result = [[int(index(job)), one_line(reason)] for job, reason in first]
+            result = [[job, reason] for job, reason in result if is_index(job)]
         elif method == "wants_round":
             result = bool(result)
         elif method not in _WITH_RESULT:
             result = None
-        elif not isinstance(result, _WITH_RESULT[method]):
+        elif method == "wakes_at_s":
+            result = wake_up_s(result)
+        elif isinstance(result, str):
+            result = one_line(result)
+        is_finite_time = method != "wakes_at_s" or result is None or is_finite(result)
+        if not (is_finite_time and isinstance(result, _WITH_RESULT.get(method, object))):
             return result  # the guard says what is wrong with it
-        self.took_s = time.perf_counter() - began_s
-        orders = packed_orders(self._orders.taken())
+        self.took_s = self._wall_time() - began_s
+        orders = packed_orders(self._orders.taken(), self._n_places)
         asked = self._clock.now_s
         fields = {"method": method, "asked": asked, "took": self.took_s, "result": result, "orders": orders}
         self._send(Message(fields))

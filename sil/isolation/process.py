@@ -15,10 +15,18 @@ from pathlib import Path
 from scheduler.rules import RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from sil.isolation import channel
 from sil.isolation.channel import HEAD, BadMessage, Message, unpacked
+from sil.isolation.limits import MOST_TASKS, TOO_MANY_TASKS, TOO_MUCH_MEMORY
 from sil.isolation.supervisor import Deadline, Start, pickled, received_status, send_end, send_start
+from sil.workers.executor import TRIES, dies_each_time
 from sil.workers.nursery import NurseryGone
 from sil.workers.processes import forget_nursery, nursery
-from sil.world.guard.faults import PROCESS_SURVIVES, KilledFromOutside, one_line
+from sil.world.guard.faults import (
+    KEEPS_TO_MEMORY,
+    KEEPS_TO_PROCESSES,
+    PROCESS_SURVIVES,
+    KilledFromOutside,
+    one_line,
+)
 
 LOOK_EVERY_S = 0.2
 """How often the judging side checks deadlines while it waits."""
@@ -29,10 +37,15 @@ SILENT_S = 60.0
 ENDS_BY_ITSELF_S = 1.0
 """Time for what a scheduler does when its process ends after a complete run, like writing its files."""
 
-ENDS_WITHIN_S = 2.0
+ENDS_WITHIN_S = 5.0
 """Time in which a supervisor must end a process."""
 
-FROM_OUTSIDE = {-signal.SIGKILL, -signal.SIGTERM}
+READS_WITHIN_S = 60.0
+"""Time in which a process must take what is sent to it."""
+
+FROM_OUTSIDE = {
+    -number for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+}
 """Exit codes of a process that somebody else may have ended."""
 
 
@@ -49,16 +62,21 @@ class OwnProcess:
 
     def __init__(self, supervisor: _Supervisor, start: Start, memory: int) -> None:
         self.supervisor = supervisor
-        self._log = start.log
+        self._log, self._memory_mb = start.log, start.memory_mb
         self._messages, theirs = socket.socketpair()
         with theirs:
             supervisor.start(start, theirs, memory)
         self._messages.settimeout(LOOK_EVERY_S)
         self._unread = bytearray()
-        self._began_s = time.monotonic()
+        self._takes_nothing = False
+        self.n_received = 0
+        self.began_s = time.monotonic()
 
     def receive(self, most_bytes: int) -> Message:
-        """The next message. Raises NoAnswer, and KilledFromOutside."""
+        """The next message. Raises NoAnswer, and KilledFromOutside if that may be an accident: if the process
+        was not killed after as many messages in each of several tries."""
+        if self._takes_nothing:
+            raise NoAnswer(PROCESS_SURVIVES, "its process does not take what is sent to it")
         since_s = time.monotonic()
         while (message := self._first_unread(most_bytes)) is None:
             try:
@@ -71,21 +89,31 @@ class OwnProcess:
             if not more:
                 raise self._ended()
             self._unread += more
+        self.n_received += 1
         return message
 
     def send(self, message: Message) -> None:
-        """Send a message; if the process has ended, the next `receive` says so."""
-        self._messages.settimeout(None)
-        with suppress(OSError):
+        """Send a message; if the process has ended, or does not take it, the next `receive` says so."""
+        if self._takes_nothing:
+            return
+        self._messages.settimeout(READS_WITHIN_S)
+        try:
             channel.send(self._messages, message)
+        except TimeoutError:
+            self._takes_nothing = True
+        except OSError:
+            pass
         self._messages.settimeout(LOOK_EVERY_S)
 
     def handed_over(self) -> str | None:
         """After the call of `execute`: None as soon as the program is running, or why it cannot be run."""
-        self._messages.settimeout(None)
+        self._messages.settimeout(SILENT_S)
         found = bytearray()
-        while more := self._messages.recv(1 << 16):
-            found += more
+        try:
+            while more := self._messages.recv(1 << 16):
+                found += more
+        except TimeoutError:
+            return "it does not begin"
         return found.decode(errors="replace") or None
 
     def how_it_ended(self) -> str | None:
@@ -138,7 +166,7 @@ class OwnProcess:
                     RETURNS_IN_TIME,
                     "it did not return in time, nor could it be interrupted: its process was ended",
                 )
-        elif now_s - since_s > SILENT_S + (since_s - self._began_s):
+        elif now_s - since_s > SILENT_S + (since_s - self.began_s):
             raise NoAnswer(PROCESS_SURVIVES, f"its process has been silent for {now_s - since_s:.0f} s")
 
     def _ended(self) -> Exception:
@@ -147,7 +175,19 @@ class OwnProcess:
         status = self.supervisor.status()
         if status is None or status in FROM_OUTSIDE:
             by = "its supervisor ended" if status is None else f"signal {-status}"
-            return KilledFromOutside(by)
+            place = self._log, self.n_received
+            if dies_each_time(place):
+                where = f"after {self.n_received:,} answers" if self.n_received else "before its first answer"
+                how = f"its process was killed ({by}) {where}, in each of {TRIES} tries"
+                return NoAnswer(PROCESS_SURVIVES, how + last_line(self._log))
+            return KilledFromOutside(by, place)
+        if status == TOO_MUCH_MEMORY:
+            return NoAnswer(
+                KEEPS_TO_MEMORY,
+                f"it and its children need more than the {self._memory_mb:g} MB that they may use",
+            )
+        if status == TOO_MANY_TASKS:
+            return NoAnswer(KEEPS_TO_PROCESSES, f"it has more than {MOST_TASKS:,} processes and threads")
         if status < 0:
             how = f"its process was ended by signal {-status} ({signal.Signals(-status).name})"
         elif status > 0:
@@ -177,8 +217,8 @@ class _Supervisor:
         return self._deadline.at_s
 
     def start(self, start: Start, answers: socket.socket, memory: int) -> None:
-        """Start a process. Raises OSError if the supervisor has ended."""
-        self._control.settimeout(None)
+        """Start a process. Raises OSError if the supervisor has ended, or was stopped."""
+        self._control.settimeout(READS_WITHIN_S)
         send_start(self._control, start, answers, memory)
         self._is_in_use, self._status = True, None
 
@@ -203,8 +243,10 @@ class _Supervisor:
         if self.is_alive:
             self.is_alive = False
             self._control.close()
-            with suppress(NurseryGone):
+            try:
                 self._nursery.end(self._pid)
+            except NurseryGone:
+                forget_nursery(self._nursery)
 
 
 _idle: list[_Supervisor] = []
@@ -239,13 +281,20 @@ def own_process(
 
 def _started(start: Start, memory: int) -> OwnProcess:
     while _idle:
-        with suppress(OSError):  # it has ended since it was used
-            return OwnProcess(_idle.pop(), start, memory)
+        supervisor = _idle.pop()
+        try:
+            return OwnProcess(supervisor, start, memory)
+        except OSError:  # it has ended since it was used
+            supervisor.close()
+    try:
+        return OwnProcess(_Supervisor(), start, memory)
+    except NurseryGone:
+        forget_nursery()  # an earlier scheduler has killed or stopped it
     try:
         return OwnProcess(_Supervisor(), start, memory)
     except NurseryGone:
         forget_nursery()
-        raise KilledFromOutside("its nursery ended") from None
+        raise KilledFromOutside("its nursery ended", object()) from None
 
 
 def execute(command: Sequence[str], connection: socket.socket) -> None:

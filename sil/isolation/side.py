@@ -44,7 +44,7 @@ class InThisProcess(Side):
     """For built-in schedulers, and those whose author asks for it."""
 
     def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
-        return guard.timed(made(spec, seed, guard))
+        return guard.timed(made(spec, seed, guard), is_watched=not spec.is_built_in)
 
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
         return GuardedManager(lambda ports: spec.make_manager(ports, seed), ports, guard, spec.target)

@@ -13,8 +13,8 @@ import gc
 import importlib
 import os
 import pickle
-import resource
 import select
+import signal
 import socket
 import struct
 import sys
@@ -27,14 +27,18 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple, NoReturn
 
-import psutil
-
 from scheduler import printable
-from sil.workers.nursery import adopt_orphans, end_with_parent, flush_output, kill_descendants
+from sil.isolation.limits import LOOK_EVERY_S, Limits, limit_memory
+from sil.workers.descendants import kill_descendants, reaped
+from sil.workers.nursery import (
+    adopt_orphans,
+    end_with_parent,
+    flush_output,
+    ignore_signals,
+    restore_signals,
+)
+from sil.world.guard.apart import be_apart
 from sil.world.guard.time_limit import announce_deadlines_to
-
-MOST_MB = 1e9
-"""Of a memory limit: more than computers have."""
 
 MOST_OUTPUT = 1_000_000
 """Bytes of a log."""
@@ -42,9 +46,6 @@ MOST_OUTPUT = 1_000_000
 CUT = b"\n... (more was printed than a log takes)\n"
 
 END = b"."
-
-LOOK_EVERY_S = 0.02
-"""How often to look whether a process has ended, where that cannot be waited for."""
 
 ALIGNED = 64
 """Bytes; arrays begin at multiples."""
@@ -139,7 +140,8 @@ def send_end(control: socket.socket) -> None:
 
 
 def received_status(control: socket.socket) -> int | None:
-    """How the process has ended: its exit code, or minus the signal. None if the supervisor has ended."""
+    """How the process has ended: its exit code, minus the signal, or the limit that it exceeded
+    (`sil.isolation.limits`). None if the supervisor has ended, or does not answer in time."""
     with suppress(OSError):
         found = control.recv(_STATUS.size, socket.MSG_WAITALL)
         if len(found) == _STATUS.size:
@@ -152,6 +154,7 @@ def supervise(control_handle: int, deadline_handle: int) -> None:
     Deadlines are written into the memory `deadline_handle`."""
     os.setsid()
     adopt_orphans()
+    ignore_signals()
     control = socket.socket(fileno=control_handle)
     control.setblocking(True)
     deadline = Deadline(deadline_handle)
@@ -200,32 +203,36 @@ def _carried_out(
     answers.close()
     output = _Output(start.log)
     statuses: dict[int, int] = {}
+    broken = None
+    limits = Limits(child, start.memory_mb, sum(start.arrays))
     with _end_of(child) as ended:
         waiting: list[Any] = [printed, control, *ended]
-        while True:
-            ready, _, _ = select.select(waiting, [], [], None if ended else LOOK_EVERY_S)
+        ready: list[Any] = []
+        while not (control in ready or child in statuses or broken is not None):
+            ready, _, _ = select.select(waiting, [], [], LOOK_EVERY_S)
             if printed in ready and not output.take(os.read(printed, 1 << 16)):
                 waiting.remove(printed)
-            pid, status = (0, 0) if ended else os.waitpid(child, os.WNOHANG)
-            if pid:
-                statuses[pid] = status
-            if control in ready or pid or not set(ended).isdisjoint(ready):
-                break
+            statuses |= reaped()
+            broken = limits.broken()
     is_told = control in ready
     if is_told:
         control.recv(1)
     statuses |= kill_descendants()
-    while output.take(os.read(printed, 1 << 16)):
-        pass  # its writers have ended
+    os.set_blocking(printed, False)
+    with suppress(BlockingIOError):
+        while output.take(os.read(printed, 1 << 16)):
+            pass  # its writers have ended
     os.close(printed)
     output.close()
-    status = statuses[child] if child in statuses else os.waitpid(child, 0)[1]
-    return os.waitstatus_to_exitcode(status), is_told
+    if broken is not None:
+        return broken, is_told
+    return os.waitstatus_to_exitcode(statuses.get(child, int(signal.SIGKILL))), is_told
 
 
 @contextmanager
 def _end_of(child: int) -> Iterator[list[int]]:
-    """What becomes readable when a child has ended; outside Linux there is nothing like that."""
+    """What becomes readable when a child has ended; outside Linux there is nothing like that, and whether it
+    has is looked for from time to time."""
     if sys.platform != "linux":
         yield []
         return
@@ -284,6 +291,8 @@ def _be_the_process(
     """Run in the forked process. Never returns."""
     code = 1
     try:
+        restore_signals()
+        be_apart()
         nothing = os.open(os.devnull, os.O_RDONLY)
         for number, handle in ((0, nothing), (1, printing), (2, printing)):
             os.dup2(handle, number)
@@ -295,7 +304,7 @@ def _be_the_process(
         os.environ.update(start.environment)
         atexit._clear()  # what the testbed has registered
         sys.path[:] = start.path
-        _limit_memory(start.memory_mb)
+        limit_memory(start.memory_mb)
         _unpickled(start, memory)(answers)
         atexit._run_exitfuncs()
         for found in gc.get_objects():
@@ -309,12 +318,3 @@ def _be_the_process(
     finally:
         flush_output()
         os._exit(code)
-
-
-def _limit_memory(most_mb: float | None) -> None:
-    """Limit the memory that this process may use in addition to what it uses now."""
-    if most_mb is None:
-        return
-    used = psutil.Process().memory_info().data if sys.platform == "linux" else 0
-    most = used + int(min(most_mb, MOST_MB) * 2**20)
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from math import nan
 from pathlib import Path
 
 from scheduler import UserError
@@ -29,7 +30,9 @@ from sil.settings.decision_costs import NONE
 from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_site import InapplicableChange
+from sil.workers.runner import ItemDied
 from sil.workload.job_log import JobLog
+from sil.world.guard.faults import SchedulerFault
 from site_db.files import toml_file
 from site_db.files.toml_file import Location
 from site_db.store import Address
@@ -47,6 +50,19 @@ EACH_OFFER, BEST_BUY, RETIRE = "each offer", "best buy", "retire"
 
 class Overloaded(UserError):
     """No option can carry the forecast. The message is one sentence for the user."""
+
+
+class AllAtFault(Exception):
+    """Each scheduler of a plan has broken a rule."""
+
+    def __init__(self, faults: Mapping[str, SchedulerFault]) -> None:
+        super().__init__("; ".join(fault_texts(faults)))
+        self.faults = faults
+
+
+def fault_texts(faults: Mapping[str, SchedulerFault]) -> list[str]:
+    """A sentence for each scheduler that has broken a rule, by name."""
+    return [fault.by(scheduler, is_simulated=True) for scheduler, fault in faults.items()]
 
 
 class NeedsNoSite(UserError):
@@ -80,9 +96,9 @@ class Answers:
     """`loads` are those of the site as it is and of each offer, by name; None if all jobs are submitted at
     the beginning. `indispensable` names retirements after which the site could not carry the forecast; `down`
     the machines and interconnects that are down today; `binding` the queues whose jobs keep the machine to
-    which they were mapped; `site` is its name, empty for the machine of a log. `without_effect` are sentences
-    on offers. Of nodes, `model` says how they are modelled, `added` which ones offers add, and `log` has the
-    jobs of which weeks are drawn."""
+    which they were mapped; `site` is its name, empty for the machine of a log. `faults` are those of
+    schedulers without answers. `without_effect` are sentences on offers. Of nodes, `model` says how they are
+    modelled, `added` which ones offers add, and `log` has the jobs of which weeks are drawn."""
 
     plan: Plan
     site: str
@@ -91,6 +107,7 @@ class Answers:
     answers: tuple[Answer, ...]
     loads: dict[str, Load | None]
     indispensable: tuple[str, ...]
+    faults: Mapping[str, SchedulerFault] = field(default_factory=dict)
     without_effect: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
@@ -225,16 +242,26 @@ def _varies(plan: Plan, schedulers: Iterable[UnderTest]) -> bool:
 
 
 def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
-    """Raises what runs raise, and GoalNeverMeasured."""
+    """A scheduler that breaks a rule has no answers. Raises AllAtFault, what runs raise, and
+    GoalNeverMeasured."""
     plan, site = prepared.plan, prepared.site
-    answers = tuple(
-        _answer(prepared, OptionSamples(prepared.scenario, runs, scheduler), partial(watch, scheduler))
-        for scheduler in plan.schedulers
-    )
+    answered: list[Answer] = []
+    faults: dict[str, SchedulerFault] = {}
+    for scheduler in plan.schedulers:
+        samples = OptionSamples(prepared.scenario, runs, scheduler)
+        try:
+            answered.append(_answer(prepared, samples, partial(watch, scheduler)))
+        except SchedulerFault as fault:
+            faults[scheduler] = fault
+        except ItemDied as died:
+            faults[scheduler] = SchedulerFault(died.died.rule, str(died), nan)
+    if not answered:
+        raise AllAtFault(faults)
+    answers = tuple(answered)
     _, indispensable = prepared.retirements()
     names = tuple(option.name for option in indispensable)
     if site is None:
-        return Answers(plan, "", (), (), answers, prepared.loads, names)
+        return Answers(plan, "", (), (), answers, prepared.loads, names, faults)
     today = site.scenario(AS_IT_IS)
     return Answers(
         plan,
@@ -244,6 +271,7 @@ def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answer
         answers,
         prepared.loads,
         names,
+        faults,
         tuple(without_effect(site, prepared.offers)),
         today.model.get("nodes", ()),
         tuple(added_nodes(site, prepared.offers)),

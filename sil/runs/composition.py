@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import polars as pl
 
+from scheduler import UserError
 from scheduler.managers.requeue_limit import RequeueLimit
 from scheduler.model import Job
 from scheduler.ports import Clock, Scheduler
@@ -22,10 +24,11 @@ from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach
 from sil.runs.under_test import UnderTest
 from sil.trace.recorder import TraceRecorder
-from sil.workers.executor import Died, tried
+from sil.workers.executor import Died, Interrupted, tried
+from sil.world import SHOW_TRACEBACKS
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.apart import isolates_schedulers
-from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.faults import CannotBeJudged, SchedulerFault, print_traceback, traceback_of
 from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
 from sil.world.harness import World
 
@@ -144,14 +147,37 @@ def judged(
     memory_mb: float | None = None,
 ) -> Iterator[None]:
     """As `sil.isolation.judging.judged`, unless this process trusts all schedulers."""
-    asked = [each.spec for each in schedulers if each.in_process is not None and not each.is_built_in]
-    if not asked or not isolates_schedulers():
+    asked = _judged_ones(schedulers)
+    if not asked:
         yield
         return
     from sil.isolation import judging  # not loaded for built-in schedulers
 
-    with judging.judged(follow, asked, log, memory_mb):
+    with blamed(asked), judging.judged(follow, [each.spec for each in asked], log, memory_mb):
         yield
+
+
+@contextmanager
+def blamed(schedulers: Iterable[UnderTest]) -> Iterator[None]:
+    """Within this context, what the testbed raises itself is due to what `schedulers` give, if they are
+    judged: it ends their run only. Raises CannotBeJudged."""
+    try:
+        yield
+    except (SchedulerFault, UserError, OSError, Interrupted):
+        raise
+    except BaseException as error:  # those of Polars are no Exceptions
+        if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)) or not _judged_ones(schedulers):
+            raise
+        if os.environ.get(SHOW_TRACEBACKS):
+            print_traceback(traceback_of(error))
+        raise CannotBeJudged(error) from error
+
+
+def _judged_ones(schedulers: Iterable[UnderTest]) -> list[UnderTest]:
+    """Those in processes of their own."""
+    if not isolates_schedulers():
+        return []
+    return [each for each in schedulers if each.in_process is not None and not each.is_built_in]
 
 
 def asked_apart(call: Callable[[], Found], schedulers: Iterable[UnderTest]) -> Found:

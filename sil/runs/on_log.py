@@ -21,7 +21,7 @@ from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.invariants.checker import LONG
 from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
-from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, judged, run_in, steps_in
+from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, blamed, judged, run_in, steps_in
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import NONE, decision_cost
@@ -127,6 +127,10 @@ class Replay:
     ) -> Results:
         """Replay the log under a scheduler; trace, timings, jobs.csv and schedule.csv are written into
         `folder`, in one pass. A fault of the scheduler ends the run and is the last fact of its trace."""
+        with blamed([scheduler]):
+            return self._written(scheduler, folder, on_arrivals)
+
+    def _written(self, scheduler: UnderTest, folder: Path, on_arrivals: Callable[[int], None]) -> Results:
         compiled = self._compiled(scheduler)
         description = {
             **self.description(),
@@ -168,9 +172,10 @@ class Replay:
             facts.append(more)
             replayed.add(more)
 
-        self._carry_out(scheduler, compiled, take, printed)
-        replayed.end()
-        return replayed.results(lambda: as_frame(facts, COLUMNS))
+        with blamed([scheduler]):
+            self._carry_out(scheduler, compiled, take, printed)
+            replayed.end()
+            return replayed.results(lambda: as_frame(facts, COLUMNS))
 
     def facts(self, scheduler: UnderTest, printed: Path) -> pl.DataFrame:
         """The facts of the replay under a scheduler, as in its trace, which is not written. For `printed` see

@@ -21,6 +21,7 @@ from distributed import Client, KilledWorker, Security, rpc
 from sil.settings.code_version import code_and_data
 from sil.workers.executor import Concurrent, Died, Failed, Item, NoExecutor, Outcome, Result
 from sil.workers.processes import Processes
+from sil.world.guard.faults import KILLED
 
 ANSWER_WITHIN_S = 5.0
 """Time in which a scheduler must answer."""
@@ -69,7 +70,7 @@ class Dask(Concurrent):
         try:
             outcome, files = future.result()
         except KilledWorker:
-            return Died("its Dask worker died", from_outside=True)
+            return Died("its Dask worker died", KILLED)
         except CancelledError:  # not by this process, which waits for none that it has cancelled
             return Failed(self._gone())
         except Exception as error:
@@ -124,7 +125,7 @@ def run_on_worker(item: Item, code: str) -> tuple[Outcome, Files]:
     finally:
         _idle.append(process)
     (value,) = outcomes
-    return (value if isinstance(value, Died) else Result(value)), files
+    return Result(value), files
 
 
 def check_code(code: str) -> None:

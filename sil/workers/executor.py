@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from scheduler import UserError
-from sil.world.guard.faults import KILLED, PROCESS_SURVIVES, KilledFromOutside
+from sil.world.guard.faults import KILLED, PROCESS_SURVIVES, KilledFromOutside, NoResult
 
 Value = TypeVar("Value")
 
@@ -63,15 +64,15 @@ class Failed:
 
 @dataclass(frozen=True)
 class Died:
-    """A process of the item ended before the item did; `how` follows "its process"."""
+    """The item has no result, mostly since a process of it ended before; `how` follows "its process"."""
 
     how: str
-    from_outside: bool = False
-    """Whether it was killed, not by the testbed: that is nobody's fault, and it is tried again."""
+    rule: str = PROCESS_SURVIVES
 
     @property
-    def rule(self) -> str:
-        return KILLED if self.from_outside else PROCESS_SURVIVES
+    def from_outside(self) -> bool:
+        """Whether it was killed, not by the testbed: that is nobody's fault, and it is tried again."""
+        return self.rule == KILLED
 
     def __str__(self) -> str:
         if not self.from_outside:
@@ -141,15 +142,30 @@ class Inline(Executor):
             on_result(item, value)
 
 
+_deaths: ContextVar[tuple[object, ...]] = ContextVar("deaths", default=())
+"""Where a process was killed in the earlier tries of this call."""
+
+
 def tried(call: Callable[[], Value]) -> Value | Died:
     """What a call returns that is made again, TRIES times, if a process of it is killed from outside; or
     `Died`."""
-    for _ in range(TRIES):
+    deaths: tuple[object, ...] = ()
+    while True:
+        before = _deaths.set(deaths)
         try:
             return call()
-        except KilledFromOutside as killed:
-            died = Died(killed.how, from_outside=True)
-    return died
+        except NoResult as error:
+            deaths += (getattr(error, "place", None),)
+            if not isinstance(error, KilledFromOutside) or len(deaths) == TRIES:
+                return Died(error.how, error.rule)
+        finally:
+            _deaths.reset(before)
+
+
+def dies_each_time(place: object) -> bool:
+    """Whether this is the last try of a call, whose processes were killed at the same place each time: that
+    is no accident, but what the scheduler does or needs."""
+    return _deaths.get() == (place,) * (TRIES - 1)
 
 
 class Concurrent(Executor):

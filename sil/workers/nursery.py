@@ -14,15 +14,12 @@ import signal
 import socket
 import struct
 import sys
-import time
 from contextlib import suppress
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing import process as processes
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import psutil
+from sil.workers.descendants import kill_descendants, reaped
 
 _REQUEST = struct.Struct("<cqq")
 """What is asked for, the length of a name, and a process."""
@@ -30,17 +27,27 @@ _PID = struct.Struct("<q")
 _START, _END = b"S", b"E"
 _SUBREAPER, _DIES_WITH_PARENT = 36, 1
 """Options of Linux's prctl."""
+_IGNORED = signal.valid_signals() - {
+    signal.SIGKILL,
+    signal.SIGSTOP,
+    signal.SIGCHLD,
+    *(signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV),
+}
+ANSWERS_WITHIN_S = 30.0
+"""A nursery that takes longer has been stopped."""
 
 
 class NurseryGone(Exception):
-    """The nursery has ended: something has killed it."""
+    """The nursery has ended or does not answer: something has killed or stopped it."""
 
 
 class Nursery:
-    """The connection to a nursery."""
+    """The connection to a nursery, which is the process `pid`."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, pid: int) -> None:
+        connection.settimeout(ANSWERS_WITHIN_S)
         self._connection = connection
+        self._pid = pid
 
     def start(self, place: str, handles: list[int]) -> int:
         """Fork a process that calls the function at `place` ("module:function") with its copies of `handles`.
@@ -62,17 +69,24 @@ class Nursery:
                 return
         raise NurseryGone
 
+    def abandon(self) -> None:
+        """End it, whatever has become of it."""
+        self._connection.close()
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+
 
 def begun() -> Nursery:
     """Fork a nursery from this process, which has no threads yet."""
     ours, theirs = socket.socketpair()
-    if os.fork() == 0:
+    pid = os.fork()
+    if pid == 0:
         try:
             serve(theirs)
         finally:
             os._exit(0)
     theirs.close()
-    return Nursery(ours)
+    return Nursery(ours, pid)
 
 
 def serve(connection: socket.socket) -> None:
@@ -83,7 +97,7 @@ def serve(connection: socket.socket) -> None:
     _forget_parents()
     os.setsid()
     adopt_orphans()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_signals()
     started: set[int] = set()
     while True:
         head, handles, _, _ = socket.recv_fds(connection, _REQUEST.size, 16)
@@ -105,8 +119,23 @@ def serve(connection: socket.socket) -> None:
             started.discard(pid)
             kill_descendants(spared=started)
         connection.sendall(_PID.pack(pid))
-        started -= _ended(started)
+        started -= reaped().keys()
     kill_descendants()
+
+
+def ignore_signals() -> None:
+    """For processes that hold others: a scheduler may send any signal to its parents."""
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def restore_signals() -> None:
+    """As in a new Python program."""
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def adopt_orphans() -> None:
@@ -121,44 +150,8 @@ def end_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def kill_descendants(spared: set[int] | None = None) -> dict[int, int]:
-    """Kill all processes that descend from this one, orphans included and those `spared` with all theirs
-    excepted, and wait for their end. Returns the wait status of its children."""
-    import psutil
-
-    statuses: dict[int, int] = {}
-    while found := _descendants(spared or set()):
-        for process in found:
-            with suppress(psutil.Error):
-                process.kill()
-        for process in found:
-            with suppress(ChildProcessError):  # not a child, but one's descendant
-                pid, status = os.waitpid(process.pid, os.WNOHANG)
-                if pid:
-                    statuses[pid] = status
-        time.sleep(0.001)
-    return statuses
-
-
-def _descendants(spared: set[int]) -> list[psutil.Process]:
-    import psutil  # takes as long as much of a command
-
-    found = []
-    for child in psutil.Process().children():
-        if child.pid not in spared:
-            found.append(child)
-            with suppress(psutil.Error):
-                found += child.children(recursive=True)
-    return found
-
-
-def _ended(started: set[int]) -> set[int]:
-    return {pid for pid in started if os.waitpid(pid, os.WNOHANG)[0]}
-
-
 def _be_the_process(place: str, handles: list[int]) -> None:
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         resolve_name(place)(*handles)
     finally:
         flush_output()

@@ -25,6 +25,7 @@ from multiprocessing.util import Finalize
 from threading import Thread
 from typing import Any
 
+from sil.workers.descendants import kill_descendants
 from sil.workers.executor import (
     Concurrent,
     Died,
@@ -34,11 +35,12 @@ from sil.workers.executor import (
     Report,
     Result,
     reports_to,
+    tried,
 )
 from sil.workers.main_module import script_is_not_imported
-from sil.workers.nursery import Nursery, begun, serve
+from sil.workers.nursery import Nursery, adopt_orphans, begun, serve
 from sil.world.guard.apart import isolate_schedulers
-from sil.world.guard.faults import KilledFromOutside
+from sil.world.guard.faults import KILLED, PROCESS_SURVIVES
 from sil.world.guard.time_limit import announce_deadlines_to
 
 LIBRARIES = [
@@ -149,7 +151,9 @@ class _Worker:
         code = self._process.exitcode
         if self._is_overdue:
             return Died("was ended, since a decision did not return in time")
-        return Died(f"ended with exit code {code}", code in KILLED_FROM_OUTSIDE)
+        return Died(
+            f"ended with exit code {code}", KILLED if code in KILLED_FROM_OUTSIDE else PROCESS_SURVIVES
+        )
 
     def end_if_overdue(self) -> None:
         """Kill the worker if its decision, which no signal has ended, has passed the deadline."""
@@ -178,8 +182,10 @@ def _end(workers: Sequence[_Worker]) -> None:
 
 def _work(connection: Connection, deadline_s: Any) -> None:
     """Run in the worker: items as they come, until STOP."""
-    global _nursery
+    global _nursery, _adopts_orphans
     _nursery = begun()
+    adopt_orphans()
+    _adopts_orphans = True
     lead_own_group()
     os.environ["POLARS_MAX_THREADS"] = "1"  # the workers themselves are the threads
 
@@ -193,14 +199,13 @@ def _work(connection: Connection, deadline_s: Any) -> None:
         with reports_to(lambda value: connection.send_bytes(pickle.dumps(Report(value)))):
             outcome = _outcome(pickled)
         connection.send_bytes(outcome)
+    kill_descendants()
 
 
 def _outcome(pickled: bytes) -> bytes:
     """The pickled outcome of a pickled item."""
     try:
-        return pickle.dumps(Result(pickle.loads(pickled)()))
-    except KilledFromOutside as killed:
-        return pickle.dumps(Died(killed.how, from_outside=True))
+        return pickle.dumps(Result(tried(pickle.loads(pickled))))
     except BaseException as error:
         error.add_note(f"In a worker process:\n{traceback.format_exc()}")
         with suppress(Exception):
@@ -223,6 +228,8 @@ def worker_context() -> ForkServerContext | SpawnContext:
 
 
 _nursery: Nursery | None = None
+_adopts_orphans = False
+"""Whether this process is a worker, whose descendants are all those of its nursery."""
 
 
 def nursery() -> Nursery:
@@ -234,15 +241,21 @@ def nursery() -> Nursery:
         with script_is_not_imported():  # it does nothing but fork
             process.start()
         theirs.close()
-        _nursery = Nursery(ours)
+        assert process.pid is not None
+        _nursery = Nursery(ours, process.pid)
         Finalize(None, ours.close, exitpriority=0)
     return _nursery
 
 
-def forget_nursery() -> None:
-    """Something has killed it; the next process gets another one."""
+def forget_nursery(gone: Nursery | None = None) -> None:
+    """Something has killed or stopped this nursery (None: the present one); the next process gets another."""
     global _nursery
+    if _nursery is None or gone not in (None, _nursery):
+        return
+    _nursery.abandon()
     _nursery = None
+    if _adopts_orphans:
+        kill_descendants()
 
 
 def _serve_as_nursery(connection: socket.socket) -> None:

@@ -30,6 +30,7 @@ class ItemDied(UserError):
             f"run {name}: {died}; the runs that are done are kept, and the same command continues there"
         )
         self.name = name
+        self.died = died
 
 
 def no_progress(_done: int, _total: int | None) -> None:

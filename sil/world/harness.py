@@ -40,13 +40,13 @@ from sil.world.rounds import RoundPolicy
 
 MOST_IDLE_ROUNDS = 10_000
 """More rounds in a row without an arrival or a completion are an endless loop, unless time passes between
-them and a run will end or a job will arrive."""
+them and a run will end or a job will arrive; so are more wake-ups in a row that lead to no round."""
 
 MOST_ROUNDS_UNTIL_REPAIR = 20 * MOST_IDLE_ROUNDS
 """The limit while something is down that will come back."""
 
-LEAST_STEP_S = 1e-3
-"""Time passes if rounds are this far apart on average."""
+LEAST_STEP_S = 0.09
+"""Time passes if rounds are this far apart on average: a scheduler may ask for ten a second."""
 
 
 def in_order_of_arrival(jobs: Iterable[Job]) -> list[Job]:
@@ -116,6 +116,10 @@ class Harness:
         self._idle_at_repair = 0
         """Number of idle rounds at the last repair."""
         self._wakes_at_s: float | None = None
+        self._idle_wake_ups = 0
+        """Number of wake-ups since the last round, arrival or completion."""
+        self._woken_since_s = 0.0
+        """Time of the first of them."""
         self._pending: list[tuple[Callable[[Any], None], Any]] = []
         """Notices for a busy resource manager, oldest first."""
         self._manager_is_busy = False
@@ -134,7 +138,7 @@ class Harness:
             ArrivalDue: self._next_job_arrived,
             JobArrived: self._other_job_arrived,
             JobGivenUp: self._job_given_up,
-            WakeUp: partial(notify, lambda _: manager.on_time_passed()),
+            WakeUp: self._woken,
             RoundDue: self._run_round,
         }
 
@@ -178,7 +182,7 @@ class Harness:
             return
         self._trace.note_end(now_s, order)
         self._unfinished.discard(order.job.id)
-        self._idle_rounds = 0
+        self._idle_rounds = self._idle_wake_ups = 0
         self._notify(self._manager.on_run_ended, Completion(run, now_s))
 
     def _run_failed(self, order: DispatchOrder) -> None:
@@ -210,7 +214,7 @@ class Harness:
 
     def _job_arrived(self, job: Job) -> None:
         self._unfinished.add(job.id)
-        self._idle_rounds = 0
+        self._idle_rounds = self._idle_wake_ups = 0
         self._trace.note_arrival(self._clock.now_s, job)
         self._notify(self._submit, job)
 
@@ -256,9 +260,21 @@ class Harness:
                 self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
                 self._notify(self._manager.on_run_lost, Loss(run, now_s, known_as))
 
+    def _woken(self, event: WakeUp) -> None:
+        now_s = self._clock.now_s
+        if self._idle_wake_ups == 0:
+            self._woken_since_s = now_s
+        n, self._idle_wake_ups = self._idle_wake_ups, self._idle_wake_ups + 1
+        if n >= MOST_IDLE_ROUNDS:
+            if now_s - self._woken_since_s < n * LEAST_STEP_S:
+                raise self._stuck(f"{n} wake-ups led to no round, and no job arrived or ended")
+            self._idle_wake_ups = 0
+        self._notify(lambda _: self._manager.on_time_passed(), event)
+
     def _run_round(self, _: RoundDue) -> None:
         now_s = self._clock.now_s
         self._round_is_due = False
+        self._idle_wake_ups = 0
         self._last_round_s = now_s
         if self._idle_rounds == 0:
             self._idle_since_s = now_s
@@ -290,7 +306,7 @@ class Harness:
             notify(notice)
 
     def _check_progress(self, now_s: float) -> None:
-        """A scheduler may ask for a round every second of a run of a day."""
+        """A scheduler may ask for rounds while jobs run, but not for one after the other."""
         n = self._idle_rounds - 1
         if now_s - self._idle_since_s >= n * LEAST_STEP_S:
             if self._next_arrival is not None or not self._machines.is_idle:

@@ -121,9 +121,10 @@ def _ends_first(facts: pl.DataFrame) -> pl.DataFrame:
     """
     times_s, runs = facts["time_s"].to_numpy(), facts["run"].fill_null(-1).to_numpy()
     is_start = (facts["event"] == Fact.RUN_STARTED).to_numpy()
-    started_s = np.full(runs.max(initial=-1) + 2, np.inf)
-    started_s[runs[is_start]] = times_s[is_start]
-    ends_earlier_run = started_s[runs] < times_s
+    numbers, place = np.unique(runs, return_inverse=True)  # managers number runs as they like
+    started_s = np.full(len(numbers), np.inf)
+    started_s[place[is_start]] = times_s[is_start]
+    ends_earlier_run = started_s[place] < times_s
     return facts[np.lexsort((~ends_earlier_run, times_s))]
 
 

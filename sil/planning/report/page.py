@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler import counted
-from sil.planning.answers import BEST_BUY, EACH_OFFER, RETIRE, Answers
+from sil.planning.answers import BEST_BUY, EACH_OFFER, RETIRE, Answers, fault_texts
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.questions.ranking import Ranking
@@ -51,6 +51,7 @@ def as_dict(answers: Answers) -> dict[str, Any]:
     """The answers as JSON has them."""
     return {
         "recommendation": recommendation.recommendation(answers),
+        "faults": fault_texts(answers.faults),
         "notes": list(caveats.caveats(answers)),
         "assumptions": list(assumptions.assumptions(answers)),
         "options": options_frame(answers).to_dicts(),
@@ -61,7 +62,9 @@ def as_dict(answers: Answers) -> dict[str, Any]:
 
 def plan_page(answers: Answers) -> Page:
     plan = answers.plan
-    found = [Notice("answer", recommendation.recommendation(answers))]
+    faults = fault_texts(answers.faults)
+    found = [Notice("fault", f"{fault}. It has no answers.", "Fault") for fault in faults]
+    found += [Notice("answer", recommendation.recommendation(answers))]
     found += [Notice("note", sentence) for sentence in caveats.caveats(answers)]
     assumed = Part(items=list(assumptions.assumptions(answers)))
     site = f"site {answers.site}, " if answers.site else ""

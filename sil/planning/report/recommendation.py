@@ -17,7 +17,7 @@ LEAST_PERCENT = 0.05
 
 
 def recommendation(answers: Answers) -> str:
-    """One sentence, for the first scheduler of the plan."""
+    """One sentence, for the first scheduler of the plan that has answers."""
     plan, answer = answers.plan, answers.answers[0]
     base = answer.base
     least = f"{100 * plan.indifference:g} %"

@@ -119,7 +119,7 @@ class OptionRun(ABC):
         """Raises SchedulerFault."""
         facts, runs, all_jobs, jobs = self.simulate()
         for fault in faults(facts).iter_rows(named=True):
-            message = f"under {self.name}: {fault['message']}"
+            message = f"in {self.where}: {fault['message']}"
             raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])
         (refused,) = refusals(facts).iter_rows(named=True)
         found = {REFUSED: refused["refused"] / refused["arrived"]}

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import gc
 import os
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import nan
+from time import perf_counter, process_time
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from scheduler.kinds import WrongKind
 from scheduler.model import NodeSchedule, Schedule
 from scheduler.ports import Clock, Scheduler
 from scheduler.problem import SchedulingProblem
-from scheduler.rules import RETURNS_IN_TIME, RIGHT_KIND
+from scheduler.rules import PROBLEM_UNTOUCHED, RETURNS_IN_TIME, RIGHT_KIND
 from sil.world.guard.faults import SchedulerFault, fault_of
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 MAKING_LIMIT_S = 120.0
 """Time to import a scheduler, make an instance or prepare it; its libraries may be large."""
+
+
+WATCHED = 64
+"""So many first questions, and then every so many-th, are compared with what they were: that costs time."""
 
 
 class Decision(NamedTuple):
@@ -54,6 +60,7 @@ class _Collections:
     def __init__(self) -> None:
         self.total_s = 0.0
         self._began_s = 0.0
+        self._time = perf_counter
 
     def listen(self) -> None:
         if self not in gc.callbacks:
@@ -61,9 +68,9 @@ class _Collections:
 
     def __call__(self, phase: str, _: dict[str, int]) -> None:
         if phase == "start":
-            self._began_s = time.perf_counter()
+            self._began_s = self._time()
         else:
-            self.total_s += time.perf_counter() - self._began_s
+            self.total_s += self._time() - self._began_s
 
 
 _collections = _Collections()
@@ -87,8 +94,10 @@ def _as_it_is(_problem: SchedulingProblem, answer: Any) -> Any:
 class TimedScheduler:
     """A scheduler in this process: timed, and under a time limit.
 
-    `finish(problem, answer)` makes of an answer what is passed on, still under the time limit, since to read
-    an answer may run the scheduler's code. Raises SchedulerFault if it raises or exceeds the limit.
+    The clocks are kept from before the scheduler is imported: libraries that freeze the time replace those of
+    modules. `finish(problem, answer)` makes of an answer what is passed on, still under the time limit, since
+    to read an answer may run the scheduler's code. One that is not built in `is_watched`, whether it changes
+    the problem. Raises SchedulerFault if it raises or exceeds the limit.
     """
 
     def __init__(
@@ -96,32 +105,39 @@ class TimedScheduler:
         scheduler: Scheduler,
         clock: Clock,
         limit_s: float,
-        cpu_time: Callable[[], float] | None = time.process_time,
+        cpu_time: Callable[[], float] | None = process_time,
         finish: Callable[[SchedulingProblem, Any], Any] = _as_it_is,
+        is_watched: bool = False,
     ) -> None:
         _collections.listen()
         self._scheduler = scheduler
         self._clock = clock
         self._limit = time_limit(limit_s)
         self._cpu_time = cpu_time
+        self._wall_time = perf_counter
+        self._is_watched = is_watched
+        self._n_asked = 0
         self._finish = finish
         self._copies = _copies
 
     def decide(self, problem: SchedulingProblem) -> Decision:
-        cpu_time, gc_s, limit = self._cpu_time, _collections.total_s, self._limit
+        cpu_time, wall_time = self._cpu_time, self._wall_time
+        gc_s, limit = _collections.total_s, self._limit
         fault: tuple[SchedulerFault, BaseException] | None = None
+        before = self._arrays(problem)
         cpu_s = cpu_time() if cpu_time is not None else nan
-        began_s = time.perf_counter()
+        began_s = wall_time()
         try:
             limit.begin(began_s)
             try:
                 try:
                     answer = self._scheduler.schedule(problem)
-                    wall_s = time.perf_counter() - began_s
+                    wall_s = wall_time() - began_s
                     if cpu_time is not None:
                         cpu_s = cpu_time() - cpu_s
                     gc_s = _collections.total_s - gc_s
                     answer = self._finish(problem, answer)
+                    self._check_unchanged(problem, before)
                 except (TimeLimitExceeded, SchedulerFault):
                     raise
                 except WrongKind as error:
@@ -139,6 +155,22 @@ class TimedScheduler:
         if fault is not None:
             raise fault[0] from fault[1]
         return Decision(answer, count_of(answer), wall_s, cpu_s, gc_s)
+
+    def _arrays(self, problem: SchedulingProblem) -> dict[str, bytes]:
+        """Copies of what a scheduler must not change, for the first questions, and for some of all others."""
+        n, self._n_asked = self._n_asked, self._n_asked + 1
+        if not self._is_watched or (n > WATCHED and n % WATCHED):
+            return {}
+        return {name: np.asarray(array).tobytes() for name, array in problem.arrays().items()}
+
+    def _check_unchanged(self, problem: SchedulingProblem, before: Mapping[str, bytes]) -> None:
+        """Arrays are read-only, but the code of a scheduler can write into any memory."""
+        if not before:
+            return
+        for name, array in problem.arrays().items():
+            if np.asarray(array).tobytes() != before.get(name, np.asarray(array).tobytes()):
+                message = f"the scheduler changed '{name}' of the problem"
+                raise SchedulerFault(PROBLEM_UNTOUCHED, message, self._clock.now_s)
 
     def load_for_requests(self) -> None:
         load = getattr(self._scheduler, "load_for_requests", None)

@@ -5,28 +5,36 @@ from __future__ import annotations
 import linecache
 import multiprocessing
 import os
+import stat
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isnan
 from pathlib import Path
 
 from scheduler import UserError, printable
 from scheduler.model import JobId
-from scheduler.rules import RAISES_NOTHING, Violation
+from scheduler.rules import RAISES_NOTHING, RULES_OF, Violation
 from sil.world import SHOW_TRACEBACKS
+from sil.world.guard.apart import is_apart
 
 PROCESS_SURVIVES = "process-survives"
 """The process that runs the scheduler neither dies nor has to be killed."""
 
 KILLED = "not-killed-from-outside"
-"""Nobody's fault: the process of a run was killed each time."""
+"""Nobody's fault: the process of a run was killed each time, and not at the same place."""
 
 TESTBED_UNTOUCHED = "testbed-untouched"
 """In its process, a scheduler leaves the testbed's own code and data as they are."""
 
 KEEPS_TO_MEMORY = "keeps-to-memory"
-"""Its process uses no more memory than it may."""
+"""Its processes use no more memory than they may."""
+
+KEEPS_TO_PROCESSES = "keeps-to-processes"
+"""It has no more processes and threads at a time than it may."""
+
+CAN_BE_JUDGED = "can-be-judged"
+"""What it gives can be carried out and judged."""
 
 KEEPS_ITS_JOURNAL = "keeps-its-journal"
 """A resource manager that is made again from its journal does again what it did."""
@@ -37,9 +45,18 @@ COST_IS_KNOWN = "cost-is-known"
 SPEAKS_THE_PROTOCOL = "speaks-the-protocol"
 """A scheduler in another process sends valid messages."""
 
+RULES = frozenset().union(
+    *RULES_OF.values(),
+    (PROCESS_SURVIVES, TESTBED_UNTOUCHED, KEEPS_TO_MEMORY, KEEPS_TO_PROCESSES, CAN_BE_JUDGED),
+    (KEEPS_ITS_JOURNAL, COST_IS_KNOWN, SPEAKS_THE_PROTOCOL),
+)
+"""All that a scheduler can break."""
+
 MAX_TEXT = 500
 """Characters of a scheduler's own text in a message."""
 
+MOST_SOURCE = 10_000_000
+"""Bytes of a file whose lines are shown in messages."""
 
 TESTBED = __name__.partition(".")[0]
 
@@ -64,24 +81,48 @@ class SchedulerFault(Exception):
     def of(cls, violation: Violation, time_s: float, context: str = "") -> SchedulerFault:
         return cls(violation.rule, context + violation.message, time_s, violation.job)
 
-    def by(self, scheduler: str) -> str:
-        """A sentence about the scheduler whose fault it is."""
+    def by(self, scheduler: str, is_simulated: bool = False) -> str:
+        """A sentence about the scheduler whose fault it is; with the time if that `is_simulated`."""
+        if is_simulated:
+            return told(scheduler, self.rule, self.job, self.time_s, self.message)
         return sentence(scheduler, self.rule, self.message)
 
     def __reduce__(self) -> tuple[type[SchedulerFault], tuple[str, str, float, JobId | None]]:
         return SchedulerFault, (self.rule, self.message, self.time_s, self.job)
 
 
-class KilledFromOutside(UserError):
-    """A process was killed, not by the testbed: by an operator, or for lack of memory; `how` says by what. No
-    scheduler is to blame, and what it was doing is to be tried again."""
+class NoResult(UserError):
+    """What was to be done has no result, since its process breaks `rule`: `how` follows "its process"."""
 
-    def __init__(self, how: str) -> None:
-        super().__init__(
+    def __init__(self, rule: str, how: str, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.how = how
+
+
+class CannotBeJudged(NoResult):
+    """The testbed itself fails where a scheduler is judged."""
+
+    def __init__(self, error: BaseException) -> None:
+        how = (
+            f"gave what the testbed cannot process ({type(error).__name__}: {one_line(error)}"
+            f"{source_line(error, TESTBED)}); if it keeps all rules, the testbed has a defect"
+        )
+        super().__init__(CAN_BE_JUDGED, how, f"its process {how}")
+
+
+class KilledFromOutside(NoResult):
+    """A process was killed by a signal that may come from anyone: the scheduler itself, an operator, or the
+    kernel for lack of memory; `how` says by what. What it was doing is to be tried again. `place` is equal
+    where it was equally far."""
+
+    def __init__(self, how: str, place: object = None) -> None:
+        message = (
             f"the process of a scheduler was killed from outside ({how}), perhaps for lack of memory; run "
             f"the same command again"
         )
-        self.how = how
+        super().__init__(KILLED, how, message)
+        self.place = place
 
 
 def sentence(scheduler: str, rule: str, message: str) -> str:
@@ -93,6 +134,8 @@ def sentence(scheduler: str, rule: str, message: str) -> str:
 
 def told(scheduler: str, rule: str, job: JobId | int | None, time_s: float | None, message: str) -> str:
     """What became of a scheduler that broke a rule, with the job concerned and the simulated time."""
+    if rule == KILLED:
+        return sentence(scheduler, rule, message)
     of_job = f"job {job}, " if job is not None else ""
     when = "at an unknown time" if time_s is None or isnan(time_s) else f"at {time_s:.12g} s"
     return f"{scheduler} broke the rule {rule} ({of_job}{when}): {message}"
@@ -107,10 +150,11 @@ def stuck(why: str, waiting: Mapping[JobId, str]) -> str:
 
 def fault_of(error: BaseException, method: str, module: str, time_s: float) -> SchedulerFault:
     """The fault for an exception raised by `method`, of a class in `module`. Re-raises Ctrl-C."""
-    if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
+    is_own_process = multiprocessing.parent_process() is None and not is_apart()
+    if isinstance(error, KeyboardInterrupt) and is_own_process:
         raise error  # Ctrl-C ends a worker process without an exception
     if os.environ.get(SHOW_TRACEBACKS):
-        print_traceback("".join(traceback.format_exception(error)))
+        print_traceback(traceback_of(error))
     message = f"{method} raised {type(error).__name__}: {one_line(error)}{source_line(error, module)}"
     return SchedulerFault(RAISES_NOTHING, message, time_s)
 
@@ -138,5 +182,35 @@ def source_line(error: BaseException, module: str) -> str:
     own = [(f, n) for f, n in frames if str(f.f_globals.get("__name__", "")).partition(".")[0] == package]
     frame, number = (own if own and package != TESTBED else frames)[-1]
     path = frame.f_code.co_filename
+    _read_regular_files_only([path])
     text = linecache.getline(path, number).strip()
-    return f" ({Path(path).name}:{number}{f': {one_line(text)}' if text else ''})"
+    return f" ({one_line(Path(path).name)}:{number}{f': {one_line(text)}' if text else ''})"
+
+
+def traceback_of(error: BaseException) -> str:
+    """As Python prints it."""
+    found = traceback.TracebackException.from_exception(error, lookup_lines=False)
+    _read_regular_files_only(frame.filename for frame in _frames(found, set()))
+    return "".join(found.format())
+
+
+def _frames(found: traceback.TracebackException, seen: set[int]) -> Iterator[traceback.FrameSummary]:
+    """Of an exception, its causes and its parts."""
+    if id(found) in seen:
+        return
+    seen.add(id(found))
+    yield from found.stack
+    for other in (found.__cause__, found.__context__, *(found.exceptions or ())):
+        if other is not None:
+            yield from _frames(other, seen)
+
+
+def _read_regular_files_only(paths: Iterable[str]) -> None:
+    """Code can claim to be of any file, like /dev/zero, which `linecache` would read to its end."""
+    for path in {*paths} - linecache.cache.keys():
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):
+            continue
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_SOURCE:
+            linecache.cache[path] = 0, None, [], path

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import process_time
 from typing import Any
 
 from scheduler.model import Answer, JobId, Schedule
@@ -34,11 +34,11 @@ class Guard:
     note: Callable[[Timing], None] = lambda timing: None
     charge: Charge | None = None
     decision_log: TraceRecorder | None = None
-    cpu_time: Callable[[], float] | None = time.process_time
+    cpu_time: Callable[[], float] | None = process_time
 
-    def timed(self, scheduler: Scheduler) -> TimedScheduler:
+    def timed(self, scheduler: Scheduler, is_watched: bool = False) -> TimedScheduler:
         """A scheduler in this process, under this time limit."""
-        return TimedScheduler(scheduler, self.clock, self.limit_s, self.cpu_time)
+        return TimedScheduler(scheduler, self.clock, self.limit_s, self.cpu_time, is_watched=is_watched)
 
 
 class GuardedScheduler:
@@ -102,7 +102,8 @@ class GuardedScheduler:
         difference = first_difference(schedule, again)
         if difference is not None:
             job = problem.jobs[difference].id if 0 <= difference < problem.n_jobs else None
-            message = f"for the same problem, two instances decided differently, first for job {job}"
+            where = "when to ask again, or what to preempt" if job is None else f"first for job {job}"
+            message = f"for the same problem, two instances decided differently, {where}"
             raise SchedulerFault(DETERMINISTIC, message, self._clock.now_s, job)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import atexit
 import signal
-import time
 from collections.abc import Callable
 from math import inf
 from threading import get_ident, main_thread
+from time import monotonic, perf_counter
 from types import FrameType, TracebackType
 
 GRACE = 2
@@ -29,7 +29,7 @@ class TimeLimitExceeded(BaseException):
 class _Timer:
     """The only timer of a process."""
 
-    __slots__ = ("announce", "deadline_s", "has_expired", "limit_s", "rings_s")
+    __slots__ = ("announce", "deadline_s", "has_expired", "limit_s", "monotonic", "perf_counter", "rings_s")
 
     def __init__(self) -> None:
         self.announce: Callable[[float], None] | None = None
@@ -40,6 +40,8 @@ class _Timer:
         self.rings_s = inf
         """Infinite = not set."""
         self.has_expired = False
+        # Kept from before a scheduler is imported: libraries that freeze the time replace those of modules.
+        self.monotonic, self.perf_counter = monotonic, perf_counter
 
     def set(self, now_s: float, for_s: float) -> None:
         for_s = min(for_s, LONGEST_S)
@@ -89,7 +91,7 @@ class time_limit:  # noqa: N801 (it is used like a function)
         if not now_s < timer.rings_s <= deadline_s:
             timer.set(now_s, self.limit_s)
         if timer.announce is not None:
-            timer.announce(time.monotonic() + GRACE * self.limit_s + GRACE_S)
+            timer.announce(timer.monotonic() + GRACE * self.limit_s + GRACE_S)
 
     def end(self) -> None:
         """End the block. Raises TimeLimitExceeded if it was too long and swallowed the exception."""
@@ -104,7 +106,7 @@ class time_limit:  # noqa: N801 (it is used like a function)
             raise TimeLimitExceeded
 
     def __enter__(self) -> None:
-        self.begin(time.perf_counter())
+        self.begin(_timer.perf_counter())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -114,7 +116,7 @@ class time_limit:  # noqa: N801 (it is used like a function)
 
 def _ring(_signal: int, _frame: FrameType | None) -> None:
     """The timer rings: early, without a block, or for a block that has taken too long."""
-    now_s, deadline_s = time.perf_counter(), _timer.deadline_s
+    now_s, deadline_s = _timer.perf_counter(), _timer.deadline_s
     _timer.rings_s = inf
     if deadline_s == inf:
         return

@@ -14,7 +14,7 @@ from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.world.events import MessageDue
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault, stuck
-from sil.world.harness import LEAST_STEP_S, World
+from sil.world.harness import World
 from sil.world.remote.agents import Agents
 from sil.world.remote.clocks import ManagerClock
 from sil.world.remote.crashes import Crashes, ManagerCrashed
@@ -24,6 +24,9 @@ from sil.world.remote.orders import Leaving, Ordered, Orders
 MOST_MESSAGES_WITHOUT_PROGRESS = 100_000
 """More in a row, without an arrival, the end of a run or a change of a machine, are an endless conversation,
 unless time passes between them and a run will end or no job waits."""
+
+LEAST_STEP_S = 1e-3
+"""Time passes if messages are this far apart on average; a large site has many."""
 
 Make = Callable[[Ports], ResourceManager]
 

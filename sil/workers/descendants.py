@@ -1,0 +1,95 @@
+"""The processes that descend from this one: how many there are, and their end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+
+KILL_WITHIN_S = 10.0
+"""The kernel does not end a process that waits for a device."""
+
+
+def reaped() -> dict[int, int]:
+    """The wait statuses of the children of this process that have ended since they were asked for last.
+    Orphans that it has adopted are among them, and would remain as zombies."""
+    statuses: dict[int, int] = {}
+    with suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            statuses[found[0]] = found[1]
+    return statuses
+
+
+def kill_descendants(spared: Collection[int] = ()) -> dict[int, int]:
+    """Kill all processes that descend from this one, orphans included and those `spared` with all theirs
+    excepted, and wait for their end. Returns the wait statuses of its children.
+
+    All are stopped before any is killed, so that none starts another one meanwhile.
+    """
+    statuses = reaped()
+    until_s = time.monotonic() + KILL_WITHIN_S
+    while (stopped := _stopped(spared, until_s)) and time.monotonic() < until_s:
+        for pid in stopped:
+            _signal(pid, signal.SIGKILL)
+        time.sleep(0.001)
+        statuses |= reaped()
+    return statuses
+
+
+def _stopped(spared: Collection[int], until_s: float) -> set[int]:
+    """Stop all descendants as they are found, until no more are."""
+    stopped: set[int] = set()
+    n = -1
+    while n < len(stopped) and time.monotonic() < until_s:
+        n = len(stopped)
+        for pid in descendants(spared):
+            if pid not in stopped:
+                _signal(pid, signal.SIGSTOP)
+                stopped.add(pid)
+    return stopped
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def descendants(spared: Collection[int] = ()) -> Iterator[int]:
+    """The processes that descend from this one, without those `spared` and theirs: level by level, each as
+    soon as it is known."""
+    seen, waiting = {*spared}, deque([os.getpid()])
+    while waiting:
+        for child in _children(waiting.popleft()):
+            if child not in seen:
+                seen.add(child)
+                waiting.append(child)
+                yield child
+
+
+def tasks(pid: int) -> list[str]:
+    """The threads of a process, by number; none if it has ended. Only Linux knows."""
+    with suppress(OSError):
+        return os.listdir(f"/proc/{pid}/task")
+    return []
+
+
+def _children(pid: int) -> list[int]:
+    if sys.platform != "linux":
+        return _children_by_psutil(pid)
+    found: list[int] = []
+    for task in tasks(pid):
+        with suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+            found.extend(map(int, file.read().split()))
+    return found
+
+
+def _children_by_psutil(pid: int) -> list[int]:
+    import psutil  # takes as long as much of a command
+
+    with suppress(psutil.Error):
+        return [child.pid for child in psutil.Process(pid).children()]
+    return []
