@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 DECISION_LIMIT_S = 60.0
 EXACT_S = 2.0**51
 """Up to twice this, a second later is later for numbers, too; compiled decisions are not checked for that."""
-
 FEW_JOBS = 2_000
 FACTS_OF_A_JOB = 3
 """It arrives, starts and ends."""
@@ -127,10 +126,6 @@ class Replay:
     ) -> Results:
         """Replay the log under a scheduler; trace, timings, jobs.csv and schedule.csv are written into
         `folder`, in one pass. A fault of the scheduler ends the run and is the last fact of its trace."""
-        with blamed([scheduler]):
-            return self._written(scheduler, folder, on_arrivals)
-
-    def _written(self, scheduler: UnderTest, folder: Path, on_arrivals: Callable[[int], None]) -> Results:
         compiled = self._compiled(scheduler)
         description = {
             **self.description(),
@@ -141,6 +136,7 @@ class Replay:
         wall_s = "of a decision" if compiled is None else "mean of the decisions of a part of the log"
         decided_s = 0.0
         with (
+            blamed([scheduler]),
             trace_stream(folder / TRACE, description, self.log.ids.differ) as trace,
             ParquetStream(folder / TIMINGS, TIMINGS_SCHEMA, {"wall_s": wall_s}) as timings,
             CsvStream(folder / JOBS) as jobs,
@@ -158,8 +154,7 @@ class Replay:
 
             self._carry_out(scheduler, compiled, take_facts, folder / PRINTED, take_decisions, on_arrivals)
             replayed.end()
-        schedule = replayed.statistics.schedule(len(self.log.jobs), decided_s)
-        schedule.write_csv(folder / SCHEDULE)
+        replayed.statistics.schedule(len(self.log.jobs), decided_s).write_csv(folder / SCHEDULE)
         return replayed.results(lambda: pl.read_parquet(folder / TRACE, glob=False))
 
     def results(self, scheduler: UnderTest, printed: Path) -> Results:
