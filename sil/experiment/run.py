@@ -49,6 +49,10 @@ DATABASE = "results.db"
 UNRECORDED = "unrecorded.csv"
 FIGURES = "figures"
 PRINTED = "printed"
+WITHOUT_KILLED = (
+    f"has the results of all other runs; the same command tries again those that were killed, and then "
+    f"writes {DATABASE}"
+)
 MAX_NAMES = 10
 """Number of names in a message."""
 
@@ -152,10 +156,7 @@ def run_experiment(
             _write_tables(out, tables, describe(scenario))
             comparison = render(out)
             if sweep.killed:
-                listener.notify(
-                    f"{out} has the results of the other runs; the same command tries again those that were "
-                    f"killed, and then writes {DATABASE}"
-                )
+                listener.notify(f"{out} {WITHOUT_KILLED}")
                 return comparison
             write_results(out / DATABASE, tables, scenario.resources, identity)
         store.remove()
