@@ -9,18 +9,26 @@ import polars as pl
 if TYPE_CHECKING:
     from sil.outcome.comparison import Cell
 
-COLUMNS: dict[str, pl.DataType] = dict.fromkeys(
-    ("mean", "half_width", "difference", "difference_half_width"), pl.Float64()
+NUMBERS = (
+    *("mean", "half_width", "difference", "difference_half_width", "difference_low", "difference_high"),
+    *("percent", "percent_low", "percent_high"),
 )
-"""The mean over replications or slices, the mean paired difference to the first scheduler, and for both the
-half-widths of their confidence intervals."""
+COLUMNS: dict[str, pl.DataType] = {**dict.fromkeys(NUMBERS, pl.Float64()), "not_settled": pl.String()}
+"""The mean over replications or slices and the half-width of its confidence interval; the mean paired
+difference to the first scheduler, half the width of its interval and its limits; the same as a percentage;
+why the difference has no interval, if hardly any replication shows one."""
 
 
-def numbers(cell: Cell | None) -> list[float | None]:
+def numbers(cell: Cell | None) -> list[float | str | None]:
     """The values of COLUMNS."""
-    intervals = (None, None) if cell is None else (cell.value, cell.difference)
+    if cell is None:
+        return [None] * len(COLUMNS)
+    of = [
+        {} if each is None else each.as_dict() for each in (cell.value, cell.difference, cell.change_percent)
+    ]
     return [
-        number
-        for found in intervals
-        for number in ((None, None) if found is None else (found.mean, found.half_width))
+        *(of[0].get(name) for name in ("mean", "half_width")),
+        *(of[1].get(name) for name in ("mean", "half_width", "low", "high")),
+        *(of[2].get(name) for name in ("mean", "low", "high")),
+        cell.not_settled or None,
     ]

@@ -206,10 +206,11 @@ class Replays:
 
     def differences(self, block_days: float = 7.0) -> pl.DataFrame:
         """How jobs differ from what they are under the first scheduler: a row for each other scheduler and
-        quantity. `low` and `high` bound the mean at 95 % confidence, by a bootstrap of blocks of `block_days`
-        (null with few blocks); `less` and `more` are shares of jobs. Raises UserError for blocks without
-        length."""
-        from sil.outcome.paired_jobs import paired_differences
+        quantity. `low` and `high` bound the mean at 95 % confidence, by blocks of `block_days` (null with
+        few blocks, or where hardly any block shows a difference), whose means should have a `correlation`
+        with those before of 0.2 at most: give longer ones above it. `less` and `more` are shares of jobs.
+        Raises UserError for blocks without length."""
+        from sil.outcome.paired import paired_differences
         from sil.report.replay.differences import COMPARED
 
         if not block_days > 0:
@@ -221,10 +222,10 @@ class Replays:
             for quantity in COMPARED:
                 found = paired_differences(jobs[name], jobs[baseline], quantity, block_days)
                 if found is not None:
-                    low, high = found.interval or (None, None)
-                    shares = found.less, found.more
-                    rows.append((name, quantity, found.mean, low, high, *shares, found.jobs))
-        numbers = dict.fromkeys(("mean", "low", "high", "less", "more"), pl.Float64)
+                    of = found.difference.as_dict()
+                    limits, shares = (of["mean"], of["low"], of["high"]), (found.less, found.more)
+                    rows.append((name, quantity, *limits, *shares, found.correlation, found.jobs))
+        numbers = dict.fromkeys(("mean", "low", "high", "less", "more", "correlation"), pl.Float64)
         kinds: dict[str, Any] = {"scheduler": pl.String, "quantity": pl.String, **numbers, "jobs": pl.Int64}
         return pl.DataFrame(rows, schema=kinds, orient="row")
 

@@ -25,7 +25,7 @@ from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.workers.executor import Interrupted
 from sil.workload.job_log import JobLog
-from sil.workload.slices import SlicedLog, equal_slices, slices_of_size
+from sil.workload.slices import SlicedLog, equal_slices, slices_of_size, with_warm_up
 from sil.world.events import ORDERS
 
 
@@ -37,6 +37,7 @@ def sweep(
     estimates: str | Sequence[str] = "user",
     slices: int = 1,
     slice_jobs: int | None = None,
+    warm_up_jobs: int | None = None,
     order: str = "default",
     decision_limit_s: float = DECISION_LIMIT_S,
     engine: str = "auto",
@@ -52,6 +53,9 @@ def sweep(
     * `load`: factors by which times between arrivals are divided.
     * `slices`: the number of slices of each log, with equally many jobs; or with `slice_jobs` slices of so
       many jobs, and what remains is left out.
+    * `warm_up_jobs`: how many jobs of the log are replayed before each slice, and half as many after it,
+      without being measured; 0 for slices that begin with an empty machine, as the first one always does. By
+      default as many as a slice has, at most 1,000.
     * `workers`: processes to run on, by default one per core; `dask`: the address of a Dask scheduler
       instead. The results do not depend on them.
 
@@ -62,9 +66,10 @@ def sweep(
     of_one = isinstance(logs, JobLog | str) or not isinstance(logs, Iterable)
     of = [given_log(log) for log in cast("Iterable[object]", [logs] if of_one else logs)]
     check_for_logs(under_test.values(), any(log.cluster is not None for log in of))
+    warm_up = None if warm_up_jobs is None else whole_number(warm_up_jobs, "warm_up_jobs", least=0)
     kinds = [estimates] if isinstance(estimates, str) else estimates
     wanted = LogSweep(
-        tuple(_sliced(log, slices, slice_jobs) for log in of),
+        tuple(with_warm_up(_sliced(log, slices, slice_jobs), warm_up) for log in of),
         tuple(under_test.values()),
         tuple([float(load)] if isinstance(load, int | float) else map(float, load)),
         tuple(choice(Estimates, kind, "estimates") for kind in kinds),
@@ -76,15 +81,17 @@ def sweep(
             choice(Engine, engine, "engine"),
         ),
     )
+    names = tuple(scheduler.label for scheduler in wanted.schedulers)
     with shown("sweep", "replays", progress) as listener, executing(True, workers, dask) as executor:
         try:
-            table = run_sweep(wanted, executor, listener)
+            found = Sweep(run_sweep(wanted, executor, listener), names)
         except Interrupted as interrupted:
-            table = cast("pl.DataFrame", interrupted.finished)
-            if not len(table):
+            found = Sweep(cast("pl.DataFrame", interrupted.finished), names)
+            if found.table.is_empty():
                 raise KeyboardInterrupt from None
-            warn(f"interrupted: {interrupted}; the others are left out")
-    return Sweep(table)
+            notes = "".join(f"; {note}" for note in found.notes)
+            warn(f"interrupted: {interrupted}; the others are left out{notes}")
+    return found
 
 
 def _sliced(log: JobLog, slices: int, slice_jobs: int | None) -> SlicedLog:
@@ -94,23 +101,25 @@ def _sliced(log: JobLog, slices: int, slice_jobs: int | None) -> SlicedLog:
 @dataclass(frozen=True, repr=False)
 class Sweep:
     """The results of a sweep: `table` has a row for each replay, with the columns of sweep.csv
-    (`docs/reference/results.md`)."""
+    (`docs/reference/results.md`); `schedulers` are in order, the baseline first."""
 
     table: pl.DataFrame
+    schedulers: tuple[str, ...] = ()
 
     def summary(self, metric: str = "bounded_slowdown_mean", ci: float = CONFIDENCE) -> pl.DataFrame:
         """A row for each load, kind of estimates and scheduler: the mean of a metric over slices (`mean`),
-        its difference to that of the first scheduler on the same slices (`difference`), and the half-widths
-        of Student's t intervals of both, with the confidence `ci`.
+        its difference to that of the first scheduler on the same slices (`difference`), the same as a
+        percentage (`percent`), and the limits or half-widths of their intervals with the confidence `ci`.
 
-        Slices are blocks: they are taken for independent and alike. With one slice there are no intervals;
-        after a fault, a scheduler has no mean. A quantity alone, like `waiting_time`, stands for its mean.
+        Slices are blocks: they are taken for independent and alike. With one slice there are no intervals,
+        nor for a difference that hardly any slice shows (`not_settled`); after a fault, a scheduler has no
+        mean. A quantity alone, like `waiting_time`, stands for its mean.
         Raises UserError for an unknown metric or an impossible `ci`.
         """
         metric = replay_metric_named(metric)
         if not 0 < ci < 1:
             raise UserError(f"ci is {ci:g}; expected a confidence between 0 and 1, like 0.95")
-        comparison = SweepComparison(self.table, ci)
+        comparison = SweepComparison(self.table, ci, self.schedulers)
         rows = []
         for load, estimates in comparison.settings:
             for scheduler in comparison.schedulers:
@@ -126,7 +135,12 @@ class Sweep:
     @property
     def faults(self) -> list[str]:
         """For each scheduler that broke a rule, a sentence on the first replay in which it did."""
-        return SweepComparison(self.table).faults()
+        return SweepComparison(self.table, schedulers=self.schedulers).faults()
+
+    @property
+    def notes(self) -> list[str]:
+        """How many replays are in no difference, after an interruption."""
+        return SweepComparison(self.table, schedulers=self.schedulers).left_out()
 
     def __repr__(self) -> str:
         names = self.table["scheduler"].unique(maintain_order=True)

@@ -186,7 +186,7 @@ def _show(comparison: Comparison, metric: str, as_json: bool) -> None:
 
 
 def _print_tables(comparison: Comparison, metric: str) -> None:
-    from sil.report.tables import comparison_table, grid_table, long_grid_table, prediction_table
+    from sil.report.tables import INTERVALS, comparison_table, grid_table, long_grid_table, prediction_table
 
     if comparison.description.axes:
         wide = grid_table(comparison, metric)
@@ -199,8 +199,8 @@ def _print_tables(comparison: Comparison, metric: str) -> None:
     how = "One replication, hence no confidence intervals (see --replications)."
     if (n := comparison.description.replications) > 1:
         how = (
-            f"Means of {n} replications ± half-width of the 95 % confidence interval; differences are "
-            "paired, * = the interval excludes 0."
+            f"Means of {n} replications ± half-width of the 95 % confidence interval; "
+            f"{INTERVALS.format('replication')}"
         )
     console.out.print(console.styled(how, "dim"))
 

@@ -55,6 +55,15 @@ SlicesByPlace = Annotated[
         help="A slice: jobs A to B - 1, in order of submission, counted from 0. May be repeated.",
     ),
 ]
+WarmUpJobs = Annotated[
+    int | None,
+    Option(
+        min=0,
+        help="Replay this number of jobs before each slice, and half as many after it, without measuring "
+        "them: by itself, a slice begins with an empty machine. The first slice has none before it. "
+        "Default: as many as a slice has, at most 1,000.",
+    ),
+]
 METRIC = "bounded_slowdown_mean"
 Metric = Annotated[str, Option(help="The metric of the printed table: a column of sweep.csv.")]
 
@@ -67,6 +76,7 @@ def sweep(
     slices: Slices = None,
     slice_jobs: SliceJobs = None,
     jobs: SlicesByPlace = None,
+    warm_up_jobs: WarmUpJobs = None,
     begin: options.Begin = None,
     end: options.End = None,
     order: options.Order = "default",
@@ -103,6 +113,7 @@ def sweep(
     from sil.site.logs import read_log
     from sil.workers.runner import selected_executor
     from sil.workload.job_log import part_of
+    from sil.workload.slices import with_warm_up
     from sil.world.events import ORDERS
 
     chosen, rules = estimates or [Estimates.USER], Rules(strict, overrun, too_large)
@@ -112,7 +123,9 @@ def sweep(
         metric = replay_metric_named(metric)
         schedulers = schedulers_for_logs(scheduler or COMPARED)
         parts = [part_of(read_log(log, rules, processors), None, begin, end, None) for log in logs]
-        sliced = tuple(_sliced(part, slices, slice_jobs, jobs or []) for part in parts)
+        sliced = tuple(
+            with_warm_up(_sliced(part, slices, slice_jobs, jobs or []), warm_up_jobs) for part in parts
+        )
         settings = Settings(order, decision_limit, seed, not no_determinism_check, engine)
         wanted = LogSweep(sliced, schedulers, tuple(load or [1.0]), tuple(chosen), settings)
         for part in parts:
@@ -143,14 +156,13 @@ def _sliced(log: JobLog, slices: int | None, slice_jobs: int | None, jobs: Seque
 
 
 def _print(comparison: SweepComparison, metric: str) -> None:
-    from sil.report.tables import sweep_table
+    from sil.report.tables import INTERVALS, sweep_table
 
     console.print_whole(sweep_table(comparison, metric))
     how = "One slice, hence no confidence intervals (see --slices)."
     if (n := comparison.n_blocks) > 1:
         how = (
             f"Means of {n} slices ± half-width of the {100 * comparison.confidence:g} % confidence interval "
-            f"(Student's t, {n - 1} degrees of freedom); differences are paired by slice, * = the interval "
-            "excludes 0."
+            f"(Student's t, {n - 1} degrees of freedom); {INTERVALS.format('slice')}"
         )
     console.out.print(console.styled(how, "dim"))

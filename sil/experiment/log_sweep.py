@@ -37,6 +37,8 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "log": pl.String,
     "slice": pl.String,
     "jobs": pl.Int64,
+    "warm_up_jobs": pl.Int64,
+    "cool_down_jobs": pl.Int64,
     "load": pl.Float64,
     "estimates": pl.String,
     "scheduler": pl.String,
@@ -44,8 +46,9 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "fault": pl.String,
     "refused": pl.String,
 }
-"""The columns of the table of a sweep, one row per replay. The slice is as in `sil replay --jobs`, the load a
-factor; after a fault, the metrics are null."""
+"""The columns of the table of a sweep, one row per replay. The slice is as in `sil replay --jobs`, and has
+`jobs`; the warm-up before and the cool-down after it are not measured. The load is a factor; after a fault,
+metrics are null."""
 
 Row = dict[str, Any]
 
@@ -92,11 +95,13 @@ class Case(NamedTuple):
 
     def row(self, results: Results) -> Row:
         """Of the table of the sweep."""
-        log = self.slice.log
+        part = self.slice
         named = (
-            log.name,
-            self.slice.name,
-            len(log.jobs),
+            part.log.name,
+            part.name,
+            part.end - part.begin,
+            part.warm_up_jobs,
+            part.cool_down_jobs,
             self.load,
             self.estimates.value,
             self.scheduler.label,
@@ -150,6 +155,7 @@ class LogSweep:
             (
                 part.log.name,
                 part.name,
+                (part.warm_up_jobs, part.cool_down_jobs),
                 part.log.processors,
                 sorted(part.log.cut),
                 part.log.cluster,

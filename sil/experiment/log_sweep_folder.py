@@ -64,4 +64,6 @@ def _described(sliced: SlicedLog) -> dict[str, Any]:
         "days": log.span_s / 86_400.0,
         "repairs": list(log.notes),
         "slices": [part.name for part in sliced.slices],
+        "warm_up_jobs": [part.warm_up_jobs for part in sliced.slices],
+        "cool_down_jobs": [part.cool_down_jobs for part in sliced.slices],
     }

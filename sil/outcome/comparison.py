@@ -9,37 +9,48 @@ import numpy as np
 import polars as pl
 
 from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults, monitor_notes
+from sil.outcome.paired import Paired, why_no_interval
 from sil.outcome.refused_and_failed import crash_sentences, failure_sentences, refusal_sentences
-from sil.outcome.statistics import CONFIDENCE, Interval, Sample, interval, percent_changes
+from sil.outcome.statistics import CONFIDENCE, Interval, Sample, interval
 from sil.trace.facts import RUN, RunDescription
 from sil.world.guard.faults import told
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One metric of one scheduler at one point, and its paired difference to the baseline."""
+    """One metric of one scheduler at one point, and its paired difference to the baseline; `not_settled` says
+    why the difference has no interval. A difference and its percentage exclude 0 both or neither."""
 
     value: Interval
-    difference: Interval | None
-    change_percent: Interval | None
+    difference: Interval | None = None
+    change_percent: Interval | None = None
+    not_settled: str = ""
 
     @classmethod
-    def of(cls, values: Sample, baseline: Sample | None, confidence: float = CONFIDENCE) -> Cell:
-        """Of the values of independent blocks (replications, or slices of logs), and the baseline's of the
-        same blocks; None for the baseline itself, or where it has no values."""
+    def of(
+        cls,
+        values: Sample,
+        baseline: Sample | None,
+        confidence: float = CONFIDENCE,
+        unit: str = "replication",
+    ) -> Cell:
+        """Of the values of independent blocks, which the `unit` names, and the baseline's of the same blocks;
+        None for the baseline itself, or where it has no values."""
+        value = interval(values, confidence)
         if baseline is None:
-            return cls(interval(values, confidence), None, None)
-        differences = values - baseline
-        changes = percent_changes(differences, baseline) if np.mean(baseline) > 0 else None
-        return cls(
-            interval(values, confidence),
-            interval(differences, confidence),
-            None if changes is None else interval(changes, confidence),
-        )
+            return cls(value)
+        paired = Paired(values, baseline, confidence)
+        return cls(value, paired.difference, paired.percent, why_no_interval(paired.differences, unit))
 
     def as_dict(self) -> dict[str, Any]:
         """What is known of it."""
-        return {name: found for name, found in asdict(self).items() if found is not None}
+        intervals = {
+            "value": self.value,
+            "difference": self.difference,
+            "change_percent": self.change_percent,
+        }
+        found = {name: each.as_dict() for name, each in intervals.items() if each is not None}
+        return found | ({"not_settled": self.not_settled} if self.not_settled else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +92,17 @@ class Accuracy:
     never: int
 
     def as_dict(self) -> dict[str, Any]:
-        found = asdict(self)
+        errors = {name: getattr(self, name) for name in ERRORS}
         return {
-            **{name: found.pop(name) for name in ("point", "scheduler", "predictor")},
-            "predictions": found.pop("n_predictions"),
-            "never": found.pop("never"),
-            **found,
+            **{name: getattr(self, name) for name in ("point", "scheduler", "predictor")},
+            "predictions": self.n_predictions,
+            "never": self.never,
+            **{name: None if found is None else found.as_dict() for name, found in errors.items()},
         }
+
+
+ERRORS = ("deviation", "bias", "over", "deviation_of_all", "coverage")
+"""The intervals of an Accuracy."""
 
 
 class Comparison:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from sil.outcome.exact_summary import ExactSum, ExactSummary
 from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, UTILISATION
@@ -22,11 +26,24 @@ _NEEDED = (
 )
 
 
+class Measured(NamedTuple):
+    """The numbers of the jobs that count, and the times of their first and last submission: utilisation is
+    that of this time, by all jobs, and there is no makespan."""
+
+    jobs: Sequence[int]
+    from_s: float
+    until_s: float
+
+
 class ReplayStatistics:
     """Of jobs with the columns of Batsim's jobs.csv and bounded_slowdown; if there are GPUs, also
-    requested_gpus. What is too large for memory is kept in `folder`."""
+    requested_gpus. What is too large for memory is kept in `folder`. All jobs count, unless some are
+    `measured`."""
 
-    def __init__(self, processors: int, gpus: int = 0, folder: Path | None = None) -> None:
+    def __init__(
+        self, processors: int, gpus: int = 0, folder: Path | None = None, measured: Measured | None = None
+    ) -> None:
+        self._measured = measured
         self._processors = processors
         self._gpus = gpus
         self._summaries = {name: ExactSummary(folder) for name in _SUMMARISED}
@@ -39,10 +56,20 @@ class ReplayStatistics:
     @property
     def columns(self) -> list[str]:
         """Those that `add` needs."""
-        return [*_NEEDED, *(["requested_gpus"] if self._gpus else [])]
+        of_part = [] if self._measured is None else ["job_id", "starting_time"]
+        return [*_NEEDED, *of_part, *(["requested_gpus"] if self._gpus else [])]
 
     def add(self, jobs: pl.DataFrame) -> None:
         """More jobs."""
+        ran_s = pl.col("execution_time")
+        if self._measured is not None:
+            from_s, until_s = self._measured.from_s, self._measured.until_s
+            ran_s = pl.min_horizontal("finish_time", until_s) - pl.max_horizontal("starting_time", from_s)
+        self._computing.add(_used(jobs, "requested_number_of_resources", ran_s))
+        if self._gpus:
+            self._gpu_computing.add(_used(jobs, "requested_gpus", ran_s))
+        if self._measured is not None:
+            jobs = jobs.filter(pl.col("job_id").is_in(self._measured.jobs))
         if jobs.is_empty():
             return
         for name, summary in self._summaries.items():
@@ -51,9 +78,6 @@ class ReplayStatistics:
         self._successes += int(jobs["success"].sum())
         self._stretch.add(jobs["stretch"].to_numpy())
         self._most_stretch = max(self._most_stretch, float(jobs["stretch"].max()))  # type: ignore[arg-type]
-        self._computing.add((jobs["requested_number_of_resources"] * jobs["execution_time"]).to_numpy())
-        if self._gpus:
-            self._gpu_computing.add((jobs["requested_gpus"] * jobs["execution_time"]).to_numpy())
         self._begins_s = min(self._begins_s, float(jobs["submission_time"].min()))  # type: ignore[arg-type]
         self._ends_s = max(self._ends_s, float(jobs["finish_time"].max()))  # type: ignore[arg-type]
 
@@ -67,11 +91,16 @@ class ReplayStatistics:
             found[f"{name}_mean"] = summary.mean
             found[f"{name}_median"], found[f"{name}_p95"] = summary.quantile(0.5), summary.quantile(0.95)
             found[f"{name}_max"] = summary.max
-        makespan_s = self._ends_s - self._begins_s
-        found[UTILISATION.key] = 100.0 * self._computing.sum / (self._processors * makespan_s)
-        if self._gpus:
-            found[GPU_UTILISATION.key] = 100.0 * self._gpu_computing.sum / (self._gpus * makespan_s)
-        return {**found, MAKESPAN.key: makespan_s}
+        span_s = self._ends_s - self._begins_s
+        if self._measured is None:
+            found[MAKESPAN.key] = span_s
+        else:
+            span_s = self._measured.until_s - self._measured.from_s
+        if span_s > 0.0:
+            found[UTILISATION.key] = 100.0 * self._computing.sum / (self._processors * span_s)
+            if self._gpus:
+                found[GPU_UTILISATION.key] = 100.0 * self._gpu_computing.sum / (self._gpus * span_s)
+        return found
 
     def schedule(self, n_jobs: int, scheduling_s: float) -> pl.DataFrame:
         """The one row of Batsim's schedule.csv, of `n_jobs` that arrived or were to. Energy and states of
@@ -105,3 +134,7 @@ class ReplayStatistics:
             "time_switching_on": 0.0,
         }
         return pl.DataFrame([row])
+
+
+def _used(jobs: pl.DataFrame, what: str, ran_s: pl.Expr) -> NDArray[np.float64]:
+    return jobs.select((pl.col(what) * ran_s.clip(0.0)).cast(pl.Float64)).to_series().to_numpy()

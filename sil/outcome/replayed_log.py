@@ -15,7 +15,7 @@ from sil.outcome.finished_jobs import FinishedJobs, Wanted
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import Invariants
 from sil.outcome.refused_and_failed import refusal_sentence
-from sil.outcome.replay_statistics import ReplayStatistics
+from sil.outcome.replay_statistics import Measured, ReplayStatistics
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
@@ -54,6 +54,7 @@ class ReplayedLog:
         folder: Path | None = None,
     ) -> None:
         self._cut = log.cut
+        self._measured = log.measured
         self._scheduler = scheduler
         self._on_jobs = on_jobs
         wanted = Wanted.TABLE_AT_THE_END if may_be_late else Wanted.TABLE
@@ -66,7 +67,7 @@ class ReplayedLog:
         self._ended_early: dict[int, str] = {}
         """Why jobs were ended that have run."""
         gpus = 0 if log.cluster is None else log.cluster.gpus
-        self.statistics = ReplayStatistics(log.processors, gpus, folder)
+        self.statistics = ReplayStatistics(log.processors, gpus, folder, _measured(log))
 
     def add(self, table: pa.Table) -> None:
         """The next facts, with at least these COLUMNS."""
@@ -92,15 +93,20 @@ class ReplayedLog:
         fault, refused = self._rule_broken, None
         if fault is None and (breach := self._invariants.first_breach(all_facts)) is not None:
             fault = f"{self._scheduler}: the trace breaks the invariant {breach.rule}: {breach.message}"
-        if self._refused:
-            first = next(iter(self._refused.values()))
-            refused = refusal_sentence(self._scheduler, self._n_arrived, len(self._refused), first)
-        if self._ended_early:
-            first = self._ended_early[min(self._ended_early)]
-            n, verb = len(self._ended_early), "was" if len(self._ended_early) == 1 else "were"
-            early = f"{n:,} of {self._n_arrived:,} jobs {verb} ended early; the first because {first}"
+        were_refused, were_ended = self._of_measured(self._refused), self._of_measured(self._ended_early)
+        n_arrived = len(self._measured) or self._n_arrived
+        if were_refused:
+            first = next(iter(were_refused.values()))
+            refused = refusal_sentence(self._scheduler, n_arrived, len(were_refused), first)
+        if were_ended:
+            first = were_ended[min(were_ended)]
+            n, verb = len(were_ended), "was" if len(were_ended) == 1 else "were"
+            early = f"{n:,} of {n_arrived:,} jobs {verb} ended early; the first because {first}"
             refused = f"{self._scheduler}: {early}" if refused is None else f"{refused}; {early}"
         return Results({} if fault else self.statistics.metrics, fault, refused)
+
+    def _of_measured(self, whys: dict[int, str]) -> dict[int, str]:
+        return {job: why for job, why in whys.items() if not self._measured or job in self._measured}
 
     def _take(self, finished: pl.DataFrame) -> None:
         if self._refused:
@@ -111,6 +117,14 @@ class ReplayedLog:
         self.statistics.add(jobs)
         if self._on_jobs is not None:
             self._on_jobs(jobs)
+
+
+def _measured(log: JobLog) -> Measured | None:
+    if not log.measured:
+        return None
+    numbers = list(log.measured)
+    submitted_s = log.jobs.filter(pl.col("job").is_in(numbers))["submit_s"]
+    return Measured(numbers, float(submitted_s[0]), float(submitted_s[-1]))
 
 
 def _capacity(log: JobLog) -> Capacity:

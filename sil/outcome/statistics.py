@@ -10,6 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
+FEWEST_DIFFERENT = 5
+"""If most values are equal and fewer than this differ from them, their spread says nothing of their mean."""
+SAME = 1e-9
+"""A difference of less than this share is rounding."""
 
 Sample = NDArray[np.float64]
 """One number per replication."""
@@ -17,42 +21,80 @@ Sample = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean and the half-width of its confidence interval; None with fewer than two replications."""
+    """A mean and the half-width of its confidence interval, None where there is none; `shift` is how far the
+    middle of the interval is from the mean, if it is not symmetrical."""
 
     mean: float
     half_width: float | None
+    shift: float = 0.0
+
+    @classmethod
+    def between(cls, mean: float, low: float, high: float) -> Interval:
+        return cls(mean, (high - low) / 2, (low + high) / 2 - mean)
 
     @property
     def low(self) -> float:
-        return self.mean - (self.half_width or 0.0)
+        return self.mean if self.half_width is None else self.mean + self.shift - self.half_width
 
     @property
     def high(self) -> float:
-        return self.mean + (self.half_width or 0.0)
+        return self.mean if self.half_width is None else self.mean + self.shift + self.half_width
 
     def scaled(self, factor: float) -> Interval:
-        width = None if self.half_width is None else self.half_width * factor
-        return Interval(self.mean * factor, width)
+        width = None if self.half_width is None else self.half_width * abs(factor)
+        return Interval(self.mean * factor, width, self.shift * factor)
 
     @property
     def excludes_zero(self) -> bool:
-        return self.half_width is not None and abs(self.mean) > self.half_width
+        return self.half_width is not None and not self.low <= 0.0 <= self.high
+
+    def text(self, spec: str, sign: str = "", plus_minus: str = "±") -> str:
+        """In this format: "2.0 ±0.5", "2.0 [1.6, 2.9]" if it is not symmetrical, or the mean alone."""
+        mean = format(self.mean, f"{sign}{spec}")
+        if self.half_width is None:
+            return mean
+        width = format(self.half_width, spec)
+        low, high = format(self.mean - self.low, spec), format(self.high - self.mean, spec)
+        if low == high:
+            return f"{mean} {plus_minus}{width}"
+        return f"{mean} [{self.low:{sign}{spec}}, {self.high:{sign}{spec}}]"
+
+    def as_dict(self) -> dict[str, float | None]:
+        """For JSON: the limits are None where there is no interval."""
+        low, high = (None, None) if self.half_width is None else (self.low, self.high)
+        return {"mean": self.mean, "half_width": self.half_width, "low": low, "high": high}
 
 
 def interval(values: Sample, confidence: float = CONFIDENCE) -> Interval:
-    """Mean of independent values and its Student t confidence interval."""
+    """Mean of independent values and its Student t confidence interval; none for values without a spread."""
     mean = float(np.mean(values))
-    return Interval(mean, half_width(values, (1 + confidence) / 2) if len(values) > 1 else None)
+    if not has_spread(values):
+        return Interval(mean, None)
+    spread = float(np.std(values, ddof=1)) / np.sqrt(len(values))
+    return Interval(mean, student_t(len(values) - 1, (1 + confidence) / 2) * float(spread))
 
 
-def half_width(values: Sample, probability: float) -> float:
-    """Of the confidence interval of the mean, by the quantile of Student's t at this probability."""
-    n = len(values)
-    spread = float(np.std(values, ddof=1)) / np.sqrt(n)
-    return _student_t(n - 1, probability) * float(spread)
+def has_spread(values: Sample) -> bool:
+    """Whether the spread of values says something about their mean: an effect in a share p of replications
+    remains unseen in n of them with probability (1 - p)^n, whatever the variance of what was seen."""
+    n, different = len(values), n_different(values)
+    return n > 1 and (different >= FEWEST_DIFFERENT or 2 * different >= n)
 
 
-def _student_t(degrees_of_freedom: int, probability: float) -> float:
+def differences(values: Sample, others: Sample) -> Sample:
+    """Paired; 0 where both are equal but for rounding."""
+    equal = np.isclose(values, others, rtol=SAME, atol=0.0)
+    return np.where(equal, 0.0, values - others)
+
+
+def n_different(values: Sample) -> int:
+    """How many values are not the most frequent one."""
+    scale = float(np.max(np.abs(values), initial=0.0)) or 1.0
+    counts = np.unique(np.round(values / (scale * SAME)), return_counts=True)[1]
+    return len(values) - int(np.max(counts, initial=0))
+
+
+def student_t(degrees_of_freedom: int, probability: float) -> float:
     """The quantile of Student's t distribution."""
     from scipy.special import (
         stdtrit,
@@ -112,6 +154,6 @@ def least_squares(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[list[
     found, *_ = np.linalg.lstsq(design, y, rcond=None)
     variance = float(((y - design @ found) ** 2).sum()) / free
     spread = np.sqrt(variance * np.diag(np.linalg.inv(design.T @ design)))
-    t = _student_t(free, (1 + CONFIDENCE) / 2)
+    t = student_t(free, (1 + CONFIDENCE) / 2)
     slopes = [Interval(float(b), t * float(s)) for b, s in zip(found[1:], spread[1:], strict=True)]
     return slopes, float(found[0]), float(np.sqrt(variance))

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import AfterValidator
 
 from scheduler import UserError
-from sil.outcome.statistics import Sample
+from sil.outcome.statistics import Sample, differences
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.scenario.scenario import (
@@ -102,9 +102,12 @@ class OptionSamples:
         """How much better than `base` it is, in each replication that both have: by the first goal, or by the
         mean turnaround of a job class."""
         n = min(self.count(option), self.count(base))
-        return (self.sign if key is None else -1.0) * (
-            self.values(option, key, n) - self.values(base, key, n)
-        )
+        gained = differences(self.values(option, key, n), self.values(base, key, n))
+        return (self.sign if key is None else -1.0) * gained
+
+    def identity(self, option: Option) -> str:
+        """Equal for options whose runs are the same in all replications, since their changes are."""
+        return self._scenario.run(option, self.scheduler, 0).key
 
     def _with_goals(self, measures: dict[str, float]) -> dict[str, float]:
         """Stored measures. Raises ValueError unless they have all goals."""

@@ -14,7 +14,7 @@ from sil.outcome.metrics import Metric
 from sil.report import figures
 from sil.report.node_figures import predicted_against_real, timeline
 from sil.report.page import Cell, Notice, Page, Part, Section, Table
-from sil.report.tables import PREDICTION_HEADINGS, cell_texts, prediction_texts
+from sil.report.tables import OPEN, PREDICTION_HEADINGS, cell_texts, prediction_texts
 from sil.trace.facts import RunDescription, RunTables
 
 MOST_NODES_DRAWN = 128
@@ -97,8 +97,8 @@ def _comparison_section(comparison: Comparison) -> Section:
     note = (
         "Mean over replications ± half-width of the 95 % confidence interval. Below it: the paired "
         f"difference to {comparison.baseline}, and in parentheses the same as a percentage of the mean of "
-        f"{comparison.baseline} (interval by the delta method). * The interval of the difference excludes 0. "
-        "Decision time is measured, all other metrics are simulated."
+        f"{comparison.baseline}, with [the limits] of intervals that are not symmetrical. * Both intervals "
+        "exclude 0. Decision time is measured, all other metrics are simulated."
     )
     parts = [
         Part(_settings(settings), table=_table(comparison, point), folded=len(points) > 1, open=point == 0)
@@ -117,7 +117,10 @@ def _table(comparison: Comparison, point: int) -> Table:
 
 def _cell(m: Metric, cell: ComparisonCell | None) -> Cell:
     value, difference, change = (text.strip() for text in cell_texts(cell, m.digits))
-    return Cell(value, f"{difference} ({change} %)" if change else difference)
+    below = f"{difference} ({change} %)" if change else difference
+    if cell is not None and cell.not_settled:
+        below = f"{below.replace(OPEN, '')}, not settled: {cell.not_settled}"
+    return Cell(value, below)
 
 
 def _prediction_section(comparison: Comparison) -> Section:

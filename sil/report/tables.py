@@ -37,7 +37,7 @@ def grid_table(comparison: Comparison, key: str) -> Table:
         row = [str(value) for value in settings.values()]
         for scheduler in comparison.schedulers:
             value, difference, change = cell_texts(comparison.cell(point, scheduler, key), m.digits)
-            change += "*" if difference.endswith("*") else " "
+            change += difference[-1:]
             row += [value] if scheduler == baseline else [value, change]
         table.add_row(*row)
     return table
@@ -124,19 +124,27 @@ def prediction_texts(accuracy: Accuracy) -> list[str]:
     return ["-" if found is None else interval_text(found, n, signed=signed) for found, n, signed in columns]
 
 
+OPEN = "°"
+INTERVALS = (
+    "differences are paired, * = the interval excludes 0, ° = not settled and no interval, since no {0}, or "
+    "nearly none, shows a difference, or all show the same."
+)
+"""Below a table, of the differences between replications, or other blocks."""
+
+
 def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:
     """Value, difference and percentage change.
 
-    A star marks a difference whose interval excludes 0. It has the exact test; the interval of the percentage
-    is an approximation.
+    A star marks a difference whose interval excludes 0; so does that of the percentage, then and only then.
+    OPEN marks one without an interval, since hardly any replication shows it.
     """
     if cell is None:
         return "-", "", ""
     value = interval_text(cell.value, digits)
     difference = change = ""
     if cell.difference is not None:
-        star = "*" if cell.difference.excludes_zero else " "
-        difference = interval_text(cell.difference, digits, signed=True) + star
+        mark = OPEN if cell.not_settled else "*" if cell.difference.excludes_zero else " "
+        difference = interval_text(cell.difference, digits, signed=True) + mark
     if cell.change_percent is not None:
         change = interval_text(cell.change_percent, 1, signed=True)
     return value, difference, change
@@ -152,5 +160,4 @@ def replay_rows(statistics: Mapping[str, Mapping[str, float]]) -> list[tuple[str
 
 
 def interval_text(found: Interval, digits: int, *, signed: bool = False) -> str:
-    mean = f"{found.mean:+,.{digits}f}" if signed else f"{found.mean:,.{digits}f}"
-    return mean if found.half_width is None else f"{mean} ±{found.half_width:,.{digits}f}"
+    return found.text(f",.{digits}f", "+" if signed else "")

@@ -95,6 +95,8 @@ class JobLog:
     notes: tuple[str, ...] = ()
     part: tuple[str, ...] = ()
     cut: frozenset[int] = frozenset()
+    measured: frozenset[int] = frozenset()
+    """The numbers of the jobs that count in statistics; all do if it is empty."""
     cluster: Cluster | None = None
     """Its nodes, if they have cores, memory and GPUs. Then `processors` are all cores, and the column
     `request` of `jobs` is the position in `requests` of what a job requests."""

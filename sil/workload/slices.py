@@ -10,15 +10,20 @@ from scheduler import counted
 from sil.workload.job_log import JobLog, places
 from site_db.files.given import InvalidFile
 
+MOST_WARM_UP = 1_000
+"""Jobs before a slice, by default."""
+
 
 @dataclass(frozen=True)
 class Slice:
     """Jobs `begin` to `end` - 1 of a log, counted from 0 in order of submission."""
 
     log: JobLog
-    """These jobs only."""
+    """These jobs, and those that are replayed before and after them, but not measured."""
     begin: int
     end: int
+    warm_up_jobs: int = 0
+    cool_down_jobs: int = 0
 
     @property
     def name(self) -> str:
@@ -81,8 +86,21 @@ def chosen_slices(log: JobLog, ranges: Sequence[str]) -> SlicedLog:
     return SlicedLog(log, tuple(_slice(log, begin, end) for begin, end in sorted(bounds)))
 
 
-def _slice(log: JobLog, begin: int, end: int) -> Slice:
-    part = log.slice(begin, end)
+def with_warm_up(sliced: SlicedLog, jobs: int | None = None) -> SlicedLog:
+    """The same slices, each preceded by so many jobs of the log and followed by half as many, as far as there
+    are any, which are replayed and not measured: a slice by itself begins with an empty machine and ends
+    without new arrivals. By default as many as the slice has, at most MOST_WARM_UP."""
+    log, slices = sliced.log, []
+    for part in sliced.slices:
+        before = min(part.end - part.begin, MOST_WARM_UP) if jobs is None else jobs
+        slices.append(_slice(log, part.begin, part.end, before))
+    return SlicedLog(log, tuple(slices))
+
+
+def _slice(log: JobLog, begin: int, end: int, warm_up_jobs: int = 0) -> Slice:
+    before, after = min(warm_up_jobs, begin), min(warm_up_jobs // 2, len(log.jobs) - end)
+    part = log.slice(begin - before, end + after)
     here = log.cut.intersection(part.jobs["job"].to_list()) if log.cut else log.cut
+    measured = frozenset(log.jobs["job"][begin:end].to_list()) if before or after else log.measured
     # Notes are of the whole log, and would go to every worker.
-    return Slice(replace(part, cut=here, notes=()), begin, end)
+    return Slice(replace(part, cut=here, notes=(), measured=measured), begin, end, before, after)

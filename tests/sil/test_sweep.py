@@ -19,6 +19,7 @@ import pytest
 from typer.testing import Result
 
 from scheduler.rules import RAISES_NOTHING
+from sil.api.sweeping import Sweep
 from sil.experiment import log_sweep
 from sil.experiment.log_sweep import SCHEMA, LogSweep, Settings, run_sweep
 from sil.experiment.log_sweep_folder import sweep_into
@@ -37,7 +38,7 @@ from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
 from sil.workload.archive.writing import write_swf
 from sil.workload.job_log import JobLog
-from sil.workload.slices import Slice, SlicedLog, chosen_slices, equal_slices, slices_of_size
+from sil.workload.slices import Slice, SlicedLog, chosen_slices, equal_slices, slices_of_size, with_warm_up
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_replay import Row, log_of
@@ -109,9 +110,10 @@ def test_a_slice_knows_which_of_its_jobs_were_cut() -> None:
 def test_each_row_has_the_statistics_of_the_same_replay(here: Path) -> None:
     grid = ("--load", "0.7", "--load", "1", "--estimates", "user", "--estimates", "actual")
     schedulers = ("--scheduler", "easy", "--scheduler", "sjf")
-    assert swept("log.swf", *grid, *schedulers, "--slices", "3").exit_code == 0
+    assert swept("log.swf", *grid, *schedulers, "--slices", "3", "--warm-up-jobs", "0").exit_code == 0
     table = pl.read_parquet(here / "out" / "sweep.parquet")
     assert table.schema == pl.Schema(SCHEMA)
+    assert not table["warm_up_jobs"].sum()
     assert len(table) == 3 * 2 * 2 * 2
     for row in table[::5].iter_rows(named=True):
         where = ("--jobs", row["slice"], "--load", str(row["load"]), "--estimates", row["estimates"])
@@ -209,7 +211,7 @@ def test_the_table_says_how_its_intervals_come_about(here: Path) -> None:
     assert "Mean waiting time (s), and change relative to fcfs" in told
     assert "Means of 4 slices ± half-width of the 95 % confidence interval" in told
     assert "Student's t, 3 degrees of freedom" in told
-    assert "paired by slice" in told
+    assert "differences are paired" in told
 
 
 def test_with_one_slice_there_are_no_intervals(here: Path) -> None:
@@ -374,7 +376,7 @@ class Dies(Odd):
 def test_the_fault_of_a_scheduler_is_in_its_row_and_stops_no_other_replay(here: Path) -> None:
     (here / "faulty_on_slices.py").write_text(FAULTY)
     schedulers = ("--scheduler", "fcfs", "--scheduler", "faulty_on_slices:Raises", "--scheduler", "easy")
-    result = swept("log.swf", "--slices", "4", *schedulers)
+    result = swept("log.swf", "--slices", "4", *schedulers, "--warm-up-jobs", "0")
     assert result.exit_code == 1
     table = pl.read_csv(here / "out" / "sweep.csv")
     faulty = table.filter(pl.col("fault").is_not_null())
@@ -464,3 +466,71 @@ def test_an_impossible_sweep_is_refused_in_one_sentence(
 ) -> None:
     assert told in the_sentence(swept(*arguments))
     assert not (here / "out").exists()
+
+
+# -- warm-up -----------------------------------------------------------------------------------------------
+
+
+def test_a_slice_after_all_jobs_before_it_has_the_waits_of_the_whole_log(here: Path) -> None:
+    """Under FCFS no later job matters. By itself, each slice begins with an empty machine."""
+    swept("log.swf", "--slices", "4", "--warm-up-jobs", "30", "--scheduler", "fcfs")
+    table = pl.read_parquet(here / "out" / "sweep.parquet")
+    assert table.select("jobs", "warm_up_jobs", "cool_down_jobs").rows() == [
+        *((10, 0, 15), (10, 10, 15), (10, 20, 10), (10, 30, 0))
+    ]
+    sil("replay", "log.swf", "--scheduler", "fcfs", "--out", "whole")
+    waits = pl.read_csv(here / "whole" / "fcfs" / "jobs.csv").sort("submission_time", "job_id")[
+        "waiting_time"
+    ]
+    means = [waits[k : k + 10].mean() for k in range(0, 40, 10)]
+    assert table["waiting_time_mean"].to_list() == pytest.approx(means)
+    assert not table["utilisation"].null_count()
+    summary = json.loads((here / "out" / "summary.json").read_text())
+    assert summary["logs"][0]["warm_up_jobs"] == [0, 10, 20, 30]
+    swept("log.swf", "--slices", "4", "--warm-up-jobs", "0", "--scheduler", "fcfs")
+    by_themselves = pl.read_parquet(here / "out" / "sweep.parquet")["waiting_time_mean"]
+    assert by_themselves[0] == table["waiting_time_mean"][0]
+    assert (by_themselves[1:] < table["waiting_time_mean"][1:]).all()
+
+
+def test_by_default_the_warm_up_has_as_many_jobs_as_the_slice_and_rows_of_others_are_not_mixed_in() -> None:
+    sliced = equal_slices(jobs(40), 4)
+    found = with_warm_up(sliced)
+    assert [(part.warm_up_jobs, part.cool_down_jobs) for part in found.slices] == [
+        *((0, 5), (10, 5), (10, 5), (10, 0))
+    ]
+    assert numbers(found.slices[1]) == list(range(1, 26))
+    assert found.slices[1].log.measured == frozenset(range(11, 21))
+    marks = {
+        LogSweep((with_warm_up(sliced, n),), schedulers_for_logs(["easy"])).digest() for n in (None, 0, 7, 10)
+    }
+    assert len(marks) == 3, "that of 10 jobs is the default"
+
+
+def test_only_measured_jobs_count_as_refused() -> None:
+    rows: list[Row] = [(k, 10.0 * k, 20.0, 9 if k in (2, 12) else 1, 60.0, 1) for k in range(1, 21)]
+    sliced = with_warm_up(equal_slices(log_of(rows, 4), 2))
+    table = run_sweep(LogSweep((sliced,), schedulers_for_logs(["easy"])), Inline(), Listener())
+    assert [text and text.partition(" jobs")[0] for text in table["refused"]] == ["easy: 1 of 10"] * 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "difference", "left_out"),
+    [
+        ((0, 1, 2, 3, 4, 5), 5.0, 0),
+        ((0, 1, 3, 4, 5), 3.5, 1),
+        ((1, 2, 3, 4), 5.0, 2),
+        ((0, 4, 5), None, 2),
+        ((4, 5), None, 1),
+    ],
+)
+def test_an_interrupted_sweep_compares_the_slices_that_both_schedulers_have(
+    rows: Sequence[int], difference: float | None, left_out: int
+) -> None:
+    """By position, the second would pair other slices, and the others would raise."""
+    table = table_of({"easy": (10.0, 60.0, 20.0), "mine": (12.0, 65.0, 28.0)})[list(rows)]
+    found = Sweep(table, ("easy", "mine"))
+    row = found.summary(METRIC).row(by_predicate=pl.col("scheduler") == "mine", named=True)
+    assert row["difference"] == difference
+    assert row["mean"] is not None
+    assert len(found.notes) == left_out

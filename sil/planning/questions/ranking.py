@@ -1,24 +1,27 @@
 """Options ranked by their effects: replications until repeated confidence intervals settle the ranking.
 
 Every two options are compared by the differences of their replications (common random numbers). The mean
-difference has a Student t interval; Bonferroni's correction for the numbers of pairs and of looks makes all
-statements hold simultaneously at the confidence asked for. This is the selection procedure of Clark and
-Yang 1986 ("A Bonferroni selection procedure when using common random numbers with unknown variances") with
-the repeated confidence intervals of Jennison and Turnbull 1989 instead of its two stages, and a third
-verdict: two options are tied if the whole interval is within the indifference.
+difference has an interval (`sil.outcome.paired`); Bonferroni's correction for the numbers of pairs and of
+looks makes all statements hold simultaneously at the confidence asked for. This is the selection procedure of
+Clark and Yang 1986 ("A Bonferroni selection procedure when using common random numbers with unknown
+variances") with the repeated confidence intervals of Jennison and Turnbull 1989 instead of its two stages,
+and a third verdict: two options are tied if the whole interval is within the indifference.
+
+What is rare is not in the first replications, so a tie needs FEWEST_FOR_A_TIE of them, and differences that
+are nearly all 0 settle nothing; only options with the same runs are tied without replications.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from itertools import combinations
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from sil.outcome.statistics import Interval, Sample, half_width
+from sil.outcome.paired import Paired, why_no_interval
+from sil.outcome.statistics import Interval, Sample, differences
 from sil.planning.options import AS_IT_IS, Option
+from sil.planning.questions.verdicts import Demand, PairVerdict, Standings, looks
 from sil.planning.samples import OptionSamples
 from sil.planning.scenario.scenario import CLASS
 
@@ -26,112 +29,12 @@ OnLook = Callable[[int, int], None]
 """Called at each look with the number of replications and of pairs that are not settled."""
 
 
-class PairVerdict(StrEnum):
-    """Of the first of two options against the second. More is better."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    TIE = "tie"
-    UNSETTLED = "unsettled"
-
-
-OPPOSITE = {PairVerdict.BETTER: PairVerdict.WORSE, PairVerdict.WORSE: PairVerdict.BETTER}
-
-
-def looks(first: int, most: int) -> tuple[int, ...]:
-    """Numbers of replications at which verdicts are sought: from `first` on, half as many more each time, and
-    finally `most`."""
-    found = [min(first, most)]
-    while found[-1] < most:
-        found.append(min(most, found[-1] + max(1, found[-1] // 2)))
-    return tuple(found)
-
-
-@dataclass(frozen=True)
-class Demand:
-    """The simultaneous confidence of all statements about `pairs` pairs at `looks` looks."""
-
-    confidence: float
-    pairs: int
-    looks: int
-
-    def interval(self, values: Sample) -> Interval:
-        """Of one mean at one look. Its half-width is 0 if all values are equal, None for a single value."""
-        if len(values) < 2:
-            return Interval(float(np.mean(values)), None)
-        error = (1.0 - self.confidence) / (max(1, self.pairs) * self.looks)
-        return Interval(float(np.mean(values)), half_width(values, 1.0 - error / 2))
-
-    def verdict(self, differences: Sample, indifference: float) -> PairVerdict:
-        found = self.interval(differences)
-        if -indifference <= found.low and found.high <= indifference:
-            return PairVerdict.TIE
-        if found.low > 0.0:
-            return PairVerdict.BETTER
-        return PairVerdict.WORSE if found.high < 0.0 else PairVerdict.UNSETTLED
-
-
-class Standings:
-    """The verdicts between options so far. A verdict stays once it is reached: all verdicts hold
-    simultaneously at the confidence asked for."""
-
-    def __init__(self, options: Sequence[str]) -> None:
-        self.options = tuple(options)
-        self._verdicts: dict[tuple[str, str], PairVerdict] = {}
-
-    def settle(self, one: str, other: str, verdict: PairVerdict) -> None:
-        if self.between(one, other) is PairVerdict.UNSETTLED:
-            self._verdicts[one, other] = verdict
-            self._verdicts[other, one] = OPPOSITE.get(verdict, verdict)
-
-    def between(self, one: str, other: str) -> PairVerdict:
-        """Of `one` against `other`."""
-        return self._verdicts.get((one, other), PairVerdict.UNSETTLED)
-
-    def that_are(self, verdict: PairVerdict, option: str) -> tuple[str, ...]:
-        """The other options against which `option` has this verdict."""
-        return tuple(o for o in self.options if o != option and self.between(option, o) is verdict)
-
-    @property
-    def unsettled(self) -> tuple[tuple[str, str], ...]:
-        """The pairs without a verdict, in order of the options."""
-        pairs = combinations(self.options, 2)
-        return tuple(pair for pair in pairs if self.between(*pair) is PairVerdict.UNSETTLED)
-
-    def rank(self, option: str) -> tuple[int, int]:
-        """The best and the worst rank that an option may have, from 1; ties share the better one."""
-        best = 1 + len(self.that_are(PairVerdict.WORSE, option))
-        return best, best + len(self.that_are(PairVerdict.UNSETTLED, option))
-
-    def tied_with(self, option: str) -> tuple[str, ...]:
-        return self.that_are(PairVerdict.TIE, option)
-
-    def first(self, figures: Mapping[str, float]) -> str:
-        """The option with the highest figure among those that are not settled to be worse than another."""
-        beaten = {
-            one for one in figures for other in figures if self.between(one, other) is PairVerdict.WORSE
-        }
-        unbeaten = [option for option in figures if option not in beaten]
-        return max(unbeaten or figures, key=lambda option: figures[option])
-
-    def in_order(self, figures: Mapping[str, float]) -> Iterator[str]:
-        """The best first: none before one that is settled to be better, otherwise by figure.
-
-        Figures alone are not enough: they are means over different numbers of replications, since settled
-        options stop early.
-        """
-        left = dict(figures)
-        while left:
-            first = self.first(left)
-            yield first
-            del left[first]
-
-
 @dataclass(frozen=True)
 class Effect:
     """The effect of an option against the base: `gain` of the first goal (more is better), the same per unit
     of price, and as a percentage of the base's mean; `of_goals` are means of all goals, `of_classes` the
-    gains of job classes (mean turnaround). Intervals are simultaneous for all options."""
+    gains of job classes (mean turnaround). Intervals are simultaneous for all options; `no_interval` says why
+    the gain has none."""
 
     option: Option
     n: int
@@ -141,6 +44,7 @@ class Effect:
     of_goals: dict[str, float]
     of_classes: dict[str, Interval]
     against_today: PairVerdict
+    no_interval: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,9 +52,10 @@ class Criteria:
     """How options are compared.
 
     With `by_price`, they are ranked by their gain per unit of price; two are tied if the same money (the cost
-    of the dearer one) gains less than the indifference with either. With `only_first`, only the first matters
-    and which options are tied with it. `chosen_from` is the number of options from which these were chosen as
-    the best on the first replications: the intervals allow for that selection.
+    of the dearer one) gains less than the indifference with either. With `only_first`, only the first
+    matters, which options are tied with it, and what is cheaper than the cheapest of these. `chosen_from` is
+    the number of options from which these were chosen as the best on the first replications: the intervals
+    allow for that selection.
     """
 
     base: Option = AS_IT_IS
@@ -162,12 +67,27 @@ class Criteria:
 @dataclass(frozen=True)
 class Ranking:
     """The effects of options, the best first, and the verdicts between them; `base_means` are the means of
-    the base by goal."""
+    the base by goal. `choice` is the option to recommend, and `against_choice` the gains of the others less
+    its own. `no_interval` says why the differences of pairs that are not settled have none."""
 
     criteria: Criteria
     base_means: dict[str, float]
     effects: tuple[Effect, ...]
     standings: Standings
+    choice: str = ""
+    against_choice: Mapping[str, Interval] = field(default_factory=dict)
+    no_interval: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def effect(self, name: str) -> Effect:
+        return next(effect for effect in self.effects if effect.option.name == name)
+
+    @property
+    def cheaper(self) -> list[Effect]:
+        """The options that are cheaper than the choice, and not settled to be worse, the cheapest first."""
+        price = self.effect(self.choice).option.cost
+        open_to_it = self.standings.that_are(PairVerdict.UNSETTLED, self.choice)
+        found = [e for e in self.effects if e.option.name in open_to_it and e.option.cost < price]
+        return sorted(found, key=lambda effect: effect.option.cost)
 
 
 def rank_options(
@@ -191,7 +111,9 @@ def rank_options(
     }
     best_first = tuple(effects[name] for name in race.standings.in_order(figures))
     means = {goal.key: float(np.mean(samples.values(base, goal.key))) for goal in samples.plan.goals}
-    return Ranking(criteria, means, best_first, race.standings)
+    choice = race.choice(best_first[0].option.name)
+    against = {name: race.against(name, choice) for name in effects if name != choice}
+    return Ranking(criteria, means, best_first, race.standings, choice, against, race.no_interval)
 
 
 class _Race:
@@ -208,20 +130,50 @@ class _Race:
         self._demand = Demand(plan.confidence, n_pairs, len(self.looks))
         self.standings = Standings(list(self._options))
         self._against_base = dict.fromkeys(self._options, PairVerdict.UNSETTLED)
+        self._identity = {option.name: samples.identity(option) for option in (criteria.base, *options)}
+        self.no_interval: dict[tuple[str, str], str] = {}
+        """Of pairs that are not settled, why their differences have no interval."""
 
     def judge(self) -> None:
         """Settle what the samples allow."""
         base = self._base
         within = self._samples.plan.indifference * abs(float(np.mean(self._samples.values(base))))
-        for one, other in self.open_pairs():
-            left, right = (self._ranked_by(self._options[name]) for name in (one, other))
-            n = min(len(left), len(right))
-            dearer = max(self._options[one].cost, self._options[other].cost)
-            indifference = within / dearer if self._criteria.by_price else within
-            self.standings.settle(one, other, self._demand.verdict(left[:n] - right[:n], indifference))
+        for one, other in self.standings.unsettled:
+            first, second = self._options[one], self._options[other]
+            by_price = self._criteria.by_price
+            indifference = within / max(first.cost, second.cost) if by_price else within
+            gained = self._gained(first, second)
+            verdict = self._demand.verdict(gained, indifference)
+            if (not by_price or first.cost == second.cost) and self._are_alike(one, other):
+                verdict = PairVerdict.TIE
+            self.standings.settle(one, other, verdict)
+            self.no_interval[one, other] = self.no_interval[other, one] = why_no_interval(gained)
         for name, option in self._options.items():
             if self._against_base[name] is PairVerdict.UNSETTLED:
-                self._against_base[name] = self._demand.verdict(self._samples.gains(option, base), within)
+                verdict = self._demand.verdict(self._samples.gains(option, base), within)
+                self._against_base[name] = PairVerdict.TIE if self._are_alike(name, base.name) else verdict
+
+    def _are_alike(self, one: str, other: str) -> bool:
+        return self._identity[one] == self._identity[other]
+
+    def _gained(self, one: Option, other: Option) -> Sample:
+        """By how much more `one` gains than `other`, in the replications that both have."""
+        left, right = self._ranked_by(one), self._ranked_by(other)
+        n = min(len(left), len(right))
+        return differences(left[:n], right[:n])
+
+    def against(self, name: str, other: str) -> Interval:
+        """The gain of an option less that of another one."""
+        return self._demand.interval(self._gained(self._options[name], self._options[other]))
+
+    def choice(self, first: str) -> str:
+        """From the first on, always the cheapest option that is tied with the one before, and of which it is
+        settled how it compares with the base."""
+        cost = {name: option.cost for name, option in self._options.items()}
+        known = [name for name, found in self._against_base.items() if found is not PairVerdict.UNSETTLED]
+        while tied := [n for n in self.standings.tied_with(first) if n in known and cost[n] < cost[first]]:
+            first = min(tied, key=lambda name: cost[name])
+        return first
 
     def still_open(self) -> list[Option]:
         """The options that need more replications."""
@@ -230,12 +182,23 @@ class _Race:
 
     def open_pairs(self) -> list[tuple[str, str]]:
         first = self._first()
-        return [pair for pair in self.standings.unsettled if first is None or first in pair]
+        if first is None:
+            return list(self.standings.unsettled)
+        choice = self.choice(first)
+        cheaper = {name for name, o in self._options.items() if o.cost < self._options[choice].cost}
+        return [
+            pair
+            for pair in self.standings.unsettled
+            if first in pair or (choice in pair and not cheaper.isdisjoint(pair))
+        ]
 
     def open_against_base(self) -> list[str]:
         first = self._first()
         unsettled = [name for name, verdict in self._against_base.items() if verdict is PairVerdict.UNSETTLED]
-        return [name for name in unsettled if first is None or name == first]
+        if first is None:
+            return unsettled
+        matter = {first, *self.standings.tied_with(first), *self.standings.tied_with(self.choice(first))}
+        return [name for name in unsettled if name in matter]
 
     def _first(self) -> str | None:
         """The option that is ahead if only that matters; None if all matter."""
@@ -252,22 +215,20 @@ class _Race:
         samples, base, interval = self._samples, self._base, self._demand.interval
         gains = samples.gains(option, base)
         n = len(gains)
-        gain, today = interval(gains), samples.values(base, n=n)
+        paired = Paired(samples.values(option, n=n), samples.values(base, n=n), self._demand.of_each)
+        gain, percent = paired.difference.scaled(samples.sign), paired.percent or Interval(0.0, None)
         per_price = gain.scaled(1.0 / option.cost) if option.cost else None
-        # Scaled, so that it says the same as the verdict: the interval of a ratio of means may exclude 0
-        # where that of the differences does not.
-        mean = abs(float(np.mean(today)))
-        percent = gain.scaled(100.0 / mean) if mean else Interval(0.0, 0.0)
         common = set(samples.job_classes(option, n)) & set(samples.job_classes(base, n))
         return Effect(
             option,
             n,
             gain,
             per_price,
-            percent,
+            percent.scaled(samples.sign),
             {goal.key: self._mean(option, goal.key) for goal in samples.plan.goals},
             {name: interval(samples.gains(option, base, f"{CLASS}{name}")) for name in sorted(common)},
             self._against_base[option.name],
+            why_no_interval(gains),
         )
 
     def _mean(self, option: Option, key: str) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 
 from sil.planning.answers import BEST_BUY, Answer, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
-from sil.planning.questions.ranking import PairVerdict, Ranking
+from sil.planning.questions.ranking import Ranking
+from sil.planning.questions.verdicts import PairVerdict
 from sil.planning.report.wording import listed, share_text
 from sil.planning.samples import Refused
 from sil.planning.scenario.scenario import CORE_HOURS, GPU_HOURS, JOBS
@@ -72,7 +73,8 @@ def caveats(answers: Answers) -> Iterator[str]:
 def _of_answer(plan: Plan, answer: Answer) -> Iterator[str]:
     yield from _caveats_of_rankings(plan, answer)
     if answer.size is not None and not answer.size.is_settled:
-        yield f"the size is not settled after {plan.replications} replications; the means decide."
+        why = next((f": {step.no_interval}" for step in answer.size.steps if step.no_interval), "")
+        yield f"the size is not settled after {plan.replications} replications{why}; the means decide."
     if answer.base != AS_IT_IS:
         yield (
             "as it is, the site cannot carry the forecast: its queues would grow without bound. Effects are "
@@ -107,11 +109,13 @@ def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:
         for one, others in _pairs(ranking, PairVerdict.UNSETTLED):
             after = f"after {plan.replications} replications ({what})"
             yield f"not settled {after}: whether '{one}' is better than {listed(others)}."
+            for why, unseen in _by_reason(ranking, one, others).items():
+                yield f"between '{one}' and {listed(unseen)} ({what}), {why}."
         for effect in ranking.effects[:1] if only_first else ranking.effects:
             if effect.against_today is PairVerdict.UNSETTLED:
                 yield (
                     f"not settled ({what}): whether '{effect.option.name}' makes a difference to "
-                    f"'{answer.base.name}'."
+                    f"'{answer.base.name}'{effect.no_interval and f': {effect.no_interval}'}."
                 )
         for one, others in _pairs(ranking, PairVerdict.TIE):
             yield f"'{one}' is tied with {listed(others)} ({what}): the difference is less than {least}."
@@ -126,11 +130,24 @@ def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:
         )
 
 
+def _by_reason(ranking: Ranking, one: str, others: Sequence[str]) -> dict[str, list[str]]:
+    """By why their differences to `one` have no interval, those that have none."""
+    found: dict[str, list[str]] = {}
+    for other in others:
+        if why := ranking.no_interval.get((one, other)):
+            found.setdefault(why, []).append(other)
+    return found
+
+
 def _pairs(ranking: Ranking, verdict: PairVerdict) -> Iterator[tuple[str, list[str]]]:
-    """An option, and those behind it against which it has this verdict; only the first option if only that
-    matters."""
+    """An option, and those behind it against which it has this verdict; if only the first matters, it and
+    the option to recommend, which is compared with the cheaper ones."""
     names = [effect.option.name for effect in ranking.effects]
-    for k, one in enumerate(names[:1] if ranking.criteria.only_first else names):
-        found = [name for name in names[k + 1 :] if ranking.standings.between(one, name) is verdict]
+    cheaper = [effect.option.name for effect in ranking.cheaper]
+    for k, one in enumerate(names):
+        behind = names[k + 1 :]
+        if ranking.criteria.only_first and k:
+            behind = cheaper if one == ranking.choice else []
+        found = [name for name in behind if ranking.standings.between(one, name) is verdict]
         if found:
             yield one, found

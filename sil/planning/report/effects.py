@@ -8,7 +8,8 @@ from string import ascii_uppercase
 import polars as pl
 
 from sil.planning.answers import RETIRE, Answers
-from sil.planning.questions.ranking import Effect, PairVerdict, Ranking
+from sil.planning.questions.ranking import Effect, Ranking
+from sil.planning.questions.verdicts import PairVerdict
 from sil.report.figures import WIDTH, colour_scale, tooltips, zero_rule
 from sil.report.vega_lite import Figure, column, layer
 
@@ -25,8 +26,12 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "replications": pl.Int64,
     "gain": pl.Float64,
     "gain_half_width": pl.Float64,
+    "gain_low": pl.Float64,
+    "gain_high": pl.Float64,
     "gain_percent": pl.Float64,
     "gain_percent_half_width": pl.Float64,
+    "gain_percent_low": pl.Float64,
+    "gain_percent_high": pl.Float64,
     "gain_per_price": pl.Float64,
     "gain_per_price_half_width": pl.Float64,
     "against_today": pl.String,
@@ -34,9 +39,13 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "worst_rank": pl.Int64,
     "tied_with": pl.String,
     "not_told_apart_from": pl.String,
+    "no_interval": pl.String,
+    "against_recommended": pl.String,
 }
-"""One row per option; `gain` is of the first goal, in its unit; more is better. The half-widths are
-simultaneous for all options of a question. Options that could not be compared come last, with LEFT_OUT."""
+"""One row per option; `gain` is of the first goal, in its unit; more is better. The intervals are
+simultaneous for all options of a question; half-widths are half their widths, whether they are symmetrical or
+not, and `no_interval` says why the gain has none. Where one option is recommended, `against_recommended` is
+the verdict against it. Options that could not be compared come last, with LEFT_OUT."""
 
 LEFT_OUT = "left out"
 """In the column `against_today`: with this option, the site could not carry the forecast."""
@@ -74,10 +83,10 @@ def classes_frame(answers: Answers) -> pl.DataFrame:
 
 def rank_text(ranking: Ranking, effect: Effect) -> str:
     """The rank, or the range of possible ranks; = is a tie. If only the first option matters, the verdict
-    against it."""
-    first, name, standings = ranking.effects[0], effect.option.name, ranking.standings
+    against the recommended one."""
+    name, standings = effect.option.name, ranking.standings
     if ranking.criteria.only_first:
-        return "the first" if effect is first else standings.between(name, first.option.name).value
+        return "recommended" if name == ranking.choice else standings.between(name, ranking.choice).value
     best, worst = standings.rank(name)
     tied = "=" if standings.tied_with(name) else ""
     return f"{best}{tied}" if best == worst else f"{best} to {worst}"
@@ -92,29 +101,29 @@ def _cells(ranking: Ranking, effect: Effect) -> tuple[str | float | int | None, 
         name,
         effect.option.cost,
         effect.n,
-        effect.gain.mean,
-        effect.gain.half_width,
-        effect.percent.mean,
-        effect.percent.half_width,
+        *effect.gain.as_dict().values(),
+        *effect.percent.as_dict().values(),
         None if per_price is None else per_price.mean,
         None if per_price is None else per_price.half_width,
         effect.against_today.value,
         *standings.rank(name),
         "; ".join(standings.tied_with(name)),
         "; ".join(by_rank),
+        effect.no_interval or None,
+        rank_text(ranking, effect) if ranking.criteria.only_first else None,
     )
 
 
 def effect_against_cost(answers: Answers) -> Figure:
     """Every option once: its cost, and the improvement of the first goal (%). Letters are in order of cost.
+    Colours repeat after those of the palette, letters do not.
 
     Options of nearly the same cost are drawn side by side. The line is the Pareto front of the first
     scheduler: no cheaper option has the same effect.
     """
     goal = answers.plan.goals[0]
     schedulers = [answer.scheduler for answer in answers.answers]
-    compared = (pl.col("question") != RETIRE) & (pl.col("against_today") != LEFT_OUT)
-    frame = _lettered(options_frame(answers).filter(compared))
+    frame = _lettered(answers)
     options = frame.sort("place")["what"].unique(maintain_order=True).to_list()
     title = f"{goal.label.partition(' (')[0]}: improvement (%)"
     highest = float(frame["x"].max() or 1.0)  # type: ignore[arg-type]
@@ -153,8 +162,15 @@ def effect_against_cost(answers: Answers) -> Figure:
     ).properties(width=WIDTH - 160, height=360)
 
 
-def _lettered(frame: pl.DataFrame) -> pl.DataFrame:
+def letters_of(answers: Answers) -> dict[str, str]:
+    """The letter of each option in the chart."""
+    return dict(_lettered(answers).select("option", "letter").iter_rows())
+
+
+def _lettered(answers: Answers) -> pl.DataFrame:
     """Every option of a scheduler once, as compared last, with its interval, its letter and its place `x`."""
+    compared = (pl.col("question") != RETIRE) & (pl.col("against_today") != LEFT_OUT)
+    frame = options_frame(answers).filter(compared)
     once = frame.unique(["scheduler", "option"], keep="last", maintain_order=True)
     by_cost = once.unique("option", maintain_order=True).sort("cost", "option").select("option", "cost")
     step = LEAST_DISTANCE * float(once["cost"].max() or 1.0)  # type: ignore[arg-type]
@@ -165,9 +181,8 @@ def _lettered(frame: pl.DataFrame) -> pl.DataFrame:
         letter=pl.Series(LETTERS[: len(by_cost)], dtype=pl.String),
         place=pl.int_range(pl.len()),
     )
-    width = pl.col("gain_percent_half_width").fill_null(0.0)
     return once.join(places, on="option", maintain_order="left").with_columns(
         what=pl.col("letter") + "  " + pl.col("option"),
-        low=pl.col("gain_percent") - width,
-        high=pl.col("gain_percent") + width,
+        low=pl.coalesce("gain_percent_low", "gain_percent"),
+        high=pl.coalesce("gain_percent_high", "gain_percent"),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,13 @@ from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.questions.ranking import Ranking
 from sil.planning.questions.sizing import Size
 from sil.planning.report import assumptions, caveats, recommendation
-from sil.planning.report.effects import classes_frame, effect_against_cost, options_frame, rank_text
+from sil.planning.report.effects import (
+    classes_frame,
+    effect_against_cost,
+    letters_of,
+    options_frame,
+    rank_text,
+)
 from sil.planning.report.wording import figure, interval, money, percentage
 from sil.report import FigureKind
 from sil.report.page import Notice, Page, Part, Section, Table, write_figures
@@ -56,7 +61,7 @@ def as_dict(answers: Answers) -> dict[str, Any]:
         "assumptions": list(assumptions.assumptions(answers)),
         "options": options_frame(answers).to_dicts(),
         "job_classes": classes_frame(answers).to_dicts(),
-        "sizes": {a.scheduler: asdict(a.size) for a in answers.answers if a.size is not None},
+        "sizes": {a.scheduler: a.size.as_dict() for a in answers.answers if a.size is not None},
     }
 
 
@@ -81,7 +86,8 @@ def _chart(answers: Answers) -> Iterator[Section]:
         under = f" under {answers.answers[0].scheduler}" if len(answers.answers) > 1 else ""
         note = (
             "Each point is an option with its simultaneous confidence interval. The broken line is the "
-            f"Pareto front{under}: no cheaper option has the same effect."
+            f"Pareto front{under}: no cheaper option has the same effect. Letters are in order of cost, "
+            "as in the tables; options of nearly the same cost are drawn side by side, to the right of it."
         )
         yield Section("Effect against cost", note, [Part(chart=effect_against_cost(answers), name=FIGURE)])
 
@@ -92,19 +98,24 @@ def sections(answers: Answers) -> Iterator[Section]:
         under = f", under {answer.scheduler}" if len(answers.answers) > 1 else ""
         base = "today" if answer.base == AS_IT_IS else f"'{answer.base.name}'"
         for question, ranking in answer.rankings.items():
-            yield _options(answers.plan.goals, f"{TITLES[question]}{under}", ranking, base)
+            letters = {} if question == RETIRE else letters_of(answers)
+            yield _options(answers.plan.goals, f"{TITLES[question]}{under}", ranking, base, letters)
         if answer.marginal is not None:
             yield from _classes(f"Gain by job class{under}", answer.marginal, base)
         if answer.size is not None:
             yield _sizes(answers.plan, f"Sizing{under}", answer.size)
 
 
-def _options(goals: Sequence[GoalTable], title: str, ranking: Ranking, base: str) -> Section:
+def _options(
+    goals: Sequence[GoalTable], title: str, ranking: Ranking, base: str, letters: Mapping[str, str]
+) -> Section:
+    """`letters` are those of the chart, if it has these options."""
     first, *others = goals
     rows = []
     for effect in ranking.effects:
-        row = {
-            "compared with the first" if ranking.criteria.only_first else "rank": rank_text(ranking, effect),
+        row = {"": letters[effect.option.name]} if letters else {}
+        row |= {
+            "rank": rank_text(ranking, effect),
             "option": effect.option.name,
             "cost": money(effect.option.cost),
             first.label: figure(effect.of_goals[first.key]),
@@ -114,12 +125,24 @@ def _options(goals: Sequence[GoalTable], title: str, ranking: Ranking, base: str
         if ranking.criteria.by_price and effect.per_price is not None:
             row["per 1,000"] = interval(effect.per_price.scaled(1e3))
         row |= {goal.label: figure(effect.of_goals[goal.key]) for goal in others}
-        rows.append(
-            row | {f"compared with {base}": effect.against_today.value, "replications": str(effect.n)}
-        )
+        row |= {f"compared with {base}": effect.against_today.value}
+        if ranking.criteria.only_first:
+            gain = ranking.against_choice.get(effect.option.name)
+            row |= {
+                "better than the recommended": "recommended" if gain is None else interval(gain),
+                "compared with it": "" if gain is None else rank_text(ranking, effect),
+            }
+            del row["rank"]
+        rows.append(row | {"replications": str(effect.n)})
     where = "Today" if base == "today" else f"With {base}"
-    how = " Ranked by gain per unit of price." if ranking.criteria.by_price else ""
-    return _section(title, f"{where}: {first.label} {figure(ranking.base_means[first.key])}.{how}", rows)
+    note = f"{where}: {first.label} {figure(ranking.base_means[first.key])}."
+    note += " Ranked by gain per unit of price." if ranking.criteria.by_price else ""
+    if len({effect.n for effect in ranking.effects}) > 1:
+        note += (
+            " Rows have different numbers of replications, since settled options stop early: differences are "
+            "over those that both have, so figures of rows differ by more or less than these."
+        )
+    return _section(title, note, rows)
 
 
 def _classes(title: str, ranking: Ranking, base: str) -> Iterator[Section]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from scheduler import counted
 from sil.outcome.metrics import PLAN_METRICS
-from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
-from sil.planning.questions.ranking import Effect, PairVerdict, Ranking
+from sil.planning.questions.ranking import Effect, Ranking
 from sil.planning.questions.sizing import Size
+from sil.planning.questions.verdicts import PairVerdict
 from sil.planning.report.wording import figure, interval, money, percentage
 
 LEAST_PERCENT = 0.05
@@ -22,7 +22,8 @@ def recommendation(answers: Answers) -> str:
     base = answer.base
     least = f"{100 * plan.indifference:g} %"
     if answer.best_buy is not None:
-        chosen, budget = choice(answer.best_buy.ranking), f"With {money(plan.budget or 0.0)}"
+        ranking = answer.best_buy.ranking
+        chosen, budget = ranking.effect(ranking.choice), f"With {money(plan.budget or 0.0)}"
         if base == AS_IT_IS and _is_no_gain(chosen):
             return f"{budget}, buy nothing: no combination gains more than {least}."
         if _is_open(chosen) and chosen.option.name != base.name:
@@ -30,7 +31,8 @@ def recommendation(answers: Answers) -> str:
         change = _change(plan, chosen, answer)
         if chosen.option.name == base.name:
             change = "it is the least that carries the forecast, and nothing does better"
-        return f"{budget}, buy '{chosen.option.name}' for {money(chosen.option.cost)}: {change}."
+        buy = f"{budget}, buy '{chosen.option.name}' for {money(chosen.option.cost)}: {change}."
+        return f"{buy}{_cheaper(ranking)}"
     if answer.size is not None:
         return sizing(plan, answer.size)
     if answer.marginal is not None:
@@ -47,7 +49,12 @@ def recommendation(answers: Answers) -> str:
         return f"'{base.name}' is the least that carries the forecast, and no offer does better."
     if answer.retire is not None:
         first = answer.retire.effects[0]
-        return f"The least harmful retirement is {first.option.name}: {_change(plan, first, answer)}."
+        is_open = ""
+        if _is_open(first):
+            why = first.no_interval and f": {first.no_interval}"
+            is_open = f"; whether it makes a difference is not settled{why}"
+        change = _change(plan, first, answer)
+        return f"The least harmful retirement is {first.option.name}: {change}{is_open}."
     if base != AS_IT_IS:
         return f"Only '{base.name}' carries the forecast, for {money(base.cost)}."
     return "No offer carries the forecast."
@@ -69,18 +76,22 @@ def _open(plan: Plan, effect: Effect, answer: Answer) -> str:
         known = f"'{base.name}' is the least that carries the forecast"
     return (
         f"{known}: after {counted(effect.n, 'replication')}, it is not settled whether "
-        f"'{effect.option.name}' makes a difference ({_change(plan, effect, answer)}); allow more "
-        f"(most_replications)"
+        f"'{effect.option.name}' makes a difference ({effect.no_interval or _change(plan, effect, answer)}); "
+        f"allow more (most_replications)"
     )
 
 
-def choice(ranking: Ranking) -> Effect:
-    """The best one; of those tied with it of which it is settled how they compare with the base, the
-    cheapest."""
-    first = ranking.effects[0]
-    tied = ranking.standings.tied_with(first.option.name)
-    among = [first, *(e for e in ranking.effects if e.option.name in tied and not _is_open(e))]
-    return min(among, key=lambda effect: effect.option.cost)
+def _cheaper(ranking: Ranking) -> str:
+    """A sentence on what may do as well for less."""
+    if not ranking.cheaper:
+        return ""
+    least, others = ranking.cheaper[0], len(ranking.cheaper) - 1
+    more = (
+        f", as may {counted(others, 'other option')} that {'is' if others == 1 else 'are'} cheaper"
+        if others
+        else ""
+    )
+    return f" '{least.option.name}' for {money(least.option.cost)} may do as well{more}: this is not settled."
 
 
 def sizing(plan: Plan, size: Size) -> str:
@@ -89,11 +100,21 @@ def sizing(plan: Plan, size: Size) -> str:
     if size.count is None:
         most = size.steps[0].reached.mean if size.steps else None
         reached = "" if most is None else f"; with all {plan.offer(size.offer).limit} it is {figure(most)}"
-        return f"The target ({target}) cannot be met with '{size.offer}'{reached}."
+        return f"The target ({target}) cannot be met with '{size.offer}'{reached}{_not_settled(size)}."
     if size.count == 0:
-        return f"The target ({target}) is met by the site as it is."
+        return f"The target ({target}) is met by the site as it is{_not_settled(size)}."
     value = "".join(f": {interval(step.reached)}" for step in size.steps if step.count == size.count)
-    return f"{size.count} x {size.offer} is the least that meets the target ({target}){value}."
+    least = f"{size.count} x {size.offer} is the least that meets the target ({target}){value}"
+    return f"{least}{_not_settled(size)}."
+
+
+def _not_settled(size: Size) -> str:
+    """For the end of a sentence on a size."""
+    step = next((step for step in size.steps if not step.is_settled), None)
+    if step is None:
+        return ""
+    why = step.no_interval and f": of {step.count} x {size.offer}, {step.no_interval}"
+    return f" by the mean of {counted(step.n, 'replication')}, but this is not settled{why}"
 
 
 def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
@@ -103,10 +124,10 @@ def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     gained = effect.percent.mean if goal.more_is_better else -effect.percent.mean
     verb = "rises" if gained > 0 else "falls"
     unit = PLAN_METRICS[goal.metric].unit
-    width = effect.percent.half_width or 0.0
+    width = effect.percent.half_width
     value = effect.of_goals[goal.key]
     against = "" if answer.base.name == AS_IT_IS.name else f" (against {answer.base.name})"
-    if abs(gained) < LEAST_PERCENT and width < LEAST_PERCENT:
+    if abs(gained) < LEAST_PERCENT and (width is None or width < LEAST_PERCENT):
         return f"{name} stays at {figure(value)} {unit}".rstrip() + against
-    by = percentage(Interval(abs(gained), effect.percent.half_width))
+    by = percentage(effect.percent if effect.percent.mean >= 0.0 else effect.percent.scaled(-1.0))
     return f"{name} {verb} by {by} %, to {figure(value)} {unit}".rstrip() + against

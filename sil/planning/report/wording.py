@@ -27,13 +27,12 @@ def interval(found: Interval) -> str:
     there is no half-width."""
     width = found.half_width or 0.0
     places = max(0, 1 - floor(log10(width))) if width > 0.0 else 1
-    return f"{found.mean:,.{places}f}" + ("" if found.half_width is None else f" ± {width:,.{places}f}")
+    return found.text(f",.{places}f", plus_minus="± ")
 
 
 def percentage(found: Interval, sign: str = "") -> str:
     """A mean and its half-width with one decimal; `sign` is that of a format specification."""
-    width = "" if found.half_width is None else f" ± {found.half_width:.1f}"
-    return f"{found.mean:{sign}.1f}{width}"
+    return found.text(".1f", sign, "± ")
 
 
 def listed(names: Sequence[str]) -> str:

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from scheduler import counted
-from sil.outcome.paired_jobs import FEWEST_BLOCKS, PairedDifferences, paired_differences
+from sil.outcome.paired import (
+    FEWEST_BLOCKS,
+    MOST_CORRELATION,
+    PairedDifferences,
+    paired_differences,
+)
 from sil.report.analysis import Analysis
 from sil.report.figures import WIDTH, colour_scale, tooltips, zero_rule
 from sil.report.page import Cell, Part, Section, Table, slug
@@ -38,17 +43,29 @@ def difference_sections(jobs: Jobs, names: Sequence[str], analysis: Analysis) ->
         return []
     blocks = f"{analysis.block_days:g} days" if analysis.block_days != 1 else "one day"
     n = min(len(each.by_block) for each in waits.values())
-    few = "." if n >= FEWEST_BLOCKS else f"; with fewer than {FEWEST_BLOCKS} there are none."
+    few = "" if n >= FEWEST_BLOCKS else f"; with fewer than {FEWEST_BLOCKS} there are none"
     note = (
         f"Of each job, less that under {baseline}: mean, 95 % interval, and shares of jobs with less, more "
         "and as much. * The interval excludes 0. Jobs that are submitted at about the same time depend on "
-        f"each other, so intervals are bootstrapped over {counted(n, 'block')} of {blocks}, by "
-        f"submission{few}"
+        f"each other, so intervals are Student's t, extended for skewness, over {counted(n, 'block')} of "
+        f"{blocks}, by submission{few}"
     )
+    correlated = ", ".join(
+        f"{name} {of_blocks:+.2f}"
+        for name, each in waits.items()
+        if (of_blocks := each.correlation) is not None
+    )
+    if correlated:
+        note += f". Correlation of the mean waits of blocks that follow each other: {correlated}"
+        if any((each.correlation or 0.0) > MOST_CORRELATION for each in waits.values()):
+            note += (
+                f". Above {MOST_CORRELATION:g}, blocks are not independent, and intervals too narrow: give "
+                "longer blocks (--block-days)"
+            )
     parts = [Part(table=_table(compared, list(waits)))]
     if n > 1:
         parts.append(Part(chart=difference_over_time(waits, names), name=slug("Differences over time")))
-    return [Section(f"Differences to {baseline}", note, parts)]
+    return [Section(f"Differences to {baseline}", f"{note}.", parts)]
 
 
 def _table(compared: Mapping[str, Mapping[str, PairedDifferences]], names: Sequence[str]) -> Table:
@@ -59,16 +76,13 @@ def _table(compared: Mapping[str, Mapping[str, PairedDifferences]], names: Seque
 
 
 def _cell(found: PairedDifferences, digits: int) -> Cell:
-    star = "*" if found.excludes_zero else ""
-    interval = ""
-    if found.interval is not None:
-        interval = " [{:+,.{d}f}, {:+,.{d}f}]".format(*found.interval, d=digits)
+    star = "*" if found.difference.excludes_zero else ""
     equal = 1.0 - found.less - found.more
     shares = (
         f"less for {100 * found.less:.1f} % of {found.jobs:,} jobs, more for {100 * found.more:.1f} %, equal "
         f"for {100 * equal:.1f} %"
     )
-    return Cell(f"{found.mean:+,.{digits}f}{interval}{star}", shares)
+    return Cell(f"{found.difference.text(f',.{digits}f', '+')}{star}", shares)
 
 
 def difference_over_time(found: Mapping[str, PairedDifferences], names: Sequence[str]) -> Figure:

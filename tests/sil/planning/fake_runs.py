@@ -52,7 +52,8 @@ class FakeScenario:
         self.plan = of
 
     def run(self, option: Option, scheduler: str, replication: int) -> Any:
-        return SimpleNamespace(option=option, replication=replication, key="", name="")
+        key = f"{option.changes} {replication}"
+        return SimpleNamespace(option=option, replication=replication, key=key, name="")
 
     def load(self, option: Option) -> None:
         return None

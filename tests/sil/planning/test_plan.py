@@ -15,7 +15,8 @@ from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers, Overloaded, Prepared, answer_questions
 from sil.planning.options import AS_IT_IS, Option, one_of_each
 from sil.planning.plan_file import Plan, read_plan
-from sil.planning.questions.ranking import Criteria, Effect, PairVerdict, Ranking, Standings
+from sil.planning.questions.ranking import Criteria, Effect, Ranking
+from sil.planning.questions.verdicts import PairVerdict, Standings
 from sil.planning.report.caveats import caveats
 from sil.planning.report.page import OPTIONS, PAGE, sections
 from sil.planning.report.recommendation import recommendation
@@ -87,7 +88,7 @@ def test_a_plan_writes_a_page_tables_and_a_recommendation(tmp_path: Path) -> Non
     assert done.exit_code == 0, done.output
     assert "With 250, buy '2 x two fast'" in " ".join(done.output.split())
     assert "another interval in each table" in " ".join(done.output.split())
-    assert max(len(line.rstrip()) for line in done.output.splitlines() if line.count("±") > 1) <= 110
+    assert max(len(line.rstrip()) for line in done.output.splitlines() if " ± " in line) <= 130
     options = pl.read_csv(tmp_path / "out" / OPTIONS)
     assert set(options["question"]) == {"each offer", "best buy"}
     assert options.filter(question="each offer")["option"].to_list()[0] == "two fast"
@@ -202,8 +203,9 @@ def test_retirements_are_ranked_by_harm(tmp_path: Path) -> None:
         "without 1 x slow",
         "without 1 x fast of pair",
     ]
-    assert recommendation(answers).startswith(
-        "The least harmful retirement is without 1 x slow: mean turnaround stays at 11.46 s"
+    assert recommendation(answers) == (
+        "The least harmful retirement is without 1 x slow: mean turnaround stays at 11.53 s; whether it "
+        "makes a difference is not settled: no replication of 12 shows a difference."
     )
 
 

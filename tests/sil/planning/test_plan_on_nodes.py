@@ -16,7 +16,7 @@ from sil.outcome.metrics import metric_of_jobs
 from sil.planning.answers import Answers, Prepared, answer_questions
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, read_plan
-from sil.planning.questions.ranking import PairVerdict
+from sil.planning.questions.verdicts import PairVerdict
 from sil.planning.report.caveats import caveats
 from sil.planning.report.effects import options_frame
 from sil.planning.report.page import OPTIONS, PAGE
@@ -60,15 +60,18 @@ def test_where_gpus_are_scarce_more_of_them_help_and_more_cores_do_not(seed: int
     assert "for 10, waiting of requested GPUs falls by" in recommendation(answers)
 
 
-def test_equal_offers_of_nodes_are_tied(tmp_path: Path) -> None:
+def test_offers_of_the_same_nodes_are_tied_and_equal_results_of_others_are_no_proof(tmp_path: Path) -> None:
     new = {"add": "1 x new", "processors": 8, "memory_mb": 64_000, "gpus": {"a100": 2}, "partitions": ["gpu"]}
     equal = [
         {"name": "as there are", "changes": ["1 x gpu-node"], "price": 10.0},
+        {"name": "once more", "changes": ["1 x gpu-node"], "price": 10.0},
         {"name": "as described", "changes": [{**new, "like": "gpu-node"}], "price": 10.0},
     ]
     (answer,) = answers_of(tmp_path, plan(offers=equal, **FEW)).answers
     assert answer.marginal is not None
-    assert answer.marginal.standings.tied_with("as there are") == ("as described",)
+    assert answer.marginal.standings.tied_with("as there are") == ("once more",)
+    why = answer.marginal.no_interval["as there are", "as described"]
+    assert why == "no replication of 3 shows a difference"
 
 
 ONE_NODE = """
