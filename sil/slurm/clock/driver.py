@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import re
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sil.slurm.clock.library import built
+from sil.slurm.clock.library import NoClock, built
 
 SECOND_US = 1_000_000
 FINE_S = 5.0
@@ -42,15 +43,24 @@ class Outcome(IntEnum):
 
 
 class Clock:
-    """The clock in the file `path`, which is made here, at `now_s` (seconds since the epoch).
+    """The clock in the file `path`, which is made here, at `now_s` (seconds since the epoch), with a link to
+    the library beside it.
 
     Daemons that are started with `environment` have its time. Simulated times are seconds since the epoch;
-    the clock's resolution is a microsecond. A context manager; the file is not removed.
+    the clock's resolution is a microsecond. A context manager; neither file is removed. Raises NoClock.
     """
 
     def __init__(self, path: Path, now_s: float, limit_s: float = LIMIT_S) -> None:
         self._library = _library()
         self._path = path
+        self._preloaded = path.with_suffix(".so")
+        if re.search(r"[\s:$]", str(path)):
+            raise NoClock(
+                f"Slurm's controller cannot run in {path.parent}: no library is preloaded from a path with "
+                f"blanks, colons or dollar signs; set TMPDIR to another folder"
+            )
+        self._preloaded.unlink(missing_ok=True)
+        self._preloaded.symlink_to(built())  # whose own path may have any characters
         self.limit_s = limit_s
         self._driver: int | None = self._library.sil_clock_open(bytes(path), _us(now_s))
         if not self._driver:
@@ -88,7 +98,7 @@ class Clock:
         "reader" has the time, but waits in real time. Its users are those of the file `users`, in the form
         of /etc/passwd, and this computer's.
         """
-        found = {"LD_PRELOAD": str(built()), "SIL_CLOCK": str(self._path), "SIL_CLOCK_ROLE": role}
+        found = {"LD_PRELOAD": str(self._preloaded), "SIL_CLOCK": str(self._path), "SIL_CLOCK_ROLE": role}
         return found if users is None else {**found, "SIL_USERS": str(users)}
 
     @property

@@ -39,7 +39,7 @@ def built() -> Path:
     name = f"clock-{_fingerprint(compiler)}.so"
     folders = _folders()
     for folder in folders:
-        if (folder / name).is_file():
+        if _loads(folder / name):
             return folder / name
     for folder in folders:
         try:
@@ -49,13 +49,14 @@ def built() -> Path:
             continue
         try:
             _compile(compiler, temporary / name)
-            (temporary / name).replace(folder / name)  # others may do the same at the same time
+            if _loads(temporary / name):
+                (temporary / name).replace(folder / name)  # others may do the same at the same time
+                return folder / name
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        return folder / name
     raise NoClock(
-        f"the clock of Slurm's controller cannot be kept: neither {' nor '.join(map(str, folders))} can be "
-        f"written; set XDG_CACHE_HOME to a folder that can"
+        f"the clock of Slurm's controller cannot be kept: no library can be written to and loaded from "
+        f"{' or '.join(map(str, folders))}; set XDG_CACHE_HOME to a folder where that is allowed"
     )
 
 
@@ -72,11 +73,16 @@ def compile_to_ship(target: Path) -> None:
 def _shipped() -> Path | None:
     """None if there is none of these sources, or it needs a newer C library than this computer has."""
     path = SOURCES.parent / shipped_name()
+    return path if _loads(path) else None
+
+
+def _loads(path: Path) -> bool:
+    """Not if there is none, or it is in a file system from which no code may run."""
     try:
         ctypes.CDLL(str(path))
     except OSError:
-        return None
-    return path
+        return False
+    return True
 
 
 def _folders() -> list[Path]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from scheduler import UserError
@@ -20,3 +23,11 @@ def missing() -> str | None:
 
 
 needs_slurm = pytest.mark.skipif(missing() is not None, reason=f"without Slurm: {missing()}")
+
+
+def skip_unless_programs_run_in(folder: Path) -> None:
+    """Skip a test if nothing can be executed there, as in a file system that is mounted with noexec."""
+    file = folder / "executable"
+    file.touch(0o755)
+    if not os.access(file, os.X_OK):
+        pytest.skip(f"nothing can be executed in {folder}")

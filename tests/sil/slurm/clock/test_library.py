@@ -11,6 +11,7 @@ import pytest
 
 from sil.slurm.clock import library
 from sil.slurm.clock.library import NoClock, built
+from tests.sil.slurm.installed import skip_unless_programs_run_in
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="without a C compiler")
 
@@ -18,6 +19,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="without 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Short sources in a folder of their own, of which nothing is compiled."""
+    skip_unless_programs_run_in(tmp_path)
     folder = tmp_path / "clock"
     (folder / "native").mkdir(parents=True)
     (folder / "native" / "layout.h").write_text("#define NUMBER 42\n")
@@ -58,6 +60,19 @@ def test_two_processes_that_use_it_first_at_the_same_time_do_not_disturb_each_ot
     both = [subprocess.Popen([sys.executable, "-c", text]) for _ in range(2)]
     assert [process.wait(30) for process in both] == [0, 0]
     assert len([*(elsewhere / "__pycache__").iterdir()]) == 1
+
+
+@needs_compiler
+def test_a_library_that_cannot_be_loaded_is_not_kept(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(path: str) -> None:
+        raise OSError(f"{path}: failed to map segment from shared object")  # as with noexec
+
+    monkeypatch.setattr("ctypes.CDLL", fails)
+    with pytest.raises(NoClock, match=r"no library can be written to and loaded from .*; set XDG"):
+        made()
+    assert not [*(elsewhere / "__pycache__").iterdir()]
 
 
 def test_without_a_compiler_the_remedy_is_said(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:

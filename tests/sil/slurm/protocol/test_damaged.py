@@ -8,9 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from sil.slurm.protocol.authentication import Stated
+from sil.slurm.protocol.authentication import MUNGE, NONE, Stated, after_kind
 from sil.slurm.protocol.envelope import LONGEST, Unknown, decode, encode, length_of
-from sil.slurm.protocol.munge import Munge
 from sil.slurm.protocol.packing.fields import INFINITE_32, ProtocolError
 from sil.slurm.protocol.packing.layouts import layout
 from sil.slurm.protocol.packing.versions import V22_05
@@ -107,5 +106,5 @@ def test_a_count_takes_no_memory_before_its_items_are_there() -> None:
 
 def test_another_authentication_is_refused() -> None:
     with pytest.raises(ProtocolError, match="authenticated by auth/none instead of auth/munge"):
-        decode(recorded_bytes("REQUEST_PING"), Munge())
+        after_kind(struct.pack(">I", NONE), 0, MUNGE)
     assert decode(recorded_bytes("REQUEST_PING"), Stated())
