@@ -3,16 +3,50 @@
 Nothing here depends on whether the machines behind the ports are real.
 """
 
+import os
 import re
+import sys
 from collections.abc import Sequence
+from typing import Any
 from unicodedata import category
 
 MOST_SHOWN = 10
 _NOT_PLAIN = re.compile(r"[^\t\n\x20-\x7e]")
 
 
-class UserError(ValueError):
+class ShortInNotebooks(Exception):
+    """An exception of which notebooks show the lines of the user's own code, and the message."""
+
+    def _render_traceback_(self) -> list[str]:
+        """The protocol of IPython."""
+        import traceback  # takes time to load
+
+        lines = [frame for error in (self, self.__cause__) if error is not None for frame in _of_user(error)]
+        shown = traceback.StackSummary.from_list(lines).format()
+        return [line.rstrip("\n") for line in shown] + [f"{type(self).__name__}: {self}"]
+
+
+class UserError(ShortInNotebooks, ValueError):
     """An error that the user can correct. The message is one sentence for the user."""
+
+
+def _of_user(error: BaseException) -> list[Any]:
+    """The lines of the traceback that are neither of IPython, nor of this package or one installed beside it,
+    nor below these again."""
+    import traceback
+
+    installed = os.path.dirname(os.path.dirname(__file__))
+    found, trace = list[Any](), error.__traceback__
+    for frame in traceback.extract_tb(trace):
+        assert trace is not None
+        name = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        folders = getattr(sys.modules.get(name), "__path__", ())
+        if name != "IPython" and not any(os.path.dirname(folder) == installed for folder in folders):
+            found.append(frame)
+        elif found and name != "IPython":
+            break
+        trace = trace.tb_next
+    return found
 
 
 def printable(text: str) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sil.api.charts import Chart, Plots
     from sil.api.experiment_results import ExperimentResults, read_results
     from sil.api.experiments import Experiment
-    from sil.api.logs import lublin_feitelson, read_log
+    from sil.api.logs import log_from, lublin_feitelson, read_log
     from sil.api.planning import PlanAnswers, plan
     from sil.api.replaying import Replays, read_replays, replay
     from sil.api.simulation import Simulation, State
@@ -41,6 +41,7 @@ __all__ = [
     "__version__",
     "factory",
     "from_policy",
+    "log_from",
     "lublin_feitelson",
     "plan",
     "read_log",
@@ -55,7 +56,7 @@ _DEFINED_IN = {
     "sil.api.charts": ["Chart", "Plots"],
     "sil.api.experiment_results": ["ExperimentResults", "read_results"],
     "sil.api.experiments": ["Experiment"],
-    "sil.api.logs": ["lublin_feitelson", "read_log"],
+    "sil.api.logs": ["log_from", "lublin_feitelson", "read_log"],
     "sil.api.planning": ["PlanAnswers", "plan"],
     "sil.api.replaying": ["Replays", "read_replays", "replay"],
     "sil.api.simulation": ["Simulation", "State"],

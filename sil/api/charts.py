@@ -23,8 +23,9 @@ from sil.report.replay.over_time import queue_length, small_multiples, utilisati
 from sil.report.replay.waiting import waiting_distribution
 from sil.report.vega_lite import Figure, save, specification
 
-VEGA_LITE = "application/vnd.vegalite.v6+json"
-SUFFIXES = (".png", ".svg", ".pdf")
+VEGA_LITE = "application/vnd.vegalite.v5+json"
+"""The latest that JupyterLab and VS Code know; these charts are the same in versions 5 and 6."""
+SUFFIXES = (".png", ".svg", ".pdf", ".html")
 
 
 class Chart:
@@ -39,11 +40,12 @@ class Chart:
         return specification(self._figure)
 
     def save(self, path: str | Path) -> None:
-        """Write it as PNG, SVG or PDF, by the suffix. Raises UserError for another one."""
+        """Write it as PNG, SVG, PDF or an interactive HTML page, by the suffix. Raises UserError for another
+        one."""
         path = Path(path)
         if path.suffix not in SUFFIXES:
             raise UserError(
-                f"{path}: a chart cannot be written as '{path.suffix}'; expected .png, .svg or .pdf"
+                f"{path}: a chart cannot be written as '{path.suffix}'; expected .png, .svg, .pdf or .html"
             )
         save(self._figure, path)
 
@@ -51,8 +53,11 @@ class Chart:
         """As an interactive chart, or where the front end has no Vega-Lite, as an image."""
         import vl_convert
 
-        spec = self.spec
-        return {VEGA_LITE: spec, "image/png": vl_convert.vegalite_to_png(spec, scale=2)}
+        spec, schema = self.spec, "https://vega.github.io/schema/vega-lite/v5.json"
+        return {
+            VEGA_LITE: spec | {"$schema": schema},
+            "image/png": vl_convert.vegalite_to_png(spec, scale=2),
+        }
 
 
 class Plots:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scheduler import UserError
 from sil.api.settings import choice
@@ -42,6 +43,8 @@ def read_log(
     from sil.site.logs import read_log
     from site_db.files.opened import forget_pipes
 
+    if not isinstance(path, str | os.PathLike):
+        raise UserError(f"path is a {type(path).__name__}; expected a file, or sil.log_from for a table")
     forget_pipes()
     rules = Rules(
         strict,
@@ -51,6 +54,19 @@ def read_log(
     )
     files = [] if nodes is None else [Path(nodes)]
     return read_log(Path(path), rules, processors, read_nodes(nodes, site), files)
+
+
+def log_from(table: Any, processors: int, *, name: str = "table") -> JobLog:
+    """The jobs in a table, for a machine of so many processors.
+
+    `table` is a data frame of Polars or pandas, an Arrow table, or a dictionary of columns: `submit_s` and
+    `run_s` in seconds, `processors`, and if known `job` (a number; by default 1, 2, ...), `estimate_s` (by
+    default the run time) and `user` (a number or a name). Other columns are left out, with a note. `name` is
+    that of the log in results. Raises UserError with the row, from 0 on, of a value that no job can have.
+    """
+    from sil.workload.from_table import log_from_table
+
+    return log_from_table(table, processors, name)
 
 
 def lublin_feitelson(jobs: int, processors: int, *, load: float | None = None, seed: int = 0) -> JobLog:

@@ -33,7 +33,7 @@ def given_log(log: object) -> JobLog:
     """Raises UserError for what is no log, like its path."""
     if not isinstance(log, JobLog):
         raise UserError(
-            f"log is {log!r}; expected a log, as from sil.read_log(...) or sil.lublin_feitelson(...)"
+            f"log is {log!r}; expected a log, as from sil.read_log(...), or sil.log_from(...) for a table"
         )
     return log
 

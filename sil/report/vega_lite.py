@@ -159,7 +159,7 @@ def _nested(figure: Figure, names: Mapping[int, str]) -> Spec:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a chart as a PNG, SVG or PDF file, by the suffix of `path`."""
+    """Write a chart as a PNG, SVG, PDF or HTML file, by the suffix of `path`."""
     import vl_convert
 
     spec = specification(figure)
@@ -170,3 +170,5 @@ def save(figure: Figure, path: Path) -> None:
             path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
         case ".pdf":
             path.write_bytes(vl_convert.vegalite_to_pdf(spec))
+        case ".html":
+            path.write_text(vl_convert.vegalite_to_html(spec, bundle=True), encoding="utf-8")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 
@@ -173,8 +177,8 @@ def test_charts_are_shown_and_saved(replays: sil.Replays, tmp_path: Path) -> Non
         assert "vega-lite" in chart.spec["$schema"]
     charts[0].save(tmp_path / "gantt.png")
     assert (tmp_path / "gantt.png").read_bytes().startswith(b"\x89PNG")
-    assert set(charts[3]._repr_mimebundle_()) == {"application/vnd.vegalite.v6+json", "image/png"}
-    with pytest.raises(sil.UserError, match=r"expected \.png, \.svg or \.pdf"):
+    assert set(charts[3]._repr_mimebundle_()) == {"application/vnd.vegalite.v5+json", "image/png"}
+    with pytest.raises(sil.UserError, match=r"expected \.png, \.svg, \.pdf or \.html"):
         charts[0].save(tmp_path / "gantt.txt")
     with pytest.raises(sil.UserError, match="no duration"):
         replays.plot.gantt(window=("now", "1d"))
@@ -310,3 +314,90 @@ def test_the_package_loads_nothing_until_it_is_used() -> None:
     code = "import sys, sil; print(sorted({'numpy', 'polars', 'numba', 'gymnasium'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def lines_in_a_notebook(error: Exception) -> list[str]:
+    """What IPython shows."""
+    shown: Any = error
+    return "\n".join(shown._render_traceback_()).splitlines()
+
+
+def in_a_cell(code: str, log: sil.JobLog) -> list[str]:
+    """What a notebook shows of the mistake in a cell."""
+    names = {"__name__": "__main__", "sil": sil, "log": log}
+    with pytest.raises((sil.UserError, sil.SchedulerFault)) as raised:
+        exec(compile(code, "<cell>", "exec"), names)
+    return lines_in_a_notebook(raised.value)
+
+
+def test_a_notebook_shows_the_users_line_of_a_mistake_and_the_sentence(log: sil.JobLog) -> None:
+    place, sentence = in_a_cell('sil.replay(log, "esay", progress=False)', log)
+    assert place == '  File "<cell>", line 1, in <module>'
+    assert sentence.endswith("Name a class of your own as 'module:Class'.")
+
+
+def test_a_notebook_shows_the_line_of_a_scheduler_that_raised(log: sil.JobLog) -> None:
+    cell = """
+class Divides:
+    kind = "free-nodes"
+
+    def schedule(self, problem):
+        return 1 / 0
+
+
+sil.replay(log, Divides, progress=False)
+"""
+    called, raised, sentence = in_a_cell(cell, log)
+    assert called == '  File "<cell>", line 9, in <module>'
+    assert raised == '  File "<cell>", line 6, in schedule'
+    assert sentence.startswith("SchedulerFault: Divides broke the rule raises-nothing")
+
+
+TABLE = {"submit_s": [0.0, 60.0, 60.0], "run_s": [30.0, 90.0, 0.5], "processors": [1, 2, 2]}
+
+
+@pytest.mark.parametrize("made", [dict, pl.DataFrame, pa.table])
+def test_a_table_is_a_log(made: Any) -> None:
+    table = {**TABLE, "user": ["ann", "bob", "ann"], "colour": [1, 2, 3]}
+    log = sil.log_from(made(table), 4)
+    assert log.jobs.rows() == [(1, 0, 30, 1, 30, 0), (2, 60, 90, 2, 90, 1), (3, 60, 1, 2, 1, 0)]
+    assert log.users == {0: "ann", 1: "bob"}
+    assert log.notes[0].startswith("columns left out: colour;")
+    assert log.notes[1] == "1 run of less than 1 s; raised to 1 s"
+    assert sil.replay(log, "fcfs", progress=False).metrics["makespan"].item() == 150
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"run_s": ["a", "b", "c"]}, "row 0: run_s is 'a'; expected a number"),
+        ({"run_s": [1.0, math.nan, 1.0]}, "row 1: run_s is nan; expected seconds"),
+        ({"run_s": [1.0, None, 1.0]}, "row 1: run_s is None; expected a number"),
+        ({"processors": [1, 2, 2.5]}, "row 2: processors is 2.5; expected a whole number"),
+        ({"processors": [1, 2, 8]}, "row 2: processors is 8; expected 1 to 4 processors"),
+        ({"submit_s": [-1, 0, 0]}, "row 0: submit_s is -1"),
+        ({"job": [1, 2, 2]}, "row 1: job is 2; expected a number from 0 on that no other job has"),
+        ({"run_s": [1]}, "this dict is no table"),
+        ({"submit_s": [], "run_s": [], "processors": []}, "there is no row"),
+    ],
+)
+def test_a_table_with_impossible_jobs_is_refused_with_its_row(changed: Any, message: str) -> None:
+    with pytest.raises(sil.UserError, match=re.escape(message)):
+        sil.log_from({**TABLE, **changed}, 4)
+
+
+def test_what_is_no_table_or_no_file_is_refused_in_a_sentence() -> None:
+    with pytest.raises(sil.UserError, match="this list is no table"):
+        sil.log_from([1, 2], 4)
+    with pytest.raises(sil.UserError, match="there is no column 'run_s'"):
+        sil.log_from({"submit_s": [1]}, 4)
+    frame: Any = pl.DataFrame(TABLE)
+    with pytest.raises(sil.UserError, match=r"sil\.log_from for a table"):
+        sil.read_log(frame)
+
+
+def test_a_chart_is_written_as_a_page_that_needs_no_network(replays: sil.Replays, tmp_path: Path) -> None:
+    replays.plot.waiting_time().save(tmp_path / "chart.html")
+    page = (tmp_path / "chart.html").read_text()
+    assert "vegaEmbed" in page
+    assert not re.search("<(script|link)[^>]*(src|href)=", page)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isnan
 from pathlib import Path
 
-from scheduler import UserError, printable
+from scheduler import ShortInNotebooks, UserError, printable
 from scheduler.model import JobId
 from scheduler.rules import RAISES_NOTHING, RULES_OF, Violation
 from sil.world import SHOW_TRACEBACKS
@@ -64,7 +64,7 @@ MAX_JOBS = 3
 """Number of jobs named in a message."""
 
 
-class SchedulerFault(Exception):
+class SchedulerFault(ShortInNotebooks):
     """The scheduler broke `rule`, which ends this run only.
 
     `job` is the job concerned, if it is one job; `time_s` is simulated time.
