@@ -70,17 +70,17 @@ def log_from(table: Any, processors: int, *, name: str = "table") -> JobLog:
 
 
 def lublin_feitelson(jobs: int, processors: int, *, load: float | None = None, seed: int = 0) -> JobLog:
-    """So many jobs of the model of Lublin and Feitelson (2003) for a machine of so many processors.
+    """Jobs of the model of Lublin and Feitelson (2003) for a machine with this number of processors.
 
-    Users estimate run times exactly. `load` is the load that the jobs offer, within 1 %; by default it is
-    that of the model. Raises UserError for impossible numbers and loads.
+    Users estimate run times exactly. `load` is the load that the jobs offer, within 1 %, by default that of
+    the model: they come more or less often, with the same busy and quiet hours of the day. Raises UserError
+    for impossible numbers and loads.
     """
     import numpy as np
 
     from sil.workload.lublin import Lublin
 
-    made = Lublin().jobs(jobs, processors, np.random.default_rng(seed))
-    return made if load is None else made.at_load(load)
+    return Lublin().jobs(jobs, processors, np.random.default_rng(seed), load)
 
 
 def read_nodes(nodes: str | Path | None, site: str | None) -> Cluster | None:

@@ -7,11 +7,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
+from scheduler import UserError
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.workload.swf_rules import Overrun, TooLarge
+from site_db.files.plain_numbers import is_decimal
 
 WORKERS = os.cpu_count() or 1
 Workers = Annotated[int, Option(min=1, help="Processes to run on. The results do not depend on the number.")]
@@ -134,12 +136,33 @@ Jobs = Annotated[
     str | None,
     Option(metavar="A:B", help="Only jobs A to B - 1, in order of submission, counted from 0."),
 ]
+
+
+def _date(text: str) -> datetime:
+    from sil.workload.job_log import moment_of
+
+    try:
+        return moment_of(text)
+    except UserError as error:
+        raise BadParameter(str(error)) from None
+
+
+def _factor(text: str) -> float:
+    if is_decimal(text):
+        return float(text)
+    percent = text.removesuffix("%").strip()
+    meant = f"{float(percent) / 100:g}" if text.endswith("%") and is_decimal(percent) else "0.8"
+    raise BadParameter(f"'{text}' is no number; write {meant}")
+
+
+_AT: dict[str, Any] = {"parser": _date, "metavar": "DATE"}
 Begin = Annotated[
     datetime | None,
-    Option("--from", help="Only jobs submitted at or after this time (UTC, or of --time-zone)."),
+    Option("--from", help="Only jobs submitted at or after this time (UTC, or of --time-zone).", **_AT),
 ]
 End = Annotated[
-    datetime | None, Option("--to", help="Only jobs submitted before this time (UTC, or of --time-zone).")
+    datetime | None,
+    Option("--to", help="Only jobs submitted before this time (UTC, or of --time-zone).", **_AT),
 ]
 TimeZone = Annotated[
     str | None,
@@ -148,7 +171,10 @@ TimeZone = Annotated[
         help="Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.",
     ),
 ]
-Load = Annotated[float | None, Option(help="Scale the load: divide interarrival times by this factor.")]
+AS_FACTOR: dict[str, Any] = {"parser": _factor, "metavar": "NUMBER"}
+Load = Annotated[
+    float | None, Option(help="Scale the load: divide interarrival times by this factor.", **AS_FACTOR)
+]
 
 
 def folder(default: str) -> Any:

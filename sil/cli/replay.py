@@ -134,7 +134,7 @@ def replay(
         chosen = part_of(whole, jobs, begin, end, load)
         if cluster is not None:
             _print_notes_on_nodes(cluster, schedulers)
-        print_notes(chosen, [estimates])
+        print_notes(chosen, [estimates], [load or 1.0])
         print_notes_on_slurm(schedulers)
         check, analysis = not no_determinism_check, Analysis(warm_up_days, cool_down_days, block_days)
         analysis.check(chosen.span_s / 86_400)
@@ -212,9 +212,11 @@ def print_notes_on_slurm(schedulers: Sequence[UnderTest]) -> None:
         console.print_note(note)
 
 
-def print_notes(log: JobLog, estimates: Sequence[Estimates]) -> None:
-    """Repairs of a log, and what is unknown for these estimates."""
-    for note in log.notes:
+def print_notes(log: JobLog, estimates: Sequence[Estimates], loads: Sequence[float]) -> None:
+    """Repairs of a log, what these loads do to it, and what is unknown for these estimates."""
+    from sil.workload.job_log import on_scaled_days
+
+    for note in (*log.notes, *on_scaled_days(loads)):
         console.print_note(note)
     if Estimates.HISTORY in estimates and (unknown := int((log.jobs["user"] < 0).sum())):
         console.print_note(f"{counted(unknown, 'job')} of unknown users: their estimates are the users' own")

@@ -29,6 +29,7 @@ Loads = Annotated[
     Option(
         "--load",
         help="Scale the load: divide interarrival times by this factor. May be repeated. Default: 1.",
+        **options.AS_FACTOR,
     ),
 ]
 EstimatesKinds = Annotated[
@@ -128,8 +129,8 @@ def sweep(
         )
         settings = Settings(order, decision_limit, seed, not no_determinism_check, engine)
         wanted = LogSweep(sliced, schedulers, tuple(load or [1.0]), tuple(chosen), settings)
-        for part in parts:
-            print_notes(part, chosen)
+        for k, part in enumerate(parts):
+            print_notes(part, chosen, load or [] if k == 0 else [])
         print_notes_on_slurm(schedulers)
         with progress("replays") as bars, selected_executor(workers, dask) as executor:
             comparison = sweep_into(folder, wanted, executor, ProgressBar(bars, "sweep"))

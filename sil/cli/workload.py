@@ -62,13 +62,13 @@ def convert(
 ) -> None:
     """Repair and cut a log, and write it in the same or the other format."""
     from sil.site.logs import read_log, write_log
-    from sil.workload.job_log import part_of
+    from sil.workload.job_log import on_scaled_days, part_of
 
     with console.one_sentence_for_bad_input():
         whole = read_log(log, Rules(strict, overrun, too_large), processors, keep=True)
         found = part_of(whole, jobs, begin, end, load)
         lost = write_log(target, found)
-    for note in (*found.notes, *lost):
+    for note in (*found.notes, *on_scaled_days([load or 1.0]), *lost):
         console.print_note(note)
     console.print_line(f"Written: {target} ({found.summary})")
 
@@ -79,7 +79,8 @@ def lublin(
     jobs: Annotated[int, Option(min=1, help="Number of jobs.")] = 10_000,
     processors: Annotated[int, Option(min=2, help="Processors of the machine.")] = 128,
     load: Annotated[
-        float | None, Option(help="The offered load, such as 0.9. Default: that of the model.")
+        float | None,
+        Option(help="The offered load, such as 0.9. Default: that of the model.", **options.AS_FACTOR),
     ] = None,
     seed: Annotated[int, Option(min=0, help="Seed of the random numbers.")] = 0,
 ) -> None:
@@ -91,8 +92,6 @@ def lublin(
 
     generator = np.random.default_rng(seed)
     with console.one_sentence_for_bad_input():
-        made = Lublin().jobs(jobs, processors, generator)
-        if load is not None:
-            made = made.at_load(load)
+        made = Lublin().jobs(jobs, processors, generator, load)
         write_log(target, made)
     console.print_line(f"Written: {target} ({made.summary})")

@@ -54,11 +54,21 @@ def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | N
 def write_log(path: Path, log: JobLog) -> tuple[str, ...]:
     """Returns sentences on what the format cannot hold. Raises InvalidFile where the file cannot be
     written."""
+    suffixes = tuple(suffix.lower() for suffix in path.suffixes[-2:])
+    if path.suffix and suffixes[-1] not in (".swf", ".json") and suffixes not in _COMPRESSED:
+        raise InvalidFile(
+            f"{path}: the name says how a log is written; expected one that ends in .swf, .swf.gz, .json or "
+            f".json.gz"
+        )
     if _has_json_suffix(path):
         from sil.workload.batsim_json import write_batsim_json
 
         return write_batsim_json(path, log)
     return write_swf(path, log)
+
+
+_COMPRESSED = ((".swf", ".gz"), (".json", ".gz"))
+"""The last suffixes of logs that are compressed when they are written."""
 
 
 def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:

@@ -42,7 +42,7 @@ LEAST_S = 1.0
 """The shortest run, and the shortest estimate."""
 LARGEST = 1e15
 """Larger numbers are errors: floating-point seconds would not be exact."""
-_LOAD_TOLERANCE = 0.01
+LOAD_TOLERANCE = 0.01
 
 JOB_CLASS = "rigid"
 QUEUE = "default"
@@ -231,14 +231,15 @@ class JobLog:
             )
         for given, keep in ((begin, pl.Expr.ge), (end, pl.Expr.lt)):
             if given is not None:
-                moment = _moment(given) if isinstance(given, str) else given
+                moment = moment_of(given) if isinstance(given, str) else given
                 zoned = moment if moment.tzinfo else moment.replace(tzinfo=self.zone)
                 chosen = chosen.filter(keep(pl.col("submit_s"), pl.lit(zoned.timestamp() - origin_s)))
         return self._with(chosen, f"jobs between {begin or 'the beginning'} and {end or 'the end'}")
 
     def with_load(self, factor: float) -> JobLog:
         """The same jobs under `factor` times the load: the times between arrivals are divided by it, and the
-        arrivals rounded to whole seconds; with 1, nothing changes. Raises InvalidFile for a factor of 0 or
+        arrivals rounded to whole seconds; with 1, nothing changes. Days are shorter then (`on_scaled_days`).
+        Raises InvalidFile for a factor of 0 or
         less, or one that is too small."""
         if factor == 1.0:
             return self
@@ -261,7 +262,8 @@ class JobLog:
         return replace(self, processors=possible_size(processors, self.name))
 
     def at_load(self, load: float) -> JobLog:
-        """The same jobs, with the times between arrivals scaled so that `load` is offered, within 1 %.
+        """The same jobs, with the times between arrivals scaled so that `load` is offered, within 1 %. Days
+        are longer or shorter then (`on_scaled_days`).
 
         Raises InvalidFile where all jobs arrive at once, or the load is 0 or less or too high for arrivals at
         whole seconds."""
@@ -270,7 +272,7 @@ class JobLog:
         if not 0 < load < float("inf"):
             raise InvalidFile(f"{self.name}: a load of {load:g} is impossible; give one above 0, like 0.7")
         scaled = self.with_load(load / self.load)
-        if scaled.load is None or abs(scaled.load / load - 1) > _LOAD_TOLERANCE:
+        if scaled.load is None or abs(scaled.load / load - 1) > LOAD_TOLERANCE:
             raise InvalidFile(
                 f"{self.name}: {len(self.jobs):,} jobs that arrive at whole seconds cannot make a load of "
                 f"{load:g}; ask for a lower one, or for more jobs"
@@ -283,7 +285,20 @@ class JobLog:
         return replace(self, jobs=jobs, part=(*self.part, what))
 
 
-def _moment(text: str) -> datetime:
+def on_scaled_days(factors: Iterable[float]) -> list[str]:
+    """A sentence on what other loads do to the days of a log, if there are any."""
+    hours = [f"{24 / factor:.3g} h" for factor in factors if factor != 1.0]
+    if not hours:
+        return []
+    return [
+        f"--load divides the times between arrivals, so that a day of the log lasts {' or '.join(hours)}: "
+        f"what depends on times of day and days of the week is no longer as in the log (Frachtenberg and "
+        f"Feitelson, 2005)"
+    ]
+
+
+def moment_of(text: str) -> datetime:
+    """Of a date in ISO format. Raises UserError for another text."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainc
 
 from scheduler import UserError
-from sil.workload.job_log import LEAST_S, MOST_PROCESSORS, SCHEMA, JobLog
+from sil.workload.job_log import LARGEST, LEAST_S, LOAD_TOLERANCE, MOST_PROCESSORS, SCHEMA, JobLog
 from site_db.files.memory import Memory
 
 Floats = NDArray[np.float64]
@@ -34,6 +34,9 @@ LONGEST_GAP_LN = 13.0
 _FIRST_BUCKET = 11
 _LOWEST_MIDDLE = 1.5
 _TRIES = 1000
+_MOST_DOUBLINGS = 24.0
+"""Of gaps, for a load."""
+_LEAST_DOUBLING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +84,11 @@ class Lublin:
     gap: Gamma = Gamma(10.2303 * 1.0225, 0.4871)
     cycle: Gamma = Gamma(8.1737, 3.9631)
 
-    def jobs(self, n: int, processors: int, rng: np.random.Generator) -> JobLog:
+    def jobs(self, n: int, processors: int, rng: np.random.Generator, load: float | None = None) -> JobLog:
         """`n` jobs for a machine of `processors`; times are whole seconds, and users estimate runs exactly.
-        Raises UserError for impossible numbers of jobs or processors, or parameters."""
+
+        With a `load`, jobs come more or less often, so that it is offered; times of day stay. Raises
+        UserError for impossible numbers of jobs or processors, loads, or parameters."""
         if n < 1:
             raise UserError(f"the model was asked for {n:,} jobs; at least 1 is needed")
         if not 2 <= processors <= MOST_PROCESSORS:
@@ -94,15 +99,22 @@ class Lublin:
         Memory(f"the model's {n:,} jobs").take(BYTES_OF_A_JOB * n)
         sizes = self._sizes(n, processors, rng)
         run_s = self._run_times_s(sizes, rng)
+        costs = _at_most(LONGEST_GAP_LN, n, lambda which: self.gap.draw(len(which), rng))
+        paid = np.cumsum(np.exp(costs) / BUCKET_S)
+        arrivals_s = self._arrivals_s(paid)
+        if load is not None:
+            work_s = float((sizes * run_s).sum()) / processors
+            arrivals_s = self._with_load(paid, work_s, load)
         columns = {
             "job": np.arange(1, n + 1),
-            "submit_s": self._arrivals_s(n, rng),
+            "submit_s": arrivals_s,
             "run_s": run_s,
             "processors": sizes,
             "estimate_s": run_s,
             "user": np.full(n, -1),
         }
         name = f"Lublin-Feitelson model, {n:,} jobs for {processors:,} processors"
+        name += "" if load is None else f", load {load:g}"
         return JobLog(name, pl.DataFrame(columns, schema=SCHEMA), processors, {"note": name})
 
     def _sizes(self, n: int, processors: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -137,10 +149,33 @@ class Lublin:
 
         return np.maximum(np.floor(np.exp(_at_most(LONGEST_RUN_LN, len(sizes), drawn))), LEAST_S)
 
-    def _arrivals_s(self, n: int, rng: np.random.Generator) -> Floats:
+    def _with_load(self, paid: Floats, work_s: float, load: float) -> Floats:
+        """The arrivals with other gaps, in proportion, over a span in which `work_s` is this load, by
+        bisection: a longer gap in a quiet night changes the span by more than one in a busy hour."""
+        if not 0 < load < float("inf"):
+            raise UserError(f"a load of {load:g} is impossible; give one above 0, like 0.7")
+        wanted_s = work_s / load
+
+        def span_s(log2_of_gaps: float) -> float:
+            arrivals_s = self._arrivals_s(paid * 2.0**log2_of_gaps)
+            return float(arrivals_s[-1] - arrivals_s[0])
+
+        low, high, error = -_MOST_DOUBLINGS, _MOST_DOUBLINGS, float("inf")
+        while high - low > _LEAST_DOUBLING and error > LOAD_TOLERANCE / 10:
+            middle = (low + high) / 2
+            ratio = span_s(middle) / wanted_s
+            low, high = (middle, high) if ratio < 1 else (low, middle)
+            error = abs(ratio - 1)
+        if error > LOAD_TOLERANCE or wanted_s > LARGEST:
+            raise UserError(
+                f"{len(paid):,} jobs that arrive at whole seconds cannot make a load of {load:g}; ask for "
+                f"another one, or for more jobs"
+            )
+        return self._arrivals_s(paid * 2.0**middle)
+
+    def _arrivals_s(self, paid_by_jobs: Floats) -> Floats:
         """The times at which the accumulated weight of the half hours equals that of the gaps so far."""
-        cost = np.exp(_at_most(LONGEST_GAP_LN, n, lambda which: self.gap.draw(len(which), rng))) / BUCKET_S
-        days, rest = np.divmod(np.cumsum(cost), BUCKETS)
+        days, rest = np.divmod(paid_by_jobs, BUCKETS)
         paid = np.concatenate([[0.0], np.cumsum(self._weights())])
         into_day_s = np.interp(rest, paid, np.arange(BUCKETS + 1) * BUCKET_S)
         arrivals_s: Floats = np.floor(days * DAY_S + into_day_s)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from sil.workload.job_log import JobLog
 from sil.workload.lublin import Gamma, Lublin
 from tests.sil.workload.swf_files import assert_sound
 
@@ -128,10 +129,32 @@ def test_with_a_constant_gap_arrivals_follow_the_cycle_weights() -> None:
 
 
 @pytest.mark.parametrize("load", [0.1, 0.7, 1.3])
-def test_a_target_load_is_met_within_1_percent(load: float) -> None:
-    assert Lublin().jobs(2000, PROCESSORS, np.random.default_rng(3)).at_load(load).load == pytest.approx(
-        load, rel=0.01
-    )
+def test_a_target_load_is_met_within_1_percent_with_the_same_jobs(load: float) -> None:
+    log = Lublin().jobs(2000, PROCESSORS, np.random.default_rng(3), load)
+    assert log.load == pytest.approx(load, rel=0.01)
+    unscaled = Lublin().jobs(2000, PROCESSORS, np.random.default_rng(3))
+    assert log.jobs.drop("submit_s").equals(unscaled.jobs.drop("submit_s"))
+
+
+def of_a_day(log: JobLog) -> float:
+    """The strength of the cycle of 24 h: 1 if all arrive at one time of day, near 0 without a day."""
+    return float(abs(np.exp(2j * np.pi * log.jobs["submit_s"].to_numpy() / 86_400.0).mean()))
+
+
+@pytest.mark.parametrize("load", [0.3, 0.55, 0.9, 1.2])
+def test_with_a_target_load_a_day_still_has_24_hours(load: float) -> None:
+    """Without a target, the modulus is 0.41 on average."""
+    seeds = range(10)
+    logs = [Lublin().jobs(5_000, PROCESSORS, np.random.default_rng(seed), load) for seed in seeds]
+    assert np.mean([of_a_day(log) for log in logs]) == pytest.approx(0.41, abs=0.05)
+    scaled = [Lublin().jobs(5_000, PROCESSORS, np.random.default_rng(seed)).at_load(load) for seed in seeds]
+    assert np.mean([of_a_day(log) for log in scaled]) < 0.2  # which is why the model has its own way
+
+
+@pytest.mark.parametrize("load", [0.0, -0.5, float("nan"), float("inf"), 1e9])
+def test_an_impossible_load_is_refused(load: float) -> None:
+    with pytest.raises(ValueError, match="load of"):
+        Lublin().jobs(50, PROCESSORS, np.random.default_rng(0), load)
 
 
 def test_a_million_jobs_are_generated_in_a_few_seconds() -> None:
