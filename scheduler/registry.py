@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol, cast
 
 from scheduler import UserError, naming
@@ -138,7 +139,9 @@ class SchedulerSpec:
             ) from error
         found = getattr(module, class_name, None)
         if found is None:
-            raise SchedulerNotLoaded(f"scheduler '{self.name}': module '{module_name}' has no '{class_name}'")
+            raise SchedulerNotLoaded(
+                f"scheduler '{self.name}': module '{module_name}' has no '{class_name}'{_hidden_by(module)}"
+            )
         if not callable(found):
             raise SchedulerNotLoaded(f"scheduler '{self.name}': '{class_name}' is not a class")
         return cast("Callable[..., Any]", found)
@@ -287,6 +290,18 @@ def _check_parameters(spec: SchedulerSpec) -> None:
         raise SchedulerNotLoaded(
             f"scheduler '{spec.name}' declares is_random = True; its constructor needs a parameter 'seed'"
         )
+
+
+def _hidden_by(module: ModuleType) -> str:
+    """A clause if the module is not the one of that name in the current folder."""
+    found, here = module.__spec__, Path(f"{module.__name__.partition('.')[0]}.py")
+    if (
+        found is None
+        or not here.is_file()
+        or (found.origin and here.resolve() == Path(found.origin).resolve())
+    ):
+        return ""
+    return f", since {found.origin} hides {here} of the current folder; give this file another name"
 
 
 def _target(base: str) -> str:

@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import os
+import sys
+
+
+def _leave_out_current_folder() -> None:
+    """Before anything else is imported for the command `sil`, or `python -m sil`: files of the current folder
+    may have the names of modules that libraries look for. Those of schedulers are found all the same
+    (`sil.world.guard.apart`)."""
+    program = os.path.basename(sys.argv[0]) if sys.argv else ""
+    if program not in ("sil", "sil.exe") and (program != "-m" or "sil" not in sys.orig_argv):
+        return
+    try:
+        here = os.path.realpath(os.getcwd())
+    except OSError:  # it has been deleted
+        return
+    if here != os.path.realpath(os.path.dirname(__path__[0])):
+        sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry) != here]
+        if given := os.environ.get("PYTHONPATH"):  # of which an empty entry means it
+            others = [entry for entry in given.split(os.pathsep) if os.path.realpath(entry) != here]
+            os.environ["PYTHONPATH"] = os.pathsep.join(others)
+
+
+_leave_out_current_folder()
+
+from importlib import import_module  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
     from scheduler import UserError
@@ -76,6 +100,10 @@ def __getattr__(name: str) -> Any:
         return import_module("sil.settings.code_version").package_version()
     if name not in _PLACE_OF:
         raise AttributeError(f"module 'sil' has no attribute '{name}'")
+    from sil.shadowed import shadowed
+
+    if (message := shadowed()) is not None:
+        raise ImportError(message)
     return getattr(import_module(_PLACE_OF[name]), name)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from typing import Annotated
 
 import typer
@@ -125,9 +124,7 @@ app = group(
 
 
 def main() -> None:
-    """Entry point. Schedulers may be modules of the current folder. It comes last on the module path, so that
-    no file in it, which may be somebody else's, takes the place of a library."""
-    sys.path.append(os.getcwd())
+    """Entry point. Schedulers may be modules of the current folder; nothing else is looked for in it."""
     # Before NumPy is loaded, here and in worker processes: its threads for linear algebra, of which commands
     # have little, take as much time to start as the rest of NumPy.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -136,13 +133,20 @@ def main() -> None:
     # Millions of objects that a command makes are not cyclic and live for long: looking through them as often
     # as by default costs a tenth of the time of an import of accounting.
     gc.set_threshold(100_000, 20, 50)
-    isolate_schedulers()
+    isolate_schedulers(_current_folder())
     remember_interrupts()
     SchedulerNotes.show()
     try:
         app()
     except OSError as error:
         end_without_output(error)
+
+
+def _current_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # it has been deleted
+        return None
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import SCHEDULER, all_sources, package_version, scheduler_source, source_hash
 from sil.trace.facts import RunDescription
+from sil.world.guard.apart import module_spec
 
 if TYPE_CHECKING:
     from sil.runs.scenario import Scenario  # loads much that a replay does not need
@@ -95,7 +95,7 @@ def code_under_test(scheduler: UnderTest) -> str:
         name += hashlib.sha256(pickle.dumps(scheduler.spec.source)).hexdigest()
     top, _, _ = scheduler.spec.target.partition(":")[0].partition(".")
     try:
-        spec = importlib.util.find_spec(top)
+        spec = module_spec(top)
     except ValueError:  # a script or a notebook, which the pickled source includes
         return name
     if spec is None or spec.origin is None:

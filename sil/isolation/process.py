@@ -20,6 +20,7 @@ from sil.isolation.supervisor import Deadline, Start, pickled, received_status, 
 from sil.workers.executor import TRIES, dies_each_time
 from sil.workers.nursery import NurseryGone
 from sil.workers.processes import forget_nursery, nursery
+from sil.world.guard.apart import modules_folder
 from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
     KEEPS_TO_PROCESSES,
@@ -264,7 +265,17 @@ def own_process(
     For the other parameters see `Start`."""
     printed = None if log is None else log.absolute()
     text, arrays, memory = pickled(call)
-    start = Start(text, arrays, os.getcwd(), dict(os.environ), tuple(sys.path), modules, printed, memory_mb)
+    start = Start(
+        text,
+        arrays,
+        os.getcwd(),
+        dict(os.environ),
+        tuple(sys.path),
+        modules,
+        printed,
+        memory_mb,
+        modules_folder(),
+    )
     try:
         process = _started(start, memory)
     finally:

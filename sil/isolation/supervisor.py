@@ -78,8 +78,9 @@ class Deadline:
 
 class Start(NamedTuple):
     """What a process does: `call` is a pickled function of its socket, in a folder and with an environment,
-    with modules found along `path`. Its large arrays, of these sizes, are in memory that the process shares
-    with the one that asks for it. The supervisor imports `modules` once, for this and later processes.
+    with modules found along `path`, and in `own_modules` when all others are imported. Its large arrays, of
+    these sizes, are in memory that the process shares with the one that asks for it. The supervisor imports
+    `modules` once, for this and later processes.
 
     Its output goes into the file `log`, or else to the terminal. `memory_mb` is what it may use in addition
     to the testbed's own memory.
@@ -93,6 +94,7 @@ class Start(NamedTuple):
     modules: tuple[str, ...] = ()
     log: Path | None = None
     memory_mb: float | None = None
+    own_modules: str | None = None
 
 
 def file_in_memory() -> int:
@@ -305,7 +307,10 @@ def _be_the_process(
         atexit._clear()  # what the testbed has registered
         sys.path[:] = start.path
         limit_memory(start.memory_mb)
-        _unpickled(start, memory)(answers)
+        call = _unpickled(start, memory)  # which imports modules of the testbed
+        if start.own_modules is not None:
+            sys.path.append(start.own_modules)
+        call(answers)
         atexit._run_exitfuncs()
         for found in gc.get_objects():
             if issubclass(type(found), IOBase):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from scheduler import naming, registry
 from sil.settings import files
 from sil.settings.experiment_file import RunSettings
+from sil.world.guard.apart import module_spec
 from site_db import sites, store
 from site_db.files.opened import read_text
 from site_db.files.toml_file import EACH, parse
@@ -92,7 +92,7 @@ def _described(name: str) -> str:
     """The name, and for a module where it would be loaded from."""
     module = name.partition(":")[0].partition(".")[0].strip()
     try:
-        found = None if name.startswith("batsim") else importlib.util.find_spec(module)
+        found = None if name.startswith("batsim") else module_spec(module)
     except (ImportError, ValueError, AttributeError):
         found = None
     return name if found is None or not found.origin else f"{name} ({found.origin})"

@@ -39,7 +39,8 @@ from sil.workers.executor import (
 )
 from sil.workers.main_module import script_is_not_imported
 from sil.workers.nursery import Nursery, adopt_orphans, begun, serve
-from sil.world.guard.apart import isolate_schedulers
+from sil.workers.servers import forget_safe_path, starting
+from sil.world.guard.apart import isolate_schedulers, modules_folder
 from sil.world.guard.faults import KILLED, PROCESS_SURVIVES
 from sil.world.guard.time_limit import announce_deadlines_to
 
@@ -122,11 +123,13 @@ class _Worker:
         if multiprocessing.current_process().daemon:
             multiprocessing.current_process().daemon = False
         context = worker_context()
-        self._deadline_s = context.RawValue("d", 0.0)
         self._is_overdue = False
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs, self._deadline_s))
-        self._process.start()
+        with starting():
+            self._deadline_s = context.RawValue("d", 0.0)
+            self._connection, theirs = context.Pipe()
+            arguments = (theirs, self._deadline_s, modules_folder())
+            self._process = context.Process(target=_work, args=arguments)
+            self._process.start()
         theirs.close()
 
     @property
@@ -180,9 +183,10 @@ def _end(workers: Sequence[_Worker]) -> None:
         worker.join()
 
 
-def _work(connection: Connection, deadline_s: Any) -> None:
-    """Run in the worker: items as they come, until STOP."""
+def _work(connection: Connection, deadline_s: Any, modules: str | None) -> None:
+    """Run in the worker: items as they come, until STOP. For `modules` see `isolate_schedulers`."""
     global _nursery, _adopts_orphans
+    forget_safe_path()
     _nursery = begun()
     adopt_orphans()
     _adopts_orphans = True
@@ -193,7 +197,7 @@ def _work(connection: Connection, deadline_s: Any) -> None:
         deadline_s.value = at_s
 
     announce_deadlines_to(announce)
-    isolate_schedulers()
+    isolate_schedulers(modules)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which the fork server ignores
     while (pickled := connection.recv_bytes()) != STOP:
         with reports_to(lambda value: connection.send_bytes(pickle.dumps(Report(value)))):
@@ -238,7 +242,7 @@ def nursery() -> Nursery:
     if _nursery is None:
         ours, theirs = socket.socketpair()
         process = worker_context().Process(target=_serve_as_nursery, args=(theirs,))
-        with script_is_not_imported():  # it does nothing but fork
+        with script_is_not_imported(), starting():  # it does nothing but fork
             process.start()
         theirs.close()
         assert process.pid is not None
@@ -269,7 +273,8 @@ def begin_early(schedulers: Sequence[str] = COMPILED) -> None:
     context = worker_context()
     if isinstance(context, ForkServerContext):
         context.set_forkserver_preload([UNDISTURBED, NOTES, *LIBRARIES, *schedulers])
-        ensure_running()
+        with starting():
+            ensure_running()
         logging.getLogger("scheduler.compiled").addFilter(_says_the_server)
 
 

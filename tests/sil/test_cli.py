@@ -20,13 +20,13 @@ from typer.testing import CliRunner, Result
 
 from scheduler import registry
 from sil import cli
-from sil.cli import shadowed_scheduler
 from sil.cli.app import Commands, app
 from sil.cli.progress import ProgressBar
 from sil.experiment.little_work import is_little_work
 from sil.experiment.matrix import read_matrix
 from sil.settings.code_version import package_version
 from sil.settings.experiment_file import changed, read_experiment
+from sil.shadowed import shadowed
 from sil.world import SHOW_TRACEBACKS
 from tests.builders import TINY_SITE, tiny_experiment
 
@@ -367,7 +367,7 @@ def test_the_scheduler_package_of_another_distribution_is_reported(tmp_path: Pat
     (metadata / "RECORD").write_text("scheduler/__init__.py,,\n")
     done = subprocess.run(
         [sys.executable, "-m", "sil", "--version"],
-        cwd=tmp_path,
+        cwd=other,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -379,8 +379,8 @@ def test_the_scheduler_package_of_another_distribution_is_reported(tmp_path: Pat
 
 
 def test_a_scheduler_package_overwritten_in_place_is_reported(tmp_path: Path) -> None:
-    assert shadowed_scheduler(Path(cli.__file__).parent.parent.parent) is None
-    assert shadowed_scheduler(tmp_path) is not None
+    assert shadowed(Path(cli.__file__).parent.parent.parent) is None
+    assert shadowed(tmp_path) is not None
 
 
 def test_the_progress_bar_names_what_it_waits_for_until_the_first_result() -> None:
