@@ -9,7 +9,7 @@ import pytest
 
 from sil.slurm import installation
 from sil.slurm.installation import NoSlurm, installed
-from tests.sil.slurm.installed import needs_slurm
+from tests.sil.slurm.installed import needs_slurm, skip_unless_programs_run_in
 
 
 @pytest.fixture
@@ -21,6 +21,7 @@ def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def slurmctld_that_says(text: str, folder: Path) -> None:
+    skip_unless_programs_run_in(folder)
     program = folder / "slurmctld"
     program.write_text(f"#!/bin/sh\necho {text}\n")
     program.chmod(0o755)
