@@ -64,6 +64,8 @@ class SlurmWorld:
     events: Events = field(default_factory=Events)
     charged: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """The account and QOS of jobs, by number; empty where unknown."""
+    left_out: Mapping[int, str] = field(default_factory=dict)
+    """Jobs that are not submitted, by number, and why."""
     accounts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Those of users, as far as they are known; the first is a user's default."""
 
@@ -94,7 +96,7 @@ def managed_by(
         except InvalidConfiguration as error:
             raise SchedulerFault(PROCESS_SURVIVES, str(error), 0.0) from None
         events = _as_charged(named, world) if configuration.needs_accounting else world.events
-        jobs = Submissions(layout, user_ids, world.estimate_s, events, world.admission)
+        jobs = Submissions(layout, user_ids, world.estimate_s, events, world.admission, world.left_out)
         changes, patience = NodeChanges(world.monitor), patience_of(configuration.lines)
         manager = SlurmManager(controller, jobs, changes, patience, orders, guard)
         controller.clock.stretch_beats(world.step_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil, inf
+from types import MappingProxyType
 
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.managers.queues import Admission
@@ -17,7 +18,7 @@ from sil.slurm.protocol.submission import Submission
 
 class Submissions:
     """`user_ids` by name; `estimate_s` is the estimate of a job of which its user gives none; `events` have
-    arrays, and further options of some jobs."""
+    arrays, and further options of some jobs; `left_out` says why some jobs, by number, are not submitted."""
 
     def __init__(
         self,
@@ -26,9 +27,10 @@ class Submissions:
         estimate_s: Callable[[Job], float],
         events: Events,
         admission: Admission | None = None,
+        left_out: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         self.layout, self.events, self.estimate_s = layout, events, estimate_s
-        self._admission = admission
+        self._admission, self._left_out = admission, left_out
         self._unfinished_of: Counter[str] = Counter()
         """By user."""
         self._user_ids = user_ids
@@ -36,7 +38,9 @@ class Submissions:
         self._arrived: dict[JobArray, list[Job]] = {}
 
     def refusal(self, job: Job) -> str | None:
-        """Why the site's own rules refuse an arriving job; None if they admit it."""
+        """Why an arriving job is not submitted, as the site's own rules refuse it; None if it is."""
+        if job.id in self._left_out:
+            return self._left_out[job.id]
         if self._admission is not None:
             refused = self._admission.refusal(job, self._unfinished_of[job.user])
             if refused is not None:
