@@ -9,12 +9,15 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from site_db.files.given import quoted
 from site_db.files.toml_file import NotNegative, Positive, Table
 from site_db.site_file.tables import Amounts, Name, Text, WholeNumber, Words
 
 VERBS = ("add", "remove", "upgrade", "change")
 
 # Names may have spaces in them.
+_LONGEST = 500
+"""Characters of a change: the time to match it grows with their cube."""
 _ADD = re.compile(
     r"(?P<count>\d+) x (?P<what>.+?)(?: as cluster (?P<cluster>.+?))?(?: over (?P<interconnect>.+))?"
 )
@@ -142,10 +145,11 @@ class NotionalTable(Table):
         """The text after the verb in parts. Raises ValueError if it cannot be parsed."""
         text = getattr(self, self.verb)
         pattern = {"add": _ADD, "remove": _SOME, "upgrade": _UPGRADE}.get(self.verb)
-        match = pattern.fullmatch(text.strip()) if pattern is not None else None
+        is_short = len(text) <= _LONGEST
+        match = pattern.fullmatch(text.strip()) if pattern is not None and is_short else None
         if match is None:
             if self.verb in ("add", "upgrade"):
-                raise ValueError(f"'{text}' is not a valid change; {_EXPECTED[self.verb]}")
+                raise ValueError(f"{quoted(text)} is not a valid change; {_EXPECTED[self.verb]}")
             return ParsedChange(text.strip())
         parts: dict[str, Any] = match.groupdict()
         count = int(parts.pop("count"))

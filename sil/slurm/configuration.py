@@ -197,7 +197,7 @@ def gres_conf(lines: Iterable[str]) -> str:
     found = ["AutoDetect=off"]
     for line in filter(_is_of_nodes, lines):
         values = {pair.name: pair.value for pair in pairs_of(line)}
-        for part in filter(None, re.sub(r"\([^)]*\)", "", values.get("gres", "")).split(",")):
+        for part in filter(None, re.sub(r"\([^()]*+\)", "", values.get("gres", "")).split(",")):
             name, *rest = [word for word in part.split(":") if word != "no_consume"] or [""]
             count = rest.pop() if rest and rest[-1][:1].isdigit() else "1"
             kind = {"Type": rest[0]} if rest else {}

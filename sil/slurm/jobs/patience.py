@@ -47,7 +47,7 @@ def patience_of(lines: Iterable[str]) -> Patience:
     intervals = dict(_INTERVALS)
     for key, value in pairs:
         if key == "schedulerparameters":
-            for name, number in re.findall(r"(\w+)=(\d+)", value):
+            for name, number in re.findall(r"(?<!\w)(\w++)=(\d+)", value):
                 if name in intervals:
                     intervals[name] = float(number)
     looks_s = _LOOKS * max(intervals.values())
