@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sil.runs.slurm_on_log import slurm_world
-from sil.settings.estimates import Estimates
+from sil.settings.estimates import Estimates, run_times_by
 from sil.slurm.world import SlurmWorld
 from sil.workload.accounting import read_accounting
 from sil.workload.swf_rules import Rules
@@ -27,7 +27,7 @@ def world_of(folder: Path) -> SlurmWorld:
     (folder / "sacct.txt").write_text("\n".join((header, *(f"{row}{times}" for row in ROWS), "")))
     (folder / "slurm.conf").write_text("NodeName=n1 CPUs=8\n")
     log = read_accounting(folder / "sacct.txt", read_cluster(folder / "slurm.conf"), Rules())
-    return slurm_world(log, Estimates.USER, lambda job: 60.0)  # type: ignore[arg-type]
+    return slurm_world(log, Estimates.USER, run_times_by(Estimates.USER, lambda job: 60.0))
 
 
 def test_users_have_the_accounts_of_their_jobs_the_first_as_default(tmp_path: Path) -> None:
