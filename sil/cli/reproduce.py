@@ -34,7 +34,7 @@ HEADINGS = {
     "tolerance": "tolerance",
     "distance": "distance",
     "beside": "beside",
-    "calibrated": "calibrated",
+    "caveat": "caveat",
     "sites": "robust",
 }
 """Of a claim's lines, by column of the ledger."""

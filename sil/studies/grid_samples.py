@@ -26,6 +26,10 @@ class GridSamples:
         at = dict(zip(self._axes, point, strict=True))
         return self._rows.filter(**at).sort("replication")[measure].to_numpy()
 
+    def up_to(self, replications: int) -> GridSamples:
+        """The first replications only."""
+        return GridSamples(self._rows.filter(pl.col("replication") < replications), *self._axes)
+
     def mean(self, measure: str, *point: object) -> float:
         return float(self(measure, *point).mean())
 

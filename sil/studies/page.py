@@ -10,7 +10,8 @@ from sil.report import FigureKind
 from sil.report.page import Cell, Page, Part, Section, Table, slug, write_figures, write_page
 from sil.settings.code_version import package_version
 from sil.studies.findings import Findings
-from sil.studies.ledger import Claim, Verdict, ledger_frame
+from sil.studies.ledger import Claim, ledger_frame
+from sil.studies.rules import Verdict
 
 PAGE = "page.html"
 LEDGER = "ledger.csv"
@@ -37,9 +38,12 @@ def study_page(findings: Findings) -> Page:
         "Each verdict follows from the results by the rule beside it, which was fixed before the run; below "
         "it "
         "is the distance from the rule's threshold (negative: on the side on which the claim does not hold). "
-        "A claim that an input was chosen to meet is a calibration, whatever its rule says, unless even so "
-        "it "
-        "does not hold. An interval is the mean ± half-width at 95 % confidence."
+        "A claim that an input was chosen to meet is a calibration, and one that the algorithm ensures holds "
+        "by construction, whatever its rule says, unless even so it does not hold. A verdict that fewer than "
+        "three quarters of the perturbed sites confirm depends on the site, and one that another admissible "
+        "input does not confirm depends on the input. An interval is the mean ± half-width at 95 % "
+        "confidence; those of distances are wide enough for all cases of a rule to be in theirs with 95 % "
+        "confidence together."
     )
     claims = Table(
         ["Claim of the paper", "Paper", "Result here", "Verdict", "Holds if"],
@@ -60,7 +64,7 @@ def study_page(findings: Findings) -> Page:
 
 def _row(claim: Claim) -> list[Cell | str]:
     of = claim.as_row()
-    labels = {"beside": "Beside", "calibrated": "Calibrated", "sites": "Robust"}
+    labels = {"beside": "Beside", "caveat": "Caveat", "sites": "Robust"}
     beside = [f"{label}: {of[column]}" for column, label in labels.items() if of[column]]
     return [
         claim.claim,

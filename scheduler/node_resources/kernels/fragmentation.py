@@ -162,3 +162,12 @@ def gpu_of_best_descent(
 ) -> int:
     """The GPU of which to take a part on node n, or NONE."""
     return int(best_descent(nodes, requests, typical, k, n, in_steps)[1])
+
+
+@direct
+@compiled
+def fragmentations(nodes: NodeTable, typical: Typical, which: Ints, found: Floats) -> None:
+    """Write what is fragmented on the nodes in `which`, in thousandths of a GPU."""
+    for x in range(len(which)):
+        n = which[x]
+        found[n] = fragmentation(nodes, typical, nodes.free[n, CORES], n)

@@ -14,7 +14,7 @@ import polars as pl
 from scheduler.model import Job, JobId
 from scheduler.time_shared.loras import NodeSelection, Selection
 from scheduler.time_shared.social_contract import MOST_CPU
-from sil.outcome.statistics import Interval, Sample, interval
+from sil.outcome.statistics import Sample
 from sil.report.figures import bars
 from sil.report.page import Part
 from sil.studies.cisne import coscheduling_statements as stated
@@ -22,17 +22,8 @@ from sil.studies.cisne.coscheduling_statements import MOST_PERCENT, SIMILAR_POIN
 from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import (
-    Claim,
-    Statement,
-    all_positive,
-    below,
-    count_of,
-    inside,
-    most_positive,
-    range_of,
-    text,
-)
+from sil.studies.ledger import Claim, Statement
+from sil.studies.rules import Estimate, all_positive, below, count_of, inside, most_positive, range_of, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
 
@@ -107,7 +98,7 @@ def _measures(case: CoschedulingCase) -> dict[str, float]:
     return measures(run(cluster, case.jobs, case.composition.scheduler(), {}, case.replication))
 
 
-def _over_grid(statement: Statement, differences: Iterable[Interval]) -> Claim:
+def _over_grid(statement: Statement, differences: Iterable[Estimate]) -> Claim:
     """A claim whose outcome follows from inputs of the model: it is no evidence if it holds, but it does not
     hold if no choice of these inputs makes it hold generally."""
     found = list(differences)
@@ -122,7 +113,7 @@ def dynamic(seeds: int, runner: Runner) -> Findings:
     cases = [_dynamic_case(seed, *point) for seed in range(seeds) for point in grid]
     found = _run_all(cases, runner, "workload", "mpl", "where", "loss")
     rows = [
-        (*point, *(text(interval(_saving(found, *point, loss))) for loss in LOSSES))
+        (*point, *(text(Estimate(_saving(found, *point, loss))) for loss in LOSSES))
         for point in product(WORKLOADS, MPLS, SHARE_OF_NODES)
     ]
     columns = ("workload", "MPL", "cluster", *(f"loss {loss:g}" for loss in LOSSES))
@@ -169,7 +160,7 @@ def _dynamic_claims(saving: Callable[..., Sample]) -> list[Claim]:
         stated.LESS_IF_DEDICATED: less_dedicated,
     }
     return [
-        *(_over_grid(statement, map(interval, of_grid)) for statement, of_grid in found.items()),
+        *(_over_grid(statement, map(Estimate, of_grid)) for statement, of_grid in found.items()),
         *stated.NOT_TESTABLE_OF_DYN,
     ]
 
@@ -196,7 +187,7 @@ def user_space(seeds: int, runner: Runner) -> Findings:
     found = _run_all(cases, runner, "scheduler", "where", "overhead", "loss")
     rows = []
     for name, where, costs in product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE):
-        penalties = (text(interval(_penalty(found, measure, name, where, costs))) for measure in MOST_PERCENT)
+        penalties = (text(Estimate(_penalty(found, measure, name, where, costs))) for measure in MOST_PERCENT)
         rows.append((name, where, f"{costs[0]:.0%}", costs[1], *penalties))
     columns = ("scheduler", "cluster", "CPU overhead", "loss", "turnaround", "makespan")
     return Findings(
@@ -230,11 +221,11 @@ def _claims_about_costs(found: GridSamples) -> list[Claim]:
     penalty = partial(_penalty, found)
     points = list(product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE))
     penalties = {measure: [penalty(measure, *point) for point in points] for measure in MOST_PERCENT}
-    bounded = [below(interval(x), MOST_PERCENT[measure]) for measure, of in penalties.items() for x in of]
+    bounded = [below(Estimate(x), MOST_PERCENT[measure]) for measure, of in penalties.items() for x in of]
     turnaround, makespan = penalties.values()
-    more_sensitive = [interval(m - t) for m, t in zip(makespan, turnaround, strict=True)]
+    more_sensitive = [Estimate(m - t) for m, t in zip(makespan, turnaround, strict=True)]
     differences = [
-        interval(penalty(measure, name, SHARED, costs) - penalty(measure, name, DEDICATED, costs))
+        Estimate(penalty(measure, name, SHARED, costs) - penalty(measure, name, DEDICATED, costs))
         for name, costs, measure in product(SCHEDULERS, USER_SPACE, MOST_PERCENT)
     ]
     alike = [inside(x, -SIMILAR_POINTS, SIMILAR_POINTS) for x in differences]
@@ -247,7 +238,7 @@ def _claims_about_costs(found: GridSamples) -> list[Claim]:
 
 def _user_space_claims(found: GridSamples) -> list[Claim]:
     shorter = {
-        f"{measure.removesuffix('_s')} {where}": interval(
+        f"{measure.removesuffix('_s')} {where}": Estimate(
             found(measure, BASIC, where, *KERNEL) - found(measure, NORMAL, where, *KERNEL)
         )
         for where, measure in product(SHARE_OF_NODES, MOST_PERCENT)

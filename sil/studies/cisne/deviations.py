@@ -10,12 +10,11 @@ import polars as pl
 
 from scheduler.time_shared.prediction.policy_aware import PolicyAware
 from scheduler.time_shared.social_contract import MOST_CPU
-from sil.outcome.statistics import Sample, interval
+from sil.outcome.statistics import Sample
 from sil.report.figures import PALETTE, WIDTH, bars, tooltips
 from sil.report.node_figures import predicted_against_real, timeline
 from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, either, layer
-from sil.studies import ledger
 from sil.studies.cisne import experiments
 from sil.studies.cisne.experiments import (
     AWARE,
@@ -31,10 +30,12 @@ from sil.studies.cisne.experiments import (
     run_case,
 )
 from sil.studies.cisne.prediction_statements import BASIC_IS_DIFFERENT, BY_CPU_IS_BETTER, PROPORTIONAL_IS_BAD
-from sil.studies.cisne.table1_claims import CELLS, IN_ORDER, PAPER, claims, compared, limit_title
+from sil.studies.cisne.published_table import IN_ORDER, PAPER
+from sil.studies.cisne.table1_claims import CELLS, claims, compared, limit_title
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import table
-from sil.studies.ledger import Claim, text
+from sil.studies.ledger import Claim
+from sil.studies.rules import Estimate, most_positive, some_positive, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import TimeSharedCluster
 
@@ -75,7 +76,7 @@ def table_1(seeds: int, runner: Runner) -> Findings:
 
 
 def _texts(samples: Iterable[Sample]) -> list[str]:
-    return [text(interval(x)) for x in samples]
+    return [text(Estimate(x)) for x in samples]
 
 
 def _deviations(found: Deviations) -> pl.DataFrame:
@@ -118,7 +119,7 @@ def _runs(found: Deviations) -> pl.DataFrame:
     }
     rows = []
     for policy, load in product(experiments.WITH_MIXED, LOADS):
-        cells = (text(interval(found.of_run(policy, load, key)), digits) for key, digits in columns.values())
+        cells = (text(Estimate(found.of_run(policy, load, key)), digits) for key, digits in columns.values())
         rows.append((policy, f"{load:.0%}", *cells))
     return table(("policy", "local load", *columns), rows)
 
@@ -171,8 +172,8 @@ def _claims_of_figure_3(found: Deviations) -> list[Claim]:
     only = {MOST_CPU: found}
     return [
         compared(PROPORTIONAL_IS_BAD, only, proportional),
-        compared(BY_CPU_IS_BETTER, only, by_mpl, judge=ledger.most_positive),
-        compared(BASIC_IS_DIFFERENT, only, by_cpu_for_basic, judge=ledger.some_positive),
+        compared(BY_CPU_IS_BETTER, only, by_mpl, judge=most_positive),
+        compared(BASIC_IS_DIFFERENT, only, by_cpu_for_basic, judge=some_positive),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sil.studies.ledger import NO_TOLERANCE, Statement
+from sil.studies.ledger import NO_TOLERANCE, Statement, untestable
 
 REACHED_PERCENT = 12.5
 ALMOST_ALWAYS_PERCENT = 95.0
@@ -10,7 +10,7 @@ NEVER_PERCENT = 5.0
 LIMIT_MS = 4.0
 PARTLY = "partly: in two thirds of them"
 ONE_IN_TWENTY = "one job in twenty, by chance"
-FASTER = "none; but this computer is much faster than the paper's, so that little follows if it holds"
+FASTER = untestable("milliseconds of a Pentium 4 say nothing of those of this computer")
 CPU_DEVIATES_MORE = "how much more CPU-CPU deviates than MPL-MPL"
 
 
@@ -135,6 +135,7 @@ FOUR_MS = Statement(
     '"always lower than 4ms" (4.1), on a Pentium IV',
     "the time of a prediction per job, by policy",
     f"it is below {LIMIT_MS:g} ms under every policy",
+    "none: the paper's own limit",
     FASTER,
 )
 
@@ -144,6 +145,7 @@ TWO_ORDERS = Statement(
     '(minutes)" (4.1)',
     "the shortest execution time in isolation, and the time of a prediction",
     "the first is more than 100 times the second",
+    "none: the paper's own limit",
     FASTER,
 )
 
@@ -208,4 +210,13 @@ BASIC_IS_DIFFERENT = Statement(
     "under Basic, the deviation by CPU, less that by MPL, by method of the remaining time",
     "it is above 0 for some method",
     NO_TOLERANCE,
+)
+
+THE_TABLE = Statement(
+    "The deviations are those of Table 1",
+    "Table 1: 30 numbers",
+    "the mean distance of the means of the 30 cells from the paper's, and that of two numbers: the medians "
+    "of the paper's cells with and without backfilling",
+    "the first is smaller",
+    "what two numbers tell as well is no table that was reproduced",
 )

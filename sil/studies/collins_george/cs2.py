@@ -12,6 +12,7 @@ from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, value
 from sil.studies.collins_george import perturbed
 from sil.studies.collins_george.cs2_statements import (
+    BETTER_THAN_OLB,
     HEAVY,
     LIGHT,
     LIGHT_LOAD,
@@ -19,15 +20,18 @@ from sil.studies.collins_george.cs2_statements import (
     NEVER_WORSE,
     PERIODICALLY,
     ROUNDING,
+    SMALL_SETS,
     TEN_THOUSAND,
 )
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, judged_on_sites
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
-from sil.studies.ledger import Claim, Judged, all_positive, exactly, within
+from sil.studies.ledger import SLIGHT_PERCENT, Claim
+from sil.studies.rules import Judged, above, all_positive, exactly, most_positive, within
 from sil.workers.runner import Runner
 
 SIZES = range(5, 101)
+OLB, OPTIMAL = "olb", "optimal"
 COMPARED = ("pjs", "pjs_try_next", "gsa", "optimal", "pjs_optimal")
 COMPARED_SIZES = (5, 10, 20, 30, 40, 50, 70, 100)
 EQUAL = [n for n in SIZES if n % 5 == 0]
@@ -44,9 +48,9 @@ METHOD = (
 
 def study(seeds: int, runner: Runner, sites: int = 0) -> Findings:
     """Nothing is random, so `seeds` has no effect. The claims are also judged on `sites` perturbed sites."""
-    runner.total = 2 * (2 + sites) * len(SIZES) + (len(COMPARED) - 1) * len(COMPARED_SIZES)
+    compared = [_case(n, name) for n in COMPARED_SIZES for name in COMPARED if name not in ("pjs", OPTIMAL)]
+    runner.total = (2 + sites) * len(_cases()) + len(compared)
     claims = judged_on_sites(lambda site: _claims(_totals(_cases(site), runner)), sites)
-    compared = [_case(n, name) for n in COMPARED_SIZES for name in COMPARED if name != "pjs"]
     totals = _totals(_cases() + compared, runner)
     saving = totals.select(
         "n", *((100 - 100 * pl.col(name) / pl.col("sjs")).alias(name) for name in COMPARED)
@@ -63,7 +67,8 @@ def study(seeds: int, runner: Runner, sites: int = 0) -> Findings:
 
 
 def _cases(site: int = AS_BUILT_IN) -> list[SiteCase]:
-    return [_case(n, name, site) for n in SIZES for name in ("sjs", "pjs")]
+    sizes = {"sjs": SIZES, "pjs": SIZES, OLB: EQUAL, OPTIMAL: COMPARED_SIZES}
+    return [_case(n, name, site) for name, of_name in sizes.items() for n in of_name]
 
 
 def _case(n: int, scheduler: str, site: int = AS_BUILT_IN) -> SiteCase:
@@ -71,9 +76,9 @@ def _case(n: int, scheduler: str, site: int = AS_BUILT_IN) -> SiteCase:
 
 
 def _totals(cases: list[SiteCase], runner: Runner) -> pl.DataFrame:
-    """The sum of job times by number of jobs (`n`), a column for each scheduler."""
+    """The sum of job times by number of jobs (`n`), a column for each scheduler (null: not run)."""
     found = run_all(cases, runner).select("n", "scheduler", "sum_s")
-    return found.pivot("scheduler", index="n", values="sum_s", maintain_order=True)
+    return found.pivot("scheduler", index="n", values="sum_s").sort("n")
 
 
 def _claims(totals: pl.DataFrame) -> list[Claim]:
@@ -88,6 +93,10 @@ def _claims(totals: pl.DataFrame) -> list[Claim]:
     saves = [percent[n] > ROUNDING for n in beyond]
     recurs = sum(later and not earlier for earlier, later in pairwise(saves))
     at = [str(n) for n, saved in zip(beyond, saves, strict=True) if saved]
+    over_olb = {n: 100 - 100 * sjs_s[n] / s for n, s in totals.select("n", OLB).drop_nulls().iter_rows()}
+    optimal_s = totals.select("n", OPTIMAL).drop_nulls().rows()
+    excess = [100 * sjs_s[n] / s - 100 for n, s in optimal_s]
+    small, large = (fmean(half) for half in (excess[: len(excess) // 2], excess[len(excess) // 2 :]))
     return [
         Claim(
             NEVER_WORSE,
@@ -115,6 +124,17 @@ def _claims(totals: pl.DataFrame) -> list[Claim]:
             TEN_THOUSAND,
             f"{sjs_s[50]:,.0f} s",
             all_positive(within(exactly(sjs_s[50]), 9_500, 10_500), "s"),
+        ),
+        Claim(
+            BETTER_THAN_OLB,
+            f"from {min(over_olb.values()):.1f} to {max(over_olb.values()):.1f} %",
+            most_positive((above(exactly(x), SLIGHT_PERCENT) for x in over_olb.values()), "points"),
+        ),
+        Claim(
+            SMALL_SETS,
+            f"{small:.2f} % up to {optimal_s[len(excess) // 2 - 1][0]} jobs, {large:.2f} % from "
+            f"{optimal_s[len(excess) // 2][0]} on",
+            all_positive([exactly(large - small)], "points"),
         ),
     ]
 

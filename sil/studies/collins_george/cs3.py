@@ -15,6 +15,7 @@ from sil.studies.collins_george.cs3_statements import (
     CONVERGENCE,
     COST,
     EARLIER,
+    EVEN_TRADE,
     INFERIOR,
     NO_DIFFERENCE,
     RARITY,
@@ -25,17 +26,8 @@ from sil.studies.collins_george.cs3_statements import (
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, judged_on_sites
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
-from sil.studies.ledger import (
-    SLIGHT_PERCENT,
-    Claim,
-    all_positive,
-    below,
-    exactly,
-    inside,
-    most_positive,
-    together,
-    within,
-)
+from sil.studies.ledger import SLIGHT_PERCENT, Claim
+from sil.studies.rules import Judged, all_positive, below, exactly, inside, most_positive, together, within
 from sil.workers.runner import Runner
 
 SIZES = range(5, 501, 5)
@@ -121,7 +113,29 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
         *_claims_about_high_jobs(of_levels),
         *_claims_about_other_jobs(of_levels),
         *_claims_about_totals(totals),
+        _claim_about_the_trade(of_levels),
     ]
+
+
+def _claim_about_the_trade(of_levels: Frames) -> Claim:
+    def lost_s(distribution: str, level: str) -> float:
+        """By how much PJS is slower than SJS, over all numbers of jobs."""
+        frame = of_levels[distribution, level]
+        return float((frame["pjs"] - frame["sjs"]).to_numpy().sum())
+
+    def relative(*others: str) -> dict[str, float]:
+        return {d: sum(lost_s(d, x) for x in others) / -lost_s(d, "high") for d in WITH_LEVELS}
+
+    def judged(found: dict[str, float]) -> Judged:
+        return all_positive((x for v in found.values() for x in within(exactly(v), 0.5, 1.5)), "times")
+
+    both = relative("medium", "low")
+    return Claim(
+        EVEN_TRADE,
+        ", ".join(f"{d}: {v:.2f} times" for d, v in both.items()),
+        judged(both),
+        beside={"low jobs only": judged(relative("low"))},
+    )
 
 
 def _claims_about_high_jobs(of_levels: Frames) -> list[Claim]:
@@ -172,8 +186,10 @@ def _claims_about_other_jobs(of_levels: Frames) -> list[Claim]:
             f"{peak:+.1f} % at {peak_jobs} medium jobs (convergence at {converged}), then down to "
             f"{after:+.1f} %",
             together(
-                all_positive(within(exactly(peak_jobs - converged), -5 - ROUNDING, 5 + ROUNDING), "jobs"),
-                all_positive([exactly(peak - SLIGHT_PERCENT), exactly(peak / 2 - after)], "points"),
+                {
+                    "jobs": within(exactly(peak_jobs - converged), -5 - ROUNDING, 5 + ROUNDING),
+                    "points": [exactly(peak - SLIGHT_PERCENT), exactly(peak / 2 - after)],
+                }
             ),
         ),
         Claim(

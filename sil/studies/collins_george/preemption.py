@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sil.outcome.statistics import Interval, Sample, interval
+from sil.outcome.statistics import Sample, interval
 from sil.report.figures import lines
 from sil.report.page import Part
 from sil.studies.collins_george.cs3 import LEVELS
@@ -16,7 +16,8 @@ from sil.studies.collins_george.cs4 import RATE_TITLE, preemptive_settings
 from sil.studies.collins_george.site_runs import OVERALL, SiteCase, by_level, run_all
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import NO_TOLERANCE, SLIGHT_PERCENT, Claim, Statement, all_positive, below, text
+from sil.studies.ledger import NO_TOLERANCE, SLIGHT_PERCENT, Claim, Statement
+from sil.studies.rules import Estimate, all_positive, below, text
 from sil.workers.runner import Runner
 
 DISTRIBUTION = "25/25/50"
@@ -108,17 +109,17 @@ def _claims(found: GridSamples) -> list[Claim]:
         """A measure under the paper's policy and under another, at each rate."""
         return [(found(measure, level, PAPER, rate), found(measure, level, policy, rate)) for rate in RATES]
 
-    shorter = [interval(paper_s - raised_s) for paper_s, raised_s in both("longest_s", "low", RAISED)]
-    price = [interval(100 * (raised_s / paper_s - 1)) for paper_s, raised_s in both("time_s", "high", RAISED)]
+    shorter = [Estimate(paper_s - raised_s) for paper_s, raised_s in both("longest_s", "low", RAISED)]
+    price = [Estimate(100 * (raised_s / paper_s - 1)) for paper_s, raised_s in both("time_s", "high", RAISED)]
     fewer = {
-        policy: [interval(paper - gain) for paper, gain in both("in_vain", "low", policy)]
+        policy: [Estimate(paper - gain) for paper, gain in both("in_vain", "low", policy)]
         for policy in (GAIN, OWN)
     }
     savings = {
         policy: [100 * (1 - gain_s / paper_s) for paper_s, gain_s in both("time_s", OVERALL, policy)]
         for policy in (GAIN, OWN)
     }
-    overall = {policy: interval(np.mean(of_rates, axis=0)) for policy, of_rates in savings.items()}
+    overall = {policy: Estimate(np.mean(of_rates, axis=0)) for policy, of_rates in savings.items()}
     return [
         Claim(
             STARVATION,
@@ -145,7 +146,7 @@ def _claims(found: GridSamples) -> list[Claim]:
     ]
 
 
-def _listed(found: list[Interval], unit: str, digits: int = 1) -> str:
+def _listed(found: list[Estimate], unit: str, digits: int = 1) -> str:
     at = [f"{text(x, digits)} at {rate}" for x, rate in zip(found, RATES, strict=True)]
     return f"{', '.join(at)} ({unit})"
 

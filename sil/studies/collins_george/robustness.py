@@ -6,13 +6,14 @@ from itertools import product
 
 import polars as pl
 
-from sil.outcome.statistics import Interval, Sample, interval, percent_changes
+from sil.outcome.statistics import Sample, interval, percent_changes
 from sil.report.figures import lines
 from sil.report.page import Part
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import NO_TOLERANCE, Claim, Statement, above, all_positive, text
+from sil.studies.ledger import NO_TOLERANCE, Claim, Statement, calibrated
+from sil.studies.rules import Estimate, above, all_positive, text
 from sil.workers.runner import Runner
 
 SCHEDULERS = ("olb", "sjs", "pjs")
@@ -64,15 +65,15 @@ def _savings(found: GridSamples, of: Setting, name: str, against: str) -> Sample
 
 
 def _claims(found: GridSamples) -> list[Claim]:
-    def savings(name: str, against: str, sizes: tuple[int, ...]) -> dict[Setting, Interval]:
+    def savings(name: str, against: str, sizes: tuple[int, ...]) -> dict[Setting, Estimate]:
         settings = product(sizes, SHAPES, VARIATIONS)
-        return {of: interval(_savings(found, of, name, against)) for of in settings}
+        return {of: Estimate(_savings(found, of, name, against)) for of in settings}
 
     n = SIZES[0]
     over_olb = savings("sjs", "olb", SIZES)
     light = savings("pjs", "sjs", (n,))
     change = {
-        (shape, v): interval(
+        (shape, v): Estimate(
             _savings(found, (n, shape, v), "pjs", "sjs") - _savings(found, (n, shape, 0.0), "pjs", "sjs")
         )
         for shape, v in product(SHAPES, VARIATIONS)
@@ -110,7 +111,7 @@ def _claims(found: GridSamples) -> list[Claim]:
                 "what PJS saves of the total of job times against SJS",
                 "it is above 0 for both distributions and every variation",
                 NO_TOLERANCE,
-                "the site's execution times were searched so that PJS saves under light load",
+                calibrated("the site's execution times were searched so that PJS saves under light load"),
             ),
             f"least {text(min(light.values(), key=lambda x: x.mean), 1, '%')}",
             all_positive(light.values(), "points"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from sil.outcome.jobs import job_table
+from sil.outcome.jobs import job_table, run_table
 from sil.outcome.metrics import faults
 from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
@@ -18,10 +19,13 @@ from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource, queues_of
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, SEED, SITE, perturbed
 from sil.studies.grid_samples import GridSamples, StudyFailed
+from sil.trace.facts import Fact
 from sil.workers.runner import Runner
 from site_db.site_file.exchange import site_text
 
 OVERALL = "overall"
+OFTEN = 2
+"""A job of which so many runs were displaced, was so often."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,12 @@ class SiteCase:
 
 def run_all(cases: Sequence[SiteCase], runner: Runner) -> pl.DataFrame:
     """A row for each case and queue: labels, scheduler, replication, queue, and of the queue's jobs their
-    number (`jobs`), total and longest turnaround (`sum_s`, `longest_s`), how many ran on clusters
-    (`in_parallel`), and the number of starts (`attempts`). In order of cases, whatever the number of workers;
-    all at the same site. Raises StudyFailed.
+    number (`jobs`), total and longest turnaround (`sum_s`, `longest_s`), the least possible total by class
+    (`least_s`), how many ran on clusters, and how long (`in_parallel`, `cluster_s`), the number of starts
+    (`attempts`), how many started runs were displaced, with the sum of what they had behind them, in parts of
+    their run times (`displaced`, `progress`), and of how many jobs at least two (`often`, of which
+    `often_parallel` ended on clusters). In order of cases, whatever the number of workers; all at the same
+    site. Raises StudyFailed.
     """
     with tempfile.TemporaryDirectory() as folder:
         experiment = cases[0].experiment()
@@ -60,14 +67,21 @@ def run_all(cases: Sequence[SiteCase], runner: Runner) -> pl.DataFrame:
 
 def by_level(found: pl.DataFrame, *axes: str) -> GridSamples:
     """Of the jobs of each queue, and of all at the queue OVERALL: mean and longest job time (`time_s`,
-    `longest_s`), the share run in parallel (`parallel_percent`), and runs in vain per job (`in_vain`)."""
+    `longest_s`), the mean without the least possible times of their classes (`excess_s`), the share run in
+    parallel (`parallel_percent`), their mean run time (`cluster_run_s`), runs in vain per job (`in_vain`),
+    the mean progress of displaced runs (`progress_percent`), and of jobs with several of these the share that
+    ended in parallel (`often_parallel_percent`)."""
     jobs = pl.col("jobs").sum()
     levels = pl.concat([found, found.with_columns(queue=pl.lit(OVERALL))])
     rows = levels.group_by(*axes, "replication", maintain_order=True).agg(
         time_s=pl.col("sum_s").sum() / jobs,
+        excess_s=(pl.col("sum_s") - pl.col("least_s")).sum() / jobs,
         longest_s=pl.col("longest_s").max(),
         parallel_percent=100 * pl.col("in_parallel").sum() / jobs,
+        cluster_run_s=pl.col("cluster_s").sum() / pl.col("in_parallel").sum(),
         in_vain=(pl.col("attempts") - pl.col("jobs")).sum() / jobs,
+        progress_percent=100 * pl.col("progress").sum() / pl.col("displaced").sum(),
+        often_parallel_percent=100 * pl.col("often_parallel").sum() / pl.col("often").sum(),
     )
     return GridSamples(rows, *axes)
 
@@ -81,15 +95,25 @@ def _carry_out(in_use: SiteInUse, case: SiteCase) -> list[dict[str, Any]]:
         raise StudyFailed(
             f"{case.scheduler} broke the rule {fault['rule']} ({case.labels}): {fault['message']}"
         )
+    jobs = job_table(facts, in_use.site.n_machines)
+    jobs = jobs.join(_displaced(facts), left_on="job_id", right_on="job", how="left").with_columns(
+        least_s=pl.col("job_class").replace_strict(_least_s(case.site), return_dtype=pl.Float64)
+    )
+    in_parallel, often = pl.col("parallel"), pl.col("displaced") >= OFTEN
     return (
-        job_table(facts, in_use.site.n_machines)
-        .group_by("queue")
+        jobs.group_by("queue")
         .agg(
             jobs=pl.len(),
             sum_s=pl.col("turnaround_time").sum(),
+            least_s=pl.col("least_s").sum(),
             longest_s=pl.col("turnaround_time").max(),
-            in_parallel=pl.col("parallel").sum(),
+            in_parallel=in_parallel.sum(),
+            cluster_s=pl.col("execution_time").filter(in_parallel).sum(),
             attempts=pl.col("attempts").sum(),
+            displaced=pl.col("displaced").sum(),
+            progress=pl.col("progress").sum(),
+            often=often.sum(),
+            often_parallel=(often & in_parallel).sum(),
         )
         .sort("queue")
         .select(
@@ -100,3 +124,19 @@ def _carry_out(in_use: SiteInUse, case: SiteCase) -> list[dict[str, Any]]:
         )
         .to_dicts()
     )
+
+
+@lru_cache(1)
+def _least_s(site: int) -> dict[str, float]:
+    """By job class: the execution time on the best machine or cluster."""
+    classes = perturbed(site).job_classes
+    return {of.name: min(*of.sequential_s.values(), *of.parallel_s.values()) for of in classes}
+
+
+def _displaced(facts: pl.DataFrame) -> pl.DataFrame:
+    """By job: the number of its started runs that were `displaced`, and the sum of what these had behind
+    them, in parts of their run times (`progress`)."""
+    expected = facts.filter(event=Fact.RUN_STARTED).select("run", "expected_s")
+    runs = run_table(facts).filter(ending=Fact.RUN_PREEMPTED).join(expected, on="run")
+    part = (pl.col("until_s") - pl.col("from_s")) / pl.col("expected_s")
+    return runs.group_by("job").agg(displaced=pl.len(), progress=part.sum())

@@ -1,7 +1,7 @@
 """The data of the study: nodes, workloads, orders of arrival, tie-breaking ranks, published curves.
 
 Of each workload W there are `pods_W.csv`, `order_W.csv` and `noderank_W.csv`; of all, `nodes.csv` and
-`allocation_seeds.csv`. Each file may be compressed (`.csv.gz`).
+`allocation_seeds.csv`, and perhaps `frag_ratio.csv`. Each file may be compressed (`.csv.gz`).
 """
 
 from __future__ import annotations
@@ -64,6 +64,16 @@ def published(folder: Path) -> dict[tuple[str, str, str], list[float]]:
     return {
         (row["workload"], row["policy"], row["seed"]): [float(row[str(x)]) for x in COLUMNS] for row in rows
     }
+
+
+def published_fragmentation(folder: Path) -> dict[tuple[str, str, int], float]:
+    """By workload, policy and column, some of COLUMNS: the mean over the seeds of the fragmented share of
+    idle GPUs, in percent; empty if the folder has no file frag_ratio.csv."""
+    if not any(folder.glob("frag_ratio.csv*")):
+        return {}
+    columns = ["workload", "policy", "arrived_pct", "mean"]
+    rows = read_rows(_file(folder, "frag_ratio"), columns)
+    return {(row["workload"], row["policy"], int(row["arrived_pct"])): float(row["mean"]) for row in rows}
 
 
 def read_experiment(folder: Path, workload: str, seed: str) -> Experiment:
