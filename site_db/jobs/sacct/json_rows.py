@@ -15,7 +15,8 @@ from typing import Any
 
 from site_db.files.given import InvalidFile
 from site_db.files.opened import read_text
-from site_db.jobs.sacct.rows import Fields, printable
+from site_db.jobs.sacct.lines import printable
+from site_db.jobs.sacct.rows import Fields
 
 _KEY_OF_A_JOB = re.compile(r'"(allocation_nodes|association|derived_exit_code|submit_line)"\s*:')
 _PLUGIN = re.compile(
@@ -40,7 +41,11 @@ def rows_of_json(path: Path) -> Iterator[Fields]:
         counted_to = at
         if not isinstance(job, Mapping):
             raise InvalidFile(f"{path}, line {line}: a job is not a table of values; {EXPECTED}")
-        yield Fields(line, ((name, printable(value).strip()) for name, value in _columns(job)))
+        yield Fields(line, ((name, _in_a_line(value)) for name, value in _columns(job)))
+
+
+def _in_a_line(text: str) -> str:
+    return printable(text.replace("\n", " ")).strip()
 
 
 def _jobs(text: str, path: Path) -> Iterator[tuple[int, Any]]:

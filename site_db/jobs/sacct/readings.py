@@ -10,10 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from site_db.jobs.logs.logged_job import Refused
 from site_db.jobs.sacct.columns import SPELLED, has_form, is_free, kind_of, kinds_of, unlikely_beginnings
+from site_db.jobs.sacct.header import NUMBERS
 
+LISTS = ("word", "nodes", "tres")
+"""The kinds of columns whose values may be lists with commas, which commas between columns split."""
+LONGEST_SHORT = 64
+"""Characters of texts whose columns are remembered: most fields of a log occur in many rows."""
 Lines = Sequence[Sequence[str]]
 """The fields of each line of a row."""
 
@@ -35,10 +41,15 @@ class Readings:
     """How the fields of rows may belong to `columns`, of which `used` have to be certain."""
 
     def __init__(self, columns: Sequence[str], used: frozenset[str], separator: str) -> None:
-        self.columns, self._separator = columns, separator
+        self.columns = columns
+        self._between = separator if separator.isprintable() else " "
         self._free = sum(1 << place for place, column in enumerate(columns) if is_free(column))
         self._used = sum(1 << place for place, column in enumerate(columns) if column in used)
+        self._lists = sum(kinds_of(columns).get(kind, 0) for kind in LISTS) if separator == "," else 0
+        number = min(columns.index(name) for name in NUMBERS if name in columns)
+        self._before_the_number = (1 << number) - 1
         self._last = 1 << (len(columns) - 1)
+        self._short = lru_cache(16_384)(self._of_text)
         self._kinds = list(kinds_of(columns).items())
         self._kind_of = [(place, kind) for place, c in enumerate(columns) if (kind := kind_of(c)) is not None]
 
@@ -47,37 +58,55 @@ class Readings:
         return bool(self._free & 1)
 
     @property
-    def ends_with_text(self) -> bool:
-        return bool(self._free & self._last)
+    def ends_with_used_text(self) -> bool:
+        return bool(self._free & self._used & self._last)
 
     def fits(self, fields: Sequence[str]) -> bool:
         """Whether each of the fields, one for each column, has the form of its column."""
         return all(has_form(kind, fields[place].strip()) for place, kind in self._kind_of)
 
+    def begins(self, fields: Sequence[str]) -> bool:
+        """Whether a line is like the beginning of a row, which may be cut off in its last field."""
+        return len(fields) > 1 and bool(self._at_the_last(fields, 1))
+
     def after(self, fields: Sequence[str], may_be: int = 1) -> tuple[int, bool]:
         """The columns in whose texts a row may go on in the next line, and whether it may be complete, if the
         first field of this line is in one of the columns `may_be`."""
-        for field in fields[:-1]:
-            may_be = self._next(may_be, field)
-            if not may_be:
-                return 0, False
+        may_be = self._at_the_last(fields, may_be)
         return may_be & self._free, bool(may_be & self._fitting(fields[-1]) & self._last)
+
+    def may_go_on(self, may_be: int, fields: Sequence[str] | None) -> bool:
+        """Whether a row that began in a line before, without the number of its job, may have these fields, so
+        that what is used of it differs."""
+        may_be &= self._before_the_number & self._free
+        reached = (1 << may_be.bit_length()) - 1
+        return bool(self._used & reached) and (fields is None or self.after(fields, may_be)[1])
+
+    def _at_the_last(self, fields: Sequence[str], may_be: int) -> int:
+        """The columns that the last field may be in."""
+        for field in fields[:-1]:
+            there = may_be & self._fitting(field)
+            may_be = there << 1 & (2 * self._last - 1) | there & self._lists | may_be & self._free
+            if not may_be:
+                break
+        return may_be
+
+    def may_differ(self, lines: Lines) -> bool:
+        """Whether there are ways to read a row that differ in what is used of it."""
+        return bool(_unsure(self._possible(lines, False)) & self._used)
 
     def found(self, lines: Lines) -> Found:
         """Raises Refused if there is no way to read a row, or more than one."""
         possible = self._possible(lines, False)
         if not possible:
             raise Refused(NO_READING)
-        unsure = 0
-        for columns in possible:
-            if _are_several(columns):
-                unsure |= columns
+        unsure = _unsure(possible)
         if unsure & self._used:
             raise Refused(
                 f"more fields than the header, which may be texts of {self._named(unsure)}; not guessed"
             )
         likely = self._possible(lines, True) if unsure else possible
-        if likely and not any(map(_are_several, likely)):
+        if likely and not _unsure(likely):
             possible, unsure = likely, 0
         return self._found(lines, possible, unsure)
 
@@ -90,7 +119,7 @@ class Readings:
                 if not columns & unsure:
                     repaired |= columns if columns in texts else 0
                     texts[columns] = f"{texts[columns]}{between}{field}" if columns in texts else field
-                k, between = k + 1, self._separator
+                k, between = k + 1, self._between
             between = " "
         fields = {name: texts.get(1 << place, "").strip() for place, name in enumerate(self.columns)}
         return Found(fields, self._named(repaired), k - len(lines) >= len(self.columns), len(lines) > 1)
@@ -108,23 +137,26 @@ class Readings:
         forward = [1]
         for k in range(len(fields) - 1):
             here = forward[k]
-            on = 0 if k in ends else (here & fitting[k]) << 1 & begins[k + 1]
+            there = here & fitting[k]
+            on = 0 if k in ends else there << 1 & begins[k + 1] | there & self._lists
             forward.append(on | here & self._free)
         possible = [0] * len(fields)
         back = self._last & fitting[-1]
         for k in range(len(fields) - 1, -1, -1):
             possible[k] = forward[k] & back
             if k:
-                on = 0 if k - 1 in ends else (back & begins[k]) >> 1 & fitting[k - 1]
+                there = (back & begins[k]) >> 1 | back & self._lists
+                on = 0 if k - 1 in ends else there & fitting[k - 1]
                 back = on | back & self._free
         return possible if possible[0] else []
 
-    def _next(self, may_be: int, field: str) -> int:
-        return (may_be & self._fitting(field)) << 1 & (2 * self._last - 1) | may_be & self._free
-
     def _fitting(self, field: str) -> int:
         """The columns that may have this field as all that they have."""
-        text, fitting = field.strip(), self._free
+        text = field.strip()
+        return self._short(text) if len(text) <= LONGEST_SHORT else self._of_text(text)
+
+    def _of_text(self, text: str) -> int:
+        fitting = self._free
         for kind, columns in self._kinds:
             if has_form(kind, text):
                 fitting |= columns
@@ -135,5 +167,9 @@ class Readings:
         return " or ".join(SPELLED.get(self.columns[place], self.columns[place]) for place in places)
 
 
-def _are_several(columns: int) -> bool:
-    return bool(columns & (columns - 1))
+def _unsure(possible: Sequence[int]) -> int:
+    """All columns of those fields that may be in several."""
+    unsure = 0
+    for columns in possible:
+        unsure |= columns if columns & (columns - 1) else 0
+    return unsure

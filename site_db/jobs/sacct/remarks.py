@@ -37,21 +37,21 @@ _NAMED_NODES = re.compile(r"\s--(nodelist|exclude|nodefile)[= ]")
 
 def remarks(row: Fields, job: LoggedJob) -> Iterator[tuple[str, str]]:
     """Each with the number of the job that it is about; a heterogeneous job has one."""
-    if component := _COMPONENT.match(job.number):
+    number, command, eligible = job.number, row["submitline"], row["eligible"]
+    if "+" in number and (component := _COMPONENT.match(number)):
         yield HETEROGENEOUS, component[1]
-    command = row["submitline"]
     # Of one form, times are in the order of their texts.
-    if row["eligible"][:1].isdigit() and row["eligible"] > row["submit"] > "":
-        yield ELIGIBLE, job.number
-    elif not row["eligible"] and _DEPENDENT.search(command):
-        yield DEPENDENT, job.number
+    if eligible > row["submit"] > "" and eligible[0].isdigit():
+        yield ELIGIBLE, number
     if row["reservation"]:
-        yield RESERVED, job.number
+        yield RESERVED, number
     if elapsed_s(row["suspended"]):
-        yield SUSPENDED, job.number
+        yield SUSPENDED, number
     if whole(row["restarts"]):
-        yield RESTARTED, job.number
-    if whole(row["arraytaskthrottle"]) or _THROTTLED.search(command):
-        yield THROTTLED, job.number
-    if _NAMED_NODES.search(command):
-        yield NAMED_NODES, job.number
+        yield RESTARTED, number
+    if whole(row["arraytaskthrottle"]) or (command and _THROTTLED.search(command)):
+        yield THROTTLED, number
+    if command and _NAMED_NODES.search(command):
+        yield NAMED_NODES, number
+    if command and not eligible and _DEPENDENT.search(command):
+        yield DEPENDENT, number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,9 +10,10 @@ from pathlib import Path
 
 from site_db.files.given import InvalidFile, quoted
 from site_db.jobs.logs.logged_job import Refused, Tally
-from site_db.jobs.sacct.columns import has_form, kind_of
+from site_db.jobs.sacct.columns import SPELLED, is_free, kind_of
 from site_db.jobs.sacct.command import COMMAND
 from site_db.jobs.sacct.header import Layout, aligned, layout_of
+from site_db.jobs.sacct.lines import Line, Lines, printable
 from site_db.jobs.sacct.readings import Readings
 
 EXPECTED = f"a header with Start, End, State and JobID or JobIDRaw, as printed by: {COMMAND}"
@@ -24,8 +24,6 @@ USED = frozenset(_USED.split())
 """The columns from which a job is read."""
 TOO_FEW = "fewer fields than the header"
 TOO_MANY = "more fields than the header, and no text to which they can belong"
-_LONGEST_TEXT = 1_000
-"""Lines of a text in quotes."""
 
 
 class Fields(defaultdict[str, str]):
@@ -36,20 +34,17 @@ class Fields(defaultdict[str, str]):
         self.line, self.repairs = line, list(repairs)
 
 
-@dataclass(frozen=True)
-class _Line:
-    number: int
-    fields: list[str]
-    cut: frozenset[str] = frozenset()
-    """The columns whose values are cut off, and end in +."""
-
-
 @dataclass
 class _Row:
-    """The lines of a row, complete or not; then `may_be` are the columns in which it goes on."""
+    """The lines of a row, complete or not."""
 
-    lines: list[_Line] = field(default_factory=list)
-    may_be: int = 0
+    lines: list[Line] = field(default_factory=list)
+    may_be: int | None = None
+    """The columns in which it may go on, once they are known."""
+    tail: list[Line] = field(default_factory=list)
+    """Further lines, with which it would not be complete."""
+    doubt: str = ""
+    """Why it is uncertain where it begins or ends."""
 
 
 def rows_of(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[Fields]:
@@ -78,18 +73,11 @@ def rows_of(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[Fields]:
         numbered = chain([second], numbered)
     while True:
         table = _Table(layout, tally, numbered)
-        yield from table.rows(header.strip())
-        if table.next_header is None:
+        yield from table.rows(header)
+        if table.lines.next_header is None:
             return
-        header, numbered = table.next_header, table.rest
+        header, numbered = table.lines.next_header, table.lines.rest
         layout = layout_of(header)
-
-
-def printable(text: str) -> str:
-    """Without characters that cannot be printed; tabs separate columns."""
-    text = text.rstrip("\r\n")
-    # Nearly every line is: the check is ten times as fast as a filter of characters.
-    return text if text.isprintable() else "".join(c for c in text if c.isprintable() or c == "\t")
 
 
 class _Table:
@@ -101,56 +89,99 @@ class _Table:
     """
 
     def __init__(self, layout: Layout, tally: Tally, numbered: Iterator[tuple[int, str]]) -> None:
-        self._layout, self._tally, self.rest = layout, tally, numbered
+        self._layout, self._tally = layout, tally
         self._readings = Readings(layout.columns, USED, layout.separator)
-        self.next_header: str | None = None
+        self.lines = Lines(layout, numbered, self._readings.fits)
 
     def rows(self, header: str) -> Iterator[Fields]:
-        row, begun = _Row(), _Row()
-        for line in self._lines(header):
+        row, begun, doubt = _Row(), _Row(), ""
+        for line in self.lines.under(header):
             if begun.lines and not self._is_whole(line):
-                may_be, is_complete = self._readings.after(line.fields, begun.may_be)
+                begun.may_be, is_complete = self._readings.after(line.fields, begun.may_be or 0)
+                begun.lines.append(line)
                 if is_complete:
                     yield from self._read(row)
-                    row, begun = _Row([*begun.lines, line]), _Row()
+                    row, begun = begun, _Row()
                     continue
-                if may_be:
-                    begun.lines.append(line)
-                    begun.may_be = may_be
+                if begun.may_be:
                     continue
-            self._refuse(begun)
-            begun = _Row()
+                begun.lines.pop()
+            if begun.lines:
+                doubt, begun = self._give_up(begun, row, line), _Row()
             if self._is_complete(line):
                 yield from self._read(row)
-                row = _Row([line])
-            elif may_be := self._readings.after(line.fields)[0]:
-                begun = _Row([line], may_be)
-            elif row.lines and self._readings.ends_with_text:
-                row.lines.append(line)
+                row, doubt = _Row([line], doubt=doubt), ""
+            elif self._readings.begins(line.fields):
+                begun, doubt = _Row([line], self._readings.after(line.fields)[0], doubt=doubt), ""
             else:
-                self._refuse(_Row([line]))
-        self._refuse(begun)
+                doubt = self._doubt_after(1, None)
+                if not self._goes_on(row, line):
+                    self._refuse([line])
+                elif self._readings.begins_with_text and self._readings.ends_with_used_text:
+                    row.doubt = "the line after it may belong to it"
+        if begun.lines:
+            self._give_up(begun, row, None)
         yield from self._read(row)
 
-    def _is_whole(self, line: _Line) -> bool:
+    def _goes_on(self, row: _Row, line: Line) -> bool:
+        """Whether a line, perhaps with further ones, is the rest of a row."""
+        if not row.lines:
+            return False
+        if row.may_be is None:
+            row.may_be = 1
+            for each in row.lines:
+                row.may_be, _ = self._readings.after(each.fields, row.may_be)
+        may_be, is_complete = self._readings.after(line.fields, row.may_be)
+        if not may_be and not is_complete:
+            return False
+        row.may_be = may_be
+        row.tail.append(line)
+        if is_complete:
+            row.lines += row.tail
+            row.tail = []
+        return True
+
+    def _give_up(self, begun: _Row, row: _Row, following: Line | None) -> str:
+        """What seemed to begin a row does not. It is left out, although it may be a text at the end of the
+        row before, which is then in doubt where it matters. Returns the doubt about the next row."""
+        last = self._layout.columns[-1]
+        for line in begun.lines:
+            if is_free(last) or not self._goes_on(row, line):
+                self._refuse([line])
+        if row.lines and is_free(last):
+            lines = [each.fields for each in (*row.lines, *begun.lines)]
+            if self._readings.ends_with_used_text or self._readings.may_differ(lines):
+                row.doubt = "the line after it may belong to it"
+        return self._doubt_after(begun.may_be or 0, following)
+
+    def _doubt_after(self, may_be: int, line: Line | None) -> str:
+        """About the row after a line that ends no row, but perhaps in a text of these columns."""
+        fields = line.fields if line is not None and self._is_complete(line) else None
+        return "the line before it may belong to it" if self._readings.may_go_on(may_be, fields) else ""
+
+    def _is_whole(self, line: Line) -> bool:
         n = len(self._layout.columns)
         if len(line.fields) == n:
             return self._readings.fits(line.fields)
         return len(line.fields) > n and self._readings.after(line.fields)[1]
 
-    def _is_complete(self, line: _Line) -> bool:
+    def _is_complete(self, line: Line) -> bool:
         """Also if some of its fields cannot be read."""
         return len(line.fields) == len(self._layout.columns) or self._is_whole(line)
 
-    def _refuse(self, row: _Row) -> None:
+    def _refuse(self, lines: Iterable[Line]) -> None:
         n = len(self._layout.columns)
-        for line in row.lines:
+        for line in lines:
             self._tally.refuse(TOO_FEW if len(line.fields) < n else TOO_MANY, line.number)
 
     def _read(self, row: _Row) -> Iterator[Fields]:
+        self._refuse(row.tail)
         if not row.lines:
             return
         first, columns = row.lines[0], self._layout.columns
+        if row.doubt:
+            self._tally.refuse(row.doubt, first.number)
+            return
         if len(row.lines) == 1 and len(first.fields) == len(columns):
             yield self._as_it_is(first)
             return
@@ -163,12 +194,12 @@ class _Table:
         repairs += [f"an end of a line inside {found.repaired}"] if found.has_line_ends else []
         yield Fields(first.number, found.fields.items(), repairs)
 
-    def _as_it_is(self, line: _Line) -> Fields:
+    def _as_it_is(self, line: Line) -> Fields:
         # From the last to the first: of columns with the same name, the first counts.
         fields = zip(reversed(self._layout.columns), map(str.strip, reversed(line.fields)), strict=True)
         row = Fields(line.number, fields)
         for column in sorted(line.cut & USED):
-            row.repairs.append(f"{column} is cut off (+); print whole values with sacct -P")
+            row.repairs.append(f"{SPELLED[column]} is cut off (+); print whole values with sacct -P")
             if kind_of(column) in ("tres", "nodes", "count", "duration", "time"):
                 row[column] = ""
         return row
@@ -176,91 +207,3 @@ class _Table:
     @property
     def _separator(self) -> str:
         return {"\t": "tab", " ": "blank"}.get(self._layout.separator, self._layout.separator)
-
-    def _lines(self, header: str) -> Iterator[_Line]:
-        """The fields of each line, or of lines that quotes join, without the header where it is repeated."""
-        layout = self._layout
-        while (following := next(self.rest, None)) is not None:
-            number, text = following
-            if text.strip() == header or (layout.widths and not set(text) - set("- ")):
-                continue
-            if "jobid" in text.lower() and _is_other_header(text):
-                self.next_header = text
-                return
-            if layout.widths:
-                yield self._slices(number, text)
-            elif layout.may_be_quoted and _has_quote(text, layout.separator):
-                joined, unused = _joined_by_quotes(text, self.rest)
-                self.rest = chain(unused, self.rest)
-                yield _Line(number, _unquoted(joined, layout.separator))
-            else:
-                yield _Line(number, self._split(text))
-
-    def _split(self, text: str) -> list[str]:
-        separator, n = self._layout.separator, len(self._layout.columns)
-        text = text if separator == "\t" else text.replace("\t", "")
-        fields = text.split() if separator == " " else text.split(separator)
-        return _lists_joined(fields) if separator == "," and len(fields) > n else fields
-
-    def _slices(self, number: int, text: str) -> _Line:
-        """Slurm counts the bytes of a value, so that other than ASCII letters move what follows."""
-        fields = [text[begin:end] for begin, end in self._layout.widths]
-        if not text.isascii() and not self._readings.fits(fields):
-            data = text.encode()
-            fields = [data[begin:end].decode(errors="replace") for begin, end in self._layout.widths]
-        cut = frozenset(
-            column
-            for column, value, (begin, end) in zip(
-                self._layout.columns, fields, self._layout.widths, strict=True
-            )
-            if value.endswith("+") and len(value.strip()) == end - begin and column != "state"
-        )
-        return _Line(number, fields, cut)
-
-
-def _is_other_header(text: str) -> bool:
-    layout = layout_of(text)
-    return layout.is_header and not layout.missing
-
-
-def _has_quote(text: str, separator: str) -> bool:
-    return text.startswith('"') or f'{separator}"' in text
-
-
-def _joined_by_quotes(text: str, rest: Iterator[tuple[int, str]]) -> tuple[str, list[tuple[int, str]]]:
-    """A line with those to which its quotes extend, and what was read in vain where none closes them."""
-    lines: list[tuple[int, str]] = []
-    joined = text
-    while joined.count('"') % 2 and len(lines) < _LONGEST_TEXT and (following := next(rest, None)):
-        lines.append(following)
-        joined += "\n" + following[1]
-    return (text, lines) if joined.count('"') % 2 else (joined, [])
-
-
-def _unquoted(text: str, separator: str) -> list[str]:
-    try:
-        rows = list(csv.reader([text], delimiter=separator))
-    except csv.Error:
-        rows = []
-    fields = rows[0] if len(rows) == 1 else text.split(separator)
-    return [field.replace("\n", " ") for field in fields]
-
-
-def _lists_joined(fields: list[str]) -> list[str]:
-    """Fields, of which lists of resources and of nodes were split at their commas, as after --delimiter=,."""
-    found: list[str] = []
-    names: set[str] = set()
-    for each in fields:
-        name = each.partition("=")[0]
-        is_part = "=" in each and has_form("tres", each)
-        is_open = bool(found) and found[-1].count("[") > found[-1].count("]")
-        if is_open or (is_part and names and name not in names):
-            found[-1] += f",{each}"
-        else:
-            found.append(each)
-            names = set()
-        if is_part:
-            names.add(name)
-        elif not is_open:
-            names = set()
-    return found

@@ -8,7 +8,8 @@ from functools import lru_cache
 from site_db.files.given import MOST
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, Refused
 from site_db.jobs.logs.tres import BadTres, Tres, memory_mib, tres_of
-from site_db.jobs.sacct.rows import Fields, printable
+from site_db.jobs.sacct.lines import printable
+from site_db.jobs.sacct.rows import Fields
 from site_db.jobs.sacct.times import whole
 from site_db.site_file import hostlist
 

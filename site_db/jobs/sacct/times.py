@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from site_db.files.given import InvalidFile
@@ -29,6 +30,7 @@ def is_local(text: str) -> bool:
     return not is_whole(text) and (time := _date(text)) is not None and time.tzinfo is None
 
 
+@lru_cache(4_096)
 def unix_times(text: str, zone: tzinfo = UTC) -> tuple[float, ...]:
     """The seconds since 1970-01-01 UTC that a time in `zone` may be: two in the hour that occurs twice when
     clocks are set back; none where it is unknown or cannot be read."""
@@ -38,8 +40,10 @@ def unix_times(text: str, zone: tzinfo = UTC) -> tuple[float, ...]:
     time = _date(text)
     if time is None:
         return ()
-    if time.tzinfo is not None or zone is UTC:
-        times = {_seconds(time.replace(tzinfo=time.tzinfo or UTC))}
+    if time.tzinfo is not None:
+        times = {_seconds(time)}
+    elif zone is UTC:
+        times = {(time - _LOCAL_EPOCH).total_seconds()}
     else:
         times = {_seconds(time.replace(tzinfo=zone, fold=fold)) for fold in (0, 1)}
         # No clock shows the hour that is left out in spring: it counts as if clocks had not been set forward.
@@ -57,7 +61,8 @@ def _date(text: str) -> datetime | None:
         return None
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOCAL_EPOCH = datetime(1970, 1, 1)
+_EPOCH = _LOCAL_EPOCH.replace(tzinfo=UTC)
 
 
 def _seconds(time: datetime) -> float:

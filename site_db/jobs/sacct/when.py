@@ -32,15 +32,13 @@ LATER = (
 
 def run_of(row: Fields, zone: tzinfo) -> tuple[float, float]:
     """When the job started and ended."""
-    runs = [
-        (started_s, ended_s)
-        for started_s in _known_times(row["start"], zone)
-        for ended_s in _known_times(row["end"], zone)
-    ]
-    elapsed = [text for name in ("elapsedraw", "elapsed") if (text := row[name])]
-    ran_s = next((s for text in elapsed if (s := elapsed_s(text)) is not None), None)
+    starts, ends = _known_times(row["start"], zone), _known_times(row["end"], zone)
+    runs = [(started_s, ended_s) for started_s in starts for ended_s in ends]
+    raw, clock = row["elapsedraw"], row["elapsed"]
+    ran_s = elapsed_s(raw)
+    ran_s = elapsed_s(clock) if ran_s is None else ran_s
     if ran_s is None:
-        if elapsed:
+        if raw or clock:
             row.repairs.append("the elapsed time cannot be read, end minus start taken")
         forward = [(started_s, ended_s) for started_s, ended_s in runs if ended_s > started_s]
         if len(forward) > 1:
@@ -79,7 +77,8 @@ def submitted_s(row: Fields, started_s: float, zone: tzinfo) -> float:
     """When the job could start. Of two possible times, the later one that is not after the start."""
     found: list[float] = []
     for name in ("submit", "eligible"):
-        times = unix_times(row[name], zone)
+        text = row[name]
+        times = unix_times(text, zone) if text else ()
         before = [time_s for time_s in times if time_s <= started_s]
         if times and not before and not (name == "eligible" and found):
             row.repairs.append("submitted after the start, taken as submitted at the start")
