@@ -44,7 +44,7 @@ RULES_OF_CONDUCT = {
     RETURNS_IN_TIME: "schedule(problem) returns within the decision limit",
     DETERMINISTIC: "the same problems in the same order lead to the same schedules",
     PROBLEM_UNTOUCHED: "the problem is read and never changed",
-    MAKES_PROGRESS: "jobs that can run do not wait, or start over, for ever",
+    MAKES_PROGRESS: "runnable jobs are never starved or restarted endlessly",
 }
 """For schedulers of all kinds."""
 

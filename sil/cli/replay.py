@@ -201,7 +201,7 @@ def _print_notes_on_nodes(cluster: Cluster, schedulers: Sequence[UnderTest]) -> 
         console.print_note(note)
     if with_theirs:
         console.print_note(
-            f"what is ignored above counts under '{with_theirs[0]}', which reads its own slurm.conf"
+            f"settings ignored above do apply under '{with_theirs[0]}', which reads its own slurm.conf"
         )
 
 

@@ -51,7 +51,7 @@ JOB_METRICS = {
     for summary, (title, summarised) in _SUMMARIES.items()
 }
 """Mean, median, 95th percentile and maximum of turnaround, waiting time and bounded slowdown. Quantiles are
-those of the inverted CDF: the smallest value that so many of the jobs do not exceed."""
+those of the inverted CDF: the smallest value not exceeded by that share of jobs."""
 
 _MAKESPAN_S = pl.col("finish_time").max() - pl.col("submission_time").min()
 MAKESPAN = Metric("makespan", "Makespan", "s", 1, of_jobs=_MAKESPAN_S)

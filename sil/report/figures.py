@@ -84,7 +84,7 @@ def distribution(
     ]
     scale = {} if least is None else {"type": "log"}
     x = column("value:Q", title=title, scale=scale)
-    y = column("share:Q", title="Jobs with at most that value (%)", scale={"domain": [0, 100]})
+    y = column("share:Q", title="Share of jobs (%)", scale={"domain": [0, 100]})
     chart = scheduler_lines(_frame(rows, ["scheduler", "share", "value"]), x, y, schedulers, height=280)
     return chart.encode(order=column("share:Q"))
 

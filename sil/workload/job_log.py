@@ -337,4 +337,6 @@ def places(text: str) -> tuple[int | None, int | None]:
     first, colon, last = text.partition(":")
     if colon and all(not place or is_whole(place.removeprefix("-")) for place in (first, last)):
         return int(first) if first else None, int(last) if last else None
-    raise InvalidFile(f"jobs '{text}' cannot be read; give two places in order of submission, like 0:1000")
+    raise InvalidFile(
+        f"jobs '{text}' cannot be read; give a range of jobs in order of submission, like 0:1000"
+    )

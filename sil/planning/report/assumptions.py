@@ -26,7 +26,7 @@ def assumptions(answers: Answers) -> Iterator[str]:
     yield from modelled(answers)
     yield from _statistics(plan)
     indifference = f"{100 * plan.indifference:g} % of the goal as it is today"
-    yield f"Differences of less than {indifference} count as none (a tie)."
+    yield f"Differences of less than {indifference} are treated as ties."
     best = next((answer.best_buy for answer in answers.answers if answer.best_buy is not None), None)
     if best is not None:
         how = "all of them" if best.is_complete else "by local search"
@@ -70,7 +70,7 @@ def modelled(answers: Answers) -> Iterator[str]:
     if answers.model:
         yield from (f"{line}." for line in (*answers.model, *answers.added))
         yield (
-            "A waiting job is bound to no node, and starts on any nodes that have room for it as soon as the "
+            "Waiting jobs are not tied to a node, and start on any nodes with room for them as soon as the "
             "scheduler lets it: waits have no bias like that of mapping = commit on machines."
         )
 

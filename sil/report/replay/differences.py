@@ -45,9 +45,9 @@ def difference_sections(jobs: Jobs, names: Sequence[str], analysis: Analysis) ->
     n = min(len(each.by_block) for each in waits.values())
     few = "" if n >= FEWEST_BLOCKS else f"; with fewer than {FEWEST_BLOCKS} there are none"
     note = (
-        f"Of each job, less that under {baseline}: mean, 95 % interval, and shares of jobs with less, more "
-        "and as much. * The interval excludes 0. Jobs that are submitted at about the same time depend on "
-        f"each other, so intervals are Student's t, extended for skewness, over {counted(n, 'block')} of "
+        f"Per-job difference from {baseline}: mean, 95 % interval, and shares of jobs for which it is less, "
+        "more, or the same. * The interval excludes 0. Jobs that are submitted at about the same time depend "
+        f"on each other, so intervals are Student's t, extended for skewness, over {counted(n, 'block')} of "
         f"{blocks}, by submission{few}"
     )
     correlated = ", ".join(

@@ -29,7 +29,7 @@ def queue_length(jobs: Jobs, names: Sequence[str], bins: int = BINS) -> Figure:
 def backlog(jobs: Jobs, names: Sequence[str], processors: int, bins: int = BINS) -> Figure:
     """What waiting jobs request in each interval of time, on average, as a share of the machine."""
     share = 100.0 * pl.col("requested_number_of_resources") / processors
-    return _over_time(jobs, names, "Requested by these (%)", WAITING, share, bins)
+    return _over_time(jobs, names, "Requested by waiting jobs (% of machine)", WAITING, share, bins)
 
 
 def utilisation(
@@ -52,7 +52,7 @@ def small_multiples(jobs: Jobs, names: Sequence[str], processors: int, gpus: int
         *([utilisation(jobs, "GPUs", "requested_gpus", gpus, names, bins)] if gpus else []),
     ]
     window = column("day:Q", title=None, scale={"domain": {"param": WINDOW}, "nice": False})
-    whole = column("day:Q", scale={"nice": False}, title=f"{SINCE}; draw a window here, and click to see all")
+    whole = column("day:Q", scale={"nice": False}, title=f"{SINCE}; drag to zoom, click to reset")
     brush = {"name": WINDOW, "select": {"type": "interval", "encodings": ["x"]}}
     values = column("value:Q", title=None, axis={"labels": False, "ticks": False, "grid": False})
     return below_each_other(

@@ -32,7 +32,7 @@ SCHEDULES = (
     "double-click to see all. The window is the same for all schedulers, and follows the one that is drawn "
     "in the charts over time. With more than about "
     f"{MOST_RECTANGLES:,} rectangles in it, cells show means over processors and time, and are pale where "
-    "processors are idle; with fewer, point at a run for its facts."
+    "processors are idle; with fewer, hover over a run for details."
 )
 PROGRAMS = "Where a program runs with another configuration than its own, each part that is not as given."
 ESTIMATES = {
@@ -97,7 +97,7 @@ def _comparison(measured: Replayed, names: list[str], analysis: Analysis) -> Sec
     )
     note = (
         f"Over {over}. Bounded slowdown has a threshold of 10 s. {end} Quantiles are observed values: the "
-        "smallest that so many of the jobs do not exceed."
+        "smallest value not exceeded by that share of jobs."
     )
     rows = [[label, *texts] for label, texts in replay_rows(measured.statistics)]
     return Section("Comparison", note, [Part(table=Table(["", *names], rows))])
@@ -112,7 +112,7 @@ def _sections(replayed: Replayed, jobs: Jobs, names: list[str]) -> Iterator[Sect
     yield _drawn("Over time", OVER_TIME, over_time)
     if has_schedules(replayed):
         yield Section("Schedules", SCHEDULES, [Part(schedules=schedules(replayed.jobs, processors))])
-    limit = "The share of jobs that wait at most so long."
+    limit = "Cumulative distribution of waiting times."
     yield _drawn("Waiting time", limit, waiting_distribution(jobs, names))
     weeks = "Mean waiting time by size of job and by week of submission; longer waits are darker."
     yield _drawn("Waiting time by week and size", weeks, waiting_by_week_and_size(jobs, names))

@@ -90,7 +90,7 @@ def test_accounting_is_replayed_on_the_nodes_of_its_slurm_conf() -> None:
     )
     assert (slurms["starting_time"] - ours["starting_time"]).is_between(0, 5).all()
     assert "ignored: PriorityTier=5" in done.output
-    assert "what is ignored above counts under 'slurm: slurm.conf'" in " ".join(done.output.split())
+    assert "settings ignored above do apply under 'slurm: slurm.conf'" in " ".join(done.output.split())
     assert "ignored" not in replay_under("slurm: slurm.conf")
 
 
