@@ -21,6 +21,12 @@ from sil.report.listing import Column, Listing, Row
 from sil.trace.json_text import json_text
 from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
+from site_db.files.advice import of_command
+
+try:
+    from typer._click.globals import get_current_context
+except ImportError:  # earlier versions use click itself
+    from click import get_current_context  # type: ignore[no-redef]
 
 EXIT_FAULT = 1
 """A scheduler under test broke a rule."""
@@ -50,11 +56,18 @@ def styled(text: str, style: str) -> Text:
     return Text(printable(text), style)
 
 
+def _options() -> set[str]:
+    """Of the command that runs."""
+    context = get_current_context(silent=True)
+    return set() if context is None else {name for option in context.command.params for name in option.opts}
+
+
 @contextmanager
 def one_sentence_for_bad_input() -> Iterator[None]:
     """End the command with one sentence: exit code 2 for a user error or a full disk, 130 on Ctrl-C."""
     try:
-        yield
+        with of_command(_options()):
+            yield
     except UserError as error:
         if os.environ.get(SHOW_TRACEBACKS):
             err.print(traceback.format_exc(), soft_wrap=True)

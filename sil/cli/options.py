@@ -103,8 +103,11 @@ Replication = Annotated[int, Option(min=0, help="Number of the replication.")]
 Point = Annotated[int, Option(min=0, help="Number of the point of a grid.")]
 
 # Of a log: its file, its repair, and the jobs that are used
-_LOG = "A log: .swf, .swf.gz, or a Batsim workload, .json or .json.gz"
+_LOG = "A log (SWF), or a Batsim workload (JSON), plain or compressed (gzip, bzip2, xz, zstd)"
 Log = Annotated[Path, Argument(help=f"{_LOG}.")]
+LogOrAccounting = Annotated[
+    Path, Argument(help=f"{_LOG}; or Slurm's accounting (see `sil db import-sacct --help`).")
+]
 LogOnNodes = Annotated[
     Path,
     Argument(

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 Logs = Annotated[
     list[Path],
-    Argument(metavar="LOG...", help="Logs: .swf, .swf.gz, or Batsim workloads, .json or .json.gz."),
+    Argument(
+        metavar="LOG...",
+        help="Logs (SWF), or Batsim workloads (JSON); with --nodes or --site, also Slurm's accounting. Plain "
+        "or compressed.",
+    ),
 ]
 Loads = Annotated[
     list[float] | None,
@@ -84,6 +88,9 @@ def sweep(
     decision_limit: options.DecisionLimit = 60.0,
     engine: options.EngineChoice = Engine.AUTO,
     processors: options.Processors = None,
+    nodes: options.Nodes = None,
+    site: options.NodesOfSite = None,
+    time_zone: options.TimeZone = None,
     strict: options.Strict = False,
     overrun: options.OnOverrun = Overrun.RAISE,
     too_large: options.OnTooLarge = TooLarge.CLIP,
@@ -97,6 +104,8 @@ def sweep(
 ) -> None:
     """Replay slices of logs under each scheduler, load and kind of estimates, and compare the schedulers.
 
+    With --nodes or --site, jobs request CPUs, memory and GPUs of these nodes, and share them.
+
     Writes one row per replay into sweep.csv and sweep.parquet, and the comparison with the first scheduler,
     paired by slice, into summary.json. Repeat the command to resume an interrupted sweep.
     """
@@ -105,6 +114,7 @@ def sweep(
             console.fail(f"{log}: there is no such file")
     if sum(given is not None for given in (slices, slice_jobs, jobs or None)) > 1:
         console.fail("--slices, --slice-jobs and --jobs all say what the slices are; give one of them")
+    from sil.api.logs import read_nodes
     from sil.api.settings import one_of
     from sil.experiment.log_sweep import LogSweep, Settings
     from sil.experiment.log_sweep_folder import summary, sweep_into
@@ -117,13 +127,15 @@ def sweep(
     from sil.workload.slices import with_warm_up
     from sil.world.events import ORDERS
 
-    chosen, rules = estimates or [Estimates.USER], Rules(strict, overrun, too_large)
+    chosen, rules = estimates or [Estimates.USER], Rules(strict, overrun, too_large, time_zone)
     folder = out_folder or default_folder("sweep", logs[0].name.split(".")[0])
     with console.one_sentence_for_bad_input():
         one_of(list(ORDERS), order, "--order")
         metric = replay_metric_named(metric)
-        schedulers = schedulers_for_logs(scheduler or COMPARED)
-        parts = [part_of(read_log(log, rules, processors), None, begin, end, None) for log in logs]
+        cluster, files = read_nodes(nodes, site), [] if nodes is None else [nodes]
+        schedulers = schedulers_for_logs(scheduler or COMPARED, cluster is not None)
+        whole = [read_log(log, rules, processors, cluster, files) for log in logs]
+        parts = [part_of(log, None, begin, end, None) for log in whole]
         sliced = tuple(
             with_warm_up(_sliced(part, slices, slice_jobs, jobs or []), warm_up_jobs) for part in parts
         )

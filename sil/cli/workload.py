@@ -19,16 +19,17 @@ app = group(
 
 @app.command()
 def show(
-    log: options.Log,
+    log: options.LogOrAccounting,
     strict: options.Strict = False,
     processors: options.Processors = None,
+    time_zone: options.TimeZone = None,
     as_json: options.Json = False,
 ) -> None:
     """Summarise a log and list the repairs that it needs."""
-    from sil.site.logs import read_log
+    from sil.site.logs import read_on_processors
 
     with console.one_sentence_for_bad_input():
-        found = read_log(log, Rules(strict), processors)
+        found = read_on_processors(log, Rules(strict, time_zone=time_zone), processors)
     for note in found.notes:
         console.print_note(note)
     users = int((found.jobs["user"].unique() >= 0).sum())
@@ -49,7 +50,7 @@ def show(
 
 @app.command()
 def convert(
-    log: options.Log,
+    log: options.LogOrAccounting,
     target: Annotated[Path, Argument(help="The file to write; its suffix selects the format.")],
     strict: options.Strict = False,
     processors: options.Processors = None,
@@ -59,13 +60,16 @@ def convert(
     begin: options.Begin = None,
     end: options.End = None,
     load: options.Load = None,
+    time_zone: options.TimeZone = None,
 ) -> None:
-    """Repair and cut a log, and write it in the same or the other format."""
-    from sil.site.logs import read_log, write_log
+    """Repair and cut a log, and write it in the same or another format. Slurm's accounting becomes a log of
+    the processors that its jobs had."""
+    from sil.site.logs import read_on_processors, write_log
     from sil.workload.job_log import on_scaled_days, part_of
 
     with console.one_sentence_for_bad_input():
-        whole = read_log(log, Rules(strict, overrun, too_large), processors, keep=True)
+        rules = Rules(strict, overrun, too_large, time_zone)
+        whole = read_on_processors(log, rules, processors, keep=True)
         found = part_of(whole, jobs, begin, end, load)
         lost = write_log(target, found)
     for note in (*found.notes, *on_scaled_days([load or 1.0]), *lost):

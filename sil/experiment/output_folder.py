@@ -10,6 +10,7 @@ from pathlib import Path
 
 from scheduler import UserError
 from sil.report.file_name import file_name
+from site_db.files.advice import remedy
 
 UNFINISHED = "unfinished.db"
 """The results of what is finished, until all is."""
@@ -33,7 +34,8 @@ def make_usable(out: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise UnusableFolder(
-            f"the folder {out} cannot be written: {error.strerror}; name another with --out"
+            f"the folder {out} cannot be written: {error.strerror}"
+            f"{remedy('; name another with {}', ('--out', ''))}"
         ) from None
 
 

@@ -35,6 +35,7 @@ from sil.workers.executor import Executor, Interrupted, Listener
 from sil.workers.runner import Runner
 from sil.workers.store import Store
 from site_db.files import toml_file
+from site_db.files.advice import given
 from site_db.store import Address
 
 BESIDE_THE_TRACE = {
@@ -87,14 +88,18 @@ class SiteChoice:
     def check(self, experiment: Experiment) -> None:
         """Raises NoDatabase and NotionalRuns."""
         if self.learns and self.address is None:
-            raise NoDatabase("with --learn, say with --site which database is to learn")
+            raise NoDatabase(
+                f"with {given('--learn', True)}, say with {given('--site')} which database is to learn"
+            )
         if self.as_of is not None and self.address is None:
-            raise NoDatabase("with --as-of, say with --site which database has the history")
+            raise NoDatabase(
+                f"with {given('--as-of')}, say with {given('--site')} which database has the history"
+            )
         if self.learns and experiment.notional:
             changes = "; ".join(change.text for change in experiment.notional)
             raise NotionalRuns(
-                f"with --learn, the database would learn from machines that do not exist ({changes}); leave "
-                "out --learn, or the what-if changes of the site"
+                f"with {given('--learn', True)}, the database would learn from machines that do not exist "
+                f"({changes}); leave it out, or the what-if changes of the site"
             )
 
 

@@ -249,7 +249,7 @@ class Replay:
             return compiled
         if self.engine is Engine.AUTO:
             return None
-        raise NotCompiled(f"scheduler '{scheduler.label}': {compiled}; replay it with --engine harness")
+        raise NotCompiled(scheduler.label, compiled)
 
     @property
     def _not_compiled(self) -> str | None:

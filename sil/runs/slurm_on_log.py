@@ -18,8 +18,8 @@ def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) 
     """Raises UserError for estimates that are not time limits."""
     if estimates is not Estimates.USER:
         raise UserError(
-            "Slurm has time limits, which are the users' estimates; replay the log under it with "
-            "--estimates user"
+            "Slurm has time limits, which are the users' estimates; replay the log under it with the "
+            "estimates 'user'"
         )
     users = user_names(log.jobs["user"].unique(), log.users)
     charged: dict[int, dict[str, str]] = {}

@@ -11,6 +11,7 @@ from sil.workload.archive.writing import write_swf
 from sil.workload.job_log import JobLog
 from sil.workload.swf import read_swf
 from sil.workload.swf_rules import Rules
+from site_db.files.advice import remedy
 from site_db.files.given import InvalidFile
 from site_db.files.opened import open_lines
 from site_db.jobs.sacct.reader import is_sacct
@@ -36,14 +37,24 @@ def read_log(
     return replace(log, sources=sha256_sums(path, *nodes), zone=zone_named(rules.time_zone))
 
 
+def read_on_processors(path: Path, rules: Rules, processors: int | None, keep: bool = False) -> JobLog:
+    """As `read_log`; jobs of accounting count with their processors, whatever else they request. Raises
+    InvalidFile."""
+    if not is_sacct(path):
+        return read_log(path, rules, processors, keep=keep)
+    from sil.workload.archive import of_accounting
+
+    log = of_accounting.read_on_processors(path, rules, processors)
+    return replace(log, sources=sha256_sums(path), zone=zone_named(rules.time_zone))
+
+
 def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | None, keep: bool) -> JobLog:
     if cluster is not None:
         return _on_nodes(path, rules, cluster)
-    if is_sacct(path):
-        raise InvalidFile(
-            f"{path}: this is Slurm's accounting, whose jobs request parts of nodes; name the nodes with "
-            f"--nodes slurm.conf (or the output of: scontrol show node), or with --site DATABASE#SITE"
-        )
+    if is_sacct(path) or is_csv(path):
+        kind = "Slurm's accounting" if is_sacct(path) else "a table (CSV)"
+        nodes = remedy("; name the nodes with {}", ("--nodes", "slurm.conf"), ("--site", "DATABASE#SITE"))
+        raise InvalidFile(f"{path}: this is {kind}, whose jobs request parts of nodes{nodes}")
     if _is_json(path):
         from sil.workload.batsim_json import read_batsim_json  # each reader takes time to load
 
@@ -81,7 +92,8 @@ def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
 
         return read_pod_log(path, cluster)
     if _is_json(path):
-        raise InvalidFile(f"{path}: Batsim's workloads are for identical nodes; leave out --nodes")
+        without = remedy("; leave out {}", ("--nodes", ""), ("--site", ""))
+        raise InvalidFile(f"{path}: Batsim's workloads are for identical nodes{without}")
     return read_swf(path, rules, cluster=cluster)
 
 

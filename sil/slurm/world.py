@@ -135,7 +135,8 @@ def _configured(named: SlurmController, world: SlurmWorld) -> tuple[Configuratio
         if processors.n != machine:
             raise UserError(
                 f"{named.path} has {theirs}, and the log {machine:,} processors; expected as many CPUs: "
-                f"change the nodes in a copy of that file, or give the log the nodes with --nodes"
+                f"change the nodes in a copy of that file, or read the log with the "
+                "nodes of that file"
             )
         return configuration, processors
     if isinstance(machine, Cluster):

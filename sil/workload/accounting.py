@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from math import ceil
 from pathlib import Path
@@ -35,13 +35,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     the cluster, is ignored, and counted in the notes. Raises InvalidFile with file and line.
     """
     tally, requests, occupancy = Tally(), LoggedRequests(cluster), Occupancy()
-    jobs = sorted(
-        _kept(read_file(path, tally, zone=zone_named(rules.time_zone)), path),
-        key=lambda job: job.submitted_unix_s,
-    )
-    if not jobs:
-        refused = "; ".join(f"{n:,}: {reason}" for reason, n in tally.refused.most_common())
-        raise InvalidFile(f"{path}: no job of {tally.rows:,} rows used its nodes ({refused or 'no rows'})")
+    jobs = jobs_of(path, tally, rules)
     origin_s = jobs[0].submitted_unix_s
     users = {name: x for x, name in enumerate(dict.fromkeys(job.user for job in jobs))}
     charged = {both: x for x, both in enumerate(dict.fromkeys(Charged(job.account, job.qos) for job in jobs))}
@@ -49,7 +43,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     cpus: dict[int, int] = {}
     """Of each request, in whole cores."""
     rows = []
-    for number, job in zip(_numbers(jobs), jobs, strict=True):
+    for number, job in zip(job_numbers(jobs), jobs, strict=True):
         used_s = job.ended_unix_s - job.started_unix_s
         run_s, limit_s = times_of(used_s, job.time_limit_s, partitions_of(job), cluster, rules, notes)
         which = requests.count(job)
@@ -72,7 +66,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         cluster.cores,
         {"unixstarttime": f"{origin_s:.0f}"},
         (
-            *_sentences(tally),
+            *row_sentences(tally),
             *sentences(notes),
             *tally.remarks(),
             *_qualities(jobs),
@@ -88,9 +82,19 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     )
 
 
+def jobs_of(path: Path, tally: Tally, rules: Rules) -> list[LoggedJob]:
+    """The jobs that used their nodes, at least one, in order of submission. Raises InvalidFile."""
+    read = read_file(path, tally, zone=zone_named(rules.time_zone))
+    jobs = sorted(_kept(read, path), key=lambda job: job.submitted_unix_s)
+    if not jobs:
+        refused = "; ".join(f"{n:,}: {reason}" for reason, n in tally.refused.most_common())
+        raise InvalidFile(f"{path}: no job of {tally.rows:,} rows used its nodes ({refused or 'no rows'})")
+    return jobs
+
+
 QUALITIES = (
     "a quality of service (QOS), whose limits and priority built-in schedulers do not know; they count "
-    "under Slurm's controller (--scheduler 'slurm: slurm.conf')"
+    "under Slurm's controller (the scheduler 'slurm: slurm.conf')"
 )
 
 
@@ -115,7 +119,7 @@ def _kept(jobs: Iterator[LoggedJob], path: Path) -> Iterator[LoggedJob]:
         yield job
 
 
-def _numbers(jobs: list[LoggedJob]) -> Iterator[int]:
+def job_numbers(jobs: Sequence[LoggedJob]) -> Iterator[int]:
     """Slurm's job ids; a new number for array tasks and requeued jobs, which share one."""
     known = {int(job.number) for job in jobs if _is_number(job.number)}
     unused, used = count(max(known, default=0) + 1), set[int]()
@@ -131,7 +135,8 @@ def _is_number(text: str) -> bool:
     return is_whole(text) and len(text) <= MOST_DIGITS
 
 
-def _sentences(tally: Tally) -> Iterator[str]:
+def row_sentences(tally: Tally) -> Iterator[str]:
+    """On rows that were left out or repaired."""
     for reasons, what in ((tally.refused, "left out"), (tally.repaired, "repaired")):
         for reason, n in reasons.most_common():
             first = "" if n == 1 else "the first is "

@@ -19,6 +19,7 @@ import polars as pl
 from sil.trace.log_ids import LOG_ID, column_of
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, losses, possible_size
 from site_db.files import opened
+from site_db.files.advice import remedy
 from site_db.files.given import InvalidFile, quoted
 from site_db.files.memory import OF_JSON
 from site_db.jobs.logs.log_file import write_log
@@ -168,7 +169,8 @@ def _machine_size(document: Mapping[str, Any], asked: int | None, path: Path) ->
     size = document.get("nb_res")
     if size is None:
         raise InvalidFile(
-            f"{path}: the file does not say how large the machine is (nb_res); give it with --processors"
+            f"{path}: the file does not say how large the machine is (nb_res)"
+            f"{remedy('; give it with {}', ('--processors', ''))}"
         )
     if not _is_whole(size):
         raise InvalidFile(f"{path}: nb_res has to be a whole number; it is {_text(size)}")

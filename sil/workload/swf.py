@@ -25,6 +25,7 @@ from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, JobLog, possible_size
 from sil.workload.mapped_columns import ColumnFiles
 from sil.workload.swf_rules import Rules
 from site_db.files import opened
+from site_db.files.advice import remedy
 from site_db.files.given import InvalidFile, quoted
 from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
 from site_db.site_file.cluster import Cluster
@@ -144,6 +145,7 @@ def _as_tasks(log: JobLog, memory_kib: pl.Series, cluster: Cluster) -> JobLog:
     return replace(log, jobs=jobs, cluster=cluster, requests=requests)
 
 
+PROCESSORS = ("--processors", "")
 EACH = 32.0
 """Bytes of memory that a byte of a log takes, which is read as a whole if a row of it needs a repair."""
 PART = 2**23
@@ -187,7 +189,7 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
         if len(digits) > len(str(MOST_PROCESSORS)) or int(digits or 0) > MOST_PROCESSORS:
             raise InvalidFile(
                 f"{path}: the header says that the machine has {quoted(digits)} processors; at most "
-                f"{MOST_PROCESSORS:,} are possible here; give the number with --processors"
+                f"{MOST_PROCESSORS:,} are possible here{remedy('; give the number with {}', PROCESSORS)}"
             )
         if digits:
             return int(digits)
@@ -195,7 +197,8 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
     found = " and ".join(f"{key} is {quoted(header[key.lower()])}" for key in named)
     found = found or "MaxProcs or MaxNodes"
     raise InvalidFile(
-        f"{path}: the header does not say how large the machine is ({found}); give it with --processors"
+        f"{path}: the header does not say how large the machine is ({found}); "
+        f"{remedy('give it with {}', PROCESSORS) or 'add a line like: ; MaxProcs: 128'}"
     )
 
 

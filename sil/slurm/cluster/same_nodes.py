@@ -27,7 +27,7 @@ def check_nodes(path: Path, theirs: Cluster, ours: Cluster) -> None:
         if names:
             raise UserError(
                 f"{path} {what} {counted(len(names), 'node')} ({shown(sorted(names))}); expected the nodes "
-                f"on which the jobs run: give them with that file (--nodes {path}), or change a copy of it"
+                f"on which the jobs run: read the log with the nodes of that file, or change a copy of it"
             )
 
 

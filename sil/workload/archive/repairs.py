@@ -13,10 +13,12 @@ import polars as pl
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import LARGEST, LEAST_S
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
+from site_db.files.advice import remedy
 from site_db.files.given import InvalidFile
 from site_db.jobs.logs.swf_format import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Status, joined
 
 LINE = "line"
+CLIP_OR_SKIP = (("--too-large", "clip"), ("--too-large", "skip"))
 NEEDED = (
     *("job", "submit", "run", "allocated", "memory", "requested", "requested_time", "requested_memory"),
     *("status", "user", "preceding"),
@@ -69,8 +71,8 @@ def repaired(
     if rules.strict and repairs:
         first = min(repairs, key=lambda repair: min(repair.lines))
         raise InvalidFile(
-            f"{path}, line {min(first.lines)}: {first.wrong}; a strict reading changes nothing (read it "
-            f"without --strict, and: {first.done})"
+            f"{path}, line {min(first.lines)}: {first.wrong}; a strict reading changes nothing "
+            f"({remedy('read it without {}, and', ('--strict', True)) or 'otherwise'}: {first.done})"
         )
     if not len(steps.rows):
         raise InvalidFile(f"{path}: none of {len(rows):,} jobs can be used; {'; '.join(map(str, repairs))}")
@@ -211,7 +213,7 @@ class _Steps:
         if self._rules.too_large is TooLarge.STOP:
             raise InvalidFile(
                 f"{self._path}, line {line}: job {job} asks for {asks:,} processors, and the machine has "
-                f"{n}; clip such jobs or skip them with --too-large clip or --too-large skip"
+                f"{n}{remedy('; clip such jobs or skip them with {}', *CLIP_OR_SKIP)}"
             )
         wrong = f"more than the {n} processors of the machine are asked for, as by job {job} ({asks:,})"
         if self._rules.too_large is TooLarge.SKIP:

@@ -100,8 +100,9 @@ def _comments(log: JobLog, kept: KeptSwf | None) -> list[str]:
 
 def _lost(log: JobLog, kept: KeptSwf | None) -> list[str]:
     lost = dict(kept.lost) if kept is not None else {} if log.kept is None else log.kept.others(log)
-    if LOG_ID in log.jobs.columns and kept is None:
-        lost = {"ids that are not the numbers of their jobs": len(log.jobs), **lost}
+    if LOG_ID in log.jobs.columns:
+        n = int((log.jobs[LOG_ID] != log.jobs["job"].cast(pl.String)).sum())
+        lost = {"ids that are not the numbers of their jobs": n, **lost}
     return losses(lost, "the Standard Workload Format")
 
 

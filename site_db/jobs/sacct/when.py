@@ -14,7 +14,7 @@ _NO_LIMIT = ("", "unlimited", "partition_limit", "infinite", "unknown", "none", 
 _SLACK_S = 2
 """Tolerated difference of the elapsed time from end minus start: each of them is rounded."""
 
-REMEDY = "give the time zone (--time-zone Europe/Berlin), or print the log with SLURM_TIME_FORMAT=%s"
+REMEDY = "give the time zone, like Europe/Berlin, or print the log with SLURM_TIME_FORMAT=%s"
 CLOCK = (
     "the elapsed time contradicts the local times, as over a change of the clock; "
     f"start moved to end minus elapsed; {REMEDY}"

@@ -215,7 +215,7 @@ REFUSED_WORKLOADS: dict[str, tuple[object, str]] = {
     "no profiles": (workload(job(), profiles=MISSING), "there is no 'profiles' in it"),
     "profiles a list": (workload(job(), profiles=[]), "'profiles' has to be an object; it is a list"),
     "profile a list": (workload(job(), profiles={"p": []}), "job '1': there is no profile 'p'"),
-    "no size": (workload(job(), nb_res=MISSING), "(nb_res); give it with --processors"),
+    "no size": (workload(job(), nb_res=MISSING), "(nb_res); give it with processors="),
     "size of text": (workload(job(), nb_res="8"), "nb_res has to be a whole number; it is '8'"),
     "size 0": (workload(job(), nb_res=0), "a machine cannot have 0 processors"),
     "vast": (workload(job(), nb_res=10**9), "a machine cannot have 1,000,000,000 processors"),
