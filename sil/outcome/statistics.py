@@ -42,7 +42,7 @@ class Interval:
 
     def scaled(self, factor: float) -> Interval:
         width = None if self.half_width is None else self.half_width * abs(factor)
-        return Interval(self.mean * factor, width, self.shift * factor)
+        return Interval(self.mean * factor + 0.0, width, self.shift * factor)  # and no -0.0
 
     @property
     def excludes_zero(self) -> bool:

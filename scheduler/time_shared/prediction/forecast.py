@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.model import JobId
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 FEWEST = 20
 """Fewest recorded errors from which an interval or a correction is computed."""
 COVERAGE = 0.8
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +109,23 @@ class ErrorHistory:
                 return Basis(len(self._ratios[key]), alike)
         return None
 
-    def quantiles(self, circumstances: Circumstances, *shares: float) -> tuple[float, ...] | None:
-        """Quantiles of actual / predicted, or None if there are too few errors."""
-        ratios = next((self._ratios[key] for key in _keys(circumstances) if key in self._ratios), None)
-        return None if ratios is None else tuple(np.quantile(ratios, shares).tolist())
+    def ratios(self, circumstances: Circumstances) -> NDArray[np.float64] | None:
+        """Actual / predicted, in ascending order, or None if there are too few errors."""
+        return next((self._ratios[key] for key in _keys(circumstances) if key in self._ratios), None)
+
+
+def prediction_limits(ascending: Sequence[float] | NDArray[np.float64]) -> tuple[float, float] | None:
+    """The k-th value and the k-th from the end, between which the next value of the same kind is with
+    probability COVERAGE or a little more, for k = floor((n + 1) (1 - COVERAGE) / 2); None with fewer than
+    nine. Quantiles of the n values themselves cover less: 73 % of 20. Source: S. S. Wilks, "Determination of
+    sample sizes for setting tolerance limits", Annals of Mathematical Statistics 12 (1941)."""
+    n = len(ascending)
+    k = int((n + 1) * (1.0 - COVERAGE) / 2 + ROUNDING)
+    return (float(ascending[k - 1]), float(ascending[n - k])) if k else None
 
 
 class _FromErrors(ABC):
-    """A predictor whose forecasts are changed by quantiles of past ratios, where there are enough."""
-
-    shares: ClassVar[tuple[float, ...]]
+    """A predictor whose forecasts are changed by past ratios, where there are enough."""
 
     def __init__(self, predictor: Predictor, errors: ErrorHistory) -> None:
         self._predictor = predictor
@@ -125,21 +134,22 @@ class _FromErrors(ABC):
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
         made = []
         for forecast, circumstances in seen_by(self._predictor, now_s, shared):
-            ratios = self._errors.quantiles(circumstances, *self.shares)
-            made.append(forecast if ratios is None else self.change(forecast, now_s, *ratios))
+            ratios = self._errors.ratios(circumstances)
+            made.append(forecast if ratios is None else self.change(forecast, now_s, ratios))
         return made
 
     @abstractmethod
-    def change(self, forecast: Forecast, now_s: float, *ratios: float) -> Forecast: ...
+    def change(self, forecast: Forecast, now_s: float, ratios: NDArray[np.float64]) -> Forecast: ...
 
 
 class WithInterval(_FromErrors):
-    """Adds to forecasts the interval in which 80 % of comparable jobs ended so far."""
+    """Adds to forecasts an interval in which 80 % of jobs end whose errors are like those so far."""
 
-    shares = ((1.0 - COVERAGE) / 2, 1.0 - (1.0 - COVERAGE) / 2)
-
-    def change(self, forecast: Forecast, now_s: float, *ratios: float) -> Forecast:
-        low_s, high_s = (now_s + ratio * (forecast.end_s - now_s) for ratio in ratios)
+    def change(self, forecast: Forecast, now_s: float, ratios: NDArray[np.float64]) -> Forecast:
+        limits = prediction_limits(ratios)
+        if limits is None:
+            return forecast
+        low_s, high_s = (now_s + ratio * (forecast.end_s - now_s) for ratio in limits)
         return replace(forecast, low_s=low_s, high_s=high_s)
 
 
@@ -150,10 +160,8 @@ class Hybrid(_FromErrors):
     Source: future work of Hanzich et al. 2006.
     """
 
-    shares = (0.5,)
-
-    def change(self, forecast: Forecast, now_s: float, *ratios: float) -> Forecast:
-        (median,) = ratios
+    def change(self, forecast: Forecast, now_s: float, ratios: NDArray[np.float64]) -> Forecast:
+        median = float(np.quantile(ratios, 0.5))
         start_s = None if forecast.start_s is None else now_s + median * (forecast.start_s - now_s)
         return replace(forecast, start_s=start_s, end_s=now_s + median * (forecast.end_s - now_s))
 

@@ -96,7 +96,10 @@ def _forecast(answers: Answers) -> str:
     if answers.log is not None and plan.observed is not None:
         return _observed(plan, plan.observed, answers.log)
     if plan.log is not None:
-        return f"{plan.log.file} at {plan.log.load:g} times its load, in {plan.log.n_parts} consecutive parts"
+        return (
+            f"{plan.log.file} at {plan.log.load:g} times its load, in {plan.log.n_parts} consecutive parts; "
+            "jobs before and after each are replayed, too, and not measured"
+        )
     workload = plan.forecast
     mix = (
         ", ".join(f"{name} {share:.3g}" for name, share in workload.mix.items()) or "all job classes equally"

@@ -10,11 +10,16 @@ import polars as pl
 from sil.planning.answers import RETIRE, Answers
 from sil.planning.questions.ranking import Effect, Ranking
 from sil.planning.questions.verdicts import PairVerdict
-from sil.report.figures import WIDTH, colour_scale, tooltips, zero_rule
+from sil.report.figures import PALETTE, WIDTH, tooltips, zero_rule
 from sil.report.vega_lite import Figure, column, layer
 
 LEAST_DISTANCE = 0.02
 """Between two options, as a share of the highest cost."""
+COLOURS = (
+    *PALETTE,
+    *("#332288", "#117733", "#44AA99", "#AA4499", "#661100", "#6699CC", "#888888", "#000000"),
+)
+"""Of options, in order of cost; they repeat after the last, letters do not."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 LETTERS = (*ascii_uppercase, *(f"{a}{b}" for a in ascii_uppercase for b in ascii_uppercase))
 
@@ -116,7 +121,6 @@ def _cells(ranking: Ranking, effect: Effect) -> tuple[str | float | int | None, 
 
 def effect_against_cost(answers: Answers) -> Figure:
     """Every option once: its cost, and the improvement of the first goal (%). Letters are in order of cost.
-    Colours repeat after those of the palette, letters do not.
 
     Options of nearly the same cost are drawn side by side. The line is the Pareto front of the first
     scheduler: no cheaper option has the same effect.
@@ -137,7 +141,7 @@ def effect_against_cost(answers: Answers) -> Figure:
     colour = column(
         "what:N",
         sort=options,
-        scale=colour_scale(options),
+        scale={"domain": options, "range": [COLOURS[k % len(COLOURS)] for k in range(len(options))]},
         legend={"title": "Option", "labelLimit": 420, "symbolOpacity": 1, "symbolType": "square"},
     )
     shape = column(

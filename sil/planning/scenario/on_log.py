@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import polars as pl
+
 from sil.experiment.provenance import code_under_test
 from sil.outcome.batsim_tables import jobs_in
 from sil.planning.options import Option
@@ -20,7 +22,7 @@ from sil.runs.under_test import Find, UnderTest, resolve
 from sil.settings.code_version import code_and_data
 from sil.site.logs import read_log
 from sil.workload.job_log import JobLog
-from sil.workload.slices import equal_slices
+from sil.workload.slices import equal_slices, with_warm_up
 from sil.workload.swf_rules import Rules
 from sil.world.random_streams import RandomStreams
 
@@ -53,7 +55,9 @@ class LogRun(OptionRun):
         runs = jobs.select(
             "job_id", from_s="starting_time", until_s="finish_time", tasks="requested_number_of_resources"
         )
-        return Simulated(facts, runs, jobs, jobs.sort("submission_time", "job_id")[plan.warm_up_jobs :])
+        counts = pl.col("job_id").is_in(list(self.part.measured)) if self.part.measured else pl.lit(True)
+        measured = jobs.filter(counts).sort("submission_time", "job_id")[plan.warm_up_jobs :]
+        return Simulated(facts, runs, jobs, measured)
 
 
 class OnLog:
@@ -64,7 +68,7 @@ class OnLog:
         self.plan = plan
         path = folder / plan.log.file
         self._log = read_log(path, Rules(), plan.log.processors).with_load(plan.log.load)
-        self._slices = equal_slices(self._log, plan.log.n_parts).slices
+        self._slices = with_warm_up(equal_slices(self._log, plan.log.n_parts)).slices
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         settings = f"{plan.log.model_dump_json()}|{plan.guard.model_dump_json()}|{plan.seed}"
         self._under_test = {found.label: found for found in schedulers_for_logs(plan.schedulers, find=find)}

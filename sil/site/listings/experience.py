@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from scheduler import counted
 from scheduler.model import Job, JobId
+from scheduler.time_shared.prediction.forecast import prediction_limits
 from sil.report.listing import Column, Listing, Row, number, text
 from sil.site.listings.resources import rows_of, utc
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
@@ -203,6 +204,10 @@ def measured_in_isolation(reader: SiteReader, job_class: str | None = None) -> L
     return Listing("in_isolation", "Measured in isolation", columns, rows)
 
 
+def _limits(row: Mapping[str, Any]) -> str:
+    return "-" if row["low_ratio"] is None else f"{row['low_ratio']:.2f} to {row['high_ratio']:.2f}"
+
+
 def predictions(session: Session, reader: SiteReader) -> Listing:
     """Errors of turnaround predictions so far, by scheduler and predictor."""
     ratios: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
@@ -210,15 +215,15 @@ def predictions(session: Session, reader: SiteReader) -> Listing:
         for error in known_errors(session, reader.site.id, name, reader.site.runs_recorded):
             ratios[error.scheduler, error.predictor].append(error.ratio)
     keys = ("scheduler", "predictor", "predictions", "median_ratio", "low_ratio", "high_ratio")
-    rows = [
-        dict(zip(keys, (*names, len(found), *np.quantile(found, (0.5, 0.1, 0.9)).tolist()), strict=True))
-        for names, found in sorted(ratios.items())
-    ]
+    rows = []
+    for names, found in sorted(ratios.items()):
+        low, high = prediction_limits(sorted(found)) or (None, None)
+        rows.append(dict(zip(keys, (*names, len(found), float(np.median(found)), low, high), strict=True)))
     columns = [
         text("scheduler"),
         text("predictor"),
         number("scored predictions", "predictions"),
         number("actual / predicted, median", "median_ratio", ".2f"),
-        Column("80 % interval", lambda row: f"{row['low_ratio']:.2f} to {row['high_ratio']:.2f}", True),
+        Column("80 % interval", _limits, True),
     ]
     return Listing("predictions", "Turnaround predictions so far", columns, rows)

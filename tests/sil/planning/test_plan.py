@@ -520,13 +520,13 @@ def test_a_plan_for_a_log_needs_no_site(tmp_path: Path) -> None:
     assert "'of-a-log' is a plan for the machine of a log; --site is for plans with a site" in reported
 
 
-def test_parts_of_a_log_contain_each_job_once_in_order(tmp_path: Path) -> None:
+def test_parts_of_a_log_measure_each_job_once_in_order_after_others(tmp_path: Path) -> None:
     plan = read_plan(logged(tmp_path))
     scenario = OnLog(plan, tmp_path)
-    parts = [
-        scenario.run(AS_IT_IS, "easy", replication).part.jobs["job"].to_list() for replication in range(10)
-    ]
-    assert [job for part in parts for job in part] == list(range(1, 601))
+    parts = [scenario.run(AS_IT_IS, "easy", replication).part for replication in range(10)]
+    assert [job for part in parts for job in sorted(part.measured)] == list(range(1, 601))
+    assert parts[1].jobs["job"].to_list() == list(range(1, 151)), "60 before, and 30 after"
+    assert len(scenario.run(AS_IT_IS, "easy", 1).simulate().jobs) == 60
     today, more = scenario.load(AS_IT_IS), scenario.load(one_of_each(plan)[0])
     assert today is not None
     assert more is not None
