@@ -7,7 +7,7 @@ from math import inf
 from numbers import Real
 from typing import Protocol
 
-from scheduler import rules
+from scheduler import counted, rules
 from scheduler.model import Job, NodeSchedule, Start
 from scheduler.node_set import NodeSet
 from scheduler.problem import SchedulingProblem
@@ -120,7 +120,7 @@ def too_few_or_many(job: Job, nodes: NodeSet, n_tasks: int) -> Violation | None:
     """Each task of a job is on a node of its own."""
     if nodes.n == n_tasks:
         return None
-    message = f"job {job.id} needs {n_tasks} nodes and is started on {nodes.n}: {nodes}"
+    message = f"job {job.id} needs {counted(n_tasks, 'node')} and is started on {nodes.n}: {nodes}"
     return Violation(rules.ONE_TASK_ON_EACH_NODE, job.id, message)
 
 

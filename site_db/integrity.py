@@ -13,6 +13,7 @@ from sqlalchemy import JSON, Boolean, Column, Float, Integer, LargeBinary, Strin
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from scheduler import counted
 from site_db.files.given import quoted
 from site_db.schema import Base
 
@@ -51,7 +52,7 @@ def of_sqlite(driver: sqlite3.Connection) -> Iterator[str]:
                 yield f"the table {table.name} cannot be read: {reason(error)}"
                 continue
             if n:
-                yield f"the table {table.name} has {n:,} rows with values that cannot be read"
+                yield f"the table {table.name} has {counted(n, 'row')} with values that cannot be read"
 
 
 def _findings(driver: sqlite3.Connection) -> Iterator[str]:
@@ -62,8 +63,8 @@ def _findings(driver: sqlite3.Connection) -> Iterator[str]:
             yield from (f"SQLite's check finds: {_shown(row[0])}" for row in found)
         lost = Counter((row[0], row[2]) for row in driver.execute("PRAGMA foreign_key_check"))
         for (table, parent), n in lost.items():
-            what = f"{n:,} rows of the table {_shown(table)}"
-            yield f"{what} refer to rows of {_shown(parent)} that are missing"
+            what = f"{counted(n, 'row')} of the table {_shown(table)}"
+            yield f"{what} {'refers' if n == 1 else 'refer'} to rows of {_shown(parent)} that are missing"
     except UNREADABLE as error:
         yield f"SQLite's check ends with: {reason(error)}"
 

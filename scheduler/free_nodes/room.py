@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from scheduler import counted
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import Start
 
@@ -35,7 +36,7 @@ class FreeRoom(Room):
     def start(self, i: int) -> Start:
         job = self._problem.jobs[i]
         if job.n_tasks > self.n_free:
-            raise ValueError(f"job {job.id} needs {job.n_tasks} nodes, and {self.n_free} are free")
+            raise ValueError(f"job {job.id} needs {counted(job.n_tasks, 'node')}, and {self.n_free} are free")
         self.n_free -= job.n_tasks
         completion_s = self._problem.now_s + self._nodes.waiting.estimate_s(job.id)
         return Start(i, self._in_order.next(job.n_tasks), completion_s)

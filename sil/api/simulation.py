@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from scheduler import UserError
+from scheduler import UserError, counted
 from sil.api.faults import raised_if
 from sil.api.replaying import checked
 from sil.api.settings import Duration, seconds
@@ -48,7 +48,7 @@ class State:
     def __repr__(self) -> str:
         return (
             f"{self.time_s:,.12g} s: waiting {len(self.waiting):,}, running {len(self.running):,}, ended "
-            f"{self.n_ended:,}; {self.n_in_use:,} of {self.processors:,} processors in use"
+            f"{self.n_ended:,}; {self.n_in_use:,} of {counted(self.processors, 'processor')} in use"
         )
 
 

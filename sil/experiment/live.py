@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from scheduler import counted
 from sil.experiment.output_folder import make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
@@ -53,7 +54,7 @@ def machines_to_run_live(scenario: Scenario, name: str) -> MachinesScenario:
     site, cores = in_use.site, len(usable_cores())
     if site.n_machines > cores:
         raise CannotRunLive(
-            f"the site '{site.name}' has {site.n_machines} machines, but this computer has only "
+            f"the site '{site.name}' has {counted(site.n_machines, 'machine')}, but this computer has only "
             f"{cores} usable cores; each machine needs one"
         )
     return scenario

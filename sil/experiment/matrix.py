@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler import counted
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
 from scheduler.registry import SchedulerSpec
@@ -122,7 +123,9 @@ def _read_ready(path: Path, n_machines: int) -> NDArray[np.float64]:
     else:
         ready_s = _good_numbers(read_text(path, EACH).replace(",", " ").split(), path)
     if len(ready_s) != n_machines:
-        raise InvalidFile(f"{path}: {len(ready_s)} ready times for a matrix of {n_machines} machines")
+        raise InvalidFile(
+            f"{path}: {counted(len(ready_s), 'ready time')} for a matrix of {counted(n_machines, 'machine')}"
+        )
     bad = np.flatnonzero(~((ready_s >= 0) & (ready_s < MOST)))
     if len(bad):
         j = bad[0]
@@ -139,7 +142,9 @@ def _read_clusters(path: Path, n_columns: int) -> list[list[int]]:
     n_machines = n_columns - len(given)
     if not given or n_machines < 1:
         expected = "a line per cluster, and in the matrix a column per machine before one per cluster"
-        raise InvalidFile(f"{path}: {len(given)} clusters, {n_columns} columns; expected {expected}")
+        raise InvalidFile(
+            f"{path}: {counted(len(given), 'cluster')}, {counted(n_columns, 'column')}; expected {expected}"
+        )
     clusters = []
     for k, tokens in given:
         members = [_machine(token, n_machines, f"{path}, line {k}") for token in tokens]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scheduler import counted
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import SCHEDULER, all_sources, package_version, scheduler_source, source_hash
 from sil.trace.facts import RunDescription
@@ -56,7 +57,7 @@ def _workload(scenario: Scenario) -> str:
     assert workload is not None
     in_grid = "workload.jobs" in scenario.experiment.grid
     parts = [
-        "jobs as the grid says" if in_grid else f"{workload.jobs} jobs",
+        "jobs as the grid says" if in_grid else counted(workload.jobs, "job"),
         f"arrivals {workload.arrivals.kind.replace('_', ' ')}",
         f"classes {workload.order}",
     ]

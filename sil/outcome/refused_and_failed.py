@@ -49,8 +49,8 @@ def failure_sentences(facts: pl.DataFrame) -> list[str]:
     """A sentence for each scheduler under which jobs failed."""
     failed = _by_scheduler(facts, given_up(facts)).filter(pl.col("n") > 0)
     return [
-        f"{scheduler}: {n:,} of {arrived:,} jobs failed, and {'counts' if n == 1 else 'count'} in no other "
-        f"metric of jobs; the first because {reason}"
+        f"{scheduler}: {n:,} of {counted(arrived, 'job')} failed, and {'counts' if n == 1 else 'count'} in "
+        f"no other metric of jobs; the first because {reason}"
         for scheduler, arrived, n, reason in failed.iter_rows()
     ]
 
@@ -78,5 +78,5 @@ def crash_sentences(facts: pl.DataFrame) -> list[str]:
 def refusal_sentence(scheduler: str, arrived: int, refused: int, reason: str) -> str:
     """That so many of the jobs that arrived were refused, the first for this reason."""
     counts = "was refused, and counts" if refused == 1 else "were refused, and count"
-    of_all = f"{refused:,} of {arrived:,} jobs"
+    of_all = f"{refused:,} of {counted(arrived, 'job')}"
     return f"{scheduler}: {of_all} {counts} in no other metric; the first because {reason}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from scheduler import counted
 from sil.outcome import finished_jobs
 from sil.outcome.batsim_tables import batsim_jobs
 from sil.outcome.finished_jobs import FinishedJobs, Wanted
@@ -101,7 +102,7 @@ class ReplayedLog:
         if were_ended:
             first = were_ended[min(were_ended)]
             n, verb = len(were_ended), "was" if len(were_ended) == 1 else "were"
-            early = f"{n:,} of {n_arrived:,} jobs {verb} ended early; the first because {first}"
+            early = f"{n:,} of {counted(n_arrived, 'job')} {verb} ended early; the first because {first}"
             refused = f"{self._scheduler}: {early}" if refused is None else f"{refused}; {early}"
         return Results({} if fault else self.statistics.metrics, fault, refused)
 

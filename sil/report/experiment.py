@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from scheduler import counted
 from sil.outcome.comparison import Cell as ComparisonCell
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import run_table
@@ -41,13 +42,13 @@ def experiment_page(tables: RunTables, jobs: pl.DataFrame, comparison: Compariso
 
 def _terms(d: RunDescription) -> Iterator[tuple[str, str]]:
     yield "Schedulers", f"{', '.join(d.schedulers)}; baseline of differences: {d.schedulers[0]}"
-    what = f"{len(d.machines)} machines, {len(d.clusters)} clusters"
+    what = f"{counted(len(d.machines), 'machine')}, {counted(len(d.clusters), 'cluster')}"
     if d.cores:
-        what = f"{len(d.machines)} nodes"
+        what = counted(len(d.machines), "node")
     if d.shared_cluster is not None:
         what = f"the {len(d.machines)} time-shared nodes of {d.shared_cluster}"
     history = f"; estimates from its history up to run {d.runs_known}" if d.runs_known else ""
-    yield "Site", f"{d.site}: {what}, {len(d.job_classes)} job classes{history}"
+    yield "Site", f"{d.site}: {what}, {counted(len(d.job_classes), 'job class')}{history}"
     for line in d.nodes:
         title, _, text = line.partition(": ")
         yield (title, text) if title == "Nodes" else ("Sharing", line)
@@ -182,7 +183,7 @@ def _waiting_sections(jobs: pl.DataFrame, d: RunDescription) -> list[Section]:
     for queue in queues:
         of_queue = [found.get((queue, name)) for name in d.schedulers]
         cells = [Cell("" if one is None else f"{one[0]:,.1f}", "") for one in of_queue]
-        rows.append([Cell(queue, f"{max(one[1] for one in of_queue if one):,} jobs"), *cells])
+        rows.append([Cell(queue, counted(max(one[1] for one in of_queue if one), "job")), *cells])
     table = Table(["queue", *d.schedulers], rows)
     note = "Mean waiting time (s) over the jobs of all replications" + (
         ", at the first point of the grid." if len(d.points) > 1 else "."

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from scheduler import UserError
+from scheduler import UserError, counted
 from scheduler.managers.queues import Admission
 from scheduler.model import Job
 from scheduler.node_request import Node
@@ -134,9 +134,8 @@ def _configured(named: SlurmController, world: SlurmWorld) -> tuple[Configuratio
         processors = Processors(theirs.nodes, theirs.threads)
         if processors.n != machine:
             raise UserError(
-                f"{named.path} has {theirs}, and the log {machine:,} processors; expected as many CPUs: "
-                f"change the nodes in a copy of that file, or read the log with the "
-                "nodes of that file"
+                f"{named.path} has {theirs}, and the log {counted(machine, 'processor')}; expected as many "
+                f"CPUs: change the nodes in a copy of that file, or read the log with the nodes of that file"
             )
         return configuration, processors
     if isinstance(machine, Cluster):

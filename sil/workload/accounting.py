@@ -88,7 +88,8 @@ def jobs_of(path: Path, tally: Tally, rules: Rules) -> list[LoggedJob]:
     jobs = sorted(_kept(read, path), key=lambda job: job.submitted_unix_s)
     if not jobs:
         refused = "; ".join(f"{n:,}: {reason}" for reason, n in tally.refused.most_common())
-        raise InvalidFile(f"{path}: no job of {tally.rows:,} rows used its nodes ({refused or 'no rows'})")
+        rows = counted(tally.rows, "row")
+        raise InvalidFile(f"{path}: no job of {rows} used its nodes ({refused or 'no rows'})")
     return jobs
 
 

@@ -53,7 +53,7 @@ def span_text(span_s: float) -> str:
     for unit_s, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if span_s >= unit_s:
             return f"{span_s / unit_s:,.1f} {unit}"
-    return f"{span_s:,.0f} seconds"
+    return counted(round(span_s), "second")
 
 
 def possible_size(processors: int, path: Path | str) -> int:
@@ -186,7 +186,7 @@ class JobLog:
     def summary(self) -> str:
         """Name, number of jobs, span, machine and load, in a line."""
         load = self.load
-        machine = f"{self.processors:,} processors" if self.cluster is None else str(self.cluster)
+        machine = counted(self.processors, "processor") if self.cluster is None else str(self.cluster)
         of_load = "" if load is None else f", load {100 * load:.1f} %"
         if load is not None and load > 1:
             of_load += " while jobs arrive"  # of a few jobs, most run after the last arrival

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from scheduler import UserError
+from scheduler import UserError, counted
 from sil.workload.job_log import LARGEST, LEAST_S, LOAD_TOLERANCE, MOST_PROCESSORS, SCHEMA, JobLog
 from site_db.files.memory import Memory
 
@@ -90,10 +90,10 @@ class Lublin:
         With a `load`, jobs come more or less often, so that it is offered; times of day stay. Raises
         UserError for impossible numbers of jobs or processors, loads, or parameters."""
         if n < 1:
-            raise UserError(f"the model was asked for {n:,} jobs; at least 1 is needed")
+            raise UserError(f"the model was asked for {counted(n, 'job')}; at least 1 is needed")
         if not 2 <= processors <= MOST_PROCESSORS:
             raise UserError(
-                f"the model was asked for a machine of {processors:,} processors; "
+                f"the model was asked for a machine of {counted(processors, 'processor')}; "
                 f"it takes from 2 to {MOST_PROCESSORS:,}"
             )
         Memory(f"the model's {n:,} jobs").take(BYTES_OF_A_JOB * n)
@@ -113,7 +113,7 @@ class Lublin:
             "estimate_s": run_s,
             "user": np.full(n, -1),
         }
-        name = f"Lublin-Feitelson model, {n:,} jobs for {processors:,} processors"
+        name = f"Lublin-Feitelson model, {counted(n, 'job')} for {counted(processors, 'processor')}"
         name += "" if load is None else f", load {load:g}"
         return JobLog(name, pl.DataFrame(columns, schema=SCHEMA), processors, {"note": name})
 
@@ -124,8 +124,8 @@ class Lublin:
         if not 0 <= self.smallest_log2 <= middle <= whole:
             raise UserError(
                 f"sizes from 2^{self.smallest_log2:g} over 2^{middle:g} to 2^{whole:g} do not rise; on a "
-                f"machine of {processors:,} processors, smallest_log2 has to be from 0 to {whole:g}, and "
-                "below_whole at least 0"
+                f"machine of {counted(processors, 'processor')}, smallest_log2 has to be from 0 to "
+                f"{whole:g}, and below_whole at least 0"
             )
         kind, half, place = rng.random(n), rng.random(n), rng.random(n)
         in_lower = half <= self.lower_half

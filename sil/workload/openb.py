@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from scheduler import counted
 from scheduler.node_request import MOST_GPUS, Gpus, Node, Request
 from sil.trace.log_ids import column_of
 from sil.workload.job_log import SCHEMA, JobLog
@@ -106,7 +107,7 @@ def _gpus(row: Row) -> Gpus | None:
         return None
     if not 0 < milli <= MILLI or (count > 1 and milli < MILLI):
         expected = "1 to 1000 of one GPU, or 1000 of each of several"
-        raise row.mistake(f"gpu_milli is {milli} for {count} GPUs; expected {expected}")
+        raise row.mistake(f"gpu_milli is {milli} for {counted(count, 'GPU')}; expected {expected}")
     return Gpus(count, milli / MILLI, frozenset(filter(None, row.get("gpu_spec").split("|"))))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from scheduler import counted
 from scheduler.model import Share
 from scheduler.node_request import Node, Request, thousandths
 
@@ -110,7 +111,9 @@ class NodeUsage:
         wanted = request.gpus
         count = 0 if wanted is None else chunks * wanted.count
         if len(set(gpus)) != len(gpus) or len(gpus) != count:
-            return f"{chunks} of its chunks get {len(gpus)} GPUs of node {node}; they request {count}"
+            return (
+                f"{chunks} of its chunks get {counted(len(gpus), 'GPU')} of node {node}; they request {count}"
+            )
         amount = WHOLE_GPU if wanted is None else thousandths(wanted.share)
         for gpu in gpus:
             if not 0 <= gpu < len(self._gpus[node]):

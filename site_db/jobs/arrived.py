@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
-from scheduler import UserError
+from scheduler import UserError, counted
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, SourceRow, UserRow
 
@@ -65,8 +65,8 @@ def what_arrived(session: Session, site_id: int, site: str, days: float | None =
     if len(rows) < 2 or span_s <= 0.0:
         when = "" if days is None else f" in the last {days:g} days"
         raise NothingArrived(
-            f"the database has {len(rows)} jobs of the site '{site}'{when}, too few to estimate the arrival "
-            f"rate; import them from a log (`sil db import-sacct`, `import-swf`)"
+            f"the database has {counted(len(rows), 'job')} of the site '{site}'{when}, too few to estimate "
+            f"the arrival rate; import them from a log (`sil db import-sacct`, `import-swf`)"
         )
     _, classes, queues, users, _ = zip(*rows, strict=True)
     sizes: dict[str, list[float]] = {}

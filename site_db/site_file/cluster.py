@@ -190,9 +190,8 @@ class Cluster:
 
     def __str__(self) -> str:
         """For example "340 nodes with 21,760 CPUs and 160 GPUs"."""
-        gpus = f" and {self.gpus:,} GPUs" if self.gpus else ""
-        nodes = "1 node" if len(self.nodes) == 1 else f"{len(self.nodes):,} nodes"
-        return f"{nodes} with {self.cores:,} CPUs{gpus}"
+        gpus = f" and {counted(self.gpus, 'GPU')}" if self.gpus else ""
+        return f"{counted(len(self.nodes), 'node')} with {counted(self.cores, 'CPU')}{gpus}"
 
     @property
     def model(self) -> list[str]:

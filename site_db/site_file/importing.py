@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from scheduler import UserError
+from scheduler import UserError, counted
 from site_db import schema
 from site_db.files import toml_file
 from site_db.files.toml_file import Location
@@ -168,8 +168,8 @@ def _check_history(session: Session, site: schema.SiteRow, file: SiteFile, befor
                 raise SiteConflict(
                     (),
                     f"the {KINDS[kind].singular} '{name}' is not in the file any more, but the history of "
-                    f"the site '{file.name}' has {runs or jobs} {'runs' if runs else 'jobs'} of it; keep it "
-                    f"in the file, or delete them first with `sil db prune`",
+                    f"the site '{file.name}' has {counted(runs or jobs, 'run' if runs else 'job')} of it; "
+                    f"keep it in the file, or delete them first with `sil db prune`",
                 )
 
 

@@ -48,7 +48,9 @@ def hardware_of(line: Line, ignored: IgnoredKeys) -> Hardware:
     cpus, threads = _cpus(line, ignored)
     specialised = _specialised(line, threads)
     if specialised >= cpus:
-        raise line.mistake(f"a node has {cpus:,} CPUs, and the system has {specialised:,}; expected fewer")
+        raise line.mistake(
+            f"a node has {counted(cpus, 'CPU')}, and the system has {specialised:,}; expected fewer"
+        )
     memory, of_system = line.number("realmemory", default=1), line.number("memspeclimit", default=0)
     gpus, others = _gres(line)
     features = line.get("availablefeatures", "features", "feature")

@@ -441,7 +441,7 @@ def test_a_job_class_with_history_cannot_be_removed_from_the_file(tiny: Path) ->
     (tiny / "tiny.toml").write_text(TINY_SITE.replace('name = "short"', 'name = "play"'))
     sentence = refused("import", "tiny.toml")
     assert "the job class 'short' is not in the file any more" in sentence
-    assert "1 runs of it" in sentence
+    assert "1 run of it" in sentence
 
 
 def test_all_database_commands_work_on_a_server(here: Path, server: Server) -> None:

@@ -102,7 +102,7 @@ def test_missing_or_superfluous_data_are_reported(
             "pods_default",
             ",460,",
             ",1460,",
-            "line 3: gpu_milli is 1460 for 1 GPUs; expected 1 to 1000 of one GPU",
+            "line 3: gpu_milli is 1460 for 1 GPU; expected 1 to 1000 of one GPU",
         ),
         (
             "pods_default",

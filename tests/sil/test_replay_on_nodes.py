@@ -416,7 +416,7 @@ FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
     "another node": (lambda text: text.replace("10:", "0:"), "GPU 0"),
     "a GPU twice": (lambda text: text.replace("@0,1", "@0,0"), "get 2 GPUs"),
     "GPUs of another job": (lambda text: text.replace("@2,3", "@0,1"), "GPU 0 of node 10 is not free"),
-    "too few GPUs": (lambda text: text.replace("@2,3", "@2"), "get 1 GPUs"),
+    "too few GPUs": (lambda text: text.replace("@2,3", "@2"), "get 1 GPU of"),
     "a GPU that is not there": (lambda text: text.replace("@2,3", "@2,9"), "has no GPU 9"),
     "no such node": (lambda text: text.replace("10:", "99:"), "there are nodes 0 to 11"),
 }

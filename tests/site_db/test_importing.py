@@ -138,7 +138,7 @@ def test_a_name_used_in_the_history_cannot_be_removed(
     session.commit()
     before = dump(session)
     assert conflict(session, SMALL.replace(old_name, new_name), tmp_path) == (
-        f"the {what} is not in the file any more, but the history of the site 'small' has 1 runs of it; "
+        f"the {what} is not in the file any more, but the history of the site 'small' has 1 run of it; "
         f"keep it in the file, or delete them first with `sil db prune`"
     )
     session.rollback()

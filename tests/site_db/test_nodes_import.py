@@ -281,7 +281,7 @@ def test_a_cluster_with_history_of_which_no_member_is_left_is_reported(
     record(session, a_run("pair", members=2))
     conf = "NodeName=s[1-2] CPUs=8 RealMemory=1000\nPartitionName=p Nodes=ALL\n"
     assert refused(session, conf, tmp_path, "small") == (
-        ": the cluster 'pair' is not in the file any more, but the history of the site 'small' has 1 runs of "
+        ": the cluster 'pair' is not in the file any more, but the history of the site 'small' has 1 run of "
         "it; keep it in the file, or delete them first with `sil db prune`"
     )
 

@@ -319,6 +319,11 @@ def test_a_partition_may_list_nodes_of_the_future(tmp_path: Path) -> None:
     assert {name: node.partitions for name, node in found.nodes.items()} == {"a": frozenset({"p"})}
 
 
+def test_counts_of_one_are_singular(tmp_path: Path) -> None:
+    assert str(cluster(tmp_path, "NodeName=a CPUs=1 Gres=gpu:1")) == "1 node with 1 CPU and 1 GPU"
+    assert str(cluster(tmp_path, "NodeName=a[1-2] CPUs=1")) == "2 nodes with 2 CPUs"
+
+
 def test_all_nodes_are_those_of_the_whole_file(tmp_path: Path) -> None:
     found = cluster(tmp_path, "NodeName=a CPUs=1", "PartitionName=p Nodes=ALL", "NodeName=b CPUs=1")
     assert [node.partitions for node in found.nodes.values()] == [frozenset({"p"})] * 2

@@ -217,7 +217,7 @@ def check(db: Database = DEFAULT) -> None:
         console.print_note(sentence)
     if found:
         raise typer.Exit(1)
-    kept = f"{recorded - pruned:,} runs" + (f" (and {pruned:,} that were pruned)" if pruned else "")
+    kept = counted(recorded - pruned, "run") + (f" (and {pruned:,} that were pruned)" if pruned else "")
     console.print_line(f"The statistics of the site '{site}' agree with its history of {kept}.")
 
 

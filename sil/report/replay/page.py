@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from scheduler import counted
 from sil.outcome.replayed_schedulers import Replayed
 from sil.report.analysis import Analysis
 from sil.report.page import Notice, Page, Part, Section, Table, slug
@@ -53,7 +54,8 @@ def replay_page(replayed: Replayed, analysis: Analysis) -> Page:
     n_measured = max(map(len, of_measured.jobs.values()), default=0)
     return Page(
         d["log"],
-        f"{d['jobs']:,} jobs on {d['processors']:,} processors, replayed under {', '.join(names)}",
+        f"{counted(d['jobs'], 'job')} on {counted(d['processors'], 'processor')}, replayed under "
+        f"{', '.join(names)}",
         f"{d['log']}: {', '.join(names)}",
         [*_terms(d), *analysis.terms(n_measured)],
         [*repairs, *refused, *faults],

@@ -253,7 +253,7 @@ def test_a_request_that_no_node_can_satisfy_is_named_with_its_jobs(tmp_path: Pat
     [
         ({"ReqTRES": "cpu=four", "AllocTRES": "cpu=four"}, "'cpu=four' has no whole number of at least 0"),
         ({"ReqTRES": "mem=-1G", "AllocTRES": "mem=-1G"}, "'-1G' is not an amount of memory"),
-        ({"State": "PENDING", "Start": "Unknown"}, "no job of 1 rows used its nodes"),
+        ({"State": "PENDING", "Start": "Unknown"}, "no job of 1 row used its nodes"),
     ],
 )
 def test_accounting_without_a_usable_job_is_refused_with_the_reason(

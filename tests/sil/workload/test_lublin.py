@@ -168,7 +168,7 @@ def test_a_million_jobs_are_generated_in_a_few_seconds() -> None:
     [
         (0, 8, "asked for 0 jobs; at least 1 is needed"),
         (-3, 8, "asked for -3 jobs"),
-        (5, 1, "a machine of 1 processors; it takes from 2 to 100,000,000"),
+        (5, 1, "a machine of 1 processor; it takes from 2 to 100,000,000"),
         (5, 100_000_001, "a machine of 100,000,001 processors"),
     ],
 )
