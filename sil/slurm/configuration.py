@@ -16,7 +16,7 @@ from sil.slurm.installation import SUPPORTED
 from sil.slurm.settings.kept import NOT_READ, OF_ACCOUNTING, OF_CLUSTER, kept, why_left_out
 from sil.slurm.settings.own import Surroundings, own_settings
 from sil.slurm.settings.selection import LEFT_OUT, Replaced, Selection
-from site_db.files.given import InvalidFile
+from site_db.files.given import InvalidFile, quoted
 from site_db.files.slurm_lines import Pair, pairs_of
 
 MERGED = "schedulerparameters"
@@ -54,7 +54,11 @@ class Configuration:
 
     @property
     def cluster(self) -> str:
-        return self._values().get("clustername", "cluster").lower()
+        """Its name, of which Slurm makes names of tables. Raises UserError."""
+        name = self._values().get("clustername", "cluster").lower()
+        if re.fullmatch(r"[\w.-]+", name, re.ASCII) is None:
+            raise UserError(f"ClusterName is {quoted(name)}; expected letters, digits and _ . - only")
+        return name
 
     @property
     def summary(self) -> tuple[str, ...]:
@@ -66,13 +70,13 @@ class Configuration:
         return (*self.notes, f"left out of slurm.conf, or replaced: {', '.join(keys)} ({n}, see the report)")
 
     def text(self, here: Surroundings) -> str:
-        """The content of `slurm.conf` for a controller."""
-        own = [str(pair) for pair in own_settings(here)]
+        """The content of `slurm.conf` for a controller. Raises UserError for the name of the cluster."""
+        own, cluster = [str(pair) for pair in own_settings(here)], self.cluster
         lines: Iterable[str] = self.lines
         if here.accounting_port is None:
             lines = _without(lines, OF_ACCOUNTING)
         if "clustername" not in self._values():
-            own.append(f"ClusterName={self.cluster}")
+            own.append(f"ClusterName={cluster}")
         nodes = f"NodeAddr=127.0.0.1 NodeHostname=localhost Port={here.node_port}"
         # Nodes come last, after the settings that tell how to read them.
         return "\n".join((*own, *(f"{line} {nodes}" if _is_of_nodes(line) else line for line in lines), ""))

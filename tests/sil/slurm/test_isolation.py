@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from scheduler import UserError
 from sil.runs.on_log import Replay
 from sil.settings.engines import Engine
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
@@ -19,6 +20,7 @@ from sil.slurm.settings.own import Surroundings, own_settings
 from sil.slurm.settings.view import NotIsolated, check_addresses, check_view
 from site_db.files.given import InvalidFile
 from tests.sil.slurm.installed import needs_slurm
+from tests.sil.slurm.test_accounting import needs_database
 from tests.sil.slurm.test_replays import rows, starts_under
 from tests.sil.test_replay import log_of
 
@@ -61,7 +63,7 @@ SPELLINGS: dict[str, Callable[[str, str], str]] = {
     "escaped": lambda key, value: f"\\{key}={value}\n",
     "twice": lambda key, value: f"{key}=/dev/null\n{key} = {value}\n",
     "line end": lambda key, value: f"{key} = {value}\r\n",
-    "value of another": lambda key, value: f"ClusterName=x\\\\ {key}={value}\n",
+    "value of another": lambda key, value: f"PriorityFlags=x\\\\ {key}={value}\n",
     "before nodes": lambda key, value: f"{key} = {value} NodeName=m CPUs=1\n",
 }
 
@@ -141,6 +143,13 @@ def test_a_value_cannot_hide_what_follows_it(tmp_path: Path) -> None:
         written(tmp_path, f"NodeName=x\0 CPUs=1\n{NODES}")
 
 
+def test_a_cluster_has_a_plain_name(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"^ClusterName is 'a`;drop'; expected letters, digits and _ \. - only$"
+    ):
+        written(tmp_path, f"ClusterName = a`;drop\n{NODES}").text(HERE)
+
+
 @pytest.mark.parametrize(("key", "release"), [("PreemptParameters", "24.05"), ("MaxBatchRequeue", "24.11")])
 def test_a_key_of_a_later_release_is_left_out_before_it(key: str, release: str, tmp_path: Path) -> None:
     (item,) = written(tmp_path, f"{key}=1\n{NODES}").replaced
@@ -194,8 +203,11 @@ def test_a_controller_is_asked_what_it_sees_before_time_passes(setting: str, tmp
 
 
 @needs_slurm
+@pytest.mark.parametrize(
+    "more", ["", pytest.param("AccountingStorageEnforce=limits\n", marks=needs_database)]
+)
 def test_a_controller_touches_nothing_of_the_operator(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator = tmp_path / "operator"
     operator.mkdir()
@@ -206,7 +218,10 @@ def test_a_controller_touches_nothing_of_the_operator(
     spellings = [*SPELLINGS.values()][:-2]
     lines = [spellings[k % len(spellings)](*pair) for k, pair in enumerate(values(operator).items())]
     path = tmp_path / "slurm.conf"
-    path.write_text("".join(lines) + NODES)
+    path.write_text("".join(lines) + more + NODES)
+    (tmp_path / "slurmdbd.conf").write_text(f"StorageHost={HOST}\nLogFile={operator}/log\n")
+    (tmp_path / "plugstack.conf").write_text(f"required {operator}/program\n")
+    (tmp_path / "job_submit.lua").write_text(f"os.execute('{operator}/program')\n")
     for name in ("SLURM_CLUSTERS", "SLURM_CONF", "SLURM_CONF_SERVER"):
         monkeypatch.setenv(name, HOST)
     replay = Replay(log_of(rows((0, 10, 4, 60), (1, 10, 2, 60), (2, 10, 2, 60)), 4), engine=Engine.HARNESS)
