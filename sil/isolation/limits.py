@@ -58,6 +58,16 @@ class Limits:
         return found
 
 
+def limit_tasks() -> None:
+    """Limit the processes and threads of the user to those of the whole computer now, and those that a
+    scheduler may have. That does not hold for root, and is what remains if all is too busy to look."""
+    with suppress(OSError, ValueError, IndexError), open("/proc/loadavg", encoding="ascii") as file:
+        n = int(file.read().split()[3].partition("/")[2]) + MOST_TASKS
+        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+        most = n if hard == resource.RLIM_INFINITY else min(n, hard)
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+
 def limit_memory(most_mb: float | None) -> None:
     """Limit the memory that this process may use in addition to what it uses now, and let the kernel end it
     rather than others if there is none left."""

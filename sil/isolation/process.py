@@ -171,7 +171,7 @@ class OwnProcess:
             raise NoAnswer(PROCESS_SURVIVES, f"its process has been silent for {now_s - since_s:.0f} s")
 
     def _ended(self) -> Exception:
-        if not self.supervisor.wait(ENDS_BY_ITSELF_S):
+        if not self.supervisor.wait(ENDS_WITHIN_S):
             return NoAnswer(PROCESS_SURVIVES, "its process closed its connection before the end of the run")
         status = self.supervisor.status()
         if status is None or status in FROM_OUTSIDE:

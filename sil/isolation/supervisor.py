@@ -28,8 +28,8 @@ from tempfile import TemporaryFile
 from typing import Any, NamedTuple, NoReturn
 
 from scheduler import printable
-from sil.isolation.limits import LOOK_EVERY_S, Limits, limit_memory
-from sil.workers.descendants import kill_descendants, reaped
+from sil.isolation.limits import LOOK_EVERY_S, Limits, limit_memory, limit_tasks
+from sil.workers.descendants import be_prompt, kill_descendants, reaped
 from sil.workers.nursery import (
     adopt_orphans,
     end_with_parent,
@@ -157,6 +157,7 @@ def supervise(control_handle: int, deadline_handle: int) -> None:
     os.setsid()
     adopt_orphans()
     ignore_signals()
+    be_prompt()
     control = socket.socket(fileno=control_handle)
     control.setblocking(True)
     deadline = Deadline(deadline_handle)
@@ -306,6 +307,7 @@ def _be_the_process(
         os.environ.update(start.environment)
         atexit._clear()  # what the testbed has registered
         sys.path[:] = start.path
+        limit_tasks()
         limit_memory(start.memory_mb)
         call = _unpickled(start, memory)  # which imports modules of the testbed
         if start.own_modules is not None:

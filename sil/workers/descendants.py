@@ -28,34 +28,30 @@ def kill_descendants(spared: Collection[int] = ()) -> dict[int, int]:
     """Kill all processes that descend from this one, orphans included and those `spared` with all theirs
     excepted, and wait for their end. Returns the wait statuses of its children.
 
-    All are stopped before any is killed, so that none starts another one meanwhile.
+    Where this process adopts orphans, only children are killed, whose own then become children: the number of
+    a child is not used again before it is reaped here, while that of another process may be, at any time.
     """
     statuses = reaped()
     until_s = time.monotonic() + KILL_WITHIN_S
-    while (stopped := _stopped(spared, until_s)) and time.monotonic() < until_s:
-        for pid in stopped:
-            _signal(pid, signal.SIGKILL)
-        time.sleep(0.001)
+    while time.monotonic() < until_s:
+        found = _children(os.getpid()) if sys.platform == "linux" else [*descendants(spared)]
+        found = [pid for pid in found if pid not in spared]
+        if not found:
+            break
+        for pid in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.0005)
         statuses |= reaped()
     return statuses
 
 
-def _stopped(spared: Collection[int], until_s: float) -> set[int]:
-    """Stop all descendants as they are found, until no more are."""
-    stopped: set[int] = set()
-    n = -1
-    while n < len(stopped) and time.monotonic() < until_s:
-        n = len(stopped)
-        for pid in descendants(spared):
-            if pid not in stopped:
-                _signal(pid, signal.SIGSTOP)
-                stopped.add(pid)
-    return stopped
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
+def be_prompt() -> None:
+    """Let this process run before all that it starts, however many that are, if the system permits it."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(0, policy, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
 
 
 def descendants(spared: Collection[int] = ()) -> Iterator[int]:

@@ -14,12 +14,14 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing import process as processes
 from pkgutil import resolve_name
 
-from sil.workers.descendants import kill_descendants, reaped
+from sil.workers.descendants import be_prompt, kill_descendants, reaped
 
 _REQUEST = struct.Struct("<cqq")
 """What is asked for, the length of a name, and a process."""
@@ -42,12 +44,12 @@ class NurseryGone(Exception):
 
 
 class Nursery:
-    """The connection to a nursery, which is the process `pid`."""
+    """The connection to a nursery, and a function that kills it."""
 
-    def __init__(self, connection: socket.socket, pid: int) -> None:
+    def __init__(self, connection: socket.socket, kill: Callable[[], None]) -> None:
         connection.settimeout(ANSWERS_WITHIN_S)
         self._connection = connection
-        self._pid = pid
+        self._kill = kill
 
     def start(self, place: str, handles: list[int]) -> int:
         """Fork a process that calls the function at `place` ("module:function") with its copies of `handles`.
@@ -73,7 +75,7 @@ class Nursery:
         """End it, whatever has become of it."""
         self._connection.close()
         with suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGKILL)
+            self._kill()
 
 
 def begun() -> Nursery:
@@ -86,7 +88,7 @@ def begun() -> Nursery:
         finally:
             os._exit(0)
     theirs.close()
-    return Nursery(ours, pid)
+    return Nursery(ours, partial(os.kill, pid, signal.SIGKILL))
 
 
 def serve(connection: socket.socket) -> None:
@@ -98,6 +100,7 @@ def serve(connection: socket.socket) -> None:
     os.setsid()
     adopt_orphans()
     ignore_signals()
+    be_prompt()
     started: set[int] = set()
     while True:
         head, handles, _, _ = socket.recv_fds(connection, _REQUEST.size, 16)

@@ -245,8 +245,7 @@ def nursery() -> Nursery:
         with script_is_not_imported(), starting():  # it does nothing but fork
             process.start()
         theirs.close()
-        assert process.pid is not None
-        _nursery = Nursery(ours, process.pid)
+        _nursery = Nursery(ours, process.kill)
         Finalize(None, ours.close, exitpriority=0)
     return _nursery
 
