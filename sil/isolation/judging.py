@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from math import inf, isnan, nan
+from math import inf, isfinite, nan
 from pathlib import Path
 
 from scheduler.model import JobId
@@ -228,7 +228,7 @@ class _Answered:
     def decide(self, problem: SchedulingProblem) -> Decision:
         asked, n_jobs = self._clock.now_s, problem.n_jobs
         message, _, wall_s, cpu_s, gc_s = self._timed.decide(problem)
-        took = [wall_s, None if isnan(cpu_s) else cpu_s, gc_s]
+        took = [seconds if isfinite(seconds) else None for seconds in (wall_s, cpu_s, gc_s)]
         fields = {**message.fields, "asked": asked, "jobs": n_jobs, "took": took}
         message = Message(fields, message.columns)
         channel.send(self._connection, message)
@@ -259,13 +259,12 @@ def decision_in(message: Message, problem: SchedulingProblem, now_s: float) -> D
         raise diverged(now_s)
     try:
         answer = unpacked_answer(message, problem.n_jobs)
-        wall_s, cpu_s, gc_s = fields["took"]
-        took = float(wall_s), nan if cpu_s is None else float(cpu_s), float(gc_s)
+        wall_s, cpu_s, gc_s = (nan if seconds is None else float(seconds) for seconds in fields["took"])
     except (BadMessage, KeyError, TypeError, ValueError) as error:
         raise SchedulerFault(
             RETURNS_A_SCHEDULE, f"its answer cannot be read: {one_line(error)}", now_s
         ) from None
-    return Decision(answer, count_of(answer), *took)
+    return Decision(answer, count_of(answer), wall_s, cpu_s, max(0.0, gc_s))
 
 
 def _fault(sent: object, now_s: float) -> SchedulerFault:
