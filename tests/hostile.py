@@ -6,19 +6,26 @@ Functions get the problem and a good answer. Those in HARMLESS return an answer 
 
 from __future__ import annotations
 
+import atexit
+import builtins
 import ctypes
+import faulthandler
 import gc
+import locale
 import os
 import random
 import resource
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -721,3 +728,375 @@ def decides_by_chance(problem: Any, good: Any) -> Any:
     if random.random() < 0.5 or not starts_something(good):
         return good
     return waiting_with(problem, good, "not today")
+
+
+# What outlasts the call: hooks, timers, limits and identities of the process.
+
+
+@harmless
+def has_a_collector_hook_that_raises(problem: Any, good: Any) -> Any:
+    def hook(phase: str, info: Any) -> None:
+        raise RuntimeError(phase)
+
+    gc.callbacks.insert(0, hook)
+    gc.collect()
+    return good
+
+
+@harmless
+def exits_at_exit(problem: Any, good: Any) -> Any:
+    atexit.register(os._exit, 7)
+    return good
+
+
+@harmless
+def raises_when_it_is_finalised(problem: Any, good: Any) -> Any:
+    class Sticky:
+        def __del__(self) -> None:
+            raise RuntimeError("not me")
+
+    Sticky()
+    builtins.sticky = Sticky()  # type: ignore[attr-defined]
+    return good
+
+
+@harmless
+def sets_the_timer(problem: Any, good: Any) -> Any:
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    time.sleep(0.02)
+    return good
+
+
+@harmless
+def floods_itself_with_alarms(problem: Any, good: Any) -> Any:
+    for _ in range(10_000):
+        os.kill(os.getpid(), signal.SIGALRM)
+    return good
+
+
+@harmless
+def is_nice_and_stays_on_one_processor(problem: Any, good: Any) -> Any:
+    os.nice(5)
+    os.umask(0o777)
+    with suppress(AttributeError):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    return good
+
+
+@harmless
+def leads_its_own_group(problem: Any, good: Any) -> Any:
+    os.setpgid(0, 0)
+    return good
+
+
+@harmless
+def lowers_more_limits(problem: Any, good: Any) -> Any:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    return good
+
+
+@harmless
+def changes_the_locale_and_warnings(problem: Any, good: Any) -> Any:
+    with suppress(locale.Error):
+        locale.setlocale(locale.LC_ALL, "C")
+    warnings.simplefilter("error")
+    np.seterr(all="raise")
+    sys.setswitchinterval(1e-6)
+    return good
+
+
+@harmless
+def replaces_its_output(problem: Any, good: Any) -> Any:
+    class Raises:
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+    sys.stdout = sys.stderr = Raises()  # type: ignore[assignment]
+    sys.excepthook = sys.unraisablehook = None  # type: ignore[assignment]
+    return good
+
+
+@harmless
+def freezes_the_time(problem: Any, good: Any) -> Any:
+    for name in ("perf_counter", "monotonic", "time", "process_time"):
+        setattr(time, name, lambda: 0.0)
+    return good
+
+
+@harmless
+def leaves_a_zombie_each_time(problem: Any, good: Any) -> Any:
+    subprocess.run(["sh", "-c", "true &"], check=False)
+    return good
+
+
+@harmless
+def is_traced(problem: Any, good: Any) -> Any:
+    sys.settrace(lambda *_: None)
+    sys.setprofile(lambda *_: None)
+    return good
+
+
+@harmless
+def gives_nodes_as_memory(problem: Any, good: Any) -> Any:
+    return _with_nodes(good, lambda nodes: memoryview(np.array(nodes)))
+
+
+@harmless
+def gives_nodes_of_its_own_numbers(problem: Any, good: Any) -> Any:
+    return _with_nodes(good, lambda nodes: [np.int16(node) for node in nodes])
+
+
+def _with_nodes(good: Any, of: Callable[[list[int]], Any]) -> Any:
+    if isinstance(good, Schedule):
+        return good
+    return good._replace(starts=tuple(start._replace(nodes=of([*start.nodes])) for start in good.starts))
+
+
+@fault
+def raises_in_a_timer(problem: Any, good: Any) -> Any:
+    def ring(*_: Any) -> None:
+        raise RuntimeError("late")
+
+    signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, 0.0001, 0.0001)
+    sum(range(10**6))
+    return good
+
+
+@fault
+def is_ended_by_a_timer(problem: Any, good: Any) -> Any:
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0.001)
+    return sum(range(10**9))
+
+
+@fault
+def exits_when_it_is_late(problem: Any, good: Any) -> Any:
+    faulthandler.dump_traceback_later(0.05, exit=True)
+    time.sleep(600)
+
+
+@fault
+def cancels_the_timer(problem: Any, good: Any) -> Any:
+    while True:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
+
+@fault
+def is_ended_for_its_processor_time(problem: Any, good: Any) -> Any:
+    used = int(time.process_time()) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (used, used + 1))
+    return sum(range(10**12))
+
+
+@fault
+def refuses_to_send(problem: Any, good: Any) -> Any:
+    def hook(event: str, _: Any) -> None:
+        if event.startswith("socket"):
+            raise RuntimeError(event)
+
+    for handle in _sockets():
+        os.close(handle)
+    sys.addaudithook(hook)
+    return good
+
+
+def _sockets() -> list[int]:
+    found = []
+    for handle in range(3, 64):
+        with suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(handle).st_mode):
+                found.append(handle)
+    return found
+
+
+@fault
+def sends_into_nothing(problem: Any, good: Any) -> Any:
+    for handle in _sockets():
+        os.dup2(os.open(os.devnull, os.O_RDWR), handle)
+    return good
+
+
+@fault
+def answers_for_the_testbed(problem: Any, good: Any) -> Any:
+    """With numbers that no table can have."""
+    from sil.isolation.channel import HEAD
+
+    for handle in _sockets():
+        text = b'{"fault": ["known-job", "no job", 1' + b"0" * 30 + b"]}"
+        os.write(handle, HEAD.pack(len(text), 0) + text)
+    return good
+
+
+@fault
+def replaces_builtins(problem: Any, good: Any) -> Any:
+    for name in ("len", "float", "int", "isinstance", "zip"):
+        setattr(builtins, name, None)
+    return good
+
+
+@fault
+def empties_the_modules(problem: Any, good: Any) -> Any:
+    sys.modules.clear()
+    raise KeyError("where is it")
+
+
+@fault
+def lowers_the_limit_of_recursion(problem: Any, good: Any) -> Any:
+    def down(n: int) -> Any:
+        if n:
+            return down(n - 1)
+        return sys.setrecursionlimit(n + 60)
+
+    down(40)
+    return down(10_000)
+
+
+@fault
+def raises_with_a_huge_name(problem: Any, good: Any) -> Any:
+    raise type("E" * 3_000_000, (Exception,), {})("x")
+
+
+class _Nameless(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise RuntimeError("no name")
+
+
+class NamelessError(Exception, metaclass=_Nameless):
+    pass
+
+
+raises_without_a_name = raising("raises_without_a_name", NamelessError("x"))
+
+
+@fault
+def raises_from_an_endless_file(problem: Any, good: Any) -> Any:
+    exec(compile("raise KeyError(1)", "/dev/zero", "exec"))
+
+
+@fault
+def raises_a_fault_of_its_own(problem: Any, good: Any) -> Any:
+    from sil.world.guard.faults import KILLED, SchedulerFault
+
+    raise SchedulerFault(KILLED, "nobody", 0.0, 10**30)  # type: ignore[arg-type]
+
+
+@fault
+def writes_through_an_address(problem: Any, good: Any) -> Any:
+    """Into the problem, whose arrays are read-only."""
+    if problem.kind is Kind.MAPPING:
+        array, at = problem.etc.by_class_s, 0
+    elif problem.kind is Kind.FREE_NODES:
+        array = problem.free_nodes.queue.arrays.tree
+        at = len(array) // 2 * array.strides[0] + array.strides[1]
+    else:
+        array, at = problem.shared_nodes.jobs.n_tasks, 0
+    ctypes.memset(array.ctypes.data + at, 0x41, 8)
+    return good
+
+
+@fault
+def asks_again_when_it_likes(problem: Any, good: Any) -> Any:
+    """Not at the same time in a second instance."""
+    if isinstance(good, NodeSchedule):
+        return good._replace(ask_again_s=problem.now_s + 1.0 + random.random())
+    return good._replace(preemptions=(random.randrange(10**9),))
+
+
+@fault
+def completes_beyond_floats(problem: Any, good: Any) -> Any:
+    return _changed(good, completion_s=10**400 if isinstance(good, NodeSchedule) else np.inf)
+
+
+@fault
+def names_a_true_job(problem: Any, good: Any) -> Any:
+    return _changed(good, job=True)
+
+
+@fault
+def has_starts_without_end(problem: Any, good: Any) -> Any:
+    if isinstance(good, NodeSchedule):
+        return good._replace(starts=_without_end(Start(0, [0], problem.now_s + 1.0)))
+    return good._replace(preemptions=_NodesWithoutEnd())
+
+
+def _without_end(value: Any) -> Iterator[Any]:
+    while True:
+        yield value
+
+
+@fault
+def starts_a_thousand_threads(problem: Any, good: Any) -> Any:
+    threading.stack_size(1 << 16)
+    for _ in range(1_500):
+        threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    time.sleep(600)
+
+
+@fault
+def detaches_and_kills_its_parent(problem: Any, good: Any) -> Any:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(600)
+
+
+@fault
+def sends_numbers_that_are_none(problem: Any, good: Any) -> Any:
+    from sil.isolation.channel import HEAD
+
+    for handle in _sockets():
+        text = b'{"asked": NaN, "jobs": 1e999, "took": [0.1, 0.1, 0.1], "starts": [], "again": -Infinity}'
+        os.write(handle, HEAD.pack(len(text), 0) + text)
+    return good
+
+
+@fault
+def sends_texts_that_are_none(problem: Any, good: Any) -> Any:
+    from sil.isolation.channel import HEAD
+
+    for handle in _sockets():
+        text = b'{"fault": ["known-job", "no job \\ud800", 1]}'
+        os.write(handle, HEAD.pack(len(text), 0) + text)
+    return good
+
+
+@harmless
+def gives_up_its_rights(problem: Any, good: Any) -> Any:
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(65_534)
+        os.setuid(65_534)
+    return good
+
+
+@harmless
+def traces_its_parent(problem: Any, good: Any) -> Any:
+    """As a debugger does, where that is allowed; the parent stops."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0)
+    return good
+
+
+@harmless
+def prints_a_gigabyte(problem: Any, good: Any) -> Any:
+    block = b"x" * (1 << 20)
+    for _ in range(1 << 10):
+        os.write(1, block)
+    return good
+
+
+@fault
+def asks_again_each_millisecond(problem: Any, good: Any) -> Any:
+    """While jobs run for hours."""
+    if isinstance(good, NodeSchedule):
+        return good._replace(ask_again_s=problem.now_s + 1e-3)
+    return good._replace(preemptions=(10**9,))
+
+
+@harmless
+def asks_again_each_second(problem: Any, good: Any) -> Any:
+    return good._replace(ask_again_s=problem.now_s + 1.0) if isinstance(good, NodeSchedule) else good

@@ -98,15 +98,16 @@ def _judged(spec: SchedulerSpec, contract: type[Contract[Any]], examples: int, l
     """Raises KilledFromOutside."""
     found: list[Finding] = []
     with own_process(partial(_answer, spec, contract, limit_s), (__name__,)) as process:
-        examination = Examination(lambda: _Elsewhere(process), contract(), examples)
+        killed: list[KilledFromOutside] = []
+        examination = Examination(lambda: _Elsewhere(process, killed), contract(), examples)
         try:
             found.extend(
                 Finding(broken.rule, broken.message, tuple(map(str, broken.problems)))
                 for broken in examination.broken_rules()
             )
         except CannotAnswer as gone:
-            if gone.rule == KILLED:
-                raise KilledFromOutside(str(gone)) from None
+            if killed:
+                raise killed[0] from None
             return Checked(contract.kind, [*found, Finding(gone.rule, str(gone))], frozenset())
     return Checked(contract.kind, found, frozenset(examination.exercised) | {PROCESS_SURVIVES})
 
@@ -114,8 +115,10 @@ def _judged(spec: SchedulerSpec, contract: type[Contract[Any]], examples: int, l
 class _Elsewhere:
     """A new instance of the scheduler in its process."""
 
-    def __init__(self, process: OwnProcess) -> None:
+    def __init__(self, process: OwnProcess, killed: list[KilledFromOutside]) -> None:
+        """`killed` gets the error if the process is."""
         self._process = process
+        self._killed = killed
         process.send(Message({"make": True}))
 
     def answer(self, outline: Outline, first_id: int) -> tuple[Answer, str | None]:
@@ -125,6 +128,7 @@ class _Elsewhere:
         except NoAnswer as gone:
             raise CannotAnswer(gone.rule, str(gone)) from None
         except KilledFromOutside as killed:
+            self._killed.append(killed)
             raise CannotAnswer(KILLED, killed.how) from None
         match message.fields:
             case {"broken": [str(rule), str(text)]}:

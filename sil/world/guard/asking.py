@@ -16,7 +16,7 @@ from scheduler.model import NodeSchedule, Schedule
 from scheduler.ports import Clock, Scheduler
 from scheduler.problem import SchedulingProblem
 from scheduler.rules import PROBLEM_UNTOUCHED, RETURNS_IN_TIME, RIGHT_KIND
-from sil.world.guard.faults import SchedulerFault, fault_of
+from sil.world.guard.faults import SchedulerFault, fault_of, name_of
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 MAKING_LIMIT_S = 120.0
@@ -149,7 +149,7 @@ class TimedScheduler:
                     os._exit(0)  # the scheduler forked: end the copy of the testbed
                 limit.end()
         except TimeLimitExceeded:
-            name = f"{type(self._scheduler).__name__}.schedule"
+            name = f"{name_of(self._scheduler)}.schedule"
             message = f"{name} did not return within {limit.limit_s:g} s"
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
         if fault is not None:
@@ -180,14 +180,15 @@ class TimedScheduler:
             with time_limit(max(self._limit.limit_s, MAKING_LIMIT_S)):
                 load()
         except TimeLimitExceeded:
-            text = f"{type(self._scheduler).__name__}.load_for_requests did not return"
+            text = f"{name_of(self._scheduler)}.load_for_requests did not return"
             raise SchedulerFault(RETURNS_IN_TIME, text, self._clock.now_s) from None
         except BaseException as error:
             raise self._fault_of(error, "load_for_requests") from error
 
     def _fault_of(self, error: BaseException, method: str) -> SchedulerFault:
         kind = type(self._scheduler)
-        return fault_of(error, f"{kind.__name__}.{method}", kind.__module__, self._clock.now_s)
+        name = f"{name_of(self._scheduler)}.{method}"
+        return fault_of(error, name, str(kind.__module__), self._clock.now_s)
 
 
 def count_of(schedule: object) -> int:

@@ -105,7 +105,7 @@ class CannotBeJudged(NoResult):
 
     def __init__(self, error: BaseException) -> None:
         how = (
-            f"gave what the testbed cannot process ({type(error).__name__}: {one_line(error)}"
+            f"gave what the testbed cannot process ({name_of(error)}: {one_line(error)}"
             f"{source_line(error, TESTBED)}); if it keeps all rules, the testbed has a defect"
         )
         super().__init__(CAN_BE_JUDGED, how, f"its process {how}")
@@ -155,8 +155,13 @@ def fault_of(error: BaseException, method: str, module: str, time_s: float) -> S
         raise error  # Ctrl-C ends a worker process without an exception
     if os.environ.get(SHOW_TRACEBACKS):
         print_traceback(traceback_of(error))
-    message = f"{method} raised {type(error).__name__}: {one_line(error)}{source_line(error, module)}"
+    message = f"{method} raised {name_of(error)}: {one_line(error)}{source_line(error, module)}"
     return SchedulerFault(RAISES_NOTHING, message, time_s)
+
+
+def name_of(value: object) -> str:
+    """The name of its class, whatever the class of that says."""
+    return one_line(type.__dict__["__name__"].__get__(type(value)))
 
 
 def print_traceback(text: str) -> None:

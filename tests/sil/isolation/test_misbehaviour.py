@@ -9,17 +9,31 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from scheduler.registry import SchedulerNotLoaded, named
-from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
+from scheduler.rules import (
+    DETERMINISTIC,
+    MAKES_PROGRESS,
+    PROBLEM_UNTOUCHED,
+    RAISES_NOTHING,
+    RETURNS_A_SCHEDULE,
+    RETURNS_IN_TIME,
+)
 from sil.isolation.descriptions import described
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
-from sil.trace.facts import Fact
+from sil.trace.facts import TIMINGS, Fact
 from sil.workers.executor import TRIES, Died, tried
-from sil.world.guard.faults import KEEPS_TO_MEMORY, KILLED, PROCESS_SURVIVES, TESTBED_UNTOUCHED
+from sil.world.guard.faults import (
+    KEEPS_TO_MEMORY,
+    KEEPS_TO_PROCESSES,
+    KILLED,
+    PROCESS_SURVIVES,
+    TESTBED_UNTOUCHED,
+)
 from tests import hostile
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.test_replay import FIVE, log_of
@@ -45,6 +59,18 @@ SHORT = {
     "names_resources_without_end": RETURNS_A_SCHEDULE,
     "raises_keyboard_interrupt": RAISES_NOTHING,
     "gets_sigint": RAISES_NOTHING,
+    "raises_from_an_endless_file": RAISES_NOTHING,
+    "raises_a_fault_of_its_own": RAISES_NOTHING,
+    "raises_without_a_name": RAISES_NOTHING,
+    "sends_numbers_that_are_none": RETURNS_A_SCHEDULE,
+    "sends_texts_that_are_none": RETURNS_A_SCHEDULE,
+    "has_starts_without_end": RETURNS_A_SCHEDULE,
+    "completes_beyond_floats": RETURNS_A_SCHEDULE,
+    "writes_through_an_address": PROBLEM_UNTOUCHED,
+    "asks_again_when_it_likes": DETERMINISTIC,
+    "is_ended_by_a_timer": PROCESS_SURVIVES,
+    "exits_when_it_is_late": PROCESS_SURVIVES,
+    "starts_a_thousand_threads": KEEPS_TO_PROCESSES,
 }
 """Of these, and of what they show: the rule that they break."""
 REPLAY = Replay(log_of(FIVE, 3), decision_limit_s=LIMIT_S, engine=Engine.HARNESS)
@@ -107,26 +133,95 @@ def test_who_is_killed_is_tried_again_and_blamed_if_it_is_at_the_same_decision_e
         assert last["time_s"] > 0.0
 
 
+NEW = [
+    "signals_its_parent",
+    "freezes_the_time",
+    "leaves_a_zombie_each_time",
+    "has_a_collector_hook_that_raises",
+    "sets_the_timer",
+    "lowers_more_limits",
+    "gives_up_its_rights",
+]
+
+
+@pytest.mark.usefixtures("isolated")
+@pytest.mark.parametrize(
+    "name",
+    [*NEW, *(pytest.param(name, marks=pytest.mark.long) for name in hostile.HARMLESS if name not in NEW)],
+)
+def test_what_it_does_to_its_own_process_changes_no_fact(name: str, tmp_path: Path) -> None:
+    found, good = (facts_under(each, tmp_path).drop("scheduler") for each in (name, "Good"))
+    assert found.equals(good)
+
+
+LONG_JOBS = Replay(
+    log_of([(1, 0.0, 30_000.0, 2, 30_000.0, 1), (2, 1.0, 30_000.0, 2, 30_000.0, 1)], 3),
+    engine=Engine.HARNESS,
+    check_determinism=False,
+)
+
+
+@pytest.mark.usefixtures("isolated")
+def test_rounds_while_nothing_happens_end_if_they_are_too_close(tmp_path: Path) -> None:
+    *_, last = facts_under("asks_again_each_millisecond", tmp_path, LONG_JOBS).to_dicts()
+    assert last["detail"] == MAKES_PROGRESS
+    assert last["time_s"] < 20.0
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("isolated")
+def test_a_round_each_second_of_a_day_is_no_endless_loop(tmp_path: Path) -> None:
+    assert Fact.FAULT not in facts_under("asks_again_each_second", tmp_path, LONG_JOBS)["event"].to_list()
+
+
+@pytest.mark.usefixtures("isolated")
+def test_decisions_are_timed_by_a_clock_that_libraries_cannot_freeze(tmp_path: Path) -> None:
+    REPLAY.run(resolve(f"{hostile.__name__}:freezes_the_time"), tmp_path)
+    assert (pl.read_parquet(tmp_path / TIMINGS)["wall_s"] > 0.0).all()
+
+
 HUNGRY = """
+import mmap, os, time
 from scheduler.free_nodes.rigid import Rigid
 
-class Hungry(Rigid):
+class Itself(Rigid):
     def schedule(self, problem):
         self.kept = bytearray(300 * 2**20)
+        return super().schedule(problem)
+
+class Shared(Rigid):
+    def schedule(self, problem):
+        if not hasattr(self, "kept"):
+            self.kept = [mmap.mmap(-1, 40 * 2**20) for _ in range(8)]
+            for memory in self.kept:
+                memory.write(bytes(len(memory)))
+            time.sleep(1.0)
+        return super().schedule(problem)
+
+class Children(Rigid):
+    def schedule(self, problem):
+        for _ in range(4):
+            if os.fork() == 0:
+                kept = b"x" * (80 * 2**20)
+                time.sleep(600)
+        time.sleep(1.5)
         return super().schedule(problem)
 """
 
 
 @pytest.mark.usefixtures("isolated")
-def test_a_memory_limit_has_its_own_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["Itself", "Shared", "Children"])
+def test_a_memory_limit_has_its_own_rule(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "hungry.py").write_text(HUNGRY)
     limits = {100.0: KEEPS_TO_MEMORY, 1_000.0: None}
     for most_mb, rule in limits.items():
         replay = Replay(REPLAY.log, engine=Engine.HARNESS, memory_limit_mb=most_mb, check_determinism=False)
-        *_, last = replay.facts(resolve("hungry:Hungry"), tmp_path / "printed").to_dicts()
-        assert last["detail"] == rule
-        assert rule is None or "more than the 100 MB that it may use" in last["message"]
+        if rule is None and kind == "Children":
+            break
+        *_, last = replay.facts(resolve(f"hungry:{kind}"), tmp_path / "printed").to_dicts()
+        assert last["detail"] == rule, last["message"]
+        assert rule is None or "more than the 100 MB that " in last["message"]
 
 
 @pytest.mark.usefixtures("isolated")
