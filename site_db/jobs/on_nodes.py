@@ -1,8 +1,9 @@
 """The jobs of accounting at a site of nodes: a job keeps its own size.
 
-A job class is (user, program, request, partition). Its runs count for the machine class of the first of the
-site's nodes that the job ran on; without any, for that of the first node that satisfies the job. A job that
-names several partitions is recorded in the one that has its nodes, though it requests any of them.
+A job class is (user, program, request, features, partition). Its runs count for the machine class of the
+first of the site's nodes that the job ran on; without any, for that of the first node that satisfies the
+job. A job that names several partitions is recorded in the one that has its nodes, though it requests any
+of them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class JobsOnNodes(LogBuilder):
         self._requests = LoggedRequests(cluster)
         self._classes: dict[str, _Class] = {}
         self._described: dict[int, str] = {}
-        """Requests and their partitions, by place, as in names of job classes."""
+        """Requests, their features and partitions, by place, as in names of job classes."""
         self._class_of_place: dict[int, str] = {}
         class_names = {id: name for name, id in names.machine_classes.items()}
         self._machine_class = {name: class_names[class_id] for name, (_, class_id) in names.machines.items()}
@@ -62,7 +63,7 @@ class JobsOnNodes(LogBuilder):
         described = self._described.get(place)
         if described is None:
             request = self._requests.all[place]
-            described = "/".join([str(request), *sorted(request.partitions)])
+            described = "/".join([str(request), *sorted(request.features), *sorted(request.partitions)])
             self._described[place] = described
         return f"{job.user}/{job.program}/{described}"
 

@@ -14,6 +14,7 @@ from site_db.schema import JobClassRow, JobRow, UserRow
 
 
 class PastJob(NamedTuple):
+    number: str
     job_class: str
     user: str
     queue: str
@@ -31,6 +32,7 @@ def past_jobs(session: Session, site_id: int, site: str, days: float | None = No
         there = (*there, JobRow.submitted_unix_s >= (last_s or 0.0) - days * DAY_S)
     query = (
         select(
+            JobRow.number,
             JobClassRow.name,
             UserRow.name,
             JobRow.queue,

@@ -100,6 +100,14 @@ RESOURCES = """JobIDRaw|User|Account|QOS|JobName|Partition|Submit|Start|End|Stat
 8|bob|chem||b.sh|batch|1700000000|1700000100|1700000300|TIMEOUT|200|00:03:00|cpu=1,mem=500M,node=1,gres/shard=2||16Gn|1|n03
 9|bob|chem||c|d|all|1700000000|1700000100|1700000300|CANCELLED by 7|200|UNLIMITED|billing=3,cpu=1,bb/cray=5G||0|1|None assigned
 """  # noqa: E501
+RESOURCES_IN_JSON = """{"meta": {"plugin": {"data_parser": "v0.0.40"}}, "jobs": [
+ {"job_id": 7, "array": {"job_id": 3, "task_id": {"set": true, "infinite": false, "number": 1}}, "user": "ann",
+  "allocation_nodes": 2, "state": {"current": ["COMPLETED"]}, "nodes": "n[01-02]", "partition": "batch", "name": "a",
+  "time": {"submission": 1700000000, "eligible": 1700000050, "start": 1700000100, "end": 1700000200,
+   "elapsed": 100, "limit": {"set": true, "infinite": false, "number": 60}}, "constraints": "fast|new",
+  "tres": {"requested": [{"type": "cpu", "name": "", "count": 4}, {"type": "mem", "name": "", "count": 500}]}},
+ {"job_id": 8, "het": {"job_id": 8, "job_offset": 0}, "state": {"current": "FAILED"}, "time": {"start": 1700000100,
+   "end": 1700000200}, "tres": {"allocated": [{"type": "gres", "name": "gpu:a100", "count": 1}]}}]}"""  # noqa: E501
 RUNS = (
     "job_class,resource,started_unix_s,run_time_s,user,size,number,state,predicted,members\n"
     'short,f1,1700000000,12.5,ann,2,1,done,"[]",\nshort,f1,1700000100,14,bob,,2,done,,\n'
@@ -282,7 +290,8 @@ def _matrix(path: Path) -> object:
 
 CUT = Rules(overrun=Overrun.CUT, too_large=TooLarge.CLIP)
 SWF = fixtures("logs/*.swf")
-SACCT = cache(lambda: [*fixtures("logs/*.txt")(), *texts(RESOURCES)()])
+IN_CSV = RESOURCES.replace(",", "\t").replace("|", ",").replace("c,d", '"c,\n""d"')
+SACCT = cache(lambda: [*fixtures("logs/*.txt")(), *texts(RESOURCES, IN_CSV, RESOURCES_IN_JSON)()])
 ARRAYS = _saved(np.ones((3, 2)), np.ones((2, 2), "i4"), np.ones((2, 2), ">f4"), np.ones((2, 1), "c16"))
 HCSP = "2 3 0\n1\n2.5\n3\n4\n5e2\ninf\n"
 ORIGIN = '{"command": "a", "versions": {"b": "1"}, "inputs": {"c": "d"}, "host": "e"}'

@@ -92,7 +92,8 @@ def _resources(node: Node) -> dict[str, object]:
 
 def _asks(request: Request, resource: str) -> bool:
     amounts = {"cores": request.cores, "memory": request.memory_mib, "GPUs": request.n_gpus, **request.others}
-    return bool(amounts.get(resource)) or resource.removeprefix("the feature ") in request.features
+    features = {name for each in request.features for name in each.split("|")}
+    return bool(amounts.get(resource)) or resource.removeprefix("the feature ") in features
 
 
 def _distinct(nodes: Iterator[Node]) -> list[Node]:

@@ -10,8 +10,8 @@ from site_db.jobs.sacct.rows import Fields
 from site_db.jobs.sacct.times import elapsed_s, whole
 
 ELIGIBLE = (
-    "became eligible after the submission (dependencies, begin times, holds): they arrive then, and waits "
-    "are counted from then, as in Slurm's reports"
+    "could only start some time after the submission (Eligible: dependencies, begin times, holds): the "
+    "arrival is then, and waits are counted from it, as in Slurm's reports"
 )
 RESERVED = "ran in a reservation, which is not modelled: nodes are not kept free for the job"
 SUSPENDED = "spent time suspended, which is not modelled: the run takes the elapsed time, without a break"
@@ -35,11 +35,17 @@ _THROTTLED = re.compile(r"\s(--array[= ]|-a ?)[\d,:-]+%\d")
 _NAMED_NODES = re.compile(r"\s--(nodelist|exclude|nodefile)[= ]")
 
 
+def heterogeneous(number: str) -> str | None:
+    """The number of the heterogeneous job of which `number`, like 7+1, is a component; else None."""
+    component = _COMPONENT.match(number) if "+" in number else None
+    return None if component is None else component[1]
+
+
 def remarks(row: Fields, job: LoggedJob) -> Iterator[tuple[str, str]]:
     """Each with the number of the job that it is about; a heterogeneous job has one."""
     number, command, eligible = job.number, row["submitline"], row["eligible"]
-    if "+" in number and (component := _COMPONENT.match(number)):
-        yield HETEROGENEOUS, component[1]
+    if (whole_job := heterogeneous(number)) is not None:
+        yield HETEROGENEOUS, whole_job
     # Of one form, times are in the order of their texts.
     if eligible > row["submit"] > "" and eligible[0].isdigit():
         yield ELIGIBLE, number

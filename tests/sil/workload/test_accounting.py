@@ -262,3 +262,76 @@ def test_accounting_without_a_usable_job_is_refused_with_the_reason(
     with pytest.raises(InvalidFile) as caught:
         read(tmp_path, job)
     assert sentence in str(caught.value)
+
+
+FEATURES = {
+    **NODES,
+    "n2": Node(64, 256_000, features=frozenset({"new", "ib"}), partitions=frozenset({"cpu", "all"})),
+}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "nodes", "features", "sentence"),
+    [
+        ("new&ib", 1, {"new", "ib"}, ""),
+        ("new|old", 1, {"new|old"}, ""),
+        (
+            "fast",
+            1,
+            set(),
+            "the constraint fast is requested, which no node has; ignored, unless Features in",
+        ),
+        ("fast&ib", 1, {"ib"}, "the constraint fast is requested"),
+        ("[new|ib]", 2, set(), "the constraint [new|ib] is requested, which is not the same for all nodes"),
+        ("new*1&ib*1", 2, set(), "the constraint new*1&ib*1 is requested"),
+    ],
+)
+def test_constraints_are_features_of_each_node_as_far_as_these_can_say_them(
+    constraint: str, nodes: int, features: set[str], sentence: str, tmp_path: Path
+) -> None:
+    tres = f"cpu={nodes},node={nodes}"
+    job = {"Constraints": constraint, "ReqTRES": tres, "AllocTRES": tres}
+    log = read(tmp_path, job, cluster=Cluster(FEATURES, PARTITIONS, {}))
+    assert log.requests[0].features == features
+    assert any(note.startswith(f"1 job: {sentence}") for note in log.notes) == bool(sentence)
+
+
+def test_a_job_arrives_when_it_was_eligible_and_a_note_says_so(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        {"Eligible": "2026-01-01T09:59:00"},
+        {"Eligible": "2026-01-01T09:00:00", "JobID": "8"},
+    )
+    assert log.jobs["submit_s"].to_list() == [0.0, 3540.0]
+    assert [note for note in log.notes if note.startswith("job 7 could only start some time after")]
+
+
+@pytest.mark.parametrize(
+    ("job", "beginning"),
+    [
+        ({"Reservation": "maintenance"}, "2 jobs (first: 7) ran in a reservation, which is not modelled"),
+        ({"QOS": "high"}, "2 jobs (first: 7) ran under a quality of service (QOS)"),
+        ({"Restarts": "2"}, "2 jobs (first: 7) ran again after a requeue"),
+        ({"SubmitLine": "sbatch --array=1-9%3 a.sh"}, "2 jobs (first: 7) limited how many tasks"),
+        ({"SubmitLine": "sbatch -d afterok:3 a.sh"}, "2 jobs (first: 7) had a dependency or a begin time"),
+        ({"SubmitLine": "sbatch --begin=now+1hour a.sh"}, "2 jobs (first: 7) had a dependency or a begin"),
+        ({"SubmitLine": "srun --nodelist n1 a"}, "2 jobs (first: 7) requested or excluded nodes by name"),
+        ({"JobID": "5+0"}, "2 jobs (first: 5) requested several components (a heterogeneous job)"),
+        ({"ReqTRES": "cpu=1,node=1,gres/shard=2"}, "2 jobs: gres/shard is requested: shares of GPUs are not"),
+        (
+            {"Partition": "cpu,gpu", "ReqTRES": "cpu=2,node=2"},
+            "2 jobs: several partitions and several nodes are requested: built-in schedulers bind the job",
+        ),
+    ],
+)
+def test_what_is_not_modelled_is_counted_in_one_note(
+    job: dict[str, str], beginning: str, tmp_path: Path
+) -> None:
+    other = {"JobID": "6+0" if "JobID" in job else "8"}
+    log = read(tmp_path, job, job | other)
+    assert sum(note.startswith(beginning) for note in log.notes) == 1
+
+
+def test_a_partition_that_has_the_nodes_of_all_others_is_as_good_as_any(tmp_path: Path) -> None:
+    log = read(tmp_path, {"Partition": "cpu,all", "ReqTRES": "cpu=2,node=2"})
+    assert not log.notes
