@@ -85,8 +85,8 @@ class Ranking:
     def cheaper(self) -> list[Effect]:
         """The options that are cheaper than the choice, and not settled to be worse, the cheapest first."""
         price = self.effect(self.choice).option.cost
-        open_to_it = self.standings.that_are(PairVerdict.UNSETTLED, self.choice)
-        found = [e for e in self.effects if e.option.name in open_to_it and e.option.cost < price]
+        worse = self.standings.that_are(PairVerdict.BETTER, self.choice)
+        found = [e for e in self.effects if e.option.name not in worse and e.option.cost < price]
         return sorted(found, key=lambda effect: effect.option.cost)
 
 

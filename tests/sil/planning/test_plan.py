@@ -15,6 +15,7 @@ from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers, Overloaded, Prepared, answer_questions
 from sil.planning.options import AS_IT_IS, Option, one_of_each
 from sil.planning.plan_file import Plan, read_plan
+from sil.planning.questions.best_buy import BestBuy
 from sil.planning.questions.ranking import Criteria, Effect, Ranking
 from sil.planning.questions.verdicts import PairVerdict, Standings
 from sil.planning.report.caveats import caveats
@@ -135,6 +136,45 @@ def test_only_the_job_classes_that_gain_or_lose_most_are_shown() -> None:
     assert [row[0] for row in part.table.rows] == [f"class {k}" for k in range(15, 3, -1)]
     assert list(part.table.rows[0]) == ["class 15", "15.00 ± 0.50", "-15.00 ± 0.50"]
     assert "The largest; 4 other job classes changed less or not at all" in section.note
+
+
+@pytest.mark.parametrize(
+    ("against_choice", "said", "column"),
+    [
+        (PairVerdict.UNSETTLED, "'cheap' for 44 may do as well: this is not settled.", "unsettled"),
+        (PairVerdict.WORSE, "", "worse"),
+    ],
+)
+def test_the_recommended_option_is_compared_with_what_is_cheaper(
+    against_choice: PairVerdict, said: str, column: str
+) -> None:
+    """The cheap one is worse than the best one, with which the recommended one is tied."""
+    plan = Plan.model_validate(
+        {"name": "p", "site": "s", "schedulers": ["olb"], "workload": {"jobs": 5}, "budget": 60}
+        | {"offers": [{"name": "A", "price": 1, "changes": ["1 x a"]}]}
+    )
+    key, gain, standings = plan.goals[0].key, Interval(20.0, 0.1), Standings(["best", "tied", "cheap"])
+    standings.settle("best", "tied", PairVerdict.TIE)
+    standings.settle("best", "cheap", PairVerdict.BETTER)
+    standings.settle("cheap", "tied", against_choice)
+    effects = tuple(
+        Effect(Option(name, cost=cost), 40 + int(cost), gain, None, gain, {key: 1.0}, {}, PairVerdict.BETTER)
+        for name, cost in (("best", 54.0), ("tied", 52.0), ("cheap", 44.0))
+    )
+    against = {"best": Interval(0.1, 0.05), "cheap": Interval(-0.1, 0.2)}
+    ranking = Ranking(Criteria(only_first=True), {key: 100.0}, effects, standings, "tied", against)
+    found = Answer("olb", AS_IT_IS, Refused(0.0, {}), None, BestBuy(ranking, 3, 3), None, None)
+    answers = Answers(plan, "s", (), (), (found,), {}, ())
+    change = "mean turnaround falls by 20.0 ± 0.1 %, to 1 s."
+    assert recommendation(answers) == f"With 60, buy 'tied' for 52: {change} {said}".strip()
+    (section,) = sections(answers)
+    assert "different numbers of replications" in section.note
+    table = section.parts[0].table
+    assert table is not None
+    rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
+    assert [row[""] for row in rows] == ["C", "B", "A"], "the letters of the chart, in order of cost"
+    assert [row["compared with it"] for row in rows] == ["tie", "", column]
+    assert rows[1]["better than the recommended"] == "recommended"
 
 
 @pytest.mark.processes
