@@ -15,6 +15,11 @@ class InvalidFile(UserError):
         super().__init__("\n".join(printable(sentence).replace("\n", "\\n") for sentence in sentences))
 
 
+def shortened(sentence: str, most: int = 500) -> str:
+    """A sentence without its middle, if it quotes a long text of a file."""
+    return sentence if len(sentence) <= most else f"{sentence[: most // 2]}...{sentence[-most // 2 :]}"
+
+
 def quoted(text: str) -> str:
     """A text of a file, short and printable, for a message."""
     found = printable(text.strip()).replace("\n", "\\n")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from site_db.files.given import InvalidFile, quoted
+from site_db.files.given import InvalidFile, quoted, shortened
 from site_db.files.slurm_json import records_of
 from site_db.files.slurm_output import blocks, is_output, values_of
 
@@ -95,7 +95,7 @@ class Line:
                 )
 
     def mistake(self, sentence: str) -> InvalidFile:
-        return InvalidFile(f"{self.where}: {sentence}")
+        return InvalidFile(f"{self.where}: {shortened(sentence)}")
 
 
 def lines_of(path: Path, notes: list[str]) -> Iterator[Line]:

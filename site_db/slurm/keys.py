@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from site_db.files.given import quoted
+from site_db.files.given import quoted, shortened
 from site_db.files.slurm_lines import Line, Pair
 
 _READ = {
@@ -125,7 +125,8 @@ class IgnoredKeys:
             raise line.mistake(f"{quoted(line.pairs[0].value)} is not followed by =; expected Key=value")
 
     def ignore(self, where: str, setting: str, what: str, reason: str) -> None:
-        self.sentences.append(f"{where}: ignored: {setting} of {what}, because {reason}")
+        sentence = f"ignored: {shortened(setting, 120)} of {shortened(what, 120)}, because {reason}"
+        self.sentences.append(f"{where}: {sentence}")
 
     def all(self) -> Iterator[str]:
         """A sentence for each setting, and one for all keys that have no effect here."""

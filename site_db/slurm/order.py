@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from scheduler import counted, shown
+from site_db.files.given import shortened
 from site_db.files.slurm_lines import Line
 
 _WITHOUT_EFFECT = {
@@ -26,7 +27,7 @@ def order_of_service(settings: Mapping[str, Line]) -> Iterator[str]:
         plain = ("0",) if name.startswith("priorityweight") else _WITHOUT_EFFECT.get(name)
         if plain is not None and value.lower() not in ("", *plain):
             key = next(pair.key for pair in line.pairs if pair.name == name)
-            found.append(f"{key}={value}" if len(value) <= 60 else f"{key}={value[:57]}...")
+            found.append(shortened(f"{key}={value}", 80))
     if found:
         yield (
             f"{counted(len(found), 'setting')} of slurm.conf for the order of jobs, for preemption or for "

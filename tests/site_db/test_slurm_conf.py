@@ -319,6 +319,19 @@ def test_a_partition_may_list_nodes_of_the_future(tmp_path: Path) -> None:
     assert {name: node.partitions for name, node in found.nodes.items()} == {"a": frozenset({"p"})}
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["Nodes={}", "Nodes=n[{}]", "Nodes=n1 MaxTime={}", "{}", "Nodes=n1 x={}", "Nodes=n1 MaxTme={}", "{}=1"],
+)
+def test_messages_quote_no_long_text(line: str, tmp_path: Path) -> None:
+    lines = ("NodeName=n1 CPUs=1", "PartitionName=p " + line.format("x" * 10**6))
+    try:
+        sentences = [*cluster(tmp_path, *lines).notes]
+    except InvalidFile as mistake:
+        sentences = [str(mistake)]
+    assert max(map(len, sentences)) < 1_000
+
+
 def test_counts_of_one_are_singular(tmp_path: Path) -> None:
     assert str(cluster(tmp_path, "NodeName=a CPUs=1 Gres=gpu:1")) == "1 node with 1 CPU and 1 GPU"
     assert str(cluster(tmp_path, "NodeName=a[1-2] CPUs=1")) == "2 nodes with 2 CPUs"
