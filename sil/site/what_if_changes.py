@@ -35,8 +35,9 @@ def apply_changes(file: SiteFile, expect: Expect, changes: Sequence[NotionalTabl
             _VERBS[change.verb](site, change)
         except InapplicableChange as error:
             raise InapplicableChange(f"{change.text}: {error}", place) from None
+    had_nodes = {partition.name for partition in file.partitions if partition.nodes}
     for name, partition in site.partitions.items():
-        if not partition.nodes:
+        if name in had_nodes and not partition.nodes:
             place = max(k for k, change in enumerate(changes) if change.verb == "remove")
             raise InapplicableChange(
                 f"{changes[place].text}: partition '{name}' would have no nodes; leave it one, or add some",
@@ -47,9 +48,9 @@ def apply_changes(file: SiteFile, expect: Expect, changes: Sequence[NotionalTabl
 
 def _add(site: WhatIfSite, change: NotionalTable) -> None:
     parsed = change.parsed()
-    machine_class, cluster = parsed.what, parsed.cluster
+    machine_class, cluster = site.class_for(parsed.what, change), parsed.cluster
     has = what_if_nodes.specification(site, machine_class, change)
-    what_if_nodes.check_new_nodes(site, change, has)
+    what_if_nodes.check_new_nodes(site, machine_class, change, has)
     partitions = what_if_nodes.partitions_of_new(site, machine_class, change)
     site.add_class(machine_class, change)
     names = site.new_names(cluster or f"new-{machine_class}", parsed.count or 0)
@@ -100,13 +101,14 @@ def _remove(site: WhatIfSite, change: NotionalTable) -> None:
 def _upgrade(site: WhatIfSite, change: NotionalTable) -> None:
     parsed = change.parsed()
     machines = site.find_machines(parsed.what, parsed.count)
-    has = what_if_nodes.specification(site, parsed.to, change)
-    site.add_class(parsed.to, change)
+    to = site.class_for(parsed.to, change)
+    has = what_if_nodes.specification(site, to, change)
+    site.add_class(to, change)
     if change.from_s or change.until_s is not None:
         raise InapplicableChange(
             "an upgrade applies from the beginning; remove and add machines at other times"
         )
-    update = {"machine_class": parsed.to, "rating": change.rating or site.rating_of(parsed.to), **has}
+    update = {"machine_class": to, "rating": change.rating or site.rating_of(to), **has}
     for name in machines:
         site.machines[name] = site.machines[name].model_copy(update=update)
     _set_parallel_times(site, machines, change)
@@ -127,7 +129,8 @@ ALL_OF_A_CLASS = "; all machines of a class change together, so name only the cl
 
 
 def _change(site: WhatIfSite, change: NotionalTable) -> None:
-    machine_class = change.parsed().what
+    what = change.parsed().what
+    machine_class = what if what in site.machines else site.class_of_nodes(what)
     site.check_known("machine class", machine_class, site.machine_classes, ALL_OF_A_CLASS)
     update = {key: getattr(change, key) for key in ("os", "rating", *SPECIFICATION) if key in change.given}
     if not update and not change.scales_times and change.more_memory_mb is None:

@@ -52,9 +52,10 @@ def specification(site: WhatIfSite, machine_class: str, change: NotionalTable) -
     return found
 
 
-def check_new_nodes(site: WhatIfSite, change: NotionalTable, said: Collection[str]) -> None:
+def check_new_nodes(
+    site: WhatIfSite, machine_class: str, change: NotionalTable, said: Collection[str]
+) -> None:
     """Raises InapplicableChange where it is unknown what nodes of a class without machines have."""
-    machine_class = change.parsed().what
     if not site.has_nodes or site.of_class(machine_class):
         return
     counts_memory = any(table.memory_mb is not None for table in site.machines.values())

@@ -131,6 +131,24 @@ class WhatIfSite:
         self._original_class[name] = original
         return name
 
+    def class_for(self, name: str, change: NotionalTable) -> str:
+        """The class that a change names; perhaps by one of its nodes, like gn01, or by what the names of its
+        nodes begin with, like gn, unless the change says what a new class of that name is."""
+        says_what_it_is = change.given & {*SPECIFICATION, "sequential_s", "like", "rating"}
+        return name if says_what_it_is else self.class_of_nodes(name)
+
+    def class_of_nodes(self, name: str) -> str:
+        """The class of the nodes with that name and a number, or of the node of that name; `name` itself if
+        it is a class, or if there is not exactly one."""
+        if name in self.machine_classes or not self.has_nodes:
+            return name
+        classes = {
+            table.machine_class
+            for machine, table in self.machines.items()
+            if name in (machine, machine.rstrip("0123456789"))
+        }
+        return classes.pop() if len(classes) == 1 else name
+
     def of_class(self, machine_class: str) -> list[str]:
         """The machines that are of a class, or were before the class was changed as a whole."""
         return [
@@ -266,7 +284,10 @@ class WhatIfSite:
     def find_machines(self, what: str, number: int | None) -> list[str]:
         """Machines of a class, the last ones first; those of a cluster; or those with these names. A name
         with a space in it has to be the only one."""
-        found = self.of_class(what) or ([what] if what in self.machines else self._named(what))
+        found = self.of_class(what)
+        if number is not None and not found:
+            found = self.of_class(self.class_of_nodes(what))
+        found = found or ([what] if what in self.machines else self._named(what))
         if number is None:
             return found
         if len(found) < number:

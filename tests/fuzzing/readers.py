@@ -91,6 +91,11 @@ SCONTROL = """NodeName=n1 Arch=x86_64 CoresPerSocket=8
    RealMemory=1000 AllocMem=0 Sockets=1 Boards=1
    State=IDLE+DRAIN ThreadsPerCore=2 Partitions=batch
 """
+SCONTROL_JSON = """{"nodes": [{"name": "n1", "cpus": 16, "sockets": 1, "cores": 8, "threads": 2,
+"real_memory": {"set": true, "infinite": false, "number": 1000}, "gres": "gpu:a100:2(S:0)",
+"features": ["fast"], "state": ["IDLE", "DRAIN"], "partitions": ["batch"]}],
+"partitions": [{"name": "batch", "maximums": {"time": 5}}], "sinfo": []}
+"""
 QOS = "Name|Priority|Preempt|GrpTRES|MaxWall\nnormal|0|||\nhigh|1000|normal|cpu=3|1-00:00:00\n"
 CLEAN_SWF = "; MaxProcs: 8\n" + "".join(
     f"{k} {10 * k} 5 100 4 -1 -1 4 200 -1 1 3 1 7 1 2 -1 -1\n" for k in range(1, 9)
@@ -306,11 +311,11 @@ READERS = {
     "pods": Reader("pods.csv", texts(PODS), _log(on_nodes=True)),
     "nodes of pods": Reader("nodes.csv", texts(NODES), openb.read_nodes),
     "runs": Reader("runs.csv", texts(RUNS), lambda path: csv_file.read(path, 2e9)),
-    "slurm.conf": Reader("slurm.conf", texts(SLURM_CONF, SCONTROL), read_cluster),
+    "slurm.conf": Reader("slurm.conf", texts(SLURM_CONF, SCONTROL, SCONTROL_JSON), read_cluster),
     "slurm.conf of a controller": Reader("slurm.conf", texts(SLURM_CONF), _of_a_controller),
     "qos": Reader("qos.txt", texts(QOS), lambda path: [*qualities(path)]),
     "matrix.csv": Reader("matrix.csv", fixtures("etc/*.csv"), _matrix),
-    "matrix.txt": Reader("matrix.txt", texts(HCSP), _matrix),
+    "matrix.txt": Reader("matrix.txt", texts(HCSP, "# m0 m1\n1 2.5\ninf 4\n"), _matrix),
     "matrix.npy": Reader("matrix.npy", ARRAYS, _matrix),
     "ready times": Reader("matrix.csv", texts("1,2\n"), lambda path: read_problem(path, path)),
     "site file": Reader("site.toml", fixtures("sites/*.toml"), read_site_file),

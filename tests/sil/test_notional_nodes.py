@@ -30,6 +30,30 @@ def test_nodes_of_a_known_class_have_what_its_machines_have_and_are_where_these_
     assert found["g1"].partitions == {"gpu", "all"}
 
 
+@pytest.mark.parametrize("name", ["g1", "g"])
+def test_a_class_may_be_named_by_one_of_its_nodes_or_by_what_their_names_begin_with(
+    name: str, tmp_path: Path
+) -> None:
+    found = nodes(tmp_path, {"add": f"2 x {name}"}, {"upgrade": f"1 x c to {name}"})
+    assert sum(node.gpus == found["g1"].gpus for node in found.values()) == 5
+    assert len(nodes(tmp_path, {"remove": "2 x c1"})) == len(nodes(tmp_path)) - 2
+    assert nodes(tmp_path, {"change": "c", "memory_mb": 5_000})["c1"].memory_mib == 5_000
+
+
+def test_a_name_of_nodes_is_that_of_a_new_class_if_the_change_says_what_its_nodes_have(
+    tmp_path: Path,
+) -> None:
+    new = {"add": "1 x c", "processors": 2, "memory_mb": 1_000, "partitions": ["all"]}
+    assert nodes(tmp_path, new)["new-c-1"].cores == 2
+
+
+def test_a_partition_that_has_no_nodes_forbids_no_change(tmp_path: Path) -> None:
+    empty = SITE.replace(
+        "[[site_resources]]", '[[partitions]]\nname = "soon"\nnodes = []\n\n[[site_resources]]'
+    )
+    assert "new-gpu-node-1" in nodes(tmp_path, {"add": "1 x gpu-node"}, site=empty)
+
+
 def test_nodes_of_a_new_class_have_what_is_said_of_them(tmp_path: Path) -> None:
     new = {
         "add": "1 x h100-node",
