@@ -12,7 +12,7 @@ import re
 import secrets
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -51,6 +51,8 @@ _QOS_KEYS = {
 """Columns of `sacctmgr show qos`, in small letters, and how `sacctmgr modify qos` calls them."""
 _TRES = re.compile(r":\w+TRES\w*=('[^']*'|[^:]*)", re.IGNORECASE)
 """A limit of resources, in a line of what `sacctmgr dump` writes."""
+_QOS_OF_A_LINE = re.compile(r":(?:Def)?QOS='([^']*)'", re.IGNORECASE)
+"""Names there, which `qos.txt` defines if it is there."""
 _OF_NO_EFFECT = {"name", "id", "description", "descr"}
 """Other columns."""
 
@@ -67,6 +69,18 @@ class Accounting:
     associations: Path | None = None
     qos: Path | None = None
     accounts: Mapping[str, Sequence[str]] | None = None
+    qualities: Collection[str] = ()
+    """Further names of qualities of service, without limits and priorities."""
+
+    def names_of_qualities(self) -> set[str]:
+        """All that are to be there. Raises InvalidFile."""
+        found = {name.lower() for name in self.qualities}  # as Slurm has them
+        if self.associations is not None:
+            listed = _QOS_OF_A_LINE.findall(read_text(self.associations))
+            found |= {name.lstrip("+-") for names in listed for name in names.split(",")}
+        if self.qos is not None:
+            found |= {name for name, _ in qualities(self.qos)}
+        return found - {""}
 
 
 def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) -> int:
@@ -105,10 +119,8 @@ def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) 
 def declared(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
     """Put into the database what slurmctld needs to start: the names of qualities of service, and the cluster
     with those that all may use. Raises CommandFailed and InvalidFile."""
-    if accounting.qos is not None:
-        for name, _ in qualities(accounting.qos):
-            if name != "normal":  # Slurm makes it
-                _sacctmgr(daemons, "add", "qos", name, of=accounting.qos)
+    for name in sorted(accounting.names_of_qualities() - {"normal"}):  # which Slurm makes
+        _sacctmgr(daemons, "add", "qos", name, of=accounting.qos)
     lines = takewhile(re.compile(r"#|\s*$|Cluster\b").match, _associations(accounting, cluster).splitlines())
     _load(
         daemons,
@@ -131,7 +143,7 @@ def loaded(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
 def _associations(accounting: Accounting, cluster: str) -> str:
     if accounting.associations is not None:
         return read_text(accounting.associations)
-    return dumped(cluster, accounting.accounts or {})
+    return dumped(cluster, accounting.accounts or {}, accounting.names_of_qualities())
 
 
 def _load(daemons: Daemons, accounting: Accounting, cluster: str, text: str) -> None:
@@ -156,12 +168,12 @@ def _sacctmgr(
         raise InvalidFile(f"{of}: {error}") from None
 
 
-def dumped(cluster: str, accounts: Mapping[str, Sequence[str]]) -> str:
+def dumped(cluster: str, accounts: Mapping[str, Sequence[str]], qualities: Iterable[str] = ()) -> str:
     """Users in their accounts, of which the first is the default, with equal shares, in the form of
-    `sacctmgr dump`."""
+    `sacctmgr dump`. All may use the `qualities` of service."""
 
     def lines() -> Iterator[str]:
-        yield f"Cluster - '{cluster}':Fairshare=1"
+        yield f"Cluster - '{cluster}':Fairshare=1:QOS='{','.join(sorted({'normal', *qualities}))}'"
         yield "Parent - 'root'"
         members: dict[str, list[str]] = {}
         for user, its in accounts.items():

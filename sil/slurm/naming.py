@@ -50,11 +50,11 @@ class SlurmController:
                 else f"Users are in the accounts of the log, with equal shares: no {ASSOCIATIONS} is beside "
                 "slurm.conf"
             )
-            found.append(
-                f"Qualities of service are those of {self.qos}"
-                if self.qos
-                else f"The only quality of service is Slurm's 'normal': no {QOS} is beside slurm.conf"
+            where = (
+                self.qos
+                or f"{self.associations or 'the log'}, without priorities and limits: no {QOS} is there"
             )
+            found.append(f"Qualities of service are those of {where}")
         return found
 
     def notes(self) -> tuple[str, ...]:

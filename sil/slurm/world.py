@@ -87,7 +87,10 @@ def managed_by(
     user_ids = {name: FIRST_USER_ID + k for k, name in enumerate(world.users)}
     starts_at_s = EPOCH_S - SETTLES_FOR_S
     accounts = {user: world.accounts.get(user, (ACCOUNT,)) for user in world.users}
-    accounting = Accounting(named.associations, named.qos, accounts)
+    qos = {charged["qos"] for charged in world.charged.values()} - {""}
+    if named.qos is not None or named.associations is not None:
+        qos = set()
+    accounting = Accounting(named.associations, named.qos, accounts, qos)
     with ExitStack() as context:
         try:
             controller = context.enter_context(
@@ -95,7 +98,7 @@ def managed_by(
             )
         except InvalidConfiguration as error:
             raise SchedulerFault(PROCESS_SURVIVES, str(error), 0.0) from None
-        events = _as_charged(named, world) if configuration.needs_accounting else world.events
+        events = _as_charged(world) if configuration.needs_accounting else world.events
         jobs = Submissions(layout, user_ids, world.estimate_s, events, world.admission, world.left_out)
         changes, patience = NodeChanges(world.monitor), patience_of(configuration.lines)
         manager = SlurmManager(controller, jobs, changes, patience, orders, guard)
@@ -106,13 +109,10 @@ def managed_by(
         yield manager
 
 
-def _as_charged(named: SlurmController, world: SlurmWorld) -> Events:
-    """Jobs are submitted with the accounts of the log, and with its QOS if a file beside slurm.conf defines
-    any, unless the events file says otherwise."""
-    known = {"account": True, "qos": named.qos is not None}
+def _as_charged(world: SlurmWorld) -> Events:
+    """Jobs are submitted with the accounts and QOS of the log, unless the events file says otherwise."""
     options = {
-        job: {key: value for key, value in charged.items() if value and known[key]}
-        for job, charged in world.charged.items()
+        job: {key: value for key, value in charged.items() if value} for job, charged in world.charged.items()
     }
     stated = world.events.options
     return replace(

@@ -110,8 +110,8 @@ def test_what_was_dumped_is_loaded(controller: Controller, tmp_path: Path) -> No
     fair = configuration_of(2, settings=(*GPUS, *FAIR_SHARE[::2]))
     with running(fair, START_S, USERS, Accounting(associations=dump)) as other:
         shown = other.slurm("sacctmgr", "-nP", "show", "assoc", "format=account,user,grptres,maxtres,qos")
-        assert ["root", "", "gres/gpu=7", "", "normal"] in rows(shown)
-        assert ["physics", "alice", "", "gres/gpu=1", "normal"] in rows(shown)
+        assert ["root", "", "gres/gpu=7", "", "high,normal"] in rows(shown)
+        assert ["physics", "alice", "", "gres/gpu=1", "high,normal"] in rows(shown)
         ports = {port for _, port in listening()}
         assert {address for address, port in listening() if port == other.port} == {"0100007F"}
         assert ports
@@ -120,7 +120,8 @@ def test_what_was_dumped_is_loaded(controller: Controller, tmp_path: Path) -> No
 
 
 def test_a_dump_has_each_user_below_its_accounts_of_which_the_first_is_the_default() -> None:
-    assert dumped("c", {"b": ["X"], "a": ["o'x", "X", "x"]}).splitlines()[1:] == [
+    assert dumped("c", {"b": ["X"], "a": ["o'x", "X", "x"]}, ["high"]).splitlines() == [
+        "Cluster - 'c':Fairshare=1:QOS='high,normal'",
         "Parent - 'root'",
         """Account - "o'x":Description="o'x":Organization="o'x":Fairshare=1""",
         "Account - 'x':Description='x':Organization='x':Fairshare=1",

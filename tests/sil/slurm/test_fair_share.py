@@ -97,27 +97,32 @@ def test_jobs_are_submitted_with_their_accounts_and_qos_unless_events_say_otherw
 
 
 def test_without_a_dump_the_accounts_of_the_log_are_the_associations(tmp_path: Path) -> None:
-    rows = ("1|Ann|Physics", "2|Ann|open", "3|bob|chemistry", "4|bob|physics", "5|eve|")
-    times = "normal|{}:00|{}:00|{}:09|COMPLETED|2|cpu=1,node=1|cpu=1,node=1|n1".replace(
-        "{}", "2026-03-02T08:00"
+    rows = (
+        "1|Ann|Physics|High",
+        "2|Ann|open|high",
+        "3|bob|chemistry|high",
+        "4|bob|physics|high",
+        "5|eve||high",
     )
+    rows = (*rows, "6|Ann|physics|normal")
+    times = "{}:00|{}:00|{}:09|COMPLETED|2|cpu=1,node=1|cpu=1,node=1|n1".replace("{}", "2026-03-02T08:00")
     (tmp_path / "sacct.txt").write_text(
         "\n".join((ACCOUNTING.splitlines()[0], *(f"{row}|{times}" for row in rows), ""))
     )
     name = operators(
         tmp_path,
         f"AccountingStorageEnforce=associations\n{QUICK}\n"
-        "PartitionName=p Nodes=ALL Default=YES AllowAccounts=physics\n",
+        "PartitionName=p Nodes=ALL Default=YES AllowAccounts=physics AllowQos=high\n",
     )
     log = read_accounting(tmp_path / "sacct.txt", read_cluster(tmp_path / "slurm.conf"), Rules())
     facts = Replay(log).facts(resolve(name), tmp_path / "printed")
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED)["job"].to_list()
     refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)["detail"].to_list()
     assert sorted(started) == [1, 4]
-    assert [re.search(r"p allows physics not (\w+)", each)[1] for each in refused] == [
-        "open",
-        "chemistry",
-        "all",
+    whys = [re.search(r"p allows \w+ not \w+", each) for each in refused]
+    assert [why[0] for why in whys if why] == [
+        *("p allows physics not open", "p allows physics not chemistry", "p allows physics not all"),
+        "p allows high not normal",
     ]
 
 
