@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from scheduler import UserError
-from sil.api.settings import Duration, seconds
+from sil.api.settings import Moment, since_first_s
 from sil.outcome.replayed_schedulers import Replayed
 from sil.report.replay.by_size import (
     jobs_by_size_and_run_time,
@@ -22,6 +22,7 @@ from sil.report.replay.gantt import gantt
 from sil.report.replay.over_time import queue_length, small_multiples, utilisation
 from sil.report.replay.waiting import waiting_distribution
 from sil.report.vega_lite import Figure, save, specification
+from sil.trace.log_clock import LogClock
 
 VEGA_LITE = "application/vnd.vegalite.v5+json"
 """The latest that JupyterLab and VS Code know; these charts are the same in versions 5 and 6."""
@@ -115,9 +116,10 @@ class Plots:
         """Bounded slowdown by requested processors: mean, median and 95th percentile."""
         return Chart(slowdown_by_size(*self._jobs()))
 
-    def gantt(self, scheduler: str | None = None, window: tuple[Duration, Duration] | None = None) -> Chart:
-        """Processors by time under a scheduler (by default the first one), in a window of time from the first
-        submission on, like ("60d", "67d"); without one, around the job that waited longest.
+    def gantt(self, scheduler: str | None = None, window: tuple[Moment, Moment] | None = None) -> Chart:
+        """Processors by time under a scheduler (by default the first one), in a window of time since the
+        first submission, like ("60d", "67d"), or between two dates; without one, around the job that waited
+        longest.
 
         Raises UserError for an unknown scheduler, an empty window, and on nodes that jobs share.
         """
@@ -127,7 +129,11 @@ class Plots:
         name = names[0] if scheduler is None and names else scheduler
         if name is None or name not in jobs:
             raise UserError(f"there are no jobs under {name!r}; expected one of {', '.join(jobs)}")
-        between_s = None if window is None else (seconds(window[0]), seconds(window[1]))
+        first_s = float(jobs[name]["submission_time"].to_numpy().min())
+        clock = LogClock.described(self._replayed().described, first_s)
+        between_s = None
+        if window is not None:
+            between_s = since_first_s(window[0], clock), since_first_s(window[1], clock)
         if between_s is not None and not between_s[0] < between_s[1]:
             raise UserError(f"window is {window!r}; expected an end after the beginning")
         return Chart(gantt(jobs[name], self._processors, between_s))

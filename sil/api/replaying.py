@@ -244,17 +244,18 @@ class Replays:
         session. Raises UserError for an unknown scheduler or job.
         """
         from sil.outcome.trace_inspection import timeline
-        from sil.trace.reading import read_resource_names
+        from sil.trace.reading import read_clock, read_resource_names
 
         explained = self._explained(scheduler)
         facts = explained.trace(scheduler)
-        names = read_resource_names(explained._folder_of(scheduler) / TRACE)
+        path = explained._folder_of(scheduler) / TRACE
+        names, clock = read_resource_names(path), read_clock(path, facts)
         ids = ids_in(facts, scheduler)
         number = ids.number(job)
         found = timeline(facts, number, names)
         assert found is not None  # the job has arrived
         unknown = () if found.has_reasons else ("No reasons for waiting were recorded (reasons=True).",)
-        return Explanation("\n".join([*found.lines(), *ids.namesakes(number), *unknown]))
+        return Explanation("\n".join([*found.lines(clock), *ids.namesakes(number), *unknown]))
 
     def save(self, folder: str | Path) -> Path:
         """Write the results into a folder, with summary.json and report.html, as `sil replay` does. Raises

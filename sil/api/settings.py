@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeVar
 
 from scheduler import UserError
+from sil.trace.log_clock import LogClock
 from sil.workload.job_log import JobLog
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -47,13 +48,35 @@ def decision_limit(limit_s: float) -> float:
     return limit_s
 
 
+Moment = float | timedelta | datetime | str
+"""Seconds, a text like "12h", or a date, also in ISO format."""
+
+
+def second_of_log(moment: Moment, clock: LogClock) -> float:
+    """Of a number itself; texts like "12h" count from the first submission. Raises as `since_first_s`."""
+    if isinstance(moment, int | float):
+        return moment
+    return clock.first_s + since_first_s(moment, clock)
+
+
+def since_first_s(moment: Moment, clock: LogClock) -> float:
+    """Seconds since the first submission. Raises UserError for what is no time, and for a date of a log
+    without dates."""
+    if isinstance(moment, datetime) or (isinstance(moment, str) and not _DURATION.fullmatch(moment)):
+        return clock.since_first_s(moment)
+    return seconds(moment)
+
+
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", re.ASCII)
+
+
 def seconds(duration: Duration) -> float:
     """Raises UserError for a text that is no duration."""
     if isinstance(duration, timedelta):
         return duration.total_seconds()
     if not isinstance(duration, str):
         return float(duration)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", duration)
+    found = _DURATION.fullmatch(duration)
     if found is None:
         raise UserError(
             f"{duration!r} is no duration; expected seconds, or a text like '90s', '12h' or '60d'"

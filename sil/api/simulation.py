@@ -13,7 +13,7 @@ import polars as pl
 from scheduler import UserError, counted
 from sil.api.faults import raised_if
 from sil.api.replaying import checked
-from sil.api.settings import Duration, seconds
+from sil.api.settings import Moment, second_of_log
 from sil.runs.on_log import DECISION_LIMIT_S
 from sil.settings.decision_costs import NONE
 from sil.settings.engines import Engine
@@ -29,7 +29,7 @@ _WAITS_AGAIN = (Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.ORDER_OVERTAKEN)
 
 @dataclass(frozen=True)
 class State:
-    """The state of a simulation at a time.
+    """The state of a simulation at a time. Times are seconds of the log.
 
     * `waiting`: a row for each waiting job in order of arrival: when it arrived (`time_s`), its user and
       queue, and the processors that it needs (`tasks`).
@@ -44,11 +44,17 @@ class State:
     n_ended: int
     n_in_use: int
     processors: int
+    since_first_s: float
+    """Seconds since the first submission."""
+    date: str | None
+    """Of the time, if the log has dates."""
 
     def __repr__(self) -> str:
+        date = "" if self.date is None else f" ({self.date})"
         return (
-            f"{self.time_s:,.12g} s: waiting {len(self.waiting):,}, running {len(self.running):,}, ended "
-            f"{self.n_ended:,}; {self.n_in_use:,} of {counted(self.processors, 'processor')} in use"
+            f"{self.since_first_s:,.12g} s{date}: waiting {len(self.waiting):,}, running "
+            f"{len(self.running):,}, ended {self.n_ended:,}; {self.n_in_use:,} of "
+            f"{counted(self.processors, 'processor')} in use"
         )
 
 
@@ -56,8 +62,8 @@ class Simulation:
     """The replay of a log under one scheduler, event by event.
 
     An event is the arrival or the end of a job, or a scheduling pass, in which the scheduler is asked. The
-    parameters are those of `replay`; the facts are those of its trace. Exceptions in the scheduler are raised
-    with their tracebacks, and a debugger stops in it as in any other function.
+    parameters are those of `replay`; the facts are those of its trace, in seconds of the log. Exceptions in
+    the scheduler are raised with their tracebacks, and a debugger stops in it as in any other function.
     """
 
     def __init__(
@@ -93,7 +99,8 @@ class Simulation:
         self._facts: list[pl.DataFrame] = []
         self._jobs = _Jobs()
         self._world, self._steps = replay.steps(only, self._take, Path(self._printed.name) / "printed")
-        self._now_s = 0.0
+        self._clock = log.clock
+        self._now_s = log.clock.first_s
         self._is_done = False
         self._processors = log.processors
         self._next()
@@ -119,6 +126,8 @@ class Simulation:
             self._jobs.n_ended,
             sum(run["tasks"] for run in running.values()),
             self._processors,
+            self._now_s - self._clock.first_s,
+            self._clock.date(self._now_s),
         )
 
     def step(self, events: int = 1) -> pl.DataFrame:
@@ -128,10 +137,11 @@ class Simulation:
             self._next()
         return self._since(before)
 
-    def run_until(self, time: Duration) -> pl.DataFrame:
-        """Go on to a simulated time, seconds or a text like "2d", and handle all events up to then; the
-        facts that come of them. Raises SchedulerFault."""
-        before, until_s = len(self._facts), seconds(time)
+    def run_until(self, time: Moment) -> pl.DataFrame:
+        """Go on to a time, and handle all events up to then; the facts that come of them. The time is a
+        second of the log; a text like "2d", which counts from the first submission; or a date, if the log
+        has dates. Raises UserError for another text, and SchedulerFault."""
+        before, until_s = len(self._facts), second_of_log(time, self._clock)
         while not self._is_done and self._world.events.next_s <= until_s:
             self._next()
         self._now_s = max(self._now_s, until_s)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from sil.outcome.trace_inspection import Divergence, Timeline
+    from sil.trace.log_clock import LogClock
 
 
 def compare_traces(
@@ -36,6 +37,7 @@ def compare_traces(
     ignored.
     """
     from sil.outcome.trace_inspection import divergence
+    from sil.trace.reading import read_clock, trace_file
 
     names = list(scheduler or [])
     if len(names) > 2:
@@ -47,6 +49,7 @@ def compare_traces(
             _run(path, names[min(k, len(names) - 1)] if names else None, point, replication)
             for k, path in enumerate((one, other))
         ]
+        clock = read_clock(trace_file(one), runs[0])
     found = divergence(runs[0], runs[1])
     if as_json:
         console.print_json(
@@ -55,23 +58,23 @@ def compare_traces(
     elif found is None:
         console.print_line(f"The two runs are equal: {counted(len(runs[0]), 'fact')}.")
     else:
-        _print_divergence(found, one, other)
+        _print_divergence(found, one, other, clock)
     if found is not None:
         raise typer.Exit(console.EXIT_FAULT)
 
 
-def _print_divergence(found: Divergence, one: Path, other: Path) -> None:
-    from sil.outcome.trace_inspection import listed, seconds_text, sentence
+def _print_divergence(found: Divergence, one: Path, other: Path, clock: LogClock) -> None:
+    from sil.outcome.trace_inspection import listed, sentence
 
     equal = f"The runs are equal for {counted(found.facts, 'fact')}"
-    console.print_line(f"{equal} and diverge at {seconds_text(found.time_s)}.")
-    running = [f"job {r.job} on {r.where} since {seconds_text(r.since_s)}" for r in found.running]
+    console.print_line(f"{equal} and diverge at {clock.text(found.time_s)}.")
+    running = [f"job {r.job} on {r.where} since {clock.text(r.since_s)}" for r in found.running]
     console.print_line(listed("Running then", running))
     console.print_line(listed("Waiting then", [f"job {job}" for job in found.waiting]))
     for path, facts in ((one, found.one), (other, found.other)):
         console.print_line(f"{path}:")
         for fact in facts:
-            line = f"  {seconds_text(fact['time_s'])}  {sentence(fact)}"
+            line = f"  {clock.text(fact['time_s'])}  {clock.sentence(sentence(fact))}"
             console.print_line(line)
         if not facts:
             console.print_line("  end of the trace")
@@ -91,24 +94,25 @@ def why(
     """
     from sil.outcome.trace_inspection import timeline
     from sil.trace.log_ids import ids_in
-    from sil.trace.reading import read_resource_names, trace_file
+    from sil.trace.reading import read_clock, read_resource_names, trace_file
 
     with console.one_sentence_for_bad_input():
         facts = _run(trace, scheduler, point, replication)
         places = read_resource_names(trace_file(trace))
         ids = ids_in(facts, trace)
         number = ids.number(job)
+        clock = read_clock(trace_file(trace), facts)
     found = timeline(facts, number, places)
     assert found is not None  # the job has arrived
     if as_json:
         events = [{"time_s": time_s, "event": text} for time_s, text in found.events]
         console.print_json({"job": number, **asdict(found), "events": events})
     else:
-        _print_timeline(found, ids.namesakes(number))
+        _print_timeline(found, clock, ids.namesakes(number))
 
 
-def _print_timeline(found: Timeline, namesakes: Sequence[str]) -> None:
-    for line in (*found.lines(), *namesakes):
+def _print_timeline(found: Timeline, clock: LogClock, namesakes: Sequence[str]) -> None:
+    for line in (*found.lines(clock), *namesakes):
         console.print_line(line)
     if not found.has_reasons:
         console.print_line(

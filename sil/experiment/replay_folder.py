@@ -16,6 +16,7 @@ from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.report.file_name import file_name
 from sil.trace.facts import TRACE
+from sil.trace.log_clock import KEY
 from sil.trace.reading import DAMAGED
 from site_db.files.memory import OF_JSON
 from site_db.files.opened import read_text
@@ -25,6 +26,8 @@ REPORT = "report.html"
 FIGURES = "figures"
 
 ALL_AS_BEFORE: Mapping[str, float] = MappingProxyType({})
+OPTIONAL = (KEY,)
+"""What summary.json has of logs with dates."""
 DESCRIBED = (
     "log",
     "acknowledge",
@@ -91,6 +94,7 @@ def read(out: Path) -> Replayed:
     try:
         summary = {"analysis": asdict(ALL_JOBS), **json.loads(read_text(path, OF_JSON))}  # of older versions
         described, jobs = {key: summary[key] for key in DESCRIBED}, {}
+        described |= {key: summary[key] for key in OPTIONAL if key in summary}
         described["analysis"] = {name: float(days) for name, days in described["analysis"].items()}
         Analysis(**described["analysis"]).check(inf)
         for name, statistics in described["schedulers"].items():

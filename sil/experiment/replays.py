@@ -11,7 +11,7 @@ from typing import cast
 
 from sil.experiment.output_folder import UNFINISHED, UnusableFolder, make_usable
 from sil.experiment.provenance import code_under_test
-from sil.experiment.replay_folder import DESCRIBED, FIGURES, REPORT, SUMMARY
+from sil.experiment.replay_folder import DESCRIBED, FIGURES, OPTIONAL, REPORT, SUMMARY
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.replayed_log import Results
 from sil.report.analysis import Analysis
@@ -204,5 +204,7 @@ def _write_summary(
         },
         "analysis": asdict(analysis),
     }
-    text = json_text({key: found[key] for key in DESCRIBED})
+    text = json_text(
+        {key: found[key] for key in (*DESCRIBED, *OPTIONAL) if key not in OPTIONAL or key in found}
+    )
     (out / SUMMARY).write_text(text + "\n", encoding="utf-8")

@@ -12,6 +12,7 @@ import polars.selectors as cs
 from scheduler.node_set import NodeSet
 from sil.outcome.jobs import ENDINGS
 from sil.trace.facts import RUN, Fact
+from sil.trace.log_clock import LogClock, seconds_text
 from sil.trace.log_ids import LOG_ID
 from sil.trace.requests import request_of
 from site_db.site_file.hostlist import fold
@@ -157,10 +158,11 @@ class Timeline:
     has_reasons: bool
     """Whether the trace has the wait reasons and mappings of a job that was not refused."""
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, clock: LogClock) -> Iterator[str]:
         """For people: a line for each event, the waiting time, and the jobs that overtook it."""
         for time_s, text in self.events:
-            yield f"{seconds_text(time_s):>16}  {text}"
+            seconds, *date = clock.text(time_s).split("  ")
+            yield "  ".join([f"{seconds:>16}", *date, clock.sentence(text)])
         if self.waited_s is not None:
             yield f"Waiting time: {seconds_text(self.waited_s)}."
         if self.overtaken_by:
@@ -171,11 +173,6 @@ def listed(title: str, items: Sequence[str]) -> str:
     """The first items of a list, and how many more there are."""
     more = f", and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
     return f"{title}: {', '.join(items[:SHOWN]) or 'none'}{more}."
-
-
-def seconds_text(seconds: float) -> str:
-    """Seconds to the millisecond, without trailing zeros."""
-    return f"{seconds:,.3f}".rstrip("0").rstrip(".") + " s"
 
 
 def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Timeline | None:

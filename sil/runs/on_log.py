@@ -109,6 +109,7 @@ class Replay:
         return {
             "log": self.log.name,
             "acknowledge": self.log.header.get("acknowledge", ""),
+            **self.log.clock.description(),
             "part": list(self.log.part),
             "jobs": len(self.log.jobs),
             "processors": self.log.processors,
@@ -245,10 +246,8 @@ class Replay:
         compiled = self._not_compiled or CompiledReplay.of(
             self.log, scheduler, self.estimates, ORDERS[self.order]
         )
-        if not isinstance(compiled, str):
-            return compiled
-        if self.engine is Engine.AUTO:
-            return None
+        if not isinstance(compiled, str) or self.engine is Engine.AUTO:
+            return None if isinstance(compiled, str) else compiled
         raise NotCompiled(scheduler.label, compiled)
 
     @property

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from polars.exceptions import PanicException, PolarsError
 
 from scheduler import UserError, printable
-from sil.trace.facts import EVENTS, METADATA_KEY, SCHEMA, TRACE, RunDescription
+from sil.trace.facts import EVENTS, METADATA_KEY, SCHEMA, TRACE, Fact, RunDescription
+from sil.trace.log_clock import LogClock
 from sil.trace.log_ids import LOG_ID
 from sil.trace.stream import Schema
 from sil.trace.well_formed import mistake_in, mistake_in_runs
@@ -135,6 +136,12 @@ def read_resource_names(path: Path) -> tuple[str, ...]:
     description = _description(path)
     names = [description.get(key, []) for key in ("machines", "clusters")]
     return tuple(str(name) for some in names if isinstance(some, list) for name in some)
+
+
+def read_clock(path: Path, facts: pl.DataFrame) -> LogClock:
+    """The clock of a run in a trace, of which these are facts. Raises NoTrace."""
+    arrivals = facts.filter(pl.col("event") == Fact.JOB_ARRIVED)["time_s"]
+    return LogClock.described(_description(path), float(arrivals.min() or 0.0))  # type: ignore[arg-type]
 
 
 def read_trace(path: Path) -> tuple[pl.DataFrame, RunDescription]:

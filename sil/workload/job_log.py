@@ -16,6 +16,7 @@ import polars as pl
 from scheduler import UserError, counted
 from scheduler.model import ANYONE
 from scheduler.node_request import Request
+from sil.trace.log_clock import LogClock
 from sil.trace.log_ids import LOG_ID, LogIds
 from sil.workload.mapped_columns import Pages
 from site_db.files.given import InvalidFile
@@ -170,6 +171,12 @@ class JobLog:
     def ids(self) -> LogIds:
         """By the log's own ids."""
         return LogIds(self.jobs.select("job", **self._log_id), self.name)
+
+    @cached_property
+    def clock(self) -> LogClock:
+        """When the first job was submitted, and dates, if they are known."""
+        began_s = unix_start_s(self.header.get("unixstarttime", ""))
+        return LogClock(float(self.jobs["submit_s"][0]) if len(self.jobs) else 0.0, began_s, self.zone)
 
     @cached_property
     def numbers_rise(self) -> bool:

@@ -53,7 +53,7 @@ def test_the_state_follows_from_the_facts_up_to_its_time(log: sil.JobLog) -> Non
     for hour in range(0, 60, 3):
         simulation.run_until(f"{hour}h")
         state, facts = simulation.state, simulation.facts
-        assert state.time_s == hour * 3600.0
+        assert state.since_first_s == hour * 3600.0
         assert facts["time_s"].max() is None or facts["time_s"].max() <= state.time_s  # type: ignore[operator]
         of = {
             event: set(facts.filter(pl.col("event") == event)["job"])

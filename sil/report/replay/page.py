@@ -25,6 +25,7 @@ from sil.report.replay.waiting import waiting_distribution
 from sil.report.schedule.chart import MOST_RECTANGLES, schedules
 from sil.report.tables import replay_rows
 from sil.report.vega_lite import Figure
+from sil.trace.log_clock import LogClock
 from sil.workload.job_log import span_text
 
 OVER_TIME = "Means over intervals of equal length, of all jobs."
@@ -86,6 +87,9 @@ def _terms(d: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if d["decision_cost"] != "none":
         yield "Decision cost", d["decision_cost"]
     yield "Version", f"{d['version']}, scheduler source {d['scheduler_source']}"
+    clock = LogClock.described(d)
+    if (date := clock.date(clock.first_s)) is not None:
+        yield "First submission", date
     if d["acknowledge"]:
         yield "Acknowledgement", d["acknowledge"]
 

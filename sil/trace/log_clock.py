@@ -1,0 +1,93 @@
+"""The times of a replayed log for people: since the first submission, and as dates where these are known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from scheduler import UserError
+
+KEY = "clock"
+"""Of the description of a replay."""
+_PLANNED = re.compile(r"\b(reserved for) ([\d,.]+(?:e\+?\d+)?) s\b")
+"""Times in the reasons that schedulers give."""
+
+
+@dataclass(frozen=True)
+class LogClock:
+    """When the first job of a log was submitted, in seconds of the log; and when these began, if that is
+    known."""
+
+    first_s: float = 0.0
+    began_unix_s: float | None = None
+    zone: tzinfo = UTC
+
+    @classmethod
+    def described(cls, description: Mapping[str, Any], first_s: float = 0.0) -> LogClock:
+        """Of a replay with this description, whose first job arrived then, if it does not say when. Other
+        runs count from their beginning."""
+        if "log" not in description:
+            return cls()
+        try:
+            found = {"first_submission_s": first_s, **description.get(KEY, {})}
+            zone = ZoneInfo(found["time_zone"]) if "time_zone" in found else UTC
+            began_s = found.get("unix_start_s")
+            return cls(float(found["first_submission_s"]), None if began_s is None else float(began_s), zone)
+        except (ZoneInfoNotFoundError, ValueError, TypeError):  # changed by someone else
+            return cls(first_s)
+
+    def description(self) -> dict[str, dict[str, Any]]:
+        """What a replay is described with; nothing if dates are unknown."""
+        if self.began_unix_s is None:
+            return {}
+        zone = {"time_zone": self.zone.key} if isinstance(self.zone, ZoneInfo) else {}
+        return {KEY: {"unix_start_s": self.began_unix_s, "first_submission_s": self.first_s, **zone}}
+
+    def since_first_s(self, moment: datetime | str) -> float:
+        """Of a date, which may be in ISO format. Raises UserError."""
+        try:
+            date = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+        except ValueError:
+            raise UserError(
+                f"{moment!r} is no time; expected seconds, a text like '90s', '12h' or '60d', or a date "
+                "like 2001-05-31T12:00"
+            ) from None
+        if self.began_unix_s is None:
+            raise UserError(
+                f"the log has no header UnixStartTime, so the date {moment} is unknown; give a time since "
+                f"the first submission, like '12h'"
+            )
+        zoned = date if date.tzinfo else date.replace(tzinfo=self.zone)
+        return zoned.timestamp() - self.began_unix_s - self.first_s
+
+    def date(self, time_s: float) -> str | None:
+        """Of a second of the log, if it is known."""
+        if self.began_unix_s is None:
+            return None
+        try:
+            began = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.began_unix_s + time_s)
+            return f"{began.astimezone(self.zone):%Y-%m-%d %H:%M:%S}"
+        except (OverflowError, ValueError):
+            return None
+
+    def text(self, time_s: float) -> str:
+        """Seconds since the first submission, and the date of a second of the log."""
+        date = self.date(time_s)
+        return seconds_text(time_s - self.first_s) + ("" if date is None else f"  {date}")
+
+    def sentence(self, text: str) -> str:
+        """A sentence with the times that schedulers name since the first submission, too."""
+        if not self.first_s:
+            return text
+        return _PLANNED.sub(
+            lambda found: f"{found[1]} {float(found[2].replace(',', '')) - self.first_s:,.10g} s", text
+        )
+
+
+def seconds_text(seconds: float) -> str:
+    """Seconds to the millisecond, without trailing zeros."""
+    return f"{seconds:,.3f}".rstrip("0").rstrip(".") + " s"
