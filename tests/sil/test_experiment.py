@@ -18,7 +18,7 @@ import pytest
 from scheduler import rules
 from scheduler.mapping.greedy import Sjs
 from scheduler.rules import RETURNS_IN_TIME
-from sil.experiment.run import Definition, SiteChoice, run_experiment
+from sil.experiment.run import JOBS, Definition, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.runs.composition import RunKey
 from sil.runs.machines_scenario import MachinesScenario
@@ -30,7 +30,7 @@ from sil.trace.facts import Fact, RunTables
 from sil.workers.executor import Inline, Interrupted, Listener
 from sil.workers.processes import Processes
 from sil.workers.store import Store
-from sil.world.guard.faults import PROCESS_SURVIVES
+from sil.world.guard.faults import KILLED, PROCESS_SURVIVES
 from tests import faulty
 from tests.builders import TINY_SITE, tiny_experiment
 
@@ -340,6 +340,11 @@ class Killer:
         return Mct().schedule(problem)
 
 
+class Dies:
+    def schedule(self, problem):
+        os.kill(os.getpid(), 9)
+
+
 class Hangs:
     def schedule(self, problem):
         sum(range(10**15))  # never returns to Python's signal handlers
@@ -348,7 +353,12 @@ class Hangs:
 
 @pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize(
-    ("name", "limit_s", "rule"), [("Killer", 60.0, PROCESS_SURVIVES), ("Hangs", 0.3, RETURNS_IN_TIME)]
+    ("name", "limit_s", "rule"),
+    [
+        ("Killer", 60.0, PROCESS_SURVIVES),
+        ("Dies", 60.0, PROCESS_SURVIVES),
+        ("Hangs", 0.3, RETURNS_IN_TIME),
+    ],
 )
 def test_a_scheduler_that_kills_its_process_is_reported_and_the_others_continue(
     name: str, limit_s: float, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -362,6 +372,45 @@ def test_a_scheduler_that_kills_its_process_is_reported_and_the_others_continue(
     (fault,) = comparison.faults
     assert (fault.scheduler, fault.rule) == (f"killers:{name}", rule)
     assert comparison.cell(0, "mct", "makespan") is not None
+
+
+MORTAL = """
+import os
+from pathlib import Path
+from scheduler.mapping.immediate import Mct
+
+deaths, asked = Path(__file__).with_name("deaths"), 0
+
+class Mortal:
+    # killed in the first, the second and the first question again; then it lives
+    def schedule(self, problem):
+        global asked
+        n = len(deaths.read_text()) if deaths.exists() else 0
+        if n < 3 and asked == n % 2:
+            deaths.write_text("x" * (n + 1))
+            os.kill(os.getpid(), 9)
+        asked += 1
+        return Mct().schedule(problem)
+"""
+
+
+@pytest.mark.usefixtures("isolated")
+def test_others_have_results_if_one_is_killed_and_the_same_command_tries_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mortal.py").write_text(MORTAL)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path, out = tiny_experiment(tmp_path, schedulers='["mct", "mortal:Mortal"]'), tmp_path / "out"
+    first = run(path, out)
+    (fault,) = first.faults
+    assert fault.rule == KILLED
+    assert str(fault).startswith("mortal:Mortal has no result: its process was killed from outside 3 times")
+    assert set(pl.read_csv(out / JOBS)["scheduler"]) == {"mct"}
+    again = run(path, out)
+    assert not again.faults
+    jobs = pl.read_csv(out / JOBS)
+    mct, mortal = (jobs.filter(scheduler=name).drop("scheduler") for name in ("mct", "mortal:Mortal"))
+    assert mct.equals(mortal)
 
 
 def sil(*arguments: str, cwd: Path) -> subprocess.Popen[str]:

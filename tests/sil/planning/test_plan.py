@@ -424,7 +424,7 @@ def test_an_unreachable_dask_scheduler_is_reported_in_one_sentence(
     assert "tcp://127.0.0.1:9" in reported
 
 
-def test_a_misbehaving_scheduler_ends_the_plan_with_the_broken_rule(
+def test_a_plan_whose_only_scheduler_misbehaves_ends_with_the_broken_rule(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -435,6 +435,25 @@ def test_a_misbehaving_scheduler_ends_the_plan_with_the_broken_rule(
     done = sil("plan", path, "--out", tmp_path / "out", "--scheduler", "wrong_in_plans:Wrong")
     assert done.exit_code == 1
     assert "broke the rule returns-a-schedule" in done.output
+
+
+def test_a_misbehaving_scheduler_takes_no_answer_from_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "wrong_beside.py").write_text(
+        "class Wrong:\n    def schedule(self, problem):\n        raise KeyError(problem.now_s)\n"
+    )
+    path, found = plan_file(tmp_path, ONE_OFFER, FEW), {}
+    for out, others in (("alone", []), ("among", ["--scheduler", "wrong_beside:Wrong"])):
+        done = sil("plan", path, "--out", tmp_path / out, "--scheduler", "mct", *others)
+        found[out] = (tmp_path / out / OPTIONS).read_text()
+    assert done.exit_code == 1
+    told = " ".join(done.output.split())
+    assert "Fault: wrong_beside:Wrong broke the rule raises-nothing (at " in told
+    assert "in replication 0: Wrong.schedule raised KeyError" in told
+    assert found["among"] == found["alone"]
+    assert "wrong_beside:Wrong broke the rule" in (tmp_path / "among" / PAGE).read_text()
 
 
 @pytest.mark.parametrize("path", files.built_in("plans").values(), ids=lambda path: path.stem)
