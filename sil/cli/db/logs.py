@@ -61,13 +61,16 @@ def import_swf(
 
 
 def import_slurm_conf(
-    conf: Annotated[Path, Argument(help="slurm.conf, or the output of `scontrol show node`.")],
+    conf: Annotated[
+        Path, Argument(help="slurm.conf, or the output of `scontrol show node` (or `sinfo -N --json`).")
+    ],
     db: Database = DEFAULT,
 ) -> None:
     """Put the nodes and partitions of a Slurm cluster in place of those of the site, which may be new.
 
     Nodes of one specification are machines of one class. Job classes, history, queues and users stay. The
-    output of `scontrol show node` lacks the limits of partitions.
+    output of `scontrol show node` lacks the limits of partitions; that of `scontrol show partition` may
+    follow it.
     """
     from site_db.nodes_import import import_nodes
     from site_db.sites import site_at

@@ -18,6 +18,8 @@ UNTYPED = "gpu"
 """The type of GPUs whose type nobody has stated, as `site_db.slurm_conf` reads `Gres=gpu:4`."""
 MOST_CPUS = 65_000
 """Of a node and of a task: Slurm counts them in 16 bits, of which the last values have meanings."""
+EMPTY = '""'
+"""A list of nodes without any."""
 _PLAIN = re.compile(r"\w[\w.@-]*", re.ASCII)
 _NO_PRIORITIES: Mapping[str, int] = MappingProxyType({})
 
@@ -96,13 +98,13 @@ def _partition_lines(cluster: Cluster, priorities: Mapping[str, int]) -> Iterato
     anywhere = next(name for name in ("all", *map("all{}".format, range(1000))) if name not in members)
     hidden = "YES" if members else "NO"
     yield f"PartitionName={anywhere} Nodes=ALL Default=YES Hidden={hidden} MaxTime=INFINITE State=UP"
-    for limits in cluster.limits_of(name for name, nodes in members.items() if nodes):
+    for limits in cluster.limits_of(members):
         tier = 1 + priorities.get(limits.name, 0) - lowest
         yield " ".join(_partition_words(limits, members[limits.name], tier))
 
 
 def _partition_words(partition: Partition, nodes: Iterable[str], tier: int) -> Iterator[str]:
-    yield f"PartitionName={partition.name} Nodes={','.join(fold(nodes))} State=UP"
+    yield f"PartitionName={partition.name} Nodes={','.join(fold(nodes)) or EMPTY} State=UP"
     yield f"MaxTime={_minutes(partition.max_time_s)}"
     if partition.default_time_s is not None:
         yield f"DefaultTime={_minutes(partition.default_time_s)}"

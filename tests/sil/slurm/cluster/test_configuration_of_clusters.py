@@ -16,7 +16,11 @@ BIG = Node(16, 64_000, ("a100", "a100", "v100"), {"nvme": 2}, frozenset({"fast"}
 SMALL = Node(8, 32_000, partitions=frozenset({"day"}))
 CLUSTER = Cluster(
     {"s01": SMALL, "s02": SMALL, "b1": BIG, "s03": SMALL},
-    {"day": Partition("day", 86_400.0, default_time_s=90.0), "gpu": Partition("gpu", None, 2, True)},
+    {
+        "day": Partition("day", 86_400.0, default_time_s=90.0),
+        "gpu": Partition("gpu", None, 2, True),
+        "soon": Partition("soon"),
+    },
     {"s01": 2, "s02": 2, "s03": 2},
     site_resources={"matlab": 3},
 )
@@ -38,6 +42,7 @@ def test_it_reads_as_the_cluster_that_it_was_made_for(tmp_path: Path) -> None:
     day, gpu = found.partitions["day"], found.partitions["gpu"]
     assert (day.max_time_s, day.default_time_s) == (86_400.0, 120.0)  # in minutes, rounded up
     assert gpu == CLUSTER.partitions["gpu"]
+    assert found.partitions["soon"] == CLUSTER.partitions["soon"], "its jobs may name other partitions, too"
     assert (found.site_resources, found.has_memory) == (CLUSTER.site_resources, True)
 
 
