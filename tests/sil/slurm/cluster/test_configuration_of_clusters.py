@@ -60,7 +60,11 @@ def test_memory_is_not_shared_out_where_jobs_request_none() -> None:
 def test_partitions_are_served_in_order_of_the_priorities_of_queues() -> None:
     lines = configuration_for(CLUSTER, {"gpu": 7, "day": -2}).lines
     tiers = {line.split()[0]: line.split()[-1] for line in lines if "PriorityTier" in line}
-    assert tiers == {"PartitionName=day": "PriorityTier=1", "PartitionName=gpu": "PriorityTier=10"}
+    assert tiers == {
+        "PartitionName=day": "PriorityTier=1",
+        "PartitionName=gpu": "PriorityTier=10",
+        "PartitionName=soon": "PriorityTier=3",
+    }
 
 
 @pytest.mark.parametrize(
