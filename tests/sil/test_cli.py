@@ -102,7 +102,7 @@ def test_every_command_that_prints_a_table_can_print_json() -> None:
         if name not in ("workload", "db")
     }
     assert len(commands) == 35
-    with_json = {name for name in commands if "--json" in sil(*name.split(), "--help").stdout}
+    with_json = {name for name in commands if "\n  --json" in sil(*name.split(), "--help").stdout}
     assert commands - with_json == without_tables
 
 
@@ -572,7 +572,7 @@ def test_a_truncated_gzip_file_is_rejected(here: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("1", "1 ready times for a matrix of 2"), ("1 x", "'x'"), ("1 -2", "machine 1 is -2")],
+    [("1", "1 ready time for a matrix of 2"), ("1 x", "'x'"), ("1 -2", "machine 1 is -2")],
 )
 def test_mismatched_ready_times_are_rejected(text: str, expected: str, here: Path) -> None:
     (here / "ready.txt").write_text(text)
