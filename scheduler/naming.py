@@ -1,16 +1,18 @@
-"""Parsing names with parameters: `name(parameter=value, ...)`; and choices by name."""
+"""Names with parameters, `name(parameter=value, ...)`; choices by name; what a wrong name may have meant."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
-from types import UnionType
+from pathlib import Path
+from types import ModuleType, UnionType
 from typing import Any, ClassVar, NoReturn, Union, get_args, get_origin
 
 from scheduler import UserError
+from scheduler.kinds import Kind
 
 Value = int | float | str | bool
 KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
@@ -119,3 +121,50 @@ class Choice(StrEnum):
     def _missing_(cls, value: object) -> NoReturn:
         choices = ", ".join(cls)
         raise ValueError(f"'{value}' is no {cls.noun}; there are {choices}")
+
+
+def advice(name: str, known: Collection[str], built_in: Mapping[Kind, Collection[str]]) -> str:
+    """What to write instead of an unknown name."""
+    several = [part.strip() for part in name.split(",")]
+    if len(several) > 1 and {*several} <= {*known}:
+        return f"name {' and '.join(several)} separately"
+    module = name.removesuffix(".py")
+    if here := _classes_in(Path(f"{module}.py")):
+        return f"name the class in {module}.py: {' or '.join(f'{module}:{each}' for each in here)}"
+    close = get_close_matches(name, known, n=1)
+    by_kind = (f"{kind.value}: {', '.join(names)}" for kind, names in built_in.items())
+    plugins = [each for each in known if not any(each in names for names in built_in.values())]
+    hint = f"did you mean '{close[0]}'?" if close else f"known are {'; '.join([*by_kind, *plugins])}."
+    return f"{hint} Name a class of your own as 'module:Class'."
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A clause that names the most similar one, if one is."""
+    close = get_close_matches(name, names, n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def hidden_by(module: ModuleType) -> str:
+    """A clause if the module is not the one of that name in the current folder."""
+    found, here = module.__spec__, Path(f"{module.__name__.partition('.')[0]}.py")
+    if (
+        found is None
+        or not here.is_file()
+        or (found.origin and here.resolve() == Path(found.origin).resolve())
+    ):
+        return ""
+    return f", since {found.origin} hides {here} of the current folder; give this file another name"
+
+
+def _classes_in(source: Path) -> list[str]:
+    """The classes with a method `schedule` or `run_round` in a file, which is not run."""
+    try:
+        tree = ast.parse(source.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [
+        each.name
+        for each in tree.body
+        if isinstance(each, ast.ClassDef)
+        and any(getattr(member, "name", "") in ("schedule", "run_round") for member in each.body)
+    ]

@@ -10,10 +10,8 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Protocol, cast
 
 from scheduler import UserError, naming
@@ -140,7 +138,8 @@ class SchedulerSpec:
         found = getattr(module, class_name, None)
         if found is None:
             raise SchedulerNotLoaded(
-                f"scheduler '{self.name}': module '{module_name}' has no '{class_name}'{_hidden_by(module)}"
+                f"scheduler '{self.name}': module '{module_name}' has no "
+                f"'{class_name}'{naming.nearest(class_name, vars(module))}{naming.hidden_by(module)}"
             )
         if not callable(found):
             raise SchedulerNotLoaded(f"scheduler '{self.name}': '{class_name}' is not a class")
@@ -292,18 +291,6 @@ def _check_parameters(spec: SchedulerSpec) -> None:
         )
 
 
-def _hidden_by(module: ModuleType) -> str:
-    """A clause if the module is not the one of that name in the current folder."""
-    found, here = module.__spec__, Path(f"{module.__name__.partition('.')[0]}.py")
-    if (
-        found is None
-        or not here.is_file()
-        or (found.origin and here.resolve() == Path(found.origin).resolve())
-    ):
-        return ""
-    return f", since {found.origin} hides {here} of the current folder; give this file another name"
-
-
 def _target(base: str) -> str:
     """The "module:Class" of a name without parameters."""
     if ":" in base:
@@ -312,11 +299,7 @@ def _target(base: str) -> str:
         return _ALL_BUILT_IN[base]
     known = {**_plugins(), **_ALL_BUILT_IN}
     if base not in known:
-        close = get_close_matches(base, known, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known)}."
-        raise SchedulerNotLoaded(
-            f"unknown scheduler '{base}'; {hint} Name a class of your own as 'module:Class'."
-        )
+        raise SchedulerNotLoaded(f"unknown scheduler '{base}'; {naming.advice(base, known, BUILT_IN)}")
     return known[base]
 
 

@@ -37,12 +37,10 @@ class ProgressBar(Listener):
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress = progress
         self._name = self._doing = printable(name)
-        self._done: int | None = None
         self._bar = progress.add_task(f"{self._name}: reading", total=None)
 
     def progressed(self, done: int, total: int | None) -> None:
-        what = f"{self._name}: starting" if self._done in (None, done) else self._doing
-        self._done = done
+        what = self._doing if done else f"{self._name}: starting"
         self._progress.update(self._bar, completed=done, total=total, description=what)
 
     def notify(self, sentence: str) -> None:
@@ -58,7 +56,9 @@ def bars(unit: str, console: Console) -> Progress:
         MofNCompleteColumn(),
         TextColumn(unit),
         TimeElapsedColumn(),
+        TextColumn("elapsed,"),
         TimeRemainingColumn(),
+        TextColumn("remaining"),
         console=console,
         transient=True,
     )
@@ -101,7 +101,9 @@ class NotebookBar(Warner):
             return
         self._shown_s = now_s
         of_all, share = ("", "") if total is None else (f" of {total:,}", f' value="{done}" max="{total}"')
-        counted = f"{done:,}{of_all} {self._unit}, {now_s - self._began_s:.0f} s"
+        elapsed_s = now_s - self._began_s
+        left = f", {elapsed_s * (total - done) / done:.0f} s remaining" if total and done else ""
+        counted = f"{done:,}{of_all} {self._unit}, {elapsed_s:.0f} s elapsed{left}"
         self._shown.update(_content(f"{self._name}: {counted}", f"<progress{share}></progress>"), raw=True)
 
     def close(self) -> None:

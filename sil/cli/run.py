@@ -10,6 +10,7 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperGroup
 
+from scheduler import UserError
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.start.lazy_group import Group, group
@@ -165,6 +166,8 @@ def report(
             from sil.trace.facts import TRACE
 
             metrics.metric(metric)
+            if not (folder / TRACE).is_file():
+                raise UserError(f"{folder} is no results folder: `sil run` and `sil replay` write {TRACE}")
             comparison = experiment_run.render(folder)
             drawn = experiment_run.draw(folder, figures) if figures else []
             _show(comparison, metric, as_json)

@@ -58,9 +58,9 @@ class Backfill(Single):
     """Rigid jobs of a log on identical processors. In each step, one of the first waiting jobs starts, or
     all wait for the next arrival or end of a job (docs/how-to/reinforcement-learning.md)."""
 
-    def __init__(self, log: JobLog, **settings: Any) -> None:
+    def __init__(self, log: JobLog, *, render_mode: str | None = None, **settings: Any) -> None:
         """For the settings see `Settings`. Raises UserError for a log or settings that do not fit."""
-        super().__init__(BackfillBatch(1, Settings(log, **settings)))
+        super().__init__(BackfillBatch(1, Settings(log, **settings)), render_mode)
 
 
 class BackfillVector(Vector):
@@ -138,8 +138,7 @@ class BackfillBatch:
 
     def act(self, actions: NDArray[np.int64], acting: NDArray[np.bool_]) -> NDArray[np.float64]:
         a, steps = self._answers, self._steps
-        # What is no action at all is one that the mask excludes.
-        np.copyto(a.action, np.where(actions < 0, self.window + 1, actions), where=acting)
+        np.copyto(a.action, actions, where=acting)
         self._go_on()
         np.not_equal(a.job, NO_JOB, out=steps.started)
         np.equal(a.state, ALL_ENDED, out=steps.is_last)

@@ -51,13 +51,25 @@ class Batch(Protocol):
         ...
 
 
+def _whole(actions: Any, batch: Batch, acting: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The actions, of which those that count are in the action space. Raises UserError."""
+    given, n = np.asarray(actions), int(batch.action_space.n)
+    if given.shape != acting.shape or not np.issubdtype(given.dtype, np.integer):
+        raise UserError(f"the action is {actions!r}; expected a whole number, 0 to {n - 1}")
+    if len(outside := given[acting & ((given < 0) | (given >= n))]):
+        raise UserError(f"the action is {outside[0]}; expected one of the action space, 0 to {n - 1}")
+    return given.astype(np.int64)
+
+
 class Single(gymnasium.Env[Observation, np.int64]):
     """A batch of one episode."""
 
-    metadata = {"render_modes": []}  # noqa: RUF012 (a dictionary, as Gymnasium has it)
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 (a dictionary, as Gymnasium has it)
 
-    def __init__(self, batch: Batch) -> None:
-        self._batch = batch
+    def __init__(self, batch: Batch, render_mode: str | None) -> None:
+        if render_mode not in (None, "ansi"):
+            raise UserError(f"render_mode is {render_mode!r}; expected 'ansi' (text) or None")
+        self._batch, self.render_mode = batch, render_mode
         self.observation_space, self.action_space = batch.observation_space, batch.action_space  # type: ignore[assignment]
 
     def reset(
@@ -70,9 +82,17 @@ class Single(gymnasium.Env[Observation, np.int64]):
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         if self._batch.over[0]:
             raise UserError("no episode is under way; call reset() before the next step")
-        rewards = self._batch.act(np.asarray(action, dtype=np.int64).reshape(1), np.ones(1, np.bool_))
+        acting = np.ones(1, np.bool_)
+        rewards = self._batch.act(_whole(np.ravel(action), self._batch, acting), acting)
         over = bool(self._batch.over[0])
         return self._observation, float(rewards[0]), over, False, self._info
+
+    def render(self) -> str | None:
+        """With the mode "ansi", a line on the last action and what may be done next; otherwise None."""
+        if self.render_mode is None:
+            return None
+        said = ", ".join(f"{name} {value}" for name, value in self._info.items())
+        return f"{said}; {int(self.action_masks().sum())} of {self._batch.action_space.n} actions are valid"
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The valid actions, as sb3-contrib asks for them."""
@@ -124,18 +144,17 @@ class Vector(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     def step(
         self, actions: NDArray[np.int64]
     ) -> tuple[Observation, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        actions = np.asarray(actions, dtype=np.int64)
         if not self._rngs:
             raise UserError("no episode is under way; call reset() before the first step")
-        if actions.shape != (self.num_envs,):
+        if np.shape(actions) != (self.num_envs,):
             raise UserError(
-                f"the actions have the shape {actions.shape}; expected one for each of {self.num_envs} "
+                f"the actions have the shape {np.shape(actions)}; expected one for each of {self.num_envs} "
                 "environments"
             )
         ended = self._batch.over
         for at in np.flatnonzero(ended):
             self._batch.begin(int(at), self._rngs[at], {})
-        rewards = self._batch.act(actions, ~ended)
+        rewards = self._batch.act(_whole(actions, self._batch, ~ended), ~ended)
         return self._observation, rewards, self._batch.over, np.zeros(self.num_envs, np.bool_), self._info
 
     @property

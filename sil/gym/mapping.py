@@ -55,9 +55,9 @@ class Mapping(Single):
     """A batch of jobs with an ETC matrix. In each step, one of the first jobs is mapped to a machine
     (docs/how-to/reinforcement-learning.md)."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, render_mode: str | None = None, **settings: Any) -> None:
         """For the settings and errors see `MappingBatch`."""
-        super().__init__(MappingBatch(1, **settings))
+        super().__init__(MappingBatch(1, **settings), render_mode)
 
 
 class MappingVector(Vector):

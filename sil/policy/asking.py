@@ -37,14 +37,14 @@ class Policy:
                 options["action_masks"] = observation["action_mask"].astype(np.bool_)
             found = self._predict(observation, **options)
             found = found[0] if isinstance(found, tuple) else found
-        action = np.asarray(found).item()
-        if action != int(action):
-            raise UserError(f"the policy answered {action!r}; expected the number of an action")
-        return (
-            int(action)
-            if 0 <= action < len(observation["action_mask"])
-            else len(observation["action_mask"]) - 1
-        )
+        last = len(observation["action_mask"]) - 1
+        try:
+            action = int(np.asarray(found).item())
+        except (TypeError, ValueError, OverflowError):
+            action = -1
+        if action != found or not 0 <= action <= last:
+            raise UserError(f"the policy answered {found!r}; expected the number of an action, 0 to {last}")
+        return action
 
     def __deepcopy__(self, _: Any) -> Policy:
         return copy(self)

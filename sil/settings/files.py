@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 
 from site_db.files.given import InvalidFile
@@ -10,6 +11,8 @@ _PACKAGE = Path(__file__).parent.parent
 _INSTALLED = _PACKAGE / "fixtures"
 FIXTURES = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent / "fixtures"
 """Inside the installed package, or at the top of a checkout."""
+LOG = ".swf"
+RUN_BY = {"experiments": "sil run", "plans": "sil plan"}
 
 
 def built_in(kind: str) -> dict[str, Path]:
@@ -29,11 +32,16 @@ def find(name: str, kind: str, folder: Path) -> Path:
     """
     path = folder / name
     if path.is_file():
+        if LOG in path.suffixes:
+            raise InvalidFile(f"{path} is a log of jobs; replay it with: sil replay {path}")
         return path
     known = built_in(kind)
     if name in known:
         return known[name]
+    for other, command in RUN_BY.items():
+        if other != kind and name in built_in(other):
+            raise InvalidFile(f"'{name}' is one of the built-in {other}; run it with: {command} {name}")
     elsewhere = "; a site in a database is named with --site DATABASE#SITE" if kind == "sites" else ""
-    raise InvalidFile(
-        f"there is no file {path}, and no built-in of that name; built in are {', '.join(known)}{elsewhere}"
-    )
+    close = get_close_matches(name, known, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"built in are {', '.join(known)}{elsewhere}"
+    raise InvalidFile(f"there is no file {path}, and no built-in of that name; {hint}")

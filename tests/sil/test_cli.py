@@ -682,4 +682,4 @@ def test_an_unknown_metric_is_reported_with_the_known_ones(here: Path) -> None:
 
 
 def test_a_folder_without_a_trace_is_reported(here: Path) -> None:
-    assert "there is no such file" in the_sentence(sil("report", "nowhere"))
+    assert "nowhere is no results folder" in the_sentence(sil("report", "nowhere"))

@@ -41,7 +41,7 @@ def group(help_text: str, cls: type[TyperGroup] = Group) -> typer.Typer:
         help=help_text,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        context_settings={"max_content_width": 100},
+        context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
     )
 
 

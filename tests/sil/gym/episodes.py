@@ -34,7 +34,7 @@ def unpredictable(seed: int) -> Callable[[Seen], int]:
 
     def act(seen: Seen) -> int:
         digest = int.from_bytes(seen["jobs"].tobytes()[:4096:37] + seen["machine"].tobytes(), "little")
-        return (digest ^ seed) % (len(seen["action_mask"]) + 2) - 1
+        return (digest ^ seed) % len(seen["action_mask"])
 
     return act
 

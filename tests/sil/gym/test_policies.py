@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
 import sil
 from scheduler.contract import check_contract
+from sil.gym.backfill import Backfill
 from sil.trace.facts import Fact
 from tests.sil.gym.episodes import Seen, easy, fcfs, unpredictable
 
@@ -65,11 +68,23 @@ def test_what_a_policy_raises_ends_the_replay_and_leaves_others_alone() -> None:
         sil.replay(LOG, {"p": sil.from_policy(fails_later)}, progress=False)
 
 
-def test_an_answer_that_is_no_number_of_an_action_is_a_fault() -> None:
-    with pytest.raises(
-        sil.SchedulerFault, match=r"the policy answered 0\.5; expected the number of an action"
-    ):
-        sil.replay(LOG, {"p": sil.from_policy(lambda seen: 0.5)}, progress=False)
+@pytest.mark.parametrize("answer", [0.5, None, 99, -1, "first", float("nan"), [1, 2]])
+def test_an_answer_that_is_no_number_of_an_action_is_a_fault(answer: Any) -> None:
+    expected = re.escape(f"the policy answered {answer!r}; expected the number of an action, 0 to 8")
+    with pytest.raises(sil.SchedulerFault, match=expected):
+        sil.replay(LOG, {"p": sil.from_policy(lambda seen: answer, window=8)}, progress=False)
+
+
+def test_an_environment_describes_its_last_action_in_text() -> None:
+    with gymnasium.make("sil/Backfill-v0", log=LOG, jobs=20, window=8, render_mode="ansi") as environment:
+        environment.reset(seed=1)
+        environment.step(np.int64(0))
+        assert re.fullmatch(r"time_s \d.*, invalid \w+; \d of 9 actions are valid", str(environment.render()))
+        for action in (-1, 9, 0.5, None):
+            with pytest.raises(sil.UserError, match=r"the action is .* 0 to 8"):
+                environment.step(action)
+    with pytest.raises(sil.UserError, match="render_mode is 'human'; expected 'ansi'"):
+        Backfill(LOG, jobs=20, render_mode="human")
 
 
 def test_a_policy_is_simulated_step_by_step() -> None:
