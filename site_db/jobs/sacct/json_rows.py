@@ -97,9 +97,9 @@ def _columns(job: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     current = state.get("current", job.get("state"))
     yield "jobid", _job_id(job)
     yield "state", _text(current[0] if isinstance(current, list) and current else current)
-    for column, key in (("user", "user"), ("account", "account"), ("qos", "qos"), ("jobname", "name")):
-        yield column, _text(job.get(key))
-    for column in ("partition", "constraints"):
+    yield "user", _text(job.get("user")) or _text(_table(job, "association").get("user"))
+    yield "jobname", _text(job.get("name"))
+    for column in ("account", "qos", "partition", "constraints"):
         yield column, _text(job.get(column))
     yield "nodelist", _text(job.get("nodes"))
     yield "submitline", _text(job.get("submit_line"))

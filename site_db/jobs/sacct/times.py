@@ -79,6 +79,8 @@ def _occurs_twice(time: datetime, zone: tzinfo) -> bool:
 
 def elapsed_s(text: str) -> int | None:
     """The seconds of a text like 3600, 60:00, 01:00:00 or 0-01:00:00; None for other texts."""
+    if not text:
+        return None
     days, dash, clock = text.rpartition("-")
     parts = [whole(part) for part in clock.split(":")]
     if len(parts) > 3 or (dash and len(parts) != 3):

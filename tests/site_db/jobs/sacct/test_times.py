@@ -70,7 +70,7 @@ def test_without_a_zone_contradictions_name_the_change_of_the_clock_and_the_reme
     )
     assert CLOCK in tally.repaired
     assert tally.refused == {BACKWARDS: 1}
-    assert all("--time-zone" in rule and "SLURM_TIME_FORMAT=%s" in rule for rule in (CLOCK, BACKWARDS))
+    assert all("time zone" in rule and "SLURM_TIME_FORMAT=%s" in rule for rule in (CLOCK, BACKWARDS))
 
 
 def test_seconds_and_given_zones_are_not_changed_by_the_zone_of_the_log() -> None:
