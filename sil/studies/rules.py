@@ -10,7 +10,7 @@ from math import ceil
 
 import numpy as np
 
-from sil.outcome.statistics import CONFIDENCE, Interval, Sample, interval
+from sil.outcome.statistics import CONFIDENCE, Interval, Sample, has_spread, interval
 
 
 class Verdict(StrEnum):
@@ -80,15 +80,15 @@ MOST = Fraction(2, 3)
 
 
 def positive(found: Estimate, cases: int = 1) -> Verdict:
-    """Of one of several cases: holds if the whole interval is above zero; does not if none of it is. If no
-    replication differs from zero, nothing is decided: a rare effect may be in none of them. A single one is
+    """Of one of several cases: holds if the whole interval is above zero; does not if none of it is. Several
+    replications without a spread decide nothing, since a rare effect may be in none of them; a single one is
     exact."""
     of = found.interval(cases)
     if of.low > 0.0:
         outcome = Verdict.HOLDS
     else:
         outcome = Verdict.DOES_NOT_HOLD if of.high <= 0.0 else Verdict.INCONCLUSIVE
-    return outcome if len(found.values) == 1 or found.values.any() else Verdict.INCONCLUSIVE
+    return outcome if len(found.values) == 1 or has_spread(found.values) else Verdict.INCONCLUSIVE
 
 
 def all_positive(found: Iterable[Estimate], unit: str = "") -> Judged:

@@ -85,7 +85,9 @@ def test_parts_with_different_units_are_judged_as_one_rule() -> None:
 
 
 def test_replications_without_any_difference_decide_nothing() -> None:
-    assert all_positive([Estimate(np.zeros(20))]).verdict is Verdict.INCONCLUSIVE
+    for same in (0.0, 1.0):
+        assert all_positive([Estimate(np.full(20, same))]).verdict is Verdict.INCONCLUSIVE
+    assert all_positive([Estimate(np.array([0.0] * 18 + [5.0, 7.0]))]).verdict is Verdict.INCONCLUSIVE
     assert all_positive([exactly(0.0)]).verdict is Verdict.DOES_NOT_HOLD
 
 
@@ -95,7 +97,7 @@ def test_replications_without_any_difference_decide_nothing() -> None:
 def decision_times(per_machine: float, per_share: float = 0.0) -> cs1.Times:
     """SJS takes n m^per_machine ms; PJS twice that of SJS, and more by `per_share` for each share."""
     sjs = [
-        (n, m, k, n * m**per_machine * (1 + x))
+        (n, m, k, n ** (1 + x / 10) * m ** (per_machine + x / 10))
         for n, m, (k, x) in product(cs1.GRID, cs1.GRID, enumerate(NOISE))
     ]
     pjs = [
@@ -215,7 +217,7 @@ def deviations(of: Callable[[str, float, str, str], float]) -> Deviations:
                 "replication": k,
                 "remaining": pair[0],
                 "cpu_time": pair[1],
-                "deviation": of(policy, load, name, mode) + x,
+                "deviation": of(policy, load, name, mode) + x * (1 + 0.001 * number),
                 "bias": x,
                 "over": 50.0 + x,
                 "cost_ms": 0.2 + x,
@@ -223,7 +225,7 @@ def deviations(of: Callable[[str, float, str, str], float]) -> Deviations:
                 "turnaround_s": 500.0 + x,
                 "waiting_s": 100.0 + x,
             }
-            for policy, load, (name, pair), mode, when, (k, x) in cells
+            for number, (policy, load, (name, pair), mode, when, (k, x)) in enumerate(cells)
         )
     )
 

@@ -430,7 +430,7 @@ def test_what_the_model_cannot_have_is_not_tested_even_if_no_input_makes_it_hold
     def saving(workload: str, mpl: int, where: str, loss: float) -> Sample:
         communicates = {"B": 1.0, "C": 2.0, "D": 3.0}[workload]
         least = loss * mpl * communicates + (0.5 if where == coscheduling.DEDICATED else 0.0)
-        return np.array([least, least + 0.01])
+        return least + np.array([-0.001, 0.001]) * (2.0 if where == coscheduling.DEDICATED else 1.0)
 
     effective, most_for_d, grows, less_dedicated, *_ = coscheduling._dynamic_claims(saving)
     assert {c.verdict for c in (effective, most_for_d, grows)} == {Verdict.CALIBRATION}
