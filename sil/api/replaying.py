@@ -21,6 +21,7 @@ from sil.experiment import replay_folder
 from sil.experiment.output_folder import copy_results
 from sil.experiment.replays import replay_all
 from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
+from sil.outcome.jobs import BOUND_S
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_schedulers import Replayed
 from sil.policy.settings import whole_number
@@ -56,6 +57,7 @@ def replay(
     order: str = "default",
     decision_cost: str = NONE,
     decision_limit_s: float = DECISION_LIMIT_S,
+    bound_s: float = BOUND_S,
     reasons: bool = False,
     engine: str = "auto",
     seed: int = 1,
@@ -75,6 +77,7 @@ def replay(
     * `order`: of simultaneous events: "default", "archive" (as in published schedules) or "batsim".
     * `decision_cost`: simulated time that decisions take, like "measured(factor=10)".
     * `decision_limit_s`: seconds of real time that a decision may take.
+    * `bound_s`: run times that are shorter count as this many seconds in bounded slowdowns.
     * `reasons`: record why jobs wait, for `Replays.why`.
     * `engine`: "compiled" (fast, for built-in schedulers), "harness" (for all) or "auto"; with equal results.
     * `seed`: for random schedulers.
@@ -88,7 +91,7 @@ def replay(
     settings, and for schedulers that cannot replay this log.
     """
     of_log, under_test = checked(
-        log,
+        given_log(log, bound_s),
         schedulers,
         estimates,
         order,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from math import inf
 from typing import TypeVar
 
 from scheduler import UserError
@@ -30,13 +32,18 @@ def one_of(known: list[Choice] | list[str], name: str, setting: str) -> str:
     return name
 
 
-def given_log(log: object) -> JobLog:
-    """Raises UserError for what is no log, like its path."""
+def given_log(log: object, bound_s: float | None = None) -> JobLog:
+    """The log, with a threshold of bounded slowdowns if one is given. Raises UserError for what is no log,
+    like its path, and for a threshold that is no positive number."""
     if not isinstance(log, JobLog):
         raise UserError(
             f"log is {log!r}; expected a log, as from sil.read_log(...), or sil.log_from(...) for a table"
         )
-    return log
+    if bound_s is None:
+        return log
+    if not (isinstance(bound_s, int | float) and 0.0 < bound_s < inf):
+        raise UserError(f"bound_s is {bound_s!r}; expected seconds, more than 0")
+    return replace(log, bound_s=float(bound_s))
 
 
 def decision_limit(limit_s: float) -> float:

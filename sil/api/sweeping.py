@@ -14,6 +14,7 @@ from sil.api.execution import executing
 from sil.api.progress import shown, warn
 from sil.api.settings import choice, decision_limit, given_log, one_of
 from sil.experiment.log_sweep import LogSweep, Settings, run_sweep
+from sil.outcome.jobs import BOUND_S
 from sil.outcome.metrics import replay_metric_named
 from sil.outcome.statistics import CONFIDENCE
 from sil.outcome.sweep_comparison import SweepComparison
@@ -40,6 +41,7 @@ def sweep(
     warm_up_jobs: int | None = None,
     order: str = "default",
     decision_limit_s: float = DECISION_LIMIT_S,
+    bound_s: float = BOUND_S,
     engine: str = "auto",
     seed: int = 1,
     determinism_check: bool = True,
@@ -64,7 +66,7 @@ def sweep(
     """
     under_test = named(schedulers)
     of_one = isinstance(logs, JobLog | str) or not isinstance(logs, Iterable)
-    of = [given_log(log) for log in cast("Iterable[object]", [logs] if of_one else logs)]
+    of = [given_log(log, bound_s) for log in cast("Iterable[object]", [logs] if of_one else logs)]
     check_for_logs(under_test.values(), any(log.cluster is not None for log in of))
     warm_up = None if warm_up_jobs is None else whole_number(warm_up_jobs, "warm_up_jobs", least=0)
     kinds = [estimates] if isinstance(estimates, str) else estimates

@@ -175,6 +175,15 @@ TimeZone = Annotated[
     ),
 ]
 AS_FACTOR: dict[str, Any] = {"parser": _factor, "metavar": "NUMBER"}
+BoundedSlowdownThreshold = Annotated[
+    float,
+    Option(
+        min=0.001,
+        max=1e9,
+        help="Run times that are shorter count as this many seconds in bounded slowdowns.",
+        show_default=True,
+    ),
+]
 Load = Annotated[
     float | None, Option(help="Scale the load: divide interarrival times by this factor.", **AS_FACTOR)
 ]

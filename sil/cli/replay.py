@@ -74,6 +74,7 @@ def replay(
     end: options.End = None,
     time_zone: options.TimeZone = None,
     load: options.Load = None,
+    bounded_slowdown_threshold: options.BoundedSlowdownThreshold = 10.0,
     processors: options.Processors = None,
     nodes: options.Nodes = None,
     site: options.NodesOfSite = None,
@@ -131,7 +132,7 @@ def replay(
         check_decision_cost(decision_cost)
         rules = Rules(strict, overrun, too_large, time_zone)
         whole = read_log(log, rules, processors, cluster, [] if nodes is None else [nodes])
-        chosen = part_of(whole, jobs, begin, end, load)
+        chosen = replace(part_of(whole, jobs, begin, end, load), bound_s=bounded_slowdown_threshold)
         if cluster is not None:
             _print_notes_on_nodes(cluster, schedulers)
         print_notes(chosen, [estimates], [load or 1.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,6 +88,7 @@ def sweep(
     order: options.Order = "default",
     decision_limit: options.DecisionLimit = 60.0,
     engine: options.EngineChoice = Engine.AUTO,
+    bounded_slowdown_threshold: options.BoundedSlowdownThreshold = 10.0,
     processors: options.Processors = None,
     nodes: options.Nodes = None,
     site: options.NodesOfSite = None,
@@ -135,7 +137,8 @@ def sweep(
         cluster, files = read_nodes(nodes, site), [] if nodes is None else [nodes]
         schedulers = schedulers_for_logs(scheduler or COMPARED, cluster is not None)
         whole = [read_log(log, rules, processors, cluster, files) for log in logs]
-        parts = [part_of(log, None, begin, end, None) for log in whole]
+        bound_s = bounded_slowdown_threshold
+        parts = [replace(part_of(log, None, begin, end, None), bound_s=bound_s) for log in whole]
         sliced = tuple(
             with_warm_up(_sliced(part, slices, slice_jobs, jobs or []), warm_up_jobs) for part in parts
         )

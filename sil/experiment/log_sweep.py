@@ -158,6 +158,7 @@ class LogSweep:
                 (part.warm_up_jobs, part.cool_down_jobs),
                 part.log.processors,
                 sorted(part.log.cut),
+                part.log.bound_s,
                 part.log.cluster,
                 part.log.digest(),
             )

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from scheduler import UserError
 from sil.outcome.batsim_tables import JOBS, read_jobs_csv, with_users_and_reasons
+from sil.outcome.jobs import BOUND_S
 from sil.outcome.replayed_schedulers import Replayed
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
@@ -47,6 +48,7 @@ DESCRIBED = (
     "version",
     "scheduler_source",
     "analysis",
+    "bounded_slowdown_threshold_s",
 )
 """What summary.json has. `analysis` are the numbers of an `Analysis`."""
 
@@ -92,7 +94,8 @@ def read(out: Path) -> Replayed:
     """The results in a folder. Raises NoReplay."""
     path = out / SUMMARY
     try:
-        summary = {"analysis": asdict(ALL_JOBS), **json.loads(read_text(path, OF_JSON))}  # of older versions
+        of_older_versions = {"analysis": asdict(ALL_JOBS), "bounded_slowdown_threshold_s": BOUND_S}
+        summary = {**of_older_versions, **json.loads(read_text(path, OF_JSON))}
         described, jobs = {key: summary[key] for key in DESCRIBED}, {}
         described |= {key: summary[key] for key in OPTIONAL if key in summary}
         described["analysis"] = {name: float(days) for name, days in described["analysis"].items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sil.outcome.jobs import BOUNDED_SLOWDOWN_THRESHOLD_S
+from sil.outcome.jobs import BOUND_S
 
 Numbers = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ Reward = Callable[[Steps], Numbers]
 
 def bounded_slowdown(steps: Steps) -> Numbers:
     """When a job starts, minus its bounded slowdown / jobs of the episode: in all, minus the mean."""
-    slowdown = (steps.wait_s + steps.run_s) / np.maximum(steps.run_s, BOUNDED_SLOWDOWN_THRESHOLD_S)
+    slowdown = (steps.wait_s + steps.run_s) / np.maximum(steps.run_s, BOUND_S)
     return np.where(steps.started, -np.maximum(slowdown, 1.0) / steps.jobs, 0.0)
 
 

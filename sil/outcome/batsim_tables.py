@@ -9,7 +9,14 @@ from pathlib import Path
 import polars as pl
 
 from sil.outcome.finished_jobs import COLUMNS, FinishedJobs, Wanted
-from sil.outcome.jobs import EXECUTION, TURNAROUND, WITH_GPUS_OF_WHOLE_NODES, bounded_slowdown, stretch
+from sil.outcome.jobs import (
+    BOUND_S,
+    EXECUTION,
+    TURNAROUND,
+    WITH_GPUS_OF_WHOLE_NODES,
+    bounded_slowdown,
+    stretch,
+)
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.log_ids import LOG_ID
@@ -73,14 +80,17 @@ def jobs_in(facts: pl.DataFrame, log: pl.DataFrame, cut: frozenset[int] = frozen
 
 
 def batsim_jobs(
-    finished: pl.DataFrame, cut: frozenset[int] = frozenset(), columns: Sequence[str] = ()
+    finished: pl.DataFrame,
+    cut: frozenset[int] = frozenset(),
+    columns: Sequence[str] = (),
+    bound_s: float = BOUND_S,
 ) -> pl.DataFrame:
     """One row per finished job (`FinishedJobs`): the columns of Batsim's jobs.csv, and bounded_slowdown
-    (threshold 10 s); on nodes also partition and requested_gpus; the ids of the log, if jobs have other
+    (threshold `bound_s`); on nodes also partition and requested_gpus; the ids of the log, if jobs have other
     numbers; or only some `columns`. Times are seconds;
     the time in which a run was suspended is no execution time. The runs of the jobs `cut` were ended at their
     estimate."""
-    found = _columns(cut)
+    found = _columns(cut, bound_s)
     if "requested_gpus" in finished.columns:
         found = {**found, "partition": pl.col("partition"), "requested_gpus": WITH_GPUS_OF_WHOLE_NODES}
     if LOG_ID in finished.columns:
@@ -89,7 +99,7 @@ def batsim_jobs(
 
 
 @lru_cache(1)
-def _columns(cut: frozenset[int]) -> Mapping[str, pl.Expr]:
+def _columns(cut: frozenset[int], bound_s: float) -> Mapping[str, pl.Expr]:
     was_killed = pl.col("was_killed")
     ran = EXECUTION - pl.col("suspended_s")
     was_cut = pl.col("job_id").is_in(list(cut)) if cut else pl.lit(False)
@@ -119,5 +129,5 @@ def _columns(cut: frozenset[int]) -> Mapping[str, pl.Expr]:
         "allocated_resources": pl.col("machines"),
         "consumed_energy": pl.lit(-1),
         "metadata": pl.col("metadata").fill_null(""),
-        "bounded_slowdown": bounded_slowdown(ran),
+        "bounded_slowdown": bounded_slowdown(ran, bound_s),
     }

@@ -75,7 +75,7 @@ class FinishedJobs:
         arrived = _joined(self._arrived)
         started = _joined([*self._started, self._starts(facts, facts.places(Fact.RUN_STARTED))])
         over = np.flatnonzero(_IS_ENDING[facts.event])
-        end = _places_of(started["run"], facts.run[over])
+        end = places_of(started["run"], facts.run[over])
         is_over = end >= 0
         ends = over[end[is_over]]
         runs = _where(started, is_over) | {
@@ -86,13 +86,13 @@ class FinishedJobs:
         self._started = [_where(started, ~is_over)]
         refused = facts.job[facts.places(Fact.JOB_REFUSED)]
         last = self._last_runs(runs, refused)
-        arrival = _places_of(last["job"], arrived["job"])
+        arrival = places_of(last["job"], arrived["job"])
         has_arrived = arrival >= 0
         self._finished.append(_at(arrived, arrival[has_arrived]) | _where(last, has_arrived))
         stays = np.ones(len(arrived["job"]), np.bool_)
         stays[arrival[has_arrived]] = False
         if len(refused):
-            stays &= _places_of(arrived["job"], refused) < 0
+            stays &= places_of(arrived["job"], refused) < 0
         self._arrived = [_where(arrived, stays)]
 
     def _starts(self, facts: FactColumns, places: Places) -> Rows:
@@ -137,7 +137,7 @@ class FinishedJobs:
         requested = self._to_arrive[:n]
         numbers = requested["job"].to_numpy()
         if not np.array_equal(job, numbers):  # some are not in the log
-            place = _places_of(job, numbers)
+            place = places_of(job, numbers)
             n = int((place >= 0).sum())
             requested = requested.select(_gathered(column, place) for column in requested)
         self._to_arrive = self._to_arrive[n:]
@@ -184,7 +184,7 @@ class FinishedJobs:
             table = table.with_columns(gpus_had=GPUS_HAD).drop("detail")
         if self._wanted is Wanted.STATISTICS:
             return table
-        place = _places_of(jobs["job"], self._described["job"].to_numpy())
+        place = places_of(jobs["job"], self._described["job"].to_numpy())
         return table.with_columns(_gathered(self._described["metadata"], place))
 
 
@@ -213,7 +213,7 @@ def _in_order(parts: Sequence[Rows]) -> Rows:
     return _at(jobs, np.argsort(jobs["job"], kind="stable"))
 
 
-def _places_of(wanted: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def places_of(wanted: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each of the wanted numbers is among `numbers`, which are different; -1 if it is not there."""
     if not len(numbers):
         return np.full(len(wanted), -1)

@@ -8,7 +8,8 @@ from sil.outcome.refused_and_failed import given_up
 from sil.trace.facts import RUN, Fact
 from sil.trace.requests import request_of
 
-BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
+BOUND_S = 10.0
+"""Shorter run times count as this in bounded slowdowns, unless another threshold is given."""
 
 ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST, Fact.RUN_DISCARDED)
 
@@ -20,9 +21,17 @@ def stretch(execution: pl.Expr = EXECUTION) -> pl.Expr:
     return TURNAROUND / execution
 
 
-def bounded_slowdown(execution: pl.Expr = EXECUTION) -> pl.Expr:
-    least = pl.max_horizontal(execution, pl.lit(BOUNDED_SLOWDOWN_THRESHOLD_S))
+def bounded_slowdown(execution: pl.Expr = EXECUTION, bound_s: float = BOUND_S) -> pl.Expr:
+    least = pl.max_horizontal(execution, pl.lit(bound_s))
     return pl.max_horizontal(TURNAROUND / least, pl.lit(1.0))
+
+
+def per_processor_slowdown(bound_s: float = BOUND_S) -> pl.Expr:
+    """Bounded slowdown per processor (Zotkin and Keleher 1999), of columns of Batsim's jobs.csv."""
+    least = pl.max_horizontal("execution_time", pl.lit(bound_s))
+    return pl.max_horizontal(
+        pl.col("turnaround_time") / (least * pl.col("requested_number_of_resources")), pl.lit(1.0)
+    )
 
 
 GPUS_HAD = pl.col("detail").str.count_matches("[@,]")

@@ -110,6 +110,14 @@ PLAN_METRICS = {
 }
 """The metrics that can be a goal of a plan; those of GPUs only where there are some."""
 
+DETAILS = (
+    Metric("per_processor_slowdown_mean", "Mean bounded slowdown per processor", "", 3),
+    Metric("weighted_waiting_time_mean", "Mean waiting time, weighted by processor-seconds", "s", 1),
+    Metric("backfilled_share", "Jobs backfilled", "%", 1, more_is_better=True),
+    Metric("loss_of_capacity", "Loss of capacity", "%", 2),
+    Metric("utilisation_of_up", "Utilisation of what is up", "%", 2, more_is_better=True),
+)
+"""Of a replayed log, not in printed tables; the last one only where something was down."""
 REPLAY_METRICS = {
     **{
         f"{_QUANTITIES[name][0]}_{summary}": JOB_METRICS[f"{summary}_{name}"]
@@ -119,6 +127,7 @@ REPLAY_METRICS = {
     "utilisation": UTILISATION,
     GPU_UTILISATION.key: GPU_UTILISATION,
     "makespan": MAKESPAN,
+    **{metric.key: metric for metric in DETAILS},
 }
 """The metrics of a replayed log, by their names in summary.json; that of GPUs only if there are GPUs."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -16,7 +17,7 @@ from sil.outcome.finished_jobs import FinishedJobs, Wanted
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import Invariants
 from sil.outcome.refused_and_failed import refusal_sentence
-from sil.outcome.replay_statistics import Measured, ReplayStatistics
+from sil.outcome.replay_statistics import Backlog, Measured, ReplayStatistics
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
@@ -68,13 +69,17 @@ class ReplayedLog:
         self._ended_early: dict[int, str] = {}
         """Why jobs were ended that have run."""
         gpus = 0 if log.cluster is None else log.cluster.gpus
-        self.statistics = ReplayStatistics(log.processors, gpus, folder, _measured(log))
+        measured = _measured(log)
+        self.statistics = ReplayStatistics(log.processors, gpus, folder, measured, log.bound_s)
+        self._backlog = _backlog(log, measured)
+        self._bound_s = log.bound_s
 
     def add(self, table: pa.Table) -> None:
         """The next facts, with at least these COLUMNS."""
         facts = FactColumns(table)
         self._invariants.add(facts)
         self._jobs.add(facts)
+        self._backlog.add(facts)
         if len(refused := facts.places(Fact.JOB_REFUSED)):
             self._refused.update(facts.frame(["job", "detail"], refused).iter_rows())
         if len(ready := self._jobs.ready()):
@@ -104,7 +109,11 @@ class ReplayedLog:
             n, verb = len(were_ended), "was" if len(were_ended) == 1 else "were"
             early = f"{n:,} of {counted(n_arrived, 'job')} {verb} ended early; the first because {first}"
             refused = f"{self._scheduler}: {early}" if refused is None else f"{refused}; {early}"
-        return Results({} if fault else self.statistics.metrics, fault, refused)
+        return Results({} if fault else self._metrics(), fault, refused)
+
+    def _metrics(self) -> dict[str, float]:
+        found = self.statistics
+        return {**found.metrics, **self._backlog.metrics(*found.span_s, found.computing_s)} if found.n else {}
 
     def _of_measured(self, whys: dict[int, str]) -> dict[int, str]:
         return {job: why for job, why in whys.items() if not self._measured or job in self._measured}
@@ -114,7 +123,7 @@ class ReplayedLog:
             ran = self._refused.keys() & set(finished["job_id"].to_list())
             self._ended_early.update((job, self._refused.pop(job)) for job in ran)
         columns = self.statistics.columns if self._on_jobs is None else ()
-        jobs = batsim_jobs(finished, self._cut, columns)
+        jobs = batsim_jobs(finished, self._cut, columns, self._bound_s)
         self.statistics.add(jobs)
         if self._on_jobs is not None:
             self._on_jobs(jobs)
@@ -126,6 +135,16 @@ def _measured(log: JobLog) -> Measured | None:
     numbers = list(log.measured)
     submitted_s = log.jobs.filter(pl.col("job").is_in(numbers))["submit_s"]
     return Measured(numbers, float(submitted_s[0]), float(submitted_s[-1]))
+
+
+def _backlog(log: JobLog, measured: Measured | None) -> Backlog:
+    capacities = np.ones(log.processors, np.int64)
+    if log.cluster is not None:
+        capacities = np.array([int(node.cores) for node in log.cluster.nodes.values()], np.int64)
+    partitions = log.requested["job", "partition"] if log.requests else None
+    if measured is None:
+        return Backlog(capacities, partitions)
+    return Backlog(capacities, partitions, np.array(measured.jobs), (measured.from_s, measured.until_s))
 
 
 def _capacity(log: JobLog) -> Capacity:

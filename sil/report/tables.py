@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sil.outcome.comparison import Accuracy, Cell, Comparison
-from sil.outcome.metrics import GPU_UTILISATION, REPLAY_METRICS, metric, replay_metric
+from sil.outcome.metrics import DETAILS, GPU_UTILISATION, REPLAY_METRICS, metric, replay_metric
 from sil.outcome.statistics import Interval
 from sil.outcome.sweep_comparison import SweepComparison
 
@@ -150,12 +150,16 @@ def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:
     return value, difference, change
 
 
-def replay_rows(statistics: Mapping[str, Mapping[str, float]]) -> list[tuple[str, list[str]]]:
-    """The metrics of a replayed log: (label, a text for each scheduler); "-" where a scheduler has none."""
+def replay_rows(
+    statistics: Mapping[str, Mapping[str, float]], *, with_details: bool = False
+) -> list[tuple[str, list[str]]]:
+    """The metrics of a replayed log: (label, a text for each scheduler); "-" where a scheduler has none.
+    Details, and those of GPUs, only where some scheduler has them."""
     return [
         (m.label, [f"{found[name]:,.{m.digits}f}" if name in found else "-" for found in statistics.values()])
         for name, m in REPLAY_METRICS.items()
-        if m is not GPU_UTILISATION or any(name in found for found in statistics.values())
+        if (m is not GPU_UTILISATION and m not in DETAILS)
+        or ((with_details or m is GPU_UTILISATION) and any(name in found for found in statistics.values()))
     ]
 
 

@@ -110,6 +110,7 @@ class Replay:
             "log": self.log.name,
             "acknowledge": self.log.header.get("acknowledge", ""),
             **self.log.clock.description(),
+            "bounded_slowdown_threshold_s": self.log.bound_s,
             "part": list(self.log.part),
             "jobs": len(self.log.jobs),
             "processors": self.log.processors,

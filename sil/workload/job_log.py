@@ -98,6 +98,7 @@ class JobLog:
     cut: frozenset[int] = frozenset()
     measured: frozenset[int] = frozenset()
     """The numbers of the jobs that count in statistics; all do if it is empty."""
+    bound_s: float = 10.0  # of bounded slowdowns
     cluster: Cluster | None = None
     """Its nodes, if they have cores, memory and GPUs. Then `processors` are all cores, and the column
     `request` of `jobs` is the position in `requests` of what a job requests."""

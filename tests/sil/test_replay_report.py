@@ -144,6 +144,7 @@ def test_blocks_that_differ_at_random_are_seldom_told_apart() -> None:
 def replayed(table: pl.DataFrame, days: float) -> Replayed:
     rows = {"easy": {"waiting_time_mean": 1.0, "makespan": 1.0, "fault": None, "refused": "a sentence"}}
     described = {"schedulers": rows, "processors": 4, "gpus": 0, "days": days}
+    described["bounded_slowdown_threshold_s"] = 10.0
     return Replayed(described, {"easy": table})
 
 

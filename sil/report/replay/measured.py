@@ -42,7 +42,8 @@ def _statistics(
 ) -> dict[str, float]:
     """Of some jobs of a scheduler; utilisation is by all jobs, in a part of the time."""
     processors, gpus = int(replayed.described["processors"]), int(replayed.described["gpus"])
-    found = ReplayStatistics(processors, gpus)
+    bound_s = float(replayed.described["bounded_slowdown_threshold_s"])
+    found = ReplayStatistics(processors, gpus, bound_s=bound_s)
     found.add(jobs)
     metrics = {key: value for key, value in found.metrics.items() if key != MAKESPAN.key}
     for metric, requested, capacity in (

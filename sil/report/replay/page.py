@@ -101,11 +101,12 @@ def _comparison(measured: Replayed, names: list[str], analysis: Analysis) -> Sec
         if analysis.is_trimmed
         else "The makespan is from the first submission to the last end."
     )
+    bound_s = float(measured.described["bounded_slowdown_threshold_s"])
     note = (
-        f"Over {over}. Bounded slowdown has a threshold of 10 s. {end} Quantiles are observed values: the "
-        "smallest value not exceeded by that share of jobs."
+        f"Over {over}. Bounded slowdown has a threshold of {bound_s:g} s. {end} Quantiles are observed "
+        "values: the smallest value not exceeded by that share of jobs."
     )
-    rows = [[label, *texts] for label, texts in replay_rows(measured.statistics)]
+    rows = [[label, *texts] for label, texts in replay_rows(measured.statistics, with_details=True)]
     return Section("Comparison", note, [Part(table=Table(["", *names], rows))])
 
 
@@ -123,8 +124,8 @@ def _sections(replayed: Replayed, jobs: Jobs, names: list[str]) -> Iterator[Sect
     weeks = "Mean waiting time by size of job and by week of submission; longer waits are darker."
     yield _drawn("Waiting time by week and size", weeks, waiting_by_week_and_size(jobs, names))
     dots = (
-        "Bounded slowdown, threshold 10 s. Dot: mean. Line: median to 95th percentile. A dot above its line: "
-        "few jobs have a very large slowdown."
+        f"Bounded slowdown, threshold {replayed.described['bounded_slowdown_threshold_s']:g} s. Dot: mean. "
+        "Line: median to 95th percentile. A dot above its line: few jobs have a very large slowdown."
     )
     yield _drawn("Slowdown by size of job", dots, slowdown_by_size(jobs, names))
     numbers = "The number of jobs of each size and run time, and their mean bounded slowdown."
