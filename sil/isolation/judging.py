@@ -28,10 +28,10 @@ from sil.isolation import channel
 from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.isolation.channel import BadMessage, Message
 from sil.isolation.managers import Answering, Followed, SelfTimedManager, diverged
-from sil.isolation.process import NoAnswer, OwnProcess, own_process
+from sil.isolation.process import SILENT_S, NoAnswer, OwnProcess, own_process
 from sil.isolation.side import HERE, Side, made, on, side
 from sil.world import SHOW_TRACEBACKS
-from sil.world.guard.asking import Decision, Respondent, TimedScheduler, count_of
+from sil.world.guard.asking import MAKING_LIMIT_S, Decision, Respondent, TimedScheduler, count_of
 from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
     RULES,
@@ -42,6 +42,7 @@ from sil.world.guard.faults import (
     traceback_of,
 )
 from sil.world.guard.scheduler import Guard
+from sil.world.guard.time_limit import GRACE, GRACE_S
 from sil.world.guard.values import is_index
 
 BYTES = 1 << 20
@@ -95,9 +96,17 @@ class _Judging(Side):
     def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
         if spec.is_built_in:
             return HERE.respondent(spec, seed, guard)
+        self._limit(spec, guard)
         return _Judged(self, spec.name, guard.clock)
 
+    def _limit(self, spec: SchedulerSpec, guard: Guard) -> None:
+        """It may have to be imported and made before it answers."""
+        limit_s = max(guard.limit_s, MAKING_LIMIT_S)
+        self._processes[spec.name].most_s = GRACE * limit_s + GRACE_S + SILENT_S
+
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
+        self._limit(spec, guard)
+
         def followed(ports: Ports) -> Followed:
             return Followed(ports, lambda most_bytes: self.received(spec.name, most_bytes, ports.clock.now_s))
 

@@ -88,6 +88,7 @@ class Processes(Concurrent):
             ready = {handles[handle] for handle in wait(list(handles), LOOK_EVERY_S)}
             for worker in self._busy:
                 worker.end_if_overdue()
+                worker.go_on()
             outcomes = [(worker, outcome) for worker in ready if (outcome := worker.received()) is not None]
             if outcomes:
                 return [(self._settled(worker, outcome), outcome) for worker, outcome in outcomes]
@@ -154,15 +155,19 @@ class _Worker:
         code = self._process.exitcode
         if self._is_overdue:
             return Died("was ended, since a decision did not return in time")
-        return Died(
-            f"ended with exit code {code}", KILLED if code in KILLED_FROM_OUTSIDE else PROCESS_SURVIVES
-        )
+        rule = KILLED if code in KILLED_FROM_OUTSIDE else PROCESS_SURVIVES
+        return Died(f"ended with exit code {code}", rule)
 
     def end_if_overdue(self) -> None:
         """Kill the worker if its decision, which no signal has ended, has passed the deadline."""
         if 0.0 < self._deadline_s.value < time.monotonic():
             self._is_overdue = True
             self.kill()
+
+    def go_on(self) -> None:
+        """What a scheduler does may have stopped it."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(self._process.pid or os.getpid(), signal.SIGCONT)
 
     def kill(self) -> None:
         assert self._process.pid is not None

@@ -70,7 +70,6 @@ SHORT = {
     "asks_again_when_it_likes": DETERMINISTIC,
     "is_ended_by_a_timer": PROCESS_SURVIVES,
     "exits_when_it_is_late": PROCESS_SURVIVES,
-    "starts_a_thousand_threads": KEEPS_TO_PROCESSES,
 }
 """Of these, and of what they show: the rule that they break."""
 REPLAY = Replay(log_of(FIVE, 3), decision_limit_s=LIMIT_S, engine=Engine.HARNESS)
@@ -131,6 +130,13 @@ def test_who_is_killed_is_tried_again_and_blamed_if_it_is_at_the_same_decision_e
         assert (last["event"], last["detail"]) == (Fact.FAULT, PROCESS_SURVIVES)
         assert "in each of 3 tries" in last["message"]
         assert last["time_s"] > 0.0
+
+
+@pytest.mark.usefixtures("isolated")
+def test_processes_and_threads_are_limited(tmp_path: Path) -> None:
+    replay = replace(REPLAY, decision_limit_s=60.0)
+    *_, last = facts_under("starts_a_thousand_threads", tmp_path, replay).to_dicts()
+    assert last["detail"] == KEEPS_TO_PROCESSES
 
 
 NEW = [
