@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from scheduler.kinds import Kind, WrongKind
-from scheduler.model import Job, RunId
+from scheduler.model import Job, JobId, RunId
 from scheduler.rules import Violation
 
 ATTRIBUTES_OF = dict.fromkeys(
@@ -75,6 +75,11 @@ class LazyJobs(Sequence[Job], ABC):
     @abstractmethod
     def job_at(self, i: int) -> Job:
         """The job in position i, counted from 0."""
+
+    @property
+    def ids(self) -> list[JobId]:
+        """Of all jobs, in order."""
+        return [job.id for job in self]
 
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, int) and 0 <= i < len(self):

@@ -56,6 +56,15 @@ class AllOthers(Mapping[int, str]):
         return all(start.job != i for start in self._starts)
 
 
+def all_in_detail(reasons: Mapping[int, str]) -> Iterator[tuple[int, str]]:
+    """The most detailed reason for each job that waits."""
+    of_all = getattr(getattr(reasons, "in_detail", None), "of_all", None)
+    if of_all is None or not isinstance(reasons, AllOthers) or len(reasons) == 0:
+        return ((i, in_detail(reasons, i)) for i in reasons)
+    started = reasons.started
+    return ((i, text) for i, text in enumerate(of_all()) if i not in started)
+
+
 def in_detail(reasons: Mapping[int, str], i: int) -> str:
     """The most detailed reason for job i."""
     if isinstance(reasons, AllOthers | Reasons) and reasons.in_detail is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 
 import numpy as np
@@ -68,17 +69,35 @@ class _WaitReasons:
         with self.problem.free_nodes.without(self.placed):
             return self._sentence(i)
 
+    def of_all(self) -> list[str]:
+        """For each job; those that request the same have one reason."""
+        waiting = self.problem.free_nodes.waiting
+        first, reasons, found = self._first, dict[tuple[int, int], str](), list[str]()
+        with self.problem.free_nodes.without(self.placed):
+            for i, asked in enumerate(zip(waiting.kinds.tolist(), waiting.chunks.tolist(), strict=True)):
+                if i == first:
+                    found.append(self._sentence(i))
+                    continue
+                if asked not in reasons:
+                    reasons[asked] = self._sentence(i)
+                found.append(reasons[asked])
+        return found
+
+    @cached_property
+    def _first(self) -> int:
+        """The first waiting job in the order of the queue."""
+        placed = {i for i, _ in self.placed}
+        return next(int(k) for k in self.order if int(k) not in placed)
+
     def _sentence(self, i: int) -> str:
         state = self.problem.free_nodes
         request = state.nodes.request_of(int(state.waiting.kinds[i]), int(state.waiting.chunks[i]))
         room = room_for(state.nodes, request)
-        placed = {i for i, _ in self.placed}
-        first = next(int(k) for k in self.order if int(k) not in placed)
-        if i == first:
+        if i == self._first:
             return f"first of the queue: {room}{self._reserved()}"
         if not state.nodes.fits(int(state.waiting.kinds[i]), int(state.waiting.chunks[i])):
             return room
-        job = state.waiting[first].id
+        job = state.waiting[self._first].id
         if self.reserved_s is None:
             return f"{room}; but job {job} comes first"
         return f"{room}; but it would delay job {job}, which is first{self._reserved()}"

@@ -13,7 +13,7 @@ import numpy as np
 from scheduler import counted
 from scheduler.compiled import Floats
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.model import NodeSchedule, Start
+from scheduler.model import JobId, NodeSchedule, Start
 from scheduler.naming import Choice
 from scheduler.node_resources.selections import checked_name
 from scheduler.wait_reasons import AllOthers
@@ -102,14 +102,29 @@ class _WaitReasons:
     backfilling: Backfilling
 
     def __call__(self, i: int) -> str:
-        size, n_free = int(self._sizes[i]), self._n_free
-        room = f"it requests {counted(size, 'node')}, {n_free} free"
-        if i == self._first:
-            first = f"first of the queue: {room}"
-            return first if self.backfilling is Backfilling.NONE else f"{first}; {self._reserved}"
+        size = int(self._sizes[i])
+        return self._of_first(size) if i == self._first else self._of_another(size)
+
+    def of_all(self) -> list[str]:
+        """For each job; those that request as many nodes have one reason."""
+        sizes, size_of = np.unique(self._sizes, return_inverse=True)
+        reasons = [self._of_another(int(size)) for size in sizes]
+        found = [reasons[k] for k in size_of.tolist()]
+        found[self._first] = self(self._first)
+        return found
+
+    def _room(self, size: int) -> str:
+        return f"it requests {counted(size, 'node')}, {self._n_free} free"
+
+    def _of_first(self, size: int) -> str:
+        first = f"first of the queue: {self._room(size)}"
+        return first if self.backfilling is Backfilling.NONE else f"{first}; {self._reserved}"
+
+    def _of_another(self, size: int) -> str:
+        room, n_free = self._room(size), self._n_free
         if size > n_free:
             return room
-        job = self.problem.jobs[self._first].id
+        job = self._first_id
         if self.backfilling is Backfilling.NONE:
             return f"{room}; but job {job} comes first"
         return f"{room}; but it would delay job {job}, which is {self._reserved}"
@@ -123,14 +138,18 @@ class _WaitReasons:
         return self.problem.free_nodes.free.n - sum(len(start.nodes) for start in self.starts)
 
     @cached_property
+    def _first_id(self) -> JobId:
+        return self.problem.jobs[self._first].id
+
+    @cached_property
     def _first(self) -> int:
         """Index of the first waiting job."""
         placed = {start.job for start in self.starts}
-        waiting = [i for i in range(self.problem.n_jobs) if i not in placed]
         if self.ordering is Ordering.FCFS:
-            return waiting[0]
-        estimates_s = self.problem.free_nodes.waiting.estimates_s
-        return min(waiting, key=lambda i: (estimates_s[i], i))
+            return next(i for i in range(self.problem.n_jobs) if i not in placed)
+        estimates_s = self.problem.free_nodes.waiting.estimates_s.copy()
+        estimates_s[list(placed)] = np.inf
+        return int(estimates_s.argmin())
 
     @cached_property
     def _reserved(self) -> str:

@@ -163,7 +163,8 @@ class TraceRecorder:
 
     def note_reason(self, time_s: float, job: int, reason: str) -> None:
         """A job was left waiting."""
-        self.note(time_s, Fact.PASSED_OVER, job=job, detail=reason)
+        self._n = n = self._n + 1  # as `note`, for facts of which there are very many
+        self._others += (n, time_s, Fact.PASSED_OVER.value, job, None, None, None, None, reason, None)
 
     def note_mapping(self, time_s: float, job: int, resource: int, start_s: float, run_s: float) -> None:
         """A job was mapped to a resource, to start at `start_s` and run for an estimated `run_s`."""

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+import sil
+from scheduler.free_nodes.rigid import Rigid
 from scheduler.mapping.placer import NOWHERE_TO_RUN
+from scheduler.model import NodeSchedule
 from scheduler.rules import NO_JOB_FORGOTTEN
+from scheduler.wait_reasons import all_in_detail, in_detail
 from sil.outcome.trace_inspection import timeline
 from sil.runs.on_log import Replay
 from sil.trace.facts import SCHEMA, TRACE, Fact
+from sil.workload.archive.writing import write_swf
 from tests.builders import tiny_experiment
-from tests.sil.test_cli import sil, the_sentence
+from tests.sil.test_cli import sil as command
+from tests.sil.test_cli import the_sentence
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import Row, facts_of, log_of
 
@@ -117,14 +124,14 @@ def test_a_refused_job_was_overtaken_by_none_and_its_refusal_is_the_reason() -> 
 
 def test_the_command_prints_the_timeline_and_reports_missing_reasons(tmp_path: Path) -> None:
     facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path)
-    done = sil("why", tmp_path, "--job", "2")
+    done = command("why", tmp_path, "--job", "2")
     assert done.exit_code == 0
     assert "50 s  job 2 starts on 0-2" in done.output
     assert "Waiting time: 49 s." in done.output
     assert "Overtaken by: job 3." in done.output
     assert "This trace has no wait reasons" in done.output
     assert f"there is no job 7 in {tmp_path / TRACE}" in the_sentence(
-        sil("why", tmp_path / TRACE, "--job", "7")
+        command("why", tmp_path / TRACE, "--job", "7")
     )
 
 
@@ -133,10 +140,10 @@ def test_a_timeline_is_printed_as_json_and_a_folder_of_replays_names_its_subfold
 ) -> None:
     (tmp_path / "easy").mkdir()
     facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path / "easy")
-    told = json.loads(sil("why", tmp_path / "easy", "--job", "2", "--json").stdout)
+    told = json.loads(command("why", tmp_path / "easy", "--job", "2", "--json").stdout)
     assert (told["job"], told["waited_s"], told["overtaken_by"]) == (2, 49.0, [3])
     assert told["events"][-1] == {"time_s": 100.0, "event": "job 2 ends"}
-    refused = the_sentence(sil("why", tmp_path, "--job", "2"))
+    refused = the_sentence(command("why", tmp_path, "--job", "2"))
     assert "each scheduler has its own trace; name one of the subfolders easy" in refused
 
 
@@ -160,7 +167,7 @@ def test_a_forgotten_job_is_a_fault_without_a_wait_reason(tmp_path: Path) -> Non
     assert run(path, tmp_path / "out").faults
     (fault,) = facts_in(tmp_path / "out", Fact.FAULT)
     assert fault["detail"] == NO_JOB_FORGOTTEN
-    shown = sil("why", tmp_path / "out", "--job", str(fault["job"])).output
+    shown = command("why", tmp_path / "out", "--job", str(fault["job"])).output
     assert "available" not in shown
 
 
@@ -189,7 +196,7 @@ priority = 1
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
     assert set(started["job"]) == set(mapped["job"])
     displaced = facts.filter(pl.col("event") == Fact.RUN_PREEMPTED)["job"][0]
-    done = sil("why", tmp_path / "out", "--job", displaced)
+    done = command("why", tmp_path / "out", "--job", displaced)
     told = [line.split("  ", 1)[1].split(" s  ")[-1] for line in done.output.splitlines() if " s  " in line]
     kinds = [" ".join(line.split()[2:4]) for line in told]
     at = kinds.index("is preempted")
@@ -214,3 +221,32 @@ def test_without_reasons_a_trace_has_no_mappings_and_equal_decisions(tmp_path: P
 @pytest.mark.parametrize("scheduler", ["fcfs", "sjf", "easy", "easy_sjbf", "conservative"])
 def test_every_built_in_scheduler_gives_a_reason_for_each_waiting_job(scheduler: str, tmp_path: Path) -> None:
     assert {job for _, job, _ in reasons(scheduler, tmp_path)} >= {2, 4}
+
+
+@pytest.mark.parametrize(
+    "policy", [("fcfs", "none"), ("fcfs", "easy"), ("sjf", "none"), ("fcfs", "easy_sjbf")]
+)
+@pytest.mark.parametrize("on_nodes", [False, True])
+def test_reasons_of_all_jobs_at_once_are_those_of_each_job(
+    policy: tuple[str, str], on_nodes: bool, tmp_path: Path
+) -> None:
+    seen: list[int] = []
+
+    class Compared(Rigid):
+        def schedule(self, problem: Any) -> NodeSchedule:
+            schedule = super().schedule(problem)
+            reasons = schedule.wait_reasons
+            if reasons:
+                at_once = dict(all_in_detail(reasons))
+                assert at_once == {i: in_detail(reasons, i) for i in reasons}
+                assert problem.jobs.ids == [job.id for job in problem.jobs]
+                seen.append(len(at_once))
+            return schedule
+
+    log = sil.lublin_feitelson(150, 16, load=2.0, seed=5)
+    if on_nodes:
+        write_swf(tmp_path / "log.swf", log)
+        (tmp_path / "slurm.conf").write_text("NodeName=n[1-4] CPUs=4\nPartitionName=batch Nodes=ALL\n")
+        log = sil.read_log(tmp_path / "log.swf", nodes=tmp_path / "slurm.conf")
+    sil.replay(log, {"compared": lambda: Compared(*policy)}, engine="harness", progress=False)
+    assert max(seen) > 20

@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.compiled import Floats, Floats2
 from scheduler.free_nodes.kernels.one_at_a_time import arrived, place_of
-from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, N_JOBS, SIZE
+from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, N_JOBS, SIZE
 from scheduler.free_nodes.kernels.queues import N_WAITING
 from scheduler.free_nodes.queues.growing import GrowingQueue
 from scheduler.free_nodes.queues.identical import larger_rigid_queue, sort_waiting
@@ -47,6 +47,10 @@ class WaitingJobs(LazyJobs):
         job = self._job_in[arrays.slot.item(place_of(arrays.tree, i))]
         self._asked_i, self._asked = i, job
         return job
+
+    @property
+    def ids(self) -> list[JobId]:
+        return [JobId(int(job)) for job in self.table[:, JOB].tolist()]
 
     @property
     def least_size(self) -> float:

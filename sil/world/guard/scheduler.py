@@ -9,9 +9,9 @@ from typing import Any
 
 from scheduler.model import Answer, JobId, Schedule
 from scheduler.ports import Clock, Scheduler
-from scheduler.problem import SchedulingProblem
+from scheduler.problem import LazyJobs, SchedulingProblem
 from scheduler.rules import DETERMINISTIC, first_difference
-from scheduler.wait_reasons import in_detail
+from scheduler.wait_reasons import all_in_detail
 from sil.trace.recorder import TraceRecorder
 from sil.world.guard.asking import Respondent, TimedScheduler
 from sil.world.guard.decision_cost import Charge
@@ -79,12 +79,17 @@ class GuardedScheduler:
     def _log(self, problem: SchedulingProblem, schedule: Answer, now_s: float, log: TraceRecorder) -> None:
         if problem.violation(schedule):
             return  # the manager will reject it
-        logged, reasons = self._logged, schedule.wait_reasons
-        for i in reasons:
-            job, reason = problem.jobs[i].id, one_line(in_detail(reasons, i))
-            if logged.get(job) != reason:
-                logged[job] = reason
-                log.note_reason(now_s, job, reason)
+        logged, lines = self._logged, dict[str, str]()
+        jobs = problem.jobs
+        ids = jobs.ids if isinstance(jobs, LazyJobs) else [job.id for job in jobs]
+        for i, text in all_in_detail(schedule.wait_reasons):
+            # Many jobs have the same; other classes of texts are the scheduler's own code.
+            reason = (lines.get(text) if type(text) is str else None) or one_line(text)
+            if type(text) is str:
+                lines[text] = reason
+            if logged.get(ids[i]) != reason:
+                logged[ids[i]] = reason
+                log.note_reason(now_s, ids[i], reason)
         for assignment in schedule.assignments if isinstance(schedule, Schedule) else ():
             job, start = problem.jobs[assignment.job].id, (assignment.resource, assignment.start_s)
             if logged.get(job) != start:
