@@ -122,6 +122,7 @@ class Sweep:
         if not 0 < ci < 1:
             raise UserError(f"ci is {ci:g}; expected a confidence between 0 and 1, like 0.95")
         comparison = SweepComparison(self.table, ci, self.schedulers)
+        comparison.check(metric)
         rows = []
         for load, estimates in comparison.settings:
             for scheduler in comparison.schedulers:

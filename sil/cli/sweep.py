@@ -149,6 +149,7 @@ def sweep(
         print_notes_on_slurm(schedulers)
         with progress("replays") as bars, selected_executor(workers, dask) as executor:
             comparison = sweep_into(folder, wanted, executor, ProgressBar(bars, "sweep"))
+        comparison.check(metric)
     if as_json:
         console.print_json(summary(wanted, comparison))
     else:

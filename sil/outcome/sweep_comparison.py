@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from scheduler import counted
+from scheduler import UserError, counted
 from sil.outcome.comparison import Cell
-from sil.outcome.metrics import REPLAY_METRICS
+from sil.outcome.metrics import MAKESPAN, REPLAY_METRICS
 from sil.outcome.statistics import CONFIDENCE, Sample
 
 BLOCK = ("log", "slice")
@@ -44,7 +44,7 @@ class SweepComparison:
         }
         """Those that some replay has: of GPUs only where there are some."""
         self._of = table.partition_by(*SETTING, "scheduler", as_dict=True, maintain_order=True)
-        self._none = table.clear()
+        self._table, self._none = table, table.clear()
 
     def cell(self, setting: tuple[float, str], scheduler: str, name: str) -> Cell | None:
         """A metric of REPLAY_METRICS, on the slices that the baseline has, too, if it has any. None if there
@@ -56,6 +56,15 @@ class SweepComparison:
         if scheduler == self.baseline or baseline[name].null_count() or both.is_empty():
             return Cell.of(_sample(rows[name]), None, self.confidence)
         return Cell.of(_sample(both[name]), _sample(both["before"]), self.confidence, "slice")
+
+    def check(self, name: str) -> None:
+        """Raises UserError for the makespan of slices with a warm-up."""
+        jobs = self._table["warm_up_jobs"] + self._table["cool_down_jobs"]
+        if name == MAKESPAN.key and jobs.sum():
+            raise UserError(
+                "slices that other jobs come before or after have no makespan; sweep without a warm-up (0 "
+                "warm-up jobs)"
+            )
 
     def left_out(self) -> list[str]:
         """A sentence for each scheduler with replays of slices that the baseline lacks, or without some that

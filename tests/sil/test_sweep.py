@@ -507,6 +507,12 @@ def test_by_default_the_warm_up_has_as_many_jobs_as_the_slice_and_rows_of_others
     assert len(marks) == 3, "that of 10 jobs is the default"
 
 
+def test_slices_with_a_warm_up_have_no_makespan(here: Path) -> None:
+    refused = the_sentence(swept("log.swf", "--slices", "4", "--metric", "makespan"))
+    assert "slices that other jobs come before or after have no makespan; sweep without a warm-up" in refused
+    assert swept("log.swf", "--slices", "4", "--metric", "makespan", "--warm-up-jobs", "0").exit_code == 0
+
+
 def test_only_measured_jobs_count_as_refused() -> None:
     rows: list[Row] = [(k, 10.0 * k, 20.0, 9 if k in (2, 12) else 1, 60.0, 1) for k in range(1, 21)]
     sliced = with_warm_up(equal_slices(log_of(rows, 4), 2))
