@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import sil as sil_package
 from site_db.jobs.sacct.command import COLUMNS, COMMAND_IN_LINES
 from site_db.jobs.sacct.rows import EXPECTED
 from tests.sil.test_cli import sil
@@ -45,3 +46,27 @@ def test_the_recommended_columns_are_the_same_everywhere() -> None:
     assert COMMAND_IN_LINES in "\n".join(line.removeprefix("  ") for line in help_text.splitlines())
     assert all(len(line) < 80 for line in COMMAND_IN_LINES.splitlines())
     assert "sil db import-sacct --help" in " ".join(sil("replay", "--help").stdout.split())
+
+
+LOCAL = """JobID|State|Start|End|ElapsedRaw|NCPUS
+1|COMPLETED|2026-10-25T02:30:00|2026-10-25T02:45:00|4500|4
+2|COMPLETED|2026-10-25T02:50:00|2026-10-25T02:20:00|1800|4
+"""
+
+
+def test_local_times_and_dates_are_of_the_zone_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("slurm.conf").write_text("NodeName=n01 CPUs=64\n")
+    Path("sacct.txt").write_text(LOCAL)
+    log = sil_package.read_log("sacct.txt", nodes="slurm.conf", time_zone="Europe/Berlin")
+    assert log.jobs.select("submit_s", "run_s").rows() == [(0.0, 4500.0), (1200.0, 1800.0)]
+    assert len(log.between("2026-10-25T02:40")) == 1
+    assert sil("db", "init").exit_code == 0
+    done = sil("db", "import-sacct", "sacct.txt", "--db", "site.db#lab", "--time-zone", "Europe/Berlin")
+    assert "2 of 2 rows" in done.stdout
+    assert "clock" not in done.stdout
+    wrong = sil("db", "import-sacct", "sacct.txt", "--db", "site.db#lab", "--time-zone", "Berlin")
+    assert wrong.exit_code == 2
+    assert "the time zone 'Berlin' is not known here" in " ".join(wrong.stderr.split())

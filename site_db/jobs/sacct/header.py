@@ -54,7 +54,14 @@ def aligned(header: str, dashes: str) -> Layout | None:
     if not dashes.strip() or set(dashes) - set("- \r\n"):
         return None
     widths = tuple((match.start(), match.end()) for match in re.finditer("-+", dashes))
-    return Layout(tuple(header[begin:end].strip().lower() for begin, end in widths), " ", widths)
+    names = (header[begin:end].strip().lower() for begin, end in widths)
+    return Layout(tuple(map(_uncut, names)), " ", widths)
+
+
+def _uncut(name: str) -> str:
+    """A name that is longer than its column is cut off."""
+    longer = [known for known in SPELLED if known.startswith(name)]
+    return longer[0] if len(longer) == 1 else name
 
 
 def is_accounting(lines: Sequence[str]) -> bool:

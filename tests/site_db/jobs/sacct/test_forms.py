@@ -88,6 +88,18 @@ def test_values_that_are_cut_off_are_reported_and_not_misread(tmp_path: Path) ->
     assert tally.repaired == {"NodeList is cut off (+); print whole values with sacct -P": 1}
 
 
+NARROW = f"""JobID  Partit      State Start               End
+------ ------ ---------- ------------------- -------------------
+1         lab  COMPLETED {AT[0]} {AT[1]}
+2         lab  COMPLETED {AT[0]} {AT[1]}
+"""
+
+
+def test_names_of_columns_that_are_cut_off_are_those_that_begin_so(tmp_path: Path) -> None:
+    found, _ = jobs_of(tmp_path / "log", NARROW)
+    assert [job.partition for job in found] == ["lab", "lab"]
+
+
 def test_letters_of_several_bytes_move_what_follows_in_aligned_columns(tmp_path: Path) -> None:
     """Slurm counts bytes."""
     text = aligned(*WIDTHS)
