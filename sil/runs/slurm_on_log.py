@@ -7,11 +7,12 @@ import re
 from scheduler import UserError
 from scheduler.ports import RuntimeEstimator
 from sil.settings.estimates import Estimates
+from sil.slurm.jobs.submissions import Components
 from sil.slurm.world import SlurmWorld
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog, user_names
 
-_COMPONENT = re.compile(r"(\d+)\+\d+")
+_COMPONENT = re.compile(r"(\d+)\+(\d+)")
 
 
 def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) -> SlurmWorld:
@@ -35,23 +36,16 @@ def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) 
         run_times.estimate_s,
         charged=charged,
         accounts={user: [*its] for user, its in accounts.items()},
-        left_out=_components(log),
+        components=_components(log),
     )
 
 
-def _components(log: JobLog) -> dict[int, str]:
-    """The components of heterogeneous jobs, by number, and why they are left out: as jobs of their own, they
-    would start one by one."""
+def _components(log: JobLog) -> list[Components]:
+    """Those of each heterogeneous job, in order."""
     if LOG_ID not in log.jobs.columns:
-        return {}
-    of_job: dict[str, list[int]] = {}
+        return []
+    of_job: dict[str, dict[int, int]] = {}
     for number, name in log.jobs.select("job", LOG_ID).iter_rows():
         if (found := _COMPONENT.fullmatch(name)) is not None:
-            of_job.setdefault(found[1], []).append(number)
-    return {
-        number: f"it is one of {len(numbers)} components of the heterogeneous job {job}, which Slurm starts "
-        "together: not modelled under its controller"
-        for job, numbers in of_job.items()
-        if len(numbers) > 1
-        for number in numbers
-    }
+            of_job.setdefault(found[1], {})[int(found[2])] = number
+    return [Components(tuple(jobs[k] for k in sorted(jobs))) for jobs in of_job.values() if len(jobs) > 1]

@@ -20,15 +20,15 @@ from site_db.site_file.cluster import Cluster
 Options = dict[str, Any]
 """Of a submission (`sil.slurm.protocol.submission.Submission`)."""
 
-
 _NO_THREADS: Mapping[str, int] = MappingProxyType({})
 
 
 class Layout(ABC):
-    """`nodes` are those of the controller, by name."""
+    """`nodes` are those of the controller, by name, and `threads` those of their cores, where cores have
+    several."""
 
-    def __init__(self, nodes: Mapping[str, Node]) -> None:
-        self.nodes = nodes
+    def __init__(self, nodes: Mapping[str, Node], threads: Mapping[str, int] = _NO_THREADS) -> None:
+        self.nodes, self.threads = nodes, threads
 
     @abstractmethod
     def options(self, job: Job) -> Options:
@@ -52,8 +52,7 @@ class Processors(Layout):
     many of them. Of whole cores or nodes that a job has beyond that, it does not use the rest."""
 
     def __init__(self, nodes: Mapping[str, Node], threads: Mapping[str, int] = _NO_THREADS) -> None:
-        super().__init__(nodes)
-        self._threads = threads
+        super().__init__(nodes, threads)
         self._first: dict[str, int] = {}
         n = 0
         for name, node in nodes.items():
@@ -78,7 +77,7 @@ class Processors(Layout):
         """Places of CPUs on the node."""
         if not share.cores:
             return range(int(self.nodes[share.node].cores))
-        threads = self._threads.get(share.node, 1)
+        threads = self.threads.get(share.node, 1)
         return (core * threads + thread for core in share.cores for thread in range(threads))
 
 
@@ -86,7 +85,7 @@ class Parts(Layout):
     """The controller's nodes are those of the world; jobs request parts of them."""
 
     def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster.nodes)
+        super().__init__(cluster.nodes, cluster.threads)
         self._has_memory = cluster.has_memory
         self._number = {name: k for k, name in enumerate(cluster.nodes)}
         self._devices = {name: [*devices(node)] for name, node in cluster.nodes.items()}

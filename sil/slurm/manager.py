@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from typing import Any
 
 from scheduler.model import Completion, Job, JobId, Loss, RunId
 from scheduler.resource_manager import ResourceManager
-from sil.settings.log_events import Command
+from sil.settings.log_events import Command, JobArray
 from sil.slurm.controller import Controller
 from sil.slurm.jobs import asked
 from sil.slurm.jobs.appointments import Appointments
 from sil.slurm.jobs.commands import words_of
 from sil.slurm.jobs.ended import CANCELLED
+from sil.slurm.jobs.heterogeneous import HeterogeneousJobs
 from sil.slurm.jobs.in_doubt import JobsInDoubt
 from sil.slurm.jobs.known import KnownJobs, name_in
-from sil.slurm.jobs.patience import LONGEST_WAIT_S, MOST_IN_VAIN, Patience
+from sil.slurm.jobs.patience import AFTER_AN_EVENT_S, INSTANT_S, LONGEST_WAIT_S, MOST_IN_VAIN, Patience
 from sil.slurm.jobs.runs import Running, Runs
-from sil.slurm.jobs.submissions import Submissions
+from sil.slurm.jobs.submissions import Submissions, rejection
 from sil.slurm.layout import CannotRequest
 from sil.slurm.nodes import NodesOfController
-from sil.slurm.protocol.from_nodes import CompleteBatchScript, ReturnCode, ReturnCodeWithText, Submitted
-from sil.slurm.protocol.return_codes import PARTITION_LACKS_IT, reason
+from sil.slurm.protocol.from_nodes import CompleteBatchScript
+from sil.slurm.protocol.job_credential import NodeShare
+from sil.slurm.protocol.return_codes import PARTITION_LACKS_IT
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
@@ -32,10 +34,6 @@ from sil.world.node_changes import NodeChanges
 
 SETTLES_FOR_S = 60.0
 """Time for the nodes to register and for the controller to settle before the first job."""
-INSTANT_S = 1e-6
-"""The resolution of the controller's clock."""
-AFTER_AN_EVENT_S = 5.0
-"""How long the controller is followed step by step after an event, even if no job waits."""
 
 
 class SlurmManager(ResourceManager):
@@ -75,6 +73,7 @@ class SlurmManager(ResourceManager):
             controller, layout.nodes, self._on_launch, self._on_kill, self._runs.on_suspend
         )
         self._jobs = KnownJobs()
+        self._heterogeneous = HeterogeneousJobs(controller, layout.threads, self._launched)
         self._waiting: set[str] = set()
         """The names of jobs that do not run and are not over."""
         self._stalled: set[str] = set()
@@ -89,7 +88,6 @@ class SlurmManager(ResourceManager):
         """When it is to be followed further, whatever happens then in the world."""
         self._idle_since_s = self._round_at_s = 0.0
         self._n_in_vain = 0
-        """How often the controller has not started a job when it expected to, since the round."""
         for command in jobs.events.commands:
             self.appoint(command.at_s, partial(self._due.append, command))
         self._nodes.register(layout.nodes)
@@ -158,7 +156,8 @@ class SlurmManager(ResourceManager):
             self._follow_closely()
         completed, self._completed = self._completed, []
         for run in completed:
-            self._ask(CompleteBatchScript(job=run.number, user=self._submissions.user_id(run.job)))
+            if (number := self._heterogeneous.completed(run.number)) is not None:
+                self._ask(CompleteBatchScript(job=number, user=self._submissions.user_id(run.job)))
             self._over(run.job)
         self._tell_of_nodes()
         due, self._due[:] = [*self._due], []
@@ -270,26 +269,23 @@ class SlurmManager(ResourceManager):
         self._stalled.clear()
 
     def _submit(self, job: Job) -> None:
-        jobs, at_once = self._submissions.with_its_array(job)
+        jobs, group = self._submissions.with_its_group(job)
         if not jobs:
             return  # others of its array are to come
         try:
-            answer = self._ask(self._submissions.of(jobs, self._jobs.names, at_once).described())
+            answer = self._ask(self._submissions.described(jobs, self._jobs.names, group))
+            refused = rejection(answer)
         except CannotRequest as why:
-            answer = f"it requests {why}"
-        match answer:
-            case Submitted(job=number, error=code):
-                self._jobs.submitted(number, jobs)
-                waiting = self._stalled if code == PARTITION_LACKS_IT else self._waiting
-                waiting.update(self._jobs.names[one.id] for one in jobs)
-                return
-            case ReturnCode(code=code):
-                answer = f"Slurm rejected it: {reason(code)}"
-            case ReturnCodeWithText(text=text):
-                answer = f"Slurm rejected it: {text}"
+            refused = f"it requests {why}"
+        if refused is None:
+            self._jobs.submitted(answer.job, jobs, isinstance(group, JobArray))
+            self._heterogeneous.submitted(answer.job, group)
+            names = {self._jobs.names[one.id] for one in jobs}
+            (self._stalled if answer.error == PARTITION_LACKS_IT else self._waiting).update(names)
+            return
         for one in jobs:
             self._submissions.over(one)
-            self._orders.give_up(one.id, answer)
+            self._orders.give_up(one.id, refused)
 
     def _carry_out(self, command: Command) -> None:
         """A command of an operator or a user. Raises CommandFailed."""
@@ -311,17 +307,23 @@ class SlurmManager(ResourceManager):
     # -- from the controller --------------------------------------------------------------------------------
 
     def _on_launch(self, launch: BatchJobLaunch) -> None:
-        name = name_in(launch.array_job, launch.array_task) if launch.array_job else str(launch.job)
-        job = self._jobs.get(name)
-        if job is None:
-            return  # it was given up
-        run = self._runs.launched(launch, name, job, self._submissions.estimate_s(job))
+        name = name_in(launch.array_job, launch.array_task) if launch.array_job else ""
+        is_known = self._launched(launch.job, launch.shares(), name)
+        self._runs.then(lambda: self._heterogeneous.launched(launch.job, is_known))
+
+    def _launched(self, number: int, shares: Sequence[NodeShare], name: str = "") -> bool:
+        """Returns False if the job was given up. The number is the default of its name."""
+        name = name or str(number)
+        if (job := self._jobs.get(name)) is None:
+            return False
+        run = self._runs.launched(Running(number, name, job), shares, self._submissions.estimate_s(job))
         self._waiting.discard(name)
         self._stalled.discard(name)
         limit_s = self._patience.ends_after_s(self._submissions.limit_s(job))
         if limit_s < inf:
             runs, at_s = self._runs, self._clock.now_s + limit_s
             self._appointments.add(at_s, lambda: runs.overdue.add(run), lambda: run not in runs.running)
+        return True
 
     def _on_kill(self, kill: KillJob) -> None:
         """Also of runs that are over."""

@@ -22,7 +22,7 @@ from sil.slurm.credential import munge_if_installed
 from sil.slurm.daemons import InvalidConfiguration
 from sil.slurm.installation import installed
 from sil.slurm.jobs.patience import patience_of
-from sil.slurm.jobs.submissions import Submissions
+from sil.slurm.jobs.submissions import Components, Submissions
 from sil.slurm.layout import Layout, Parts, Processors
 from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
@@ -64,8 +64,8 @@ class SlurmWorld:
     events: Events = field(default_factory=Events)
     charged: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """The account and QOS of jobs, by number; empty where unknown."""
-    left_out: Mapping[int, str] = field(default_factory=dict)
-    """Jobs that are not submitted, by number, and why."""
+    components: Sequence[Components] = ()
+    """Of heterogeneous jobs."""
     accounts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Those of users, as far as they are known; the first is a user's default."""
 
@@ -99,7 +99,7 @@ def managed_by(
         except InvalidConfiguration as error:
             raise SchedulerFault(PROCESS_SURVIVES, str(error), 0.0) from None
         events = _as_charged(world) if configuration.needs_accounting else world.events
-        jobs = Submissions(layout, user_ids, world.estimate_s, events, world.admission, world.left_out)
+        jobs = Submissions(layout, user_ids, world.estimate_s, events, world.admission, world.components)
         changes, patience = NodeChanges(world.monitor), patience_of(configuration.lines)
         manager = SlurmManager(controller, jobs, changes, patience, orders, guard)
         controller.clock.stretch_beats(world.step_s)

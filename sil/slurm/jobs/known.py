@@ -23,17 +23,12 @@ class KnownJobs:
         self.names: dict[int, str] = {}
         """By number in the world; also of jobs that are over."""
 
-    def submitted(self, number: int, jobs: Sequence[Job]) -> None:
-        """One job, or those of an array."""
-        if len(jobs) == 1:
-            self._add(str(number), jobs[0])
-            return
-        for index, job in enumerate(jobs, FIRST_OF_ARRAY):
-            self._add(name_in(number, index), job)
-
-    def _add(self, name: str, job: Job) -> None:
-        self._jobs[name] = job
-        self.names[job.id] = name
+    def submitted(self, number: int, jobs: Sequence[Job], is_array: bool = False) -> None:
+        """One job, those of an array, or the components of a heterogeneous job, with consecutive numbers."""
+        for k, job in enumerate(jobs):
+            name = name_in(number, FIRST_OF_ARRAY + k) if is_array else str(number + k)
+            self._jobs[name] = job
+            self.names[job.id] = name
 
     def get(self, name: str) -> Job | None:
         return self._jobs.get(name)

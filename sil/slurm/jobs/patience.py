@@ -12,6 +12,10 @@ from site_db.slurm.partitions import limit_s
 
 _INTERVALS = {"bf_interval": 30.0, "sched_interval": 60.0}
 """Seconds between looks at all jobs, and Slurm's defaults."""
+INSTANT_S = 1e-6
+"""The resolution of the controller's clock."""
+AFTER_AN_EVENT_S = 5.0
+"""How long the controller is followed step by step after an event, even if no job waits."""
 LONGEST_WAIT_S = 366 * 86_400.0
 """The longest wait for a start that the controller has scheduled, while nothing runs and no other event is
 due."""

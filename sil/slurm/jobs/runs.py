@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from scheduler.model import DispatchOrder, Job, RunId
 from sil.slurm.layout import Layout
-from sil.slurm.protocol.to_nodes import SUSPEND, BatchJobLaunch, SuspendJob
+from sil.slurm.protocol.job_credential import NodeShare
+from sil.slurm.protocol.to_nodes import SUSPEND, SuspendJob
 from sil.world.dispatcher import SimDispatcher
 
 
@@ -43,18 +44,22 @@ class Runs:
     def any_proceeds(self) -> bool:
         return len(self.running) > len(self.suspended)
 
-    def launched(self, launch: BatchJobLaunch, name: str, job: Job, expected_s: float) -> RunId:
+    def launched(self, running: Running, shares: Sequence[NodeShare], expected_s: float) -> RunId:
         """The run begins with the next `give_nodes`, unless the controller has suspended it before."""
         self.n_launched += 1
         run = RunId(self.n_launched)
-        self.running[run] = Running(launch.job, name, job)
-        self._run_of[launch.job] = run
-        if launch.job in self._suspended_first:
-            self._suspended_first.discard(launch.job)
+        self.running[run] = running
+        self._run_of[running.number] = run
+        if running.number in self._suspended_first:
+            self._suspended_first.discard(running.number)
             self.suspended.add(run)
-        order = self._layout.order(run, job, launch.shares(), expected_s)
+        order = self._layout.order(run, running.job, shares, expected_s)
         self._gaining.append(partial(self._start, order))
         return run
+
+    def then(self, act: Callable[[], None]) -> None:
+        """Call `act` with the next `give_nodes`; it may launch more."""
+        self._gaining.append(act)
 
     def killed(self, number: int) -> Running | None:
         """The run of the job with this number is to end; None if it is over."""

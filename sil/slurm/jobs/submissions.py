@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil, inf
-from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.managers.queues import Admission
@@ -13,12 +13,24 @@ from scheduler.model import Job
 from sil.settings.log_events import Events, JobArray, jobs_in, with_names
 from sil.slurm.jobs.known import FIRST_OF_ARRAY
 from sil.slurm.layout import CannotRequest, Layout
+from sil.slurm.protocol.from_nodes import ReturnCode, ReturnCodeWithText
+from sil.slurm.protocol.job_description import HeterogeneousJob, JobDescription
+from sil.slurm.protocol.return_codes import reason
 from sil.slurm.protocol.submission import Submission
+
+
+class Components(NamedTuple):
+    """The jobs that are the components of a heterogeneous one, in order."""
+
+    jobs: tuple[int, ...]
+
+
+Group = JobArray | Components
 
 
 class Submissions:
     """`user_ids` by name; `estimate_s` is the estimate of a job of which its user gives none; `events` have
-    arrays, and further options of some jobs; `left_out` says why some jobs, by number, are not submitted."""
+    arrays, and further options of some jobs; `components` are those of heterogeneous jobs."""
 
     def __init__(
         self,
@@ -27,20 +39,19 @@ class Submissions:
         estimate_s: Callable[[Job], float],
         events: Events,
         admission: Admission | None = None,
-        left_out: Mapping[int, str] = MappingProxyType({}),
+        components: Sequence[Components] = (),
     ) -> None:
         self.layout, self.events, self.estimate_s = layout, events, estimate_s
-        self._admission, self._left_out = admission, left_out
+        self._admission = admission
         self._unfinished_of: Counter[str] = Counter()
         """By user."""
         self._user_ids = user_ids
-        self._array_of = {number: array for array in events.arrays for number in array.jobs}
-        self._arrived: dict[JobArray, list[Job]] = {}
+        groups: list[Group] = [*components, *events.arrays]
+        self._group_of = {number: group for group in groups for number in group.jobs}
+        self._arrived: dict[Group, list[Job]] = {}
 
     def refusal(self, job: Job) -> str | None:
-        """Why an arriving job is not submitted, as the site's own rules refuse it; None if it is."""
-        if job.id in self._left_out:
-            return self._left_out[job.id]
+        """Why the site's own rules refuse an arriving job; None if they admit it."""
         if self._admission is not None:
             refused = self._admission.refusal(job, self._unfinished_of[job.user])
             if refused is not None:
@@ -52,15 +63,26 @@ class Submissions:
         """An admitted job has ended or been given up."""
         self._unfinished_of[job.user] -= 1
 
-    def with_its_array(self, job: Job) -> tuple[list[Job], int | None]:
-        """A job that arrives, with those of its array, if there is one, and how many of these run at a time;
-        no jobs as long as others of the array are to arrive."""
-        array = self._array_of.get(job.id)
-        if array is None:
+    def with_its_group(self, job: Job) -> tuple[list[Job], Group | None]:
+        """A job that arrives, with those of its array or heterogeneous job, if there is one; no jobs as long
+        as others of these are to arrive."""
+        group = self._group_of.get(job.id)
+        if group is None:
             return [job], None
-        jobs = self._arrived.setdefault(array, [])
+        jobs = self._arrived.setdefault(group, [])
         jobs.append(job)
-        return (jobs if len(jobs) == len(array.jobs) else []), array.at_once
+        if len(jobs) < len(group.jobs):
+            return [], group
+        places = {number: place for place, number in enumerate(group.jobs)}
+        return sorted(jobs, key=lambda one: places[one.id]), group
+
+    def described(
+        self, jobs: Sequence[Job], names: Mapping[int, str], group: Group | None
+    ) -> JobDescription | HeterogeneousJob:
+        """What is submitted for one job, or for those of a group. Raises CannotRequest."""
+        if isinstance(group, Components):
+            return HeterogeneousJob(tuple(self.of([job], names).described() for job in jobs))
+        return self.of(jobs, names, None if group is None else group.at_once).described()
 
     def of(self, jobs: Sequence[Job], names: Mapping[int, str], at_once: int | None = None) -> Submission:
         """Of one job, or of an array of several, of which `at_once` run at a time. `names` are what Slurm
@@ -86,3 +108,13 @@ class Submissions:
 
     def user_id(self, job: Job) -> int:
         return self._user_ids[job.user]
+
+
+def rejection(answer: Any) -> str | None:
+    """Why the controller rejects a submission; None if it does not."""
+    match answer:
+        case ReturnCode(code=code):
+            return f"Slurm rejected it: {reason(code)}"
+        case ReturnCodeWithText(text=text):
+            return f"Slurm rejected it: {text}"
+    return None

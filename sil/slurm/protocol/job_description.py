@@ -14,11 +14,12 @@ from sil.slurm.protocol.packing.fields import (
     U16,
     U32,
     U64,
+    Listed,
     Text,
     Texts,
     Time,
 )
-from sil.slurm.protocol.packing.layouts import Since
+from sil.slurm.protocol.packing.layouts import Nested, Since
 from sil.slurm.protocol.packing.versions import V22_05
 
 LINEAR, CONS_TRES = 102, 109
@@ -147,3 +148,9 @@ class JobDescription(NamedTuple):
     tres_per_socket: Text = None
     tres_per_task: Text = None
     crontab_entry: U8 = 0
+
+
+class HeterogeneousJob(NamedTuple):
+    """Jobs that start and end together."""
+
+    components: Annotated[tuple[JobDescription, ...], Listed(Nested(JobDescription), "H")]

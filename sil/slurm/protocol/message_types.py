@@ -16,7 +16,7 @@ from sil.slurm.protocol.from_nodes import (
     ReturnCodeWithText,
     Submitted,
 )
-from sil.slurm.protocol.job_description import JobDescription
+from sil.slurm.protocol.job_description import HeterogeneousJob, JobDescription
 from sil.slurm.protocol.to_nodes import (
     BatchJobLaunch,
     Configuration,
@@ -43,6 +43,7 @@ class MessageType(IntEnum):
     REQUEST_SUBMIT_BATCH_JOB = 4003
     RESPONSE_SUBMIT_BATCH_JOB = 4004
     REQUEST_BATCH_JOB_LAUNCH = 4005
+    REQUEST_SUBMIT_BATCH_HET_JOB = 4028
     REQUEST_COMPLETE_BATCH_SCRIPT = 5018
     REQUEST_SUSPEND_INT = 5031
     REQUEST_SIGNAL_TASKS = 6004
@@ -71,6 +72,7 @@ BODIES: dict[int, Any] = {
     MessageType.REQUEST_ACCT_GATHER_UPDATE: Empty,
     MessageType.RESPONSE_ACCT_GATHER_UPDATE: EnergyOfNode,
     MessageType.REQUEST_SUBMIT_BATCH_JOB: JobDescription,
+    MessageType.REQUEST_SUBMIT_BATCH_HET_JOB: HeterogeneousJob,
     MessageType.RESPONSE_SUBMIT_BATCH_JOB: Submitted,
     MessageType.REQUEST_BATCH_JOB_LAUNCH: BatchJobLaunch,
     MessageType.REQUEST_COMPLETE_BATCH_SCRIPT: CompleteBatchScript,
