@@ -91,6 +91,7 @@ SUBMISSIONS = {
     "dependency": "-d afterany:1 -t 10 -A physics -q normal",
     "times": "--begin=2031-01-01T00:00:00 --deadline=2032-01-01T00:00:00 -t 10 --time-min=5 --no-kill",
     "names-of-nodes": "-w n[2-3] -x n4 -N 2 -t 10",
+    "components": "-n 2 -t 10 : -n 4 --gpus-per-node=a100:1 -t 20",
 }
 """Options of sbatch."""
 REFUSED = "-p nowhere --reservation=maintenance --priority=77 --wckey=spring --gpus-per-node=a100:1,v100:2"
@@ -208,7 +209,7 @@ def run(*command: str) -> str:
 def submit(relays: Relays, label: str, options: str, script: str = "sleep 600") -> str:
     relays.label = label
     done = subprocess.run(
-        ["sbatch", "--parsable", "-o", "/dev/null", "--export=NONE", *options.split(), f"--wrap={script}"],
+        ["sbatch", "--parsable", "-o", "/dev/null", "--export=NONE", f"--wrap={script}", *options.split()],
         env=ENVIRONMENT,
         cwd="/",
         capture_output=True,
