@@ -23,6 +23,7 @@ _USED = """jobid jobidraw user account qos jobname partition submit eligible sta
 USED = frozenset(_USED.split())
 """The columns from which a job is read."""
 TOO_FEW = "fewer fields than the header"
+BEFORE, AFTER = "the line before it may belong to it", "the line after it may belong to it"
 TOO_MANY = "more fields than the header, and no text to which they can belong"
 
 
@@ -41,6 +42,8 @@ class _Row:
     lines: list[Line] = field(default_factory=list)
     may_be: int | None = None
     """The columns in which it may go on, once they are known."""
+    is_complete: bool = False
+    """Whether it is with these lines, once that is known."""
     tail: list[Line] = field(default_factory=list)
     """Further lines, with which it would not be complete."""
     doubt: str = ""
@@ -118,25 +121,28 @@ class _Table:
                 if not self._goes_on(row, line):
                     self._refuse([line])
                 elif self._readings.begins_with_text and self._readings.ends_with_used_text:
-                    row.doubt = "the line after it may belong to it"
+                    row.doubt = AFTER
         if begun.lines:
             self._give_up(begun, row, None)
         yield from self._read(row)
 
     def _goes_on(self, row: _Row, line: Line) -> bool:
-        """Whether a line, perhaps with further ones, is the rest of a row."""
+        """Whether a line, perhaps with further ones, is the rest of a row. A row that ends with a text always
+        goes on; of another one that is complete without the line, it is uncertain."""
         if not row.lines:
             return False
         if row.may_be is None:
             row.may_be = 1
             for each in row.lines:
-                row.may_be, _ = self._readings.after(each.fields, row.may_be)
+                row.may_be, row.is_complete = self._readings.after(each.fields, row.may_be)
         may_be, is_complete = self._readings.after(line.fields, row.may_be)
         if not may_be and not is_complete:
             return False
         row.may_be = may_be
         row.tail.append(line)
-        if is_complete:
+        if is_complete and row.is_complete and not is_free(self._layout.columns[-1]):
+            row.doubt = AFTER
+        elif is_complete:
             row.lines += row.tail
             row.tail = []
         return True
@@ -151,13 +157,13 @@ class _Table:
         if row.lines and is_free(last):
             lines = [each.fields for each in (*row.lines, *begun.lines)]
             if self._readings.ends_with_used_text or self._readings.may_differ(lines):
-                row.doubt = "the line after it may belong to it"
+                row.doubt = AFTER
         return self._doubt_after(begun.may_be or 0, following)
 
     def _doubt_after(self, may_be: int, line: Line | None) -> str:
         """About the row after a line that ends no row, but perhaps in a text of these columns."""
         fields = line.fields if line is not None and self._is_complete(line) else None
-        return "the line before it may belong to it" if self._readings.may_go_on(may_be, fields) else ""
+        return BEFORE if self._readings.may_go_on(may_be, fields) else ""
 
     def _is_whole(self, line: Line) -> bool:
         n = len(self._layout.columns)

@@ -42,6 +42,11 @@ def test_one_part_on_each_node_is_requested_of_each_node() -> None:
     }
 
 
+def test_alternatives_among_features_are_in_parentheses() -> None:
+    found = options_of(Request(features=frozenset({"ib", "old|new"})), KINDS)
+    assert found["constraint"] == "ib&(old|new)"
+
+
 def test_tasks_request_memory_for_each_cpu_rounded_up() -> None:
     found = options_of(Request(6, 4, 1001, Gpus(1), most_on_node=None), KINDS)
     assert found == {"tasks": 6, "cpus_per_task": 4, "memory_per_cpu_mb": 251, "gpus_per_task": "1"}

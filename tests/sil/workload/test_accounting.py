@@ -296,6 +296,12 @@ def test_constraints_are_features_of_each_node_as_far_as_these_can_say_them(
     assert any(note.startswith(f"1 job: {sentence}") for note in log.notes) == bool(sentence)
 
 
+def test_a_node_with_one_of_several_features_satisfies_a_request(tmp_path: Path) -> None:
+    cluster = Cluster(FEATURES, PARTITIONS, {})
+    (request,) = read(tmp_path, {"Constraints": "(new|old)&ib"}, cluster=cluster).requests
+    assert [name for name, node in FEATURES.items() if request.may_use(node)] == ["n2"]
+
+
 def test_a_job_arrives_when_it_was_eligible_and_a_note_says_so(tmp_path: Path) -> None:
     log = read(
         tmp_path,
