@@ -11,6 +11,8 @@ from typing import Any
 from unicodedata import category
 
 MOST_SHOWN = 10
+MOST_LETTERS = 2_000
+"""Of an error message."""
 _NOT_PLAIN = re.compile(r"[^\t\n\x20-\x7e]")
 
 
@@ -28,6 +30,11 @@ class ShortInNotebooks(Exception):
 
 class UserError(ShortInNotebooks, ValueError):
     """An error that the user can correct. The message is one sentence for the user."""
+
+    def __str__(self) -> str:
+        """Shortened, since it may quote a line or a name of any length."""
+        text, half = super().__str__(), MOST_LETTERS // 2
+        return text if len(text) <= MOST_LETTERS else f"{text[:half]} ... {text[-half:]}"
 
 
 def _of_user(error: BaseException) -> list[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -20,7 +21,7 @@ from site_db.schema import SiteRow
 from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, site_file
 from site_db.site_file.tables import QueueTable, SiteFile
 from site_db.slots import Slots, slot_names
-from site_db.store import Address
+from site_db.store import Address, DatabaseTrouble
 
 BYTES_OF_A_SLOT = 1_000
 """Of memory: schedulers see each as a machine."""
@@ -140,9 +141,17 @@ class SiteReader:
         return {id: name for name, id in self.ids(kind).items()}
 
     def as_file(self) -> SiteFile:
-        """The site as a site file."""
+        """The site as a site file. Raises DatabaseTrouble for values that no site file can have."""
         site, tables = self.site, {kind: self.tables(kind) for kind in KINDS}
-        return site_file(site.name, site.description, site.only_listed_users, tables)
+        try:
+            return site_file(site.name, site.description, site.only_listed_users, tables)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise DatabaseTrouble(
+                f"the site '{site.name}' in the database cannot be used: {where}: {first['msg']}; restore "
+                "the database from a copy, or import the site again"
+            ) from None
 
     def as_scheduled(self) -> Site:
         """The site for the scheduler, which sees each slot as a machine."""

@@ -223,13 +223,13 @@ def in_sentences(address: Address) -> Iterator[None]:
         raise _trouble(address, error) from error
     except UserError:
         raise
-    except _OF_DAMAGE as error:
+    except OF_DAMAGE as error:
         if not _is_damaged(address):
             raise
         raise Damaged(f"{address}: {DAMAGED}") from error
 
 
-_OF_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SQLAlchemyError)
+OF_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SQLAlchemyError)
 """What may follow from values that no database of ours has, and from messages that quote them."""
 
 

@@ -157,7 +157,8 @@ def test_only_selected_packages_import_the_database() -> None:
     }
     anywhere = {
         "site_db.site_file.hostlist",
-        *(f"site_db.files.{name}" for name in ("advice", "given", "memory", "opened", "plain_numbers")),
+        *("site_db.files.advice", "site_db.files.spreadsheet"),
+        *(f"site_db.files.{name}" for name in ("given", "memory", "opened", "plain_numbers")),
     }
     of_slurm = {
         "site_db.files.slurm_lines",

@@ -9,7 +9,7 @@ from sil.report.listing import Listing
 from sil.site.listings.demand import past_demand
 from sil.site.listings.experience import latest_runs, one_job_class
 from sil.site.listings.overview import overview
-from site_db import store
+from site_db import damage, store
 from site_db.exporting import exported
 from site_db.jobs.records import DemandBy
 from site_db.site_file.exchange import site_text
@@ -45,7 +45,7 @@ class Site:
         """A site by the address of its database: "site.db", "site.db#NAME" if it has several, or the URL of a
         PostgreSQL database. Raises UserError if there is none."""
         parsed = store.parse_address(address)
-        with store.opened(parsed) as session:
+        with damage.opened(parsed) as session:
             name = site_at(session, parsed)
             SiteReader(session, name)
         return cls(parsed, name)
@@ -53,37 +53,37 @@ class Site:
     @staticmethod
     def names(address: str) -> list[str]:
         """The names of all sites in a database. Raises UserError if it cannot be read."""
-        with store.opened(store.parse_address(address)) as session:
+        with damage.opened(store.parse_address(address)) as session:
             return list(site_names(session))
 
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """The listings of `sil db show`: machines, partitions, clusters, states, queues, users,
         expected_times and others, by name."""
-        with store.opened(self._address) as session:
+        with damage.opened(self._address) as session:
             return {listing.name: _frame(listing) for listing in overview(session, self.name)}
 
     def expected_times(self, job_class: str) -> pl.DataFrame:
         """A row for each resource: the expected run time of a job class there (seconds), its deviation, the
         number of runs behind it and the rule of estimation. Raises UserError for an unknown class."""
-        with store.opened(self._address) as session:
+        with damage.opened(self._address) as session:
             return _frame(one_job_class(session, self.name, job_class))
 
     def history(self, last: int = 20) -> pl.DataFrame:
         """A row for each of the latest completed runs, oldest first. The columns are HISTORY."""
-        with store.opened(self._address) as session:
+        with damage.opened(self._address) as session:
             return pl.DataFrame(list(latest_runs(session, self.name, last).rows), schema=HISTORY)
 
     def demand(self, by: str = "partition") -> pl.DataFrame:
         """Past jobs by partition, account, qos, user or outcome: their number, CPU hours, GPU hours and mean
         wait. Raises UserError without past jobs, or for another word."""
-        with store.opened(self._address) as session:
+        with damage.opened(self._address) as session:
             reader = SiteReader(session, self.name)
             return _frame(past_demand(session, reader, choice(DemandBy, by, "by")))
 
     def as_toml(self) -> str:
         """The site as a site file, with the times that are expected now."""
-        with store.opened(self._address) as session:
+        with damage.opened(self._address) as session:
             return site_text(exported(session, self.name))
 
     def __repr__(self) -> str:

@@ -16,11 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from scheduler import UserError, printable
-from sil.experiment.output_folder import no_room, no_room_message
+from sil.experiment.output_folder import failed_access
 from sil.report.listing import Column, Listing, Row
 from sil.trace.json_text import json_text
 from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
+from sil.world.guard.faults import one_line
 from site_db.files.advice import of_command
 
 try:
@@ -64,7 +65,8 @@ def _options() -> set[str]:
 
 @contextmanager
 def one_sentence_for_bad_input() -> Iterator[None]:
-    """End the command with one sentence: exit code 2 for a user error or a full disk, 130 on Ctrl-C."""
+    """End the command with one sentence: exit code 2 for a user error, a file that cannot be accessed, or an
+    error of the testbed or a library; 130 on Ctrl-C."""
     try:
         with of_command(_options()):
             yield
@@ -78,11 +80,20 @@ def one_sentence_for_bad_input() -> Iterator[None]:
     except KeyboardInterrupt:
         err.print("Interrupted.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    except Exception as error:
-        number = no_room(error)
-        if number is None:
+    except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+        raise
+    except BaseException as error:  # those of Polars are no Exceptions
+        if isinstance(error, SystemExit | GeneratorExit):
             raise
-        fail(no_room_message(number))
+        if os.environ.get(SHOW_TRACEBACKS):
+            err.print(traceback.format_exc(), soft_wrap=True)
+        fail(failed_access(error) or _failed(error))
+
+
+def _failed(error: BaseException) -> str:
+    """A sentence on an error that nobody expected: exit code 1 would blame a scheduler."""
+    what = f"{type(error).__name__}: {one_line(error)}"
+    return f"the testbed failed ({what}); no scheduler is to blame; `sil --traceback` shows where"
 
 
 def natural_width(table: Table) -> int:

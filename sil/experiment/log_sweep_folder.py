@@ -9,6 +9,7 @@ from sil.experiment.log_sweep import LogSweep, run_sweep
 from sil.experiment.output_folder import UNFINISHED, make_usable
 from sil.outcome.sweep_comparison import SweepComparison
 from sil.settings.code_version import package_version, scheduler_source
+from sil.trace.csv_tables import write_csv
 from sil.trace.json_text import json_text
 from sil.workers.executor import Executor, Listener
 from sil.workers.store import Store
@@ -32,7 +33,7 @@ def sweep_into(out: Path, sweep: LogSweep, executor: Executor, listener: Listene
     with Store(out / UNFINISHED) as store:
         table = run_sweep(sweep, executor, listener, store, out / PRINTED)
         comparison = SweepComparison(table)
-        table.write_csv(out / TABLE)
+        write_csv(table, out / TABLE)
         table.write_parquet(out / PARQUET)
         text = json_text(summary(sweep, comparison))
         (out / SUMMARY).write_text(text + "\n", encoding="utf-8")

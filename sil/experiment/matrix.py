@@ -26,6 +26,7 @@ from site_db.files.given import MOST, InvalidFile, quoted
 from site_db.files.matrix_text import EACH, NO_NUMBER, number_of, read_rows
 from site_db.files.opened import read_text
 from site_db.files.plain_numbers import is_whole
+from site_db.files.spreadsheet import escaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,9 @@ def write_mapping(path: Path, mapped: list[MappedMatrix]) -> None:
     rows: list[list[object]] = [["scheduler", "job", "machine", "start", "completion"]]
     for result in mapped:
         assignments = sorted(result.schedule.assignments, key=lambda a: a.job)
-        rows += [[result.scheduler, a.job, a.resource, a.start_s, a.completion_s] for a in assignments]
+        rows += [
+            [escaped(result.scheduler), a.job, a.resource, a.start_s, a.completion_s] for a in assignments
+        ]
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(rows if len(mapped) > 1 else [row[1:] for row in rows])

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from errno import EDQUOT, EFBIG, ENOSPC
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from errno import EDQUOT, EFBIG, ENOSPC, ESTALE
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from scheduler import UserError
@@ -39,6 +42,24 @@ def make_usable(out: Path) -> None:
         ) from None
 
 
+@contextmanager
+def alone_in(out: Path) -> Iterator[None]:
+    """Within this context, no other process is in this one with that folder. Raises UnusableFolder."""
+    handle = os.open(out, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some file systems have no locks
+            try:
+                flock(handle, LOCK_EX | LOCK_NB)
+            except BlockingIOError:
+                raise UnusableFolder(
+                    f"another command is writing results into {out}; repeat this one when that has ended, or "
+                    "name another folder with --out"
+                ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
 def copy_results(results: Path, folder: Path) -> None:
     """Copy results into another folder, without those of an interrupted run. Raises UnusableFolder."""
     make_usable(folder)
@@ -47,13 +68,28 @@ def copy_results(results: Path, folder: Path) -> None:
         shutil.copytree(results, folder, ignore=unfinished, dirs_exist_ok=True)
 
 
-def no_room(error: Exception) -> int | None:
-    """The error number, if there is no room to write."""
-    match = re.search(r"\(os error (\d+)\)", str(error))  # from libraries in Rust
-    number = int(match[1]) if match else getattr(error, "errno", None)
-    return number if number in (ENOSPC, EDQUOT, EFBIG) else None
+def no_room(error: BaseException) -> bool:
+    """Whether there is no room to write."""
+    return _number(error) in (ENOSPC, EDQUOT, EFBIG)
 
 
-def no_room_message(number: int) -> str:
-    """One sentence for the user."""
-    return f"the results cannot be written: {os.strerror(number)}; make room there, or write them elsewhere"
+def failed_access(error: BaseException) -> str | None:
+    """One sentence for the user on a file that cannot be read or written; None for other errors."""
+    number = _number(error)
+    if no_room(error):
+        why = os.strerror(number or ENOSPC)
+        return f"the results cannot be written: {why}; make room there, or write them elsewhere"
+    if not isinstance(error, OSError) or isinstance(error, _OF_PROCESSES):
+        return None
+    what = f"{error.filename}: {error.strerror}" if error.filename else " ".join(str(error).split())
+    gone = isinstance(error, FileNotFoundError | NotADirectoryError | FileExistsError) or number == ESTALE
+    remedy = "its folder has changed since the command began; repeat the command" if gone else "name another"
+    return f"a file cannot be read or written: {what}; {remedy}"
+
+
+_OF_PROCESSES = (ConnectionError, ChildProcessError, ProcessLookupError, BlockingIOError, TimeoutError)
+
+
+def _number(error: BaseException) -> int | None:
+    found = re.search(r"\(os error (\d+)\)", str(error))  # from libraries in Rust
+    return int(found[1]) if found else getattr(error, "errno", None)

@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import cast
 
-from sil.experiment.output_folder import UNFINISHED, UnusableFolder, make_usable
+from sil.experiment.output_folder import UNFINISHED, UnusableFolder, alone_in, make_usable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, FIGURES, OPTIONAL, REPORT, SUMMARY
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
@@ -79,7 +79,21 @@ def replay_all(
         read_facts(charged)
         if charged.resolve() in {(folder / TRACE).resolve() for folder in folders.values()}:
             raise BadDecisionCost(f"{charged} has the costs to be charged; name another folder with --out")
-    for folder in (out, *folders.values()):
+    make_usable(out)
+    with alone_in(out):
+        return _replay_into(out, replay, folders, executor, analysis, listener)
+
+
+def _replay_into(
+    out: Path,
+    replay: Replay,
+    folders: Mapping[UnderTest, Path],
+    executor: Executor,
+    analysis: Analysis,
+    listener: Listener,
+) -> list[Outcome]:
+    schedulers = list(folders)
+    for folder in folders.values():
         make_usable(folder)
     for old in (SUMMARY, REPORT):
         (out / old).unlink(missing_ok=True)

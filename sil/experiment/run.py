@@ -154,16 +154,16 @@ def run_experiment(
                     teacher.finish()
             else:
                 sweep.run()
+            with runner.interruptible():
+                tables = sweep.collect()
+                _write_tables(out, tables, describe(scenario))
+                comparison = render(out)
+                if sweep.killed:
+                    listener.notify(f"{out} {WITHOUT_KILLED}")
+                    return comparison
+                write_results(out / DATABASE, tables, scenario.resources, identity)
         except Interrupted as interrupted:
             raise Interrupted(runner.done, runner.total, sweep.n_whole_replications) from interrupted
-        with runner.interruptible():
-            tables = sweep.collect()
-            _write_tables(out, tables, describe(scenario))
-            comparison = render(out)
-            if sweep.killed:
-                listener.notify(f"{out} {WITHOUT_KILLED}")
-                return comparison
-            write_results(out / DATABASE, tables, scenario.resources, identity)
         store.remove()
     return comparison
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from scheduler import UserError
 from sil.api.settings import given_log
@@ -37,9 +36,10 @@ class Episodes:
             )
         if not 0 <= held_out < 1:
             raise UserError(f"held_out is {held_out!r}; expected a share of the log from 0 to less than 1")
-        unfit = log.jobs.filter(~pl.col("processors").is_between(1, log.processors))
+        sizes = log.jobs["processors"].to_numpy()
+        unfit = np.flatnonzero((sizes < 1) | (sizes > log.processors))
         if len(unfit):
-            number, size = unfit.select("job", "processors").row(0)
+            number, size = log.jobs["job"][int(unfit[0])], sizes[unfit[0]]
             raise UserError(
                 f"{log.name}: job {number} requests {size:,} processors, but the machine has "
                 f"{log.processors:,}; leave such jobs out"

@@ -17,6 +17,7 @@ from sil.outcome.jobs import (
     bounded_slowdown,
     stretch,
 )
+from sil.trace.csv_tables import read_csv
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.log_ids import LOG_ID
@@ -33,7 +34,7 @@ TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "meta
 def read_whole_jobs_csv(path: Path) -> pl.DataFrame:
     """All columns of a jobs.csv."""
     texts = {name: pl.String for name in pl.read_csv(path, n_rows=0, glob=False).columns if name in TEXTS}
-    return pl.read_csv(path, schema_overrides=texts, glob=False)
+    return read_csv(path, texts)
 
 
 def read_jobs_csv(path: Path) -> pl.DataFrame:
@@ -55,7 +56,7 @@ def read_jobs_csv(path: Path) -> pl.DataFrame:
     }
     if "requested_gpus" in pl.read_csv(path, n_rows=0, glob=False).columns:
         kinds["requested_gpus"] = pl.Float64
-    return pl.read_csv(path, columns=list(kinds), schema_overrides=kinds, glob=False)
+    return read_csv(path, kinds, list(kinds))
 
 
 def with_users_and_reasons(jobs: pl.DataFrame, trace: Path) -> pl.DataFrame:

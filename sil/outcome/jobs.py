@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 
 from sil.outcome.refused_and_failed import given_up
+from sil.trace.csv_tables import write_csv
 from sil.trace.facts import RUN, Fact
 from sil.trace.requests import request_of
 
@@ -135,7 +138,7 @@ def _job_table(facts: pl.LazyFrame, last_runs: pl.LazyFrame, n_machines: int, *m
     )
 
 
-def write_jobs_csv(path: object, jobs: pl.DataFrame, failed: pl.DataFrame) -> None:
+def write_jobs_csv(path: Path, jobs: pl.DataFrame, failed: pl.DataFrame) -> None:
     """The jobs that ended, and those that failed (`failed_job_table`), as a CSV file.
 
     Further columns of Batsim's jobs.csv: `allocated_resources` are closed intervals of machines: `0-7 12`;
@@ -145,7 +148,7 @@ def write_jobs_csv(path: object, jobs: pl.DataFrame, failed: pl.DataFrame) -> No
     others = _with_state(failed.drop("reason"), 0, "COMPLETED_FAILED", failed["reason"])
     table = pl.concat([ended, others]).sort(*RUN, "job_id", maintain_order=True)
     table = table.rename({"machines": "allocated_resources"}).drop("resource", "tasks", "gpus_had")
-    table.write_csv(str(path))
+    write_csv(table, path)
 
 
 def _with_state(jobs: pl.DataFrame, success: int, state: str, why: pl.Expr | pl.Series) -> pl.DataFrame:

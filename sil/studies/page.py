@@ -12,6 +12,7 @@ from sil.settings.code_version import package_version
 from sil.studies.findings import Findings
 from sil.studies.ledger import Claim, ledger_frame
 from sil.studies.rules import Verdict
+from sil.trace.csv_tables import write_csv
 
 PAGE = "page.html"
 LEDGER = "ledger.csv"
@@ -22,11 +23,11 @@ CLASSES = {Verdict.HOLDS: "holds", Verdict.DOES_NOT_HOLD: "not"}
 def write_findings(folder: Path, findings: Findings) -> None:
     """Write everything into `folder`, which is created if it does not exist. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    ledger_frame(findings.claims).write_csv(folder / LEDGER)
+    write_csv(ledger_frame(findings.claims), folder / LEDGER)
     for title, table in findings.tables.items():
-        table.write_csv(folder / f"{slug(title)}.csv")
+        write_csv(table, folder / f"{slug(title)}.csv")
     for name, table in findings.data.items():
-        table.write_csv(folder / f"{name}.csv")
+        write_csv(table, folder / f"{name}.csv")
     page = study_page(findings)
     for kind in FigureKind:
         write_figures(folder, kind, page, titled=True)

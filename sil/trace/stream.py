@@ -11,7 +11,10 @@ from typing import Self
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute  # which fills Arrow's registry of functions, before a thread looks one up
 import pyarrow.parquet as pq
+
+from sil.trace.csv_tables import write_csv
 
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 COMPATIBLE = pl.CompatLevel.oldest()
@@ -89,7 +92,7 @@ class CsvStream(_Stream):
 
     def write(self, table: pl.DataFrame) -> None:
         has_header, self._has_header = self._has_header, True
-        self._submit(lambda: table.write_csv(self._file, include_header=not has_header))
+        self._submit(lambda: write_csv(table, self._file, include_header=not has_header))
 
     def _close(self) -> None:
         self._file.close()

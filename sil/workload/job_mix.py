@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler import UserError
 from scheduler.model import Job, JobClass, JobId
 
 Number = TypeVar("Number", int, float)
@@ -61,6 +62,10 @@ class QueueOrder(StrEnum):
     last."""
 
 
+class NoJobClasses(UserError):
+    """There is nothing to draw jobs from. The message is one sentence for the user."""
+
+
 @dataclass(frozen=True)
 class JobMix:
     """Shares of job classes, queues and users; they need not add up to 1.
@@ -80,7 +85,9 @@ class JobMix:
     def jobs(
         self, n: int, arrivals: Arrivals, job_classes: Sequence[JobClass], rng: np.random.Generator
     ) -> list[Job]:
-        """`n` jobs of the site's `job_classes`, ids from 0 in order of arrival."""
+        """`n` jobs of the site's `job_classes`, ids from 0 in order of arrival. Raises NoJobClasses."""
+        if not self.classes:
+            raise NoJobClasses("the site has no job classes, of which jobs could be drawn; give it some")
         names = self._class_names(n, rng)
         queues = self._queue_names(n, rng)
         users = _draw(self.users, n, rng)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from site_db.files.given import InvalidFile
 from site_db.files.memory import Memory
-from site_db.files.opened import read_bytes
+from site_db.files.opened import beginning, read_bytes
 
 _MAGIC = b"\x93NUMPY"
 _SIZE = 8
@@ -30,6 +30,8 @@ _KINDS = "iuf"
 def read_numbers(path: Path) -> NDArray[np.float64]:
     """The array in a file, which may be gzipped. Its header is checked before there is memory for the
     numbers. Raises InvalidFile, also for dates, complex numbers and objects."""
+    if beginning(path, len(_MAGIC)) != _MAGIC:  # a file of another kind may be large
+        raise InvalidFile(f"{path}: this is not a NumPy file (.npy)")
     data = read_bytes(path)
     dtype, is_fortran, shape, begin = _header(data, path)
     n = math.prod(shape)

@@ -22,6 +22,7 @@ from sqlalchemy.orm import Session
 from site_db.files import toml_file
 from site_db.files.given import MOST, InvalidFile, quoted
 from site_db.files.opened import read_text
+from site_db.files.spreadsheet import escaped, unescaped
 from site_db.files.toml_file import Table
 from site_db.jobs.records import (
     CLOCKS_AGREE_TO_S,
@@ -53,7 +54,8 @@ def write(path: Path, batches: Iterable[Batch]) -> None:
             for job in jobs:
                 predicted = json.dumps([asdict(one) for one in job.predicted]) if job.predicted else ""
                 values = {name: getattr(job, name) for name in _OF_JOB} | {"predicted": predicted}
-                writer.writerow(of_source + list(values.values()))
+                row = of_source + list(values.values())
+                writer.writerow(escaped(cell) if isinstance(cell, str) else cell for cell in row)
 
 
 def read(path: Path, now_unix_s: float) -> list[Batch]:
@@ -73,7 +75,7 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
             line = rows.line_num
             if "" in row or None in row.values():
                 raise ValueError(f"expected {len(rows.fieldnames or [])} values, one for each column")
-            source, job = _parsed(row, itself, line)
+            source, job = _parsed({name: unescaped(cell) for name, cell in row.items()}, itself, line)
             _check_end(job, now_unix_s)
             batches.setdefault(source.key, (source, []))[1].append(job)
     except csv.Error as error:

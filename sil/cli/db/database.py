@@ -26,9 +26,9 @@ DEFAULT = "site.db"
 def opened(db: str, changing: bool = False) -> Iterator[tuple[Session, Address]]:
     """A session that sees one state of the database or, if `changing`, is committed at the end. Errors end
     the command with one sentence."""
-    from site_db import store
+    from site_db import damage, store
 
     with console.one_sentence_for_bad_input():
         address = store.parse_address(db)
-        with store.opened(address, changing) as session:
+        with damage.opened(address, changing) as session:
             yield session, address

@@ -31,7 +31,7 @@ def end_without_output(error: OSError) -> NoReturn:
     another one."""
     from sil.experiment.output_folder import no_room
 
-    if no_room(error) is None:
+    if not no_room(error):
         raise error
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())  # for what is still to be written

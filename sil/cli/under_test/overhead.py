@@ -78,10 +78,11 @@ def overhead(
 def _report(measured: pl.DataFrame, names: list[str], folder: Path, as_json: bool) -> None:
     """Write the measurements, and print medians and growth laws."""
     from sil.experiment import overhead as measuring
+    from sil.trace.csv_tables import write_csv
 
     points = measuring.by_point(measured)
-    measured.write_csv(folder / CSV)
-    points.write_csv(folder / POINTS)
+    write_csv(measured, folder / CSV)
+    write_csv(points, folder / POINTS)
     _draw(points, folder)
     laws = {name: law for name in names if (law := measuring.law_of(measured, name)) is not None}
     if as_json:

@@ -25,6 +25,7 @@ from sil.report import FigureKind
 from sil.report.page import Notice, Page, Part, Section, Table, write_figures
 from sil.report.page import write_page as write_html
 from sil.settings.code_version import package_version
+from sil.trace.csv_tables import write_csv
 
 PAGE = "plan.html"
 OPTIONS = "options.csv"
@@ -44,8 +45,8 @@ TITLES = {
 
 def write_page(folder: Path, answers: Answers) -> None:
     """Write the page, the tables as CSV and the chart in three formats into `folder`."""
-    options_frame(answers).write_csv(folder / OPTIONS)
-    classes_frame(answers).write_csv(folder / CLASSES)
+    write_csv(options_frame(answers), folder / OPTIONS)
+    write_csv(classes_frame(answers), folder / CLASSES)
     page = plan_page(answers)
     for kind in FigureKind:
         write_figures(folder, kind, page)

@@ -58,16 +58,24 @@ class Jobs(NamedTuple):
     def of(cls, log: pl.DataFrame) -> Jobs:
         """From columns submit_s, run_s, processors, estimate_s and user of a job log. Others may be there:
         chunks instead of processors, kind, and refused. Arrays are those of the log where these can be."""
-        n, names, user = len(log), log.columns, log["user"]
-        if int(user.max()) >= n:  # type: ignore[arg-type]
-            ranked = pl.when(user >= 0).then(user.rank("dense").cast(pl.Int64) - 1).otherwise(-1)
-            user = log.select(ranked).to_series()
+        # Without threads of Polars, which an environment in a forked process does not have.
+        n, names, user, estimate_s = (
+            len(log),
+            log.columns,
+            log["user"].to_numpy(),
+            log["estimate_s"].to_numpy(),
+        )
+        if user.max(initial=-1) >= n:
+            ranks = np.unique(user, return_inverse=True)[1].astype(np.int64)
+            user = np.where(user >= 0, ranks, -1)
+        if log["estimate_s"].null_count():
+            estimate_s = np.where(np.isnan(estimate_s), LONGEST_S, estimate_s)
         columns = (
             log["submit_s"],
             log["run_s"],
             log["chunks" if "chunks" in names else "processors"],
             log["kind"] if "kind" in names else np.zeros(n, np.int64),
-            log["estimate_s"].fill_null(LONGEST_S),
+            estimate_s,
             user,
             log["refused"] if "refused" in names else np.zeros(n, np.bool_),
         )
