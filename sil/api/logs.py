@@ -26,7 +26,7 @@ def read_log(
     too_large: str = "clip",
     time_zone: str | None = None,
 ) -> JobLog:
-    """The jobs of a log: Standard Workload Format (.swf, .swf.gz), or a Batsim workload (.json, .json.gz).
+    """The jobs of a log: Standard Workload Format, or a Batsim workload (JSON); plain or compressed.
 
     With `nodes`, a file that describes nodes with cores, memory and GPUs (slurm.conf, the output of
     `scontrol show node`, a site file, Alibaba's CSV), or `site`, an address like "site.db#SITE", also

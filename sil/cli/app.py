@@ -90,8 +90,8 @@ class Commands(LazyGroup):
         ),
         "workload": Listed(
             "sil.cli.workload:app",
-            "Inspect, cut, convert and generate workloads: logs of rigid jobs (.swf, .swf.gz) and Batsim "
-            "workloads (.json, .json.gz).",
+            "Inspect, cut, convert and generate workloads: logs of rigid jobs (SWF), Batsim's "
+            "workloads (JSON), and Slurm's accounting.",
         ),
         "db": Listed(
             "sil.cli.db.commands:app",

@@ -12,8 +12,8 @@ from sil.cli.start.lazy_group import group
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 app = group(
-    "Inspect, cut, convert and generate workloads: logs of rigid jobs (.swf, .swf.gz) and Batsim "
-    "workloads (.json, .json.gz).",
+    "Inspect, cut, convert and generate workloads: logs of rigid jobs (SWF), Batsim's "
+    "workloads (JSON), and Slurm's accounting.",
 )
 
 

@@ -53,7 +53,7 @@ _OF_WORKLOADS = ("nb_res", "jobs", "profiles")
 
 
 def read_batsim_json(path: Path, processors: int | None = None, keep: bool = False) -> JobLog:
-    """The jobs of a workload (`.json` or `.json.gz`); without a walltime, the estimate is the run time.
+    """The jobs of a workload; without a walltime, the estimate is the run time.
 
     The machine has `processors`, else nb_res. A run of less than 1 s takes 1 s, and a run longer than its
     walltime ends there, as in Batsim, with notes. Raises InvalidFile with file and job for errors in Batsim,

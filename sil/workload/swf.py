@@ -38,7 +38,7 @@ def read_swf(
     cluster: Cluster | None = None,
     keep: bool = False,
 ) -> JobLog:
-    """The jobs of a log (`.swf` or `.swf.gz`), repaired by `rules` or, if these are strict, refused.
+    """The jobs of a log, repaired by `rules` or, if these are strict, refused.
 
     The machine has `processors`, else the header's MaxProcs, else MaxNodes. On a `cluster`, a job requests
     tasks of one core, anywhere, each with the memory that the job requested (field 10), else used (7).

@@ -28,7 +28,7 @@ _KINDS = "iuf"
 
 
 def read_numbers(path: Path) -> NDArray[np.float64]:
-    """The array in a file, which may be gzipped. Its header is checked before there is memory for the
+    """The array in a file, which may be compressed. Its header is checked before there is memory for the
     numbers. Raises InvalidFile, also for dates, complex numbers and objects."""
     if beginning(path, len(_MAGIC)) != _MAGIC:  # a file of another kind may be large
         raise InvalidFile(f"{path}: this is not a NumPy file (.npy)")

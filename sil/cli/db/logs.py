@@ -49,7 +49,7 @@ def import_sacct(
 
 
 def import_swf(
-    log: Annotated[Path, Argument(help="A log in the Standard Workload Format; may be gzipped.")],
+    log: Annotated[Path, Argument(help="A log in the Standard Workload Format; may be compressed.")],
     db: Database = DEFAULT,
 ) -> None:
     """Record the jobs of an archive log.
@@ -99,7 +99,8 @@ def _import_archive(
 
     with open_lines(log) as lines:
         jobs = up_to_now(read_swf(lines, log, tally), log, now_unix_s)
-        return import_log(session, site, source_of(SourceKind.SWF, log), jobs, JobsOnMachines), []
+        skipped = import_log(session, site, source_of(SourceKind.SWF, log), jobs, JobsOnMachines)
+    return skipped, [*tally.remarks()]
 
 
 def _import_log(

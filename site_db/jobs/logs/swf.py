@@ -9,6 +9,7 @@ from pathlib import Path
 
 from site_db.files.given import InvalidFile, quoted
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
+from site_db.jobs.logs.preceding import Preceding
 from site_db.jobs.logs.swf_format import (
     EXPECTED,
     FIELDS,
@@ -72,17 +73,26 @@ def read_swf(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJ
     or an unknown wait (counts as none); partial executions without a line for the whole job, which are joined
     and come last; and, once, a log without UnixStartTime (0 is taken).
 
+    Jobs that name a preceding one (field 17) are counted in the remarks.
+
     Users, executables, queues and partitions are numbers here, and become "user-7", "program-3" ("queue-1"
     if the executable is unknown) and "partition-1". The format names no nodes.
 
     Raises InvalidFile after the last line if no line was a row of 18 numbers; `path` is for its message.
     """
-    reported = False
-    for row, job in _jobs(_rows(lines, path, tally), tally):
+    reported, preceding = False, Preceding()
+    for row, job in _jobs(_noted(_rows(lines, path, tally), preceding), tally):
         if row.origin_s is None and not reported:
             tally.repair("no UnixStartTime header: times count from 0", row.line)
             reported = True
         yield job
+    preceding.remark(tally)
+
+
+def _noted(rows: Iterable[_Row], preceding: Preceding) -> Iterator[_Row]:
+    for row in rows:
+        preceding.add(row.number("job"), row.number("preceding"), row.line)
+        yield row
 
 
 def _jobs(rows: Iterable[_Row], tally: Tally) -> Iterator[tuple[_Row, LoggedJob]]:
