@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 CONFIDENCE = 0.95
 FEWEST_DIFFERENT = 5
 """If most values are equal and fewer than this differ from them, their spread says nothing of their mean."""
+EVEN = 0.05
+"""An interval is nearly symmetrical if its middle is within this share of its half-width from the mean."""
 SAME = 1e-9
 """A difference of less than this share is rounding."""
 
@@ -49,14 +51,13 @@ class Interval:
         return self.half_width is not None and not self.low <= 0.0 <= self.high
 
     def text(self, spec: str, sign: str = "", plus_minus: str = "±") -> str:
-        """In this format: "2.0 ±0.5", "2.0 [1.6, 2.9]" if it is not symmetrical, or the mean alone."""
+        """In this format: "2.0 ±0.5", "2.0 [1.6, 2.9]" if it is not nearly symmetrical, or the mean alone."""
         mean = format(self.mean, f"{sign}{spec}")
         if self.half_width is None:
             return mean
-        width = format(self.half_width, spec)
-        low, high = format(self.mean - self.low, spec), format(self.high - self.mean, spec)
-        if low == high:
-            return f"{mean} {plus_minus}{width}"
+        says_the_same = (abs(self.mean) > self.half_width) == self.excludes_zero
+        if says_the_same and abs(self.shift) <= EVEN * self.half_width:
+            return f"{mean} {plus_minus}{self.half_width:{spec}}"
         return f"{mean} [{self.low:{sign}{spec}}, {self.high:{sign}{spec}}]"
 
     def as_dict(self) -> dict[str, float | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach
 from sil.outcome.jobs import failed_job_table, job_table, write_jobs_csv
 from sil.outcome.metrics import METRICS, run_metrics
-from sil.outcome.statistics import interval, percent_changes, quantile
+from sil.outcome.paired import skewed_interval
+from sil.outcome.statistics import Interval, Sample, interval, percent_changes, quantile
 from sil.trace.facts import TIMINGS_SCHEMA, Fact, RunTables
 from sil.trace.reading import NoTrace, read_trace
 from tests.builders import description, site, trace
+from tests.examples import up_to
 
 SITE = site(3, [[0, 1]])
 CAPACITY = Capacity(SITE.n_machines, names=SITE.resource_names)
@@ -285,3 +288,34 @@ def test_a_trace_of_another_version_is_rejected(tmp_path: Path) -> None:
     pl.DataFrame({"time_s": [0.0], "machines": [[1]]}).write_parquet(path, metadata={"sil": "{}"})
     with pytest.raises(NoTrace, match="written by another version"):
         read_trace(path)
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (Interval(2.0, 0.5), "+2.0 ±0.5"),
+        (Interval(2.0, 0.5, 0.02), "+2.0 ±0.5"),
+        (Interval(2.0, 0.5, 0.1), "+2.0 [+1.6, +2.6]"),
+        (Interval(2.0, 1.98, -0.04), "+2.0 [-0.0, +3.9]"),
+        (Interval(-2.0, None), "-2.0"),
+    ],
+)
+def test_an_interval_is_printed_with_its_limits_unless_it_is_nearly_symmetrical(
+    found: Interval, text: str
+) -> None:
+    """Nor with its half-width where that would exclude 0, and the limits do not."""
+    assert found.text(",.1f", "+") == text
+
+
+@pytest.mark.parametrize("n", [5, 10, 20])
+def test_intervals_of_skewed_gains_miss_less_often_than_students_t(n: int) -> None:
+    """And those of symmetrical ones do not miss more often."""
+    rng, tries = np.random.default_rng(n), up_to(2000)
+    skewed, even = rng.lognormal(0.0, 1.0, (tries, n)), rng.normal(0.0, 1.0, (tries, n))
+
+    def misses(how: Callable[[Sample], Interval], samples: Sample, mean: float) -> int:
+        return sum(not each.low <= mean <= each.high for each in map(how, samples))
+
+    mean = math.exp(0.5)
+    assert misses(skewed_interval, skewed, mean) <= 0.85 * misses(interval, skewed, mean)
+    assert misses(skewed_interval, even, 0.0) <= misses(interval, even, 0.0)
