@@ -23,7 +23,6 @@ _FORMS = {
     "nodes": rf"[\w.,\[\]-]+{_UNKNOWN}",
     "word": r"\S*",
     "name": r".*",
-    "none": "",
 }
 """What values of each kind look like, in any case. Each of them accepts all that Slurm prints: then the true
 reading of a row is always among the possible ones."""
@@ -50,7 +49,7 @@ _KINDS = {
         TRESUsageOutMinNode TRESUsageOutMinTask WCKeyID""",
     "name": "Account Group User",
 }
-_KIND = {name.lower(): kind for kind, names in _KINDS.items() for name in names.split()} | {"": "none"}
+_KIND = {name.lower(): kind for kind, names in _KINDS.items() for name in names.split()} | {"": "name"}
 _TEXTS = """AdminComment Comment Constraints Container Extra JobName Reason Reservation StdErr StdIn StdOut
     SubmitLine SystemComment WCKey WorkDir"""
 

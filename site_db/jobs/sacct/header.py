@@ -12,7 +12,7 @@ FEWEST_KNOWN = 3
 """A line with this many names of columns is a header."""
 NUMBERS = ("jobid", "jobidraw")
 """The columns of which one names the job."""
-_FIRST_TWO = re.compile(r'\s*"?\w+"?(?P<between>[^\w"]+|)"?\w')
+_FIRST_TWO = re.compile(r'\w"?(?P<between>[^\w"]+)"?\w')
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Layout:
 
 def layout_of(line: str) -> Layout:
     """The columns that a line names, if it is a header."""
-    first = _FIRST_TWO.match(line)
+    first = _FIRST_TWO.search(line)
     separator = "|" if first is None or "|" in line else first["between"].strip(" ") or " "
     parts = line.split() if separator == " " else line.strip("\r\n").split(separator)
     return Layout(tuple(part.strip().strip('"').lower() for part in parts), separator, (), '"' in line)

@@ -14,7 +14,7 @@ from site_db.jobs.logs.logged_job import LoggedJob, Refused, Tally
 from site_db.jobs.sacct.header import is_accounting
 from site_db.jobs.sacct.json_rows import is_json_of_jobs, rows_of_json
 from site_db.jobs.sacct.remarks import remarks
-from site_db.jobs.sacct.rows import Fields, rows_of
+from site_db.jobs.sacct.rows import NO_NUMBER, Fields, rows_of
 from site_db.jobs.sacct.sizes import nodes_of, processors_of, resources_of
 from site_db.jobs.sacct.when import NO_TIME, run_of, submitted_s, time_limit_s
 
@@ -129,7 +129,7 @@ def _jobs(rows: Iterable[Fields], tally: Tally, states: Container[str], zone: tz
 def _job(row: Fields, states: Container[str], zone: tzinfo) -> LoggedJob:
     number = row["jobid"] if "jobid" in row else row["jobidraw"]
     if not number:
-        raise Refused("there is no job id")
+        raise Refused(NO_NUMBER)
     if "." in number:
         raise Refused(STEP)
     state = _state(row["state"].upper())

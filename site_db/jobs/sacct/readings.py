@@ -46,8 +46,9 @@ class Readings:
         self._free = sum(1 << place for place, column in enumerate(columns) if is_free(column))
         self._used = sum(1 << place for place, column in enumerate(columns) if column in used)
         self._lists = sum(kinds_of(columns).get(kind, 0) for kind in LISTS) if separator == "," else 0
-        number = min(columns.index(name) for name in NUMBERS if name in columns)
-        self._before_the_number = (1 << number) - 1
+        self.number = next(columns.index(name) for name in NUMBERS if name in columns)
+        """The place of the column that names the job."""
+        self._before_the_number = (1 << self.number) - 1
         self._last = 1 << (len(columns) - 1)
         self._short = lru_cache(16_384)(self._of_text)
         self._kinds = list(kinds_of(columns).items())

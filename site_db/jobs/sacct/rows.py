@@ -22,6 +22,7 @@ _USED = """jobid jobidraw user account qos jobname partition submit eligible sta
     nodelist constraints suspended"""
 USED = frozenset(_USED.split())
 """The columns from which a job is read."""
+NO_NUMBER = "there is no job id"
 TOO_FEW = "fewer fields than the header"
 BEFORE, AFTER = "the line before it may belong to it", "the line after it may belong to it"
 TOO_MANY = "more fields than the header, and no text to which they can belong"
@@ -172,13 +173,16 @@ class _Table:
         return len(line.fields) > n and self._readings.after(line.fields)[1]
 
     def _is_complete(self, line: Line) -> bool:
-        """Also if some of its fields cannot be read."""
-        return len(line.fields) == len(self._layout.columns) or self._is_whole(line)
+        """Also if some of its fields cannot be read, but not without the number of a job."""
+        if len(line.fields) == len(self._layout.columns):
+            return line.fields[self._readings.number].strip() != ""
+        return self._is_whole(line)
 
     def _refuse(self, lines: Iterable[Line]) -> None:
         n = len(self._layout.columns)
         for line in lines:
-            self._tally.refuse(TOO_FEW if len(line.fields) < n else TOO_MANY, line.number)
+            surplus = len(line.fields) - n
+            self._tally.refuse(TOO_FEW if surplus < 0 else TOO_MANY if surplus else NO_NUMBER, line.number)
 
     def _read(self, row: _Row) -> Iterator[Fields]:
         self._refuse(row.tail)

@@ -58,6 +58,10 @@ FORMS = {
     "quotes and semicolons": written(";", '"'),
     "R's write.table": written("|", '"'),
     "sacct": aligned(*WIDTHS),
+    "a table with an index": "".join(
+        f"{k or ''},{line}" for k, line in enumerate(written(",", '"').splitlines(True))
+    ),
+    "a table with borders": "".join(f"| {line} |\n" for line in written(" | ").splitlines()),
     "two logs": written("|") + "JobIDRaw|State|Start|End\n",
 }
 
