@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sil.studies.ledger import NO_TOLERANCE, SLIGHT_PERCENT, Statement, calibrated, constructed
+from sil.studies.ledger import NO_TOLERANCE, SLIGHT_PERCENT, Statement, calibrated, constructed, of_the_site
 
 LIGHT, HEAVY = 30, 60
 """Numbers of jobs up to, and from, which the load is light, and heavy."""
@@ -31,6 +31,7 @@ BETTER_THAN_OLB = Statement(
     "what SJS saves of the total of job times under OLB, at multiples of five jobs",
     f"more than {SLIGHT_PERCENT:g} % at two thirds of them",
     "the paper calls less than 10 % slight, which is not excellent; other algorithms are not named",
+    of_the_site(0, 20),
 )
 
 SMALL_SETS = Statement(
