@@ -120,7 +120,7 @@ def serve(connection: socket.socket) -> None:
             started.add(pid)
         else:
             started.discard(pid)
-            kill_descendants(spared=started)
+            started -= kill_descendants(spared=started).keys()
         connection.sendall(_PID.pack(pid))
         started -= reaped().keys()
     kill_descendants()

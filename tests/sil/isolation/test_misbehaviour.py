@@ -22,12 +22,14 @@ from scheduler.rules import (
     RETURNS_IN_TIME,
 )
 from sil.isolation.descriptions import described
+from sil.outcome.replayed_log import ReplayedLog
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
 from sil.trace.facts import TIMINGS, Fact
 from sil.workers.executor import TRIES, Died, tried
 from sil.world.guard.faults import (
+    CAN_BE_JUDGED,
     KEEPS_TO_MEMORY,
     KEEPS_TO_PROCESSES,
     KILLED,
@@ -73,6 +75,8 @@ SHORT = {
 }
 """Of these, and of what they show: the rule that they break."""
 REPLAY = Replay(log_of(FIVE, 3), decision_limit_s=LIMIT_S, engine=Engine.HARNESS)
+PATIENT = replace(REPLAY, decision_limit_s=60.0)
+"""For those that return: the computer may be busy."""
 
 
 def slow_ones_later(name: str) -> object:
@@ -98,8 +102,8 @@ def test_its_fault_is_the_last_fact_and_names_the_rule(name: str, tmp_path: Path
     "name", ["forks", "starts_a_daemon", "forks_into_its_own_group", slow_ones_later("stops_its_parent")]
 )
 def test_nothing_is_left_of_what_it_starts(name: str, tmp_path: Path) -> None:
-    good = facts_under("Good", tmp_path).drop("scheduler")
-    assert facts_under(name, tmp_path).drop("scheduler").equals(good)
+    good = facts_under("Good", tmp_path, PATIENT).drop("scheduler")
+    assert facts_under(name, tmp_path, PATIENT).drop("scheduler").equals(good)
     printed = (tmp_path / "printed").read_text().splitlines()
     started = {int(line.removeprefix("started ")) for line in printed}
     assert started
@@ -134,8 +138,7 @@ def test_who_is_killed_is_tried_again_and_blamed_if_it_is_at_the_same_decision_e
 
 @pytest.mark.usefixtures("isolated")
 def test_processes_and_threads_are_limited(tmp_path: Path) -> None:
-    replay = replace(REPLAY, decision_limit_s=60.0)
-    *_, last = facts_under("starts_a_thousand_threads", tmp_path, replay).to_dicts()
+    *_, last = facts_under("starts_a_thousand_threads", tmp_path, PATIENT).to_dicts()
     assert last["detail"] == KEEPS_TO_PROCESSES
 
 
@@ -156,7 +159,7 @@ NEW = [
     [*NEW, *(pytest.param(name, marks=pytest.mark.long) for name in hostile.HARMLESS if name not in NEW)],
 )
 def test_what_it_does_to_its_own_process_changes_no_fact(name: str, tmp_path: Path) -> None:
-    found, good = (facts_under(each, tmp_path).drop("scheduler") for each in (name, "Good"))
+    found, good = (facts_under(each, tmp_path, PATIENT).drop("scheduler") for each in (name, "Good"))
     assert found.equals(good)
 
 
@@ -235,6 +238,22 @@ def test_a_memory_limit_has_its_own_rule(kind: str, tmp_path: Path, monkeypatch:
 def test_a_limit_beyond_what_a_clock_or_a_computer_has_is_none(most: float, tmp_path: Path) -> None:
     replay = replace(REPLAY, decision_limit_s=most, memory_limit_mb=most)
     assert Fact.FAULT not in facts_under("Good", tmp_path, replay)["event"].to_list()
+
+
+@pytest.mark.usefixtures("isolated")
+def test_what_the_testbed_cannot_judge_ends_the_run_that_it_judges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise TypeError("no table has this")
+
+    monkeypatch.setattr(ReplayedLog, "end", fails)
+    died = tried(lambda: REPLAY.results(resolve(f"{hostile.__name__}:Good"), tmp_path / "printed"))
+    assert isinstance(died, Died)
+    assert died.rule == CAN_BE_JUDGED
+    assert "TypeError: no table has this (test_misbehaviour.py" in str(died)
+    with pytest.raises(TypeError):
+        REPLAY.results(resolve("fcfs"), tmp_path / "printed")
 
 
 WHEN_IMPORTED = {
