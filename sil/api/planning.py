@@ -27,6 +27,7 @@ from sil.trust.consent import permit, refuse
 from sil.trust.foreign_code import foreign_code
 from sil.workers.runner import Runner
 from sil.workers.store import Store
+from sil.world.guard.faults import SchedulerFault
 from site_db.store import parse_address
 
 
@@ -84,7 +85,9 @@ def plan(
         except AllAtFault as none_left:
             faults = none_left.faults
     for scheduler, fault in faults.items():
-        raise_named(fault, scheduler)
+        if isinstance(fault, SchedulerFault):
+            raise_named(fault, scheduler)
+        raise fault
     return PlanAnswers(found, inputs)
 
 

@@ -17,7 +17,7 @@ from sil.planning.plan_file import Plan
 from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
 from sil.planning.questions.ranking import Criteria, Effect, Ranking, rank_options
 from sil.planning.questions.sizing import Size, size
-from sil.planning.samples import DoesRuns, OptionSamples, Refused
+from sil.planning.samples import DoesRuns, GoalNeverMeasured, OptionSamples, Refused
 from sil.planning.scenario.added_nodes import added_nodes
 from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.no_effect import without_effect
@@ -52,17 +52,26 @@ class Overloaded(UserError):
     """No option can carry the forecast. The message is one sentence for the user."""
 
 
+Fault = SchedulerFault | GoalNeverMeasured
+"""Why a scheduler has no answers."""
+
+
 class AllAtFault(Exception):
     """Each scheduler of a plan has broken a rule."""
 
-    def __init__(self, faults: Mapping[str, SchedulerFault]) -> None:
+    def __init__(self, faults: Mapping[str, Fault]) -> None:
         super().__init__("; ".join(fault_texts(faults)))
         self.faults = faults
 
 
-def fault_texts(faults: Mapping[str, SchedulerFault]) -> list[str]:
-    """A sentence for each scheduler that has broken a rule, by name."""
-    return [fault.by(scheduler, is_simulated=True) for scheduler, fault in faults.items()]
+def fault_texts(faults: Mapping[str, Fault]) -> list[str]:
+    """A sentence for each scheduler that has no answers, by name."""
+    return [
+        fault.by(scheduler, is_simulated=True)
+        if isinstance(fault, SchedulerFault)
+        else f"{scheduler} has no result: {fault}"
+        for scheduler, fault in faults.items()
+    ]
 
 
 class NeedsNoSite(UserError):
@@ -107,7 +116,7 @@ class Answers:
     answers: tuple[Answer, ...]
     loads: dict[str, Load | None]
     indispensable: tuple[str, ...]
-    faults: Mapping[str, SchedulerFault] = field(default_factory=dict)
+    faults: Mapping[str, Fault] = field(default_factory=dict)
     without_effect: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
@@ -246,7 +255,7 @@ def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answer
     GoalNeverMeasured."""
     plan, site = prepared.plan, prepared.site
     answered: list[Answer] = []
-    faults: dict[str, SchedulerFault] = {}
+    faults: dict[str, Fault] = {}
     for scheduler in plan.schedulers:
         samples = OptionSamples(prepared.scenario, runs, scheduler)
         try:
@@ -255,7 +264,12 @@ def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answer
             faults[scheduler] = fault
         except ItemDied as died:
             faults[scheduler] = SchedulerFault(died.died.rule, str(died), nan)
+        except GoalNeverMeasured as error:  # a resource manager may refuse all jobs
+            faults[scheduler] = error
     if not answered:
+        for why in faults.values():
+            if isinstance(why, GoalNeverMeasured):
+                raise why
         raise AllAtFault(faults)
     answers = tuple(answered)
     _, indispensable = prepared.retirements()
