@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -27,6 +29,7 @@ from sil.slurm.layout import Layout, Parts, Processors
 from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
 from sil.slurm.pause import wait_for_enter
+from sil.slurm.surroundings import calling_user
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.decision_cost import Measured
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
@@ -38,6 +41,8 @@ from site_db.slurm_conf import read_cluster
 EPOCH_S = 1_577_836_800.0
 """Second 0 of the world: 2020-01-01, a Wednesday, in UTC."""
 FIRST_USER_ID = 100_000
+_PLAIN = re.compile(r"\w[\w.@+-]*")
+"""Names that users of a computer may have."""
 ACCOUNT = "all"
 """That of users of whom no account is known."""
 
@@ -85,16 +90,20 @@ def managed_by(
     configuration, layout = _configured(named, world)
     configuration = configuration.with_settings(named.settings)
     user_ids = {name: FIRST_USER_ID + k for k, name in enumerate(world.users)}
+    if calling_user() in user_ids:
+        user_ids[calling_user()] = os.getuid()  # as which the daemons run
+    names = {user: user if _PLAIN.fullmatch(user) else f"user-{uid}" for user, uid in user_ids.items()}
     starts_at_s = EPOCH_S - SETTLES_FOR_S
-    accounts = {user: world.accounts.get(user, (ACCOUNT,)) for user in world.users}
+    accounts = {names[user]: world.accounts.get(user, (ACCOUNT,)) for user in world.users}
     qos = {charged["qos"] for charged in world.charged.values()} - {""}
     if named.qos is not None or named.associations is not None:
         qos = set()
     accounting = Accounting(named.associations, named.qos, accounts, qos)
+    uids = {names[user]: uid for user, uid in user_ids.items()}
     with ExitStack() as context:
         try:
             controller = context.enter_context(
-                running(configuration, starts_at_s, user_ids, accounting, guard.limit_s, munge_if_installed)
+                running(configuration, starts_at_s, uids, accounting, guard.limit_s, munge_if_installed)
             )
         except InvalidConfiguration as error:
             raise SchedulerFault(PROCESS_SURVIVES, str(error), 0.0) from None

@@ -13,6 +13,7 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.log_events import Events
 from sil.slurm.naming import ASSOCIATIONS, QOS
+from sil.slurm.surroundings import calling_user
 from sil.trace.facts import Fact
 from sil.workload.accounting import read_accounting
 from sil.workload.swf_rules import Rules
@@ -33,6 +34,13 @@ def test_a_latecomer_passes_a_flooding_user() -> None:
     in_order, fair = outcome_of([*FLOOD, LATE], 2), outcome_of([*FLOOD, LATE], 2, FAIR)
     assert in_order.starts(9)[0] > 1600
     assert fair.starts(9)[0] < 700
+
+
+@pytest.mark.parametrize("settings", [QUICK, FAIR])
+def test_users_may_be_called_as_the_one_who_runs_the_controller_or_as_no_user_can_be(settings: str) -> None:
+    users = (calling_user(), "a:b", "x y", "o'x", "")
+    found = outcome_of([Rigid(0, 5, user=user) for user in users], 5, settings)
+    assert [len(found.starts(number)) for number in range(1, 6)] == [1] * 5
 
 
 def test_associations_and_qos_are_those_beside_slurm_conf(tmp_path: Path) -> None:
