@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -134,12 +136,21 @@ def main() -> None:
     # as by default costs a tenth of the time of an import of accounting.
     gc.set_threshold(100_000, 20, 50)
     isolate_schedulers(_current_folder())
+    _print_all_letters()
     remember_interrupts()
     SchedulerNotes.show()
     try:
         app()
     except OSError as error:
         end_without_output(error)
+
+
+def _print_all_letters() -> None:
+    """Also where the locale has ASCII only, as Python itself does by default (PEP 540)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            is_ascii = stream.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646")
+            stream.reconfigure(encoding="utf-8" if is_ascii else None, errors="backslashreplace")
 
 
 def _current_folder() -> str | None:

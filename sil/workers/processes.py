@@ -204,11 +204,19 @@ def _work(connection: Connection, deadline_s: Any, modules: str | None) -> None:
     announce_deadlines_to(announce)
     isolate_schedulers(modules)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which the fork server ignores
-    while (pickled := connection.recv_bytes()) != STOP:
+    while (pickled := _next(connection)) != STOP:
         with reports_to(lambda value: connection.send_bytes(pickle.dumps(Report(value)))):
             outcome = _outcome(pickled)
         connection.send_bytes(outcome)
     kill_descendants()
+
+
+def _next(connection: Connection) -> bytes:
+    """The next item; STOP if the command has ended without one, since it was killed."""
+    try:
+        return connection.recv_bytes()
+    except (EOFError, OSError):
+        return STOP
 
 
 def _outcome(pickled: bytes) -> bytes:

@@ -12,8 +12,14 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insert, inspect, select
 
+from scheduler import UserError
 from site_db.schema import Base
 from site_db.schema.conventions import use_options_of_postgresql
+
+
+class UnknownTables(UserError):
+    """A database has other tables than its version says. The message is one sentence for the user."""
+
 
 HEAD = "0004"
 """The latest version."""
@@ -46,7 +52,7 @@ def make_tables(engine: Engine) -> None:
 
 
 def upgrade(engine: Engine, to: str = "head") -> None:
-    """Upgrade a site database in one transaction."""
+    """Upgrade a site database in one transaction. Raises UnknownTables, and changes nothing then."""
     from alembic import command
     from alembic.config import Config
 
@@ -56,6 +62,26 @@ def upgrade(engine: Engine, to: str = "head") -> None:
     with _changing(engine) as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, to)
+        if to in ("head", HEAD):
+            _check_columns(connection)
+
+
+def _check_columns(connection: Connection) -> None:
+    """Raises UnknownTables unless all tables have the columns of the latest version."""
+    found = inspect(connection)
+    for table in Base.metadata.sorted_tables:
+        there = (
+            {column["name"] for column in found.get_columns(table.name)}
+            if found.has_table(table.name)
+            else set()
+        )
+        expected = {column.name for column in table.columns}
+        for name in sorted(expected ^ there):
+            lacks = "lacks" if name in expected else "has"
+            raise UnknownTables(
+                f"the table {table.name} {lacks} the column {name} after the upgrade, so this is no database "
+                "of a released version, and remains as it was; export its sites with the code that wrote it"
+            )
 
 
 @contextmanager

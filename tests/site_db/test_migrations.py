@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -189,3 +191,14 @@ def test_a_failed_upgrade_leaves_the_database_unchanged(
 def test_upgrading_a_current_database_changes_nothing(engine: Engine) -> None:
     migrations.upgrade(engine)
     assert migrations.version_of(engine) == migrations.HEAD
+
+
+def test_a_database_with_other_tables_than_its_version_is_not_upgraded(old: Address) -> None:
+    assert old.path is not None
+    with closing(sqlite3.connect(old.path)) as other:
+        other.execute("ALTER TABLE site RENAME COLUMN description TO told")
+        other.commit()
+    before = old.path.read_bytes()
+    with pytest.raises(migrations.UnknownTables, match="the table site lacks the column description after"):
+        migrations.upgrade(store.open_to_upgrade(old))
+    assert old.path.read_bytes() == before
