@@ -117,7 +117,7 @@ def test_accounting_without_nodes_is_recognised_and_the_option_named(tmp_path: P
     sentence = the_sentence(sil("replay", accounting(tmp_path, ("cpu", "cpu=1,node=1", "n01"))))
     assert sentence.endswith(
         "this is Slurm's accounting, whose jobs request parts of nodes; name the nodes with --nodes "
-        "slurm.conf (or the output of: scontrol show node), or with --site DATABASE#SITE"
+        "slurm.conf or --site DATABASE#SITE"
     )
 
 
