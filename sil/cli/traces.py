@@ -106,7 +106,14 @@ def why(
     assert found is not None  # the job has arrived
     if as_json:
         events = [{"time_s": time_s, "event": text} for time_s, text in found.events]
-        console.print_json({"job": number, **asdict(found), "events": events})
+        console.print_json(
+            {
+                "job": number,
+                **({"log_id": ids.text(number)} if ids.differ else {}),
+                **asdict(found),
+                "events": events,
+            }
+        )
     else:
         _print_timeline(found, clock, ids.namesakes(number))
 

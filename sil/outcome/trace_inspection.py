@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from scheduler import printable
 from scheduler.node_set import NodeSet
 from sil.outcome.jobs import ENDINGS
 from sil.trace.facts import RUN, Fact
@@ -94,7 +96,7 @@ _SENTENCES = {
 def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
     """A fact as a sentence, with the names of resources."""
     event, resource = Fact(fact["event"]), fact["resource"]
-    job = fact.get(LOG_ID) or fact["job"]
+    job = printable(str(fact.get(LOG_ID) or fact["job"]))
     fact = {**fact, "job": job}
     if event == Fact.RUN_LOST and fact["detail"] is not None:
         return f"the run of job {job} fails"
@@ -166,7 +168,7 @@ class Timeline:
         if self.waited_s is not None:
             yield f"Waiting time: {seconds_text(self.waited_s)}."
         if self.overtaken_by:
-            yield listed("Overtaken by", [f"job {other}" for other in self.overtaken_by])
+            yield listed("Overtaken by", [f"job {printable(str(other))}" for other in self.overtaken_by])
 
 
 def listed(title: str, items: Sequence[str]) -> str:
@@ -175,13 +177,28 @@ def listed(title: str, items: Sequence[str]) -> str:
     return f"{title}: {', '.join(items[:SHOWN]) or 'none'}{more}."
 
 
+_JOB = re.compile(r"\bjob (\d+)\b", re.ASCII)
+
+
+def _with_ids(own: pl.DataFrame, facts: pl.DataFrame) -> Iterator[Row]:
+    """The facts of a job; reasons name others by their ids in the log."""
+    if LOG_ID not in facts.columns:
+        yield from own.iter_rows(named=True)
+        return
+    ids = {str(job): text for job, text in facts.select("job", LOG_ID).drop_nulls().unique().iter_rows()}
+    for fact in own.iter_rows(named=True):
+        if fact["event"] == Fact.PASSED_OVER:
+            fact["detail"] = _JOB.sub(lambda job: f"job {ids.get(job[1], job[1])}", fact["detail"] or "")
+        yield fact
+
+
 def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Timeline | None:
     """The timeline of a job in one run (columns of a trace) on resources of these names; None for an unknown
     job."""
     own = facts.filter(pl.col("job") == job)
     if not len(own):
         return None
-    events = tuple((row["time_s"], sentence(row, resources)) for row in own.iter_rows(named=True))
+    events = tuple((row["time_s"], sentence(row, resources)) for row in _with_ids(own, facts))
     arrived = own.filter(pl.col("event") == Fact.JOB_ARRIVED)["time_s"].min()
     started = own.filter(pl.col("event") == Fact.RUN_STARTED)["time_s"].min()
     arrivals = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(

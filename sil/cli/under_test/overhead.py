@@ -12,6 +12,7 @@ from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
 from sil.report.listing import Column, Listing, Row, number
+from site_db.files.plain_numbers import is_whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -96,10 +97,10 @@ def _report(measured: pl.DataFrame, names: list[str], folder: Path, as_json: boo
 
 
 def _numbers(option: str, text: str, least: int, most: int = 10_000_000) -> tuple[int, ...]:
-    try:
-        found = tuple(dict.fromkeys(int(part) for part in text.split(",")))
-    except ValueError:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(map(is_whole, parts)):
         console.fail(f"{option} is '{text}'; expected whole numbers with commas between them, like 5,20,100")
+    found = tuple(dict.fromkeys(map(int, parts)))
     for n in found:
         if not least <= n <= most:
             console.fail(f"{option} names {n}; expected {least} to {most:,}")

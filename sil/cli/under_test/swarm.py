@@ -16,6 +16,7 @@ from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
 from sil.report.listing import Listing, number, text
+from site_db.files.plain_numbers import is_whole
 
 if TYPE_CHECKING:
     from sil.swarm.campaign import Findings, Swarm
@@ -114,11 +115,10 @@ def swarm(
 
 def _seeds(text: str) -> range:
     first, colon, last = text.partition(":")
-    try:
+    seeds = range(0)
+    if is_whole(first) and is_whole(last if colon else first):
         seeds = range(int(first), int(last) if colon else int(first) + 1)
-    except ValueError:
-        seeds = range(0)
-    if not seeds or seeds.start < 0:
+    if not seeds:
         console.fail(f"--seeds is '{text}'; expected a number, or two like 0:1000, the second one greater")
     return seeds
 

@@ -138,3 +138,14 @@ def test_events_files_name_jobs_by_their_ids(log: sil.api.logs.JobLog, tmp_path:
         sil.UserError, match=r"line 3: there is no job .100_3. in sacct\.txt; did you mean .100_1"
     ):
         read_events(path, log)
+
+
+@pytest.mark.usefixtures("in_this_process", "without_reports")
+def test_reasons_name_other_jobs_by_their_ids(tmp_path: Path) -> None:
+    jobs = [
+        {"id": id, "subtime": k, "res": 2 - k // 2, "profile": "p"} for k, id in enumerate(("a", "b", "c"))
+    ]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"nb_res": 3, "jobs": jobs, "profiles": {"p": {"type": "delay", "delay": 9}}}))
+    explained = str(sil.replay(sil.read_log(path), "fcfs", progress=False).why("fcfs", "c"))
+    assert "job c waits: it requests 1 node, 1 free; but job b comes first" in explained
