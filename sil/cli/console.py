@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
+import textwrap
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any, NoReturn
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
-from rich.table import Column as TableColumn
 from rich.table import Table
 from rich.text import Text
 
-from scheduler import UserError, printable
+from scheduler import UserError, counted, printable
 from sil.experiment.output_folder import failed_access
 from sil.report.listing import Column, Listing, Row
 from sil.trace.json_text import json_text
@@ -34,7 +37,10 @@ EXIT_FAULT = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
-MORE_THAN_ANY_TABLE = 1000
+NO_LIMIT = 100_000
+"""More columns than any line has."""
+FEWEST_COLUMNS = 2
+NARROW_HEADING = 10
 
 
 class Terminal(Console):
@@ -96,25 +102,73 @@ def _failed(error: BaseException) -> str:
     return f"the testbed failed ({what}); no scheduler is to blame; `sil --traceback` shows where"
 
 
-def natural_width(table: Table) -> int:
-    """Width at which a table shows all digits, in columns."""
-    return Measurement.get(out, out.options.update(max_width=MORE_THAN_ANY_TABLE), table).maximum
+def print_table(*forms: Table) -> None:
+    """Print the first form of a table that fits into the terminal, otherwise what fits of the last one: text
+    is wrapped between words, and columns at the right are left out, which a sentence says."""
+    room, left_out = _line_width(out), []
+    table = next((form for form in forms if _measured(form).maximum <= room), forms[-1])
+    if _measured(table).maximum > room:
+        _wrap_headings(table)
+    while len(table.columns) > FEWEST_COLUMNS and _measured(table).minimum > room:
+        left_out.append(" ".join(str(table.columns.pop().header).split()))
+    if table.title is not None:
+        print_line(styled(str(table.title), "italic"))
+        table.title = None
+    Terminal(width=min(room, _measured(table).maximum)).print(table)
+    if left_out:
+        names = f"{left_out[-1]} to {left_out[0]}" if len(left_out) > 1 else left_out[0]
+        n = counted(len(left_out), "column")
+        print_line(f"The terminal is too narrow for {n}: {names}. --json has all of them.")
 
 
-def print_whole(table: Table) -> None:
-    """Print a table with all digits, even if it is wider than the terminal."""
-    Terminal(width=max(out.width, natural_width(table))).print(table)
+def _measured(table: Table) -> Measurement:
+    """The width with all words whole, and that with all lines whole."""
+    untitled = copy(table)
+    untitled.title = None
+    return Measurement.get(out, out.options.update(max_width=NO_LIMIT), untitled)
 
 
-def folding_table(*headings: str, title: str | None = None) -> Table:
-    """A table whose cells are wrapped to the width of the terminal."""
-    columns = (TableColumn(heading, overflow="fold") for heading in headings)
-    return Table(*columns, title=title, title_justify="left")
+def _wrap_headings(table: Table) -> None:
+    """Headings of numbers have several lines; numbers have one."""
+    for column in table.columns:
+        if column.justify == "right":
+            width = max((len(str(cell)) for cell in column.cells), default=0)
+            lines = textwrap.wrap(str(column.header), max(width, NARROW_HEADING), break_long_words=False)
+            column.header, column.no_wrap = "\n".join(lines), True
+
+
+def _line_width(terminal: Console) -> int:
+    """That of the terminal, or COLUMNS; lines of files and pipes are as long as they are."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return terminal.width if terminal.is_terminal else NO_LIMIT
+
+
+def text_table(*headings: str, title: str | None = None) -> Table:
+    """A table of sentences."""
+    return Table(*headings, title=title)
 
 
 def print_line(*parts: str | Text) -> None:
-    """Print a line of text, parts of which may be `styled`; the terminal breaks it where it is too long."""
-    out.print(*parts, sep="", soft_wrap=True)
+    """Print a line of text, parts of which may be `styled`; it is broken between words."""
+    _print_in_words(
+        out, Text.assemble(*(printable(part) if isinstance(part, str) else part for part in parts))
+    )
+
+
+def _print_in_words(terminal: Console, text: Text) -> None:
+    """Rich breaks long words, such as paths, which then cannot be copied."""
+    room, breaks, begin = _line_width(terminal), [], 0
+    for word in re.finditer(r"\S+", text.plain):
+        begin = max(begin, text.plain.rfind("\n", 0, word.start()) + 1)
+        before = text.plain[begin : word.start()]
+        if before.strip() and cell_len(before + word[0]) > room:
+            breaks.append(begin := word.start())
+    lines = list(text.divide(breaks))
+    for line in lines[:-1]:
+        line.rstrip()
+    terminal.print(Text("\n").join(lines), soft_wrap=True)
 
 
 def print_json(value: object) -> None:
@@ -153,14 +207,14 @@ def exit_with_fault(sentence: str) -> NoReturn:
 
 
 def _report(label: Text, sentence: str) -> None:
-    err.print(label, sentence, soft_wrap=True)
+    _print_in_words(err, Text.assemble(label, " ", printable(sentence)))
 
 
 def as_table(listing: Listing) -> Table:
     """The rows as a table; the title counts the rows that are left out, with a hint how to list them."""
     left_out = listing.most is not None and len(listing.rows) > listing.most
     more = f" (the first {listing.most} of {len(listing.rows):,}{listing.hint})" if left_out else ""
-    table = Table(title=listing.title + more, title_justify="left")
+    table = Table(title=listing.title + more)
     for column in listing.columns:
         table.add_column(column.title, justify="right" if column.is_number else "left")
     for row in listing.rows[: listing.most]:
@@ -184,4 +238,4 @@ def print_listings(listings: Sequence[Listing], as_json: bool = False) -> None:
         return
     for one in listings:
         if one.rows or one.total or len(listings) == 1:
-            print_whole(as_table(one))
+            print_table(as_table(one))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,10 +16,6 @@ from sil.cli.progress import plan_progress
 if TYPE_CHECKING:
     from sil.planning.answers import Answers
     from sil.report import page
-
-MOST_COLUMNS = 110
-"""Tables wider than this wrap the names of options, but keep all digits."""
-LEAST_NAME = 18
 
 
 def plan(
@@ -116,18 +111,10 @@ def _show(answers: Answers) -> None:
 
 
 def _print_table(title: str, found: page.Table) -> None:
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    longest_name = LEAST_NAME
-    for heading, *cells in zip(found.head, *([str(cell) for cell in row] for row in found.rows), strict=True):
-        width = max(map(len, cells), default=0)
-        if heading in ("option", "offer", "job class"):
-            longest_name = max(width, LEAST_NAME)
-            table.add_column(heading, min_width=LEAST_NAME, overflow="fold")
-        else:
-            heading = heading.replace("replications", "runs")
-            lines = textwrap.wrap(heading, max(width, 10), break_long_words=False)
-            table.add_column("\n".join(lines), justify="right", no_wrap=True)
+    table = Table(title=title, box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for heading in found.head:
+        is_text = heading in ("", "option", "offer", "job class")
+        table.add_column(heading, justify="left" if is_text else "right")
     for row in found.rows:
         table.add_row(*map(str, row))
-    least = console.natural_width(table) - longest_name + LEAST_NAME
-    console.Terminal(width=max(MOST_COLUMNS, least)).print(table)
+    console.print_table(table)

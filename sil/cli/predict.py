@@ -156,7 +156,7 @@ def _seconds_from(now: datetime, by: str) -> float:
 
 
 def _print_table(predictions: list[TurnaroundPrediction], now: datetime) -> None:
-    table = Table("job", "class", title="Predicted, from now", title_justify="left")
+    table = Table("job", "class", title="Predicted, from now")
     for heading in ("tasks", "starts in (s)", "ends in (s)", "80 % interval (s)", "ends at"):
         table.add_column(heading, justify="right")
     for one in predictions:
@@ -171,7 +171,7 @@ def _print_table(predictions: list[TurnaroundPrediction], now: datetime) -> None
             f"{one.low_s:,.0f} to {one.high_s:,.0f}" if has_interval else "-",
             f"{now + timedelta(seconds=one.end_s):%a %H:%M:%S}" if has_end else "-",
         )
-    console.print_whole(table)
+    console.print_table(table)
 
 
 def _seconds(value: float) -> str:

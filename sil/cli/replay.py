@@ -8,7 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from rich.table import Table
+from rich.table import Column, Table
 from typer import Option
 
 from scheduler import UserError, counted
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from site_db.site_file.cluster import Cluster
 
 
-LONGEST_NAME = 44
-"""Characters of a scheduler's name in a line of a table."""
 CostOption = Annotated[
     str,
     Option(
@@ -243,10 +241,11 @@ def print_statistics(statistics: Mapping[str, Mapping[str, float]], as_json: boo
     if as_json:
         console.print_json({name: dict(found) for name, found in statistics.items()})
         return
-    table = Table()
-    table.add_column("")
-    for name in statistics:
-        table.add_column(name, justify="right", max_width=LONGEST_NAME, overflow="fold")
-    for label, cells in replay_rows(statistics):
-        table.add_row(label, *cells)
-    console.print_whole(table)
+    rows = replay_rows(statistics)
+    wide = Table("", *(Column(name, justify="right") for name in statistics))
+    for label, cells in rows:
+        wide.add_row(label, *cells)
+    turned = Table("scheduler", *(Column(label, justify="right") for label, _ in rows))
+    for place, name in enumerate(statistics):
+        turned.add_row(name, *(cells[place] for _, cells in rows))
+    console.print_table(wide, turned)

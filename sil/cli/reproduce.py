@@ -154,7 +154,7 @@ def _show(findings: Findings) -> None:
             line = Table.grid(padding=(0, 2))
             line.add_column(width=WIDTH, style="dim")
             line.add_row(f"   {heading}", sentence)
-            console.out.print(line)
+            console.print_table(line)
 
 
 def _listing(title: str, frame: pl.DataFrame) -> Listing:

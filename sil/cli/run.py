@@ -192,20 +192,18 @@ def _print_tables(comparison: Comparison, metric: str) -> None:
     from sil.report.tables import INTERVALS, comparison_table, grid_table, long_grid_table, prediction_table
 
     if comparison.description.axes:
-        wide = grid_table(comparison, metric)
-        fits = console.natural_width(wide) <= console.out.width
-        console.print_whole(wide if fits else long_grid_table(comparison, metric))
+        console.print_table(grid_table(comparison, metric), long_grid_table(comparison, metric))
     else:
-        console.print_whole(comparison_table(comparison, 0))
+        console.print_table(comparison_table(comparison, 0))
     if comparison.accuracies:
-        console.print_whole(prediction_table(comparison))
+        console.print_table(prediction_table(comparison))
     how = "One replication, hence no confidence intervals (see --replications)."
     if (n := comparison.description.replications) > 1:
         how = (
             f"Means of {n} replications ± half-width of the 95 % confidence interval; "
             f"{INTERVALS.format('replication')}"
         )
-    console.out.print(console.styled(how, "dim"))
+    console.print_line(console.styled(how, "dim"))
 
 
 class _ListsByItself(Group):
@@ -232,10 +230,10 @@ def experiments(context: typer.Context, as_json: options.Json = False) -> None:
     if as_json:
         console.print_json(found)
         return
-    table = console.folding_table("name", "description", "file")
+    table = console.text_table("name", "description", "file")
     for experiment in found:
         table.add_row(*experiment.values())
-    console.out.print(table)
+    console.print_table(table)
 
 
 @experiments_app.command()

@@ -175,11 +175,11 @@ def _sliced(log: JobLog, slices: int | None, slice_jobs: int | None, jobs: Seque
 def _print(comparison: SweepComparison, metric: str) -> None:
     from sil.report.tables import INTERVALS, sweep_table
 
-    console.print_whole(sweep_table(comparison, metric))
+    console.print_table(sweep_table(comparison, metric))
     how = "One slice, hence no confidence intervals (see --slices)."
     if (n := comparison.n_blocks) > 1:
         how = (
             f"Means of {n} slices ± half-width of the {100 * comparison.confidence:g} % confidence interval "
             f"(Student's t, {n - 1} degrees of freedom); {INTERVALS.format('slice')}"
         )
-    console.out.print(console.styled(how, "dim"))
+    console.print_line(console.styled(how, "dim"))

@@ -41,7 +41,7 @@ def show(
     if as_json:
         console.print_json({"log": found.name, "jobs": len(found.jobs), "users": users, **figures})
         return
-    console.out.print(found.summary)
+    console.print_line(found.summary)
     for column, label in columns.items():
         texts = [f"{what} {float(value):,.0f}" for what, value in figures[column].items()]  # type: ignore[arg-type]
         console.print_line(f"{label}: {', '.join(texts)}")

@@ -97,11 +97,11 @@ def _difference_headings(baseline: str) -> Sequence[str]:
 
 def _table(title: str, *texts: str, axes: Iterable[str] = (), numbers: Iterable[str] = ()) -> Table:
     """A table with columns for the axes of a grid, for texts and for numbers."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for axis in axes:
         table.add_column(axis.rpartition(".")[2], justify="right", min_width=4, no_wrap=True)
     for heading in texts:
-        table.add_column(heading, no_wrap=True)
+        table.add_column(heading)
     for heading in numbers:
         table.add_column(heading, justify="right", no_wrap=True)
     return table

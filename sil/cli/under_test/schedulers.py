@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 from typer import Argument, Option
 
 from scheduler import counted
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from scheduler.listing import Entry
     from sil.experiment.checking import Checked
     from sil.experiment.matrix import MappedMatrix
-
-SCREEN = 100
-"""Columns of the listing of schedulers, at least; longer summaries are cut there."""
 
 
 COLUMNS = (
@@ -128,13 +126,12 @@ def schedulers(as_json: options.Json = False) -> None:
             [asdict(entry) | {"kind": name} for name, listed in groups.items() for entry in listed]
         )
         return
-    room = max(console.out.width, SCREEN)
     for heading, listed in groups.items():
         console.print_line(f"{heading}:")
+        table = Table.grid(padding=(0, 2))
         for entry in listed:
-            what = entry.target if "(" in entry.target else entry.summary
-            line = f"  {entry.name:16}{what}"
-            console.print_line(line if len(line) <= room else line[: room - 1] + "…")
+            table.add_row(f"  {entry.name}", entry.target if "(" in entry.target else entry.summary)
+        console.print_table(table)
     console.print_line(
         "A class of your own is named module:Class, relative to the current folder; --json has details."
     )
@@ -203,12 +200,12 @@ def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) 
     from scheduler.rules import RIGHT_KIND
 
     title = f"{scheduler}: {checked.kind.does}"
-    table = console.folding_table("rule", "meaning", "verdict", title=title)
+    table = console.text_table("rule", "meaning", "verdict", title=title)
     colours = {"holds": "green", "broken": "red"}
     for rule, meaning in rules.items():
         verdict = checked.verdicts[rule]
         table.add_row(rule, meaning, console.styled(verdict, colours.get(verdict, "")))
-    console.out.print(table)
+    console.print_table(table)
     for finding in checked.findings:
         console.print_line("\n", console.styled(finding.rule, "red"), f": {finding.message}")
         if finding.asked:
