@@ -769,7 +769,7 @@ def sets_the_timer(problem: Any, good: Any) -> Any:
 
 @harmless
 def floods_itself_with_alarms(problem: Any, good: Any) -> Any:
-    for _ in range(10_000):
+    for _ in range(1_000):
         os.kill(os.getpid(), signal.SIGALRM)
     return good
 
@@ -1082,9 +1082,9 @@ def traces_its_parent(problem: Any, good: Any) -> Any:
 
 
 @harmless
-def prints_a_gigabyte(problem: Any, good: Any) -> Any:
+def prints_megabytes(problem: Any, good: Any) -> Any:
     block = b"x" * (1 << 20)
-    for _ in range(1 << 10):
+    for _ in range(1 << 5):
         os.write(1, block)
     return good
 
