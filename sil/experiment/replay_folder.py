@@ -8,6 +8,9 @@ from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import Field, create_model
 
 from scheduler import UserError
 from sil.outcome.batsim_tables import JOBS, read_jobs_csv, with_users_and_reasons
@@ -16,6 +19,7 @@ from sil.outcome.replayed_schedulers import Replayed
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.report.file_name import file_name
+from sil.settings.estimates import Estimates
 from sil.trace.facts import TRACE
 from sil.trace.log_clock import KEY
 from sil.trace.reading import DAMAGED
@@ -29,28 +33,33 @@ FIGURES = "figures"
 ALL_AS_BEFORE: Mapping[str, float] = MappingProxyType({})
 OPTIONAL = (KEY,)
 """What summary.json has of logs with dates."""
-DESCRIBED = (
-    "log",
-    "acknowledge",
-    "part",
-    "jobs",
-    "processors",
-    "gpus",
-    "nodes",
-    "load",
-    "days",
-    "estimates",
-    "order",
-    "decision_cost",
-    "repairs",
-    "programs",
-    "schedulers",
-    "version",
-    "scheduler_source",
-    "analysis",
-    "bounded_slowdown_threshold_s",
-)
-"""What summary.json has. `analysis` are the numbers of an `Analysis`."""
+DESCRIBED: Mapping[str, Any] = {
+    "log": str,
+    "acknowledge": str,
+    "part": list[str],
+    "jobs": int,
+    "processors": int,
+    "gpus": float,
+    "nodes": list[str],
+    "load": float | None,
+    "days": float,
+    "estimates": str,
+    "order": str,
+    "decision_cost": str,
+    "repairs": list[str],
+    "programs": dict[str, list[str]],
+    "schedulers": Annotated[dict[str, dict[str, float | str | None]], Field(min_length=1)],
+    "version": str,
+    "scheduler_source": str,
+    "analysis": dict[str, float],
+    "bounded_slowdown_threshold_s": float,
+}
+"""What summary.json has, with the types of values. `analysis` are the numbers of an `Analysis`."""
+
+
+_fields: dict[str, Any] = {name: (kind, ...) for name, kind in DESCRIBED.items()}
+Summary = create_model("Summary", **_fields)
+"""What is checked of a summary.json, which may have been changed."""
 
 
 class NoReplay(UserError):
@@ -98,6 +107,8 @@ def read(out: Path) -> Replayed:
         summary = {**of_older_versions, **json.loads(read_text(path, OF_JSON))}
         described, jobs = {key: summary[key] for key in DESCRIBED}, {}
         described |= {key: summary[key] for key in OPTIONAL if key in summary}
+        Summary.model_validate(described, strict=True)
+        Estimates(described["estimates"])
         described["analysis"] = {name: float(days) for name, days in described["analysis"].items()}
         Analysis(**described["analysis"]).check(inf)
         for name, statistics in described["schedulers"].items():

@@ -31,6 +31,9 @@ TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "meta
 """The columns of a jobs.csv that are no numbers."""
 
 
+_RESOURCES = r"^(\d{1,9}(-\d{1,9})?( \d{1,9}(-\d{1,9})?)*)?$"
+
+
 def read_whole_jobs_csv(path: Path) -> pl.DataFrame:
     """All columns of a jobs.csv."""
     texts = {name: pl.String for name in pl.read_csv(path, n_rows=0, glob=False).columns if name in TEXTS}
@@ -38,7 +41,7 @@ def read_whole_jobs_csv(path: Path) -> pl.DataFrame:
 
 
 def read_jobs_csv(path: Path) -> pl.DataFrame:
-    """The columns of a jobs.csv that charts need."""
+    """The columns of a jobs.csv that charts need. Raises ValueError for values that no job has."""
     kinds: dict[str, type[pl.DataType]] = {
         "job_id": pl.Int64,
         "submission_time": pl.Float64,
@@ -56,7 +59,15 @@ def read_jobs_csv(path: Path) -> pl.DataFrame:
     }
     if "requested_gpus" in pl.read_csv(path, n_rows=0, glob=False).columns:
         kinds["requested_gpus"] = pl.Float64
-    return read_csv(path, kinds, list(kinds))
+    jobs = read_csv(path, kinds, list(kinds))
+    numbers = pl.col("job_id", "submission_time", "requested_number_of_resources", "finish_time")
+    is_number = pl.all_horizontal(
+        (numbers.is_not_null() & numbers.cast(pl.Float64).is_finite()).fill_null(False)
+    )
+    allocated = pl.col("allocated_resources").fill_null("").str.contains(_RESOURCES)
+    if not jobs.select((is_number & allocated & (pl.col("requested_number_of_resources") >= 0)).all()).item():
+        raise ValueError("a value of a job is impossible")
+    return jobs
 
 
 def with_users_and_reasons(jobs: pl.DataFrame, trace: Path) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from errno import EACCES, EISDIR, ENAMETOOLONG, ENOENT, ENOSPC, ENOTDIR, EROFS, ESTALE
 from pathlib import Path
@@ -16,6 +17,8 @@ from sil.cli.app import app
 from sil.experiment import replays
 from sil.experiment.output_folder import UnusableFolder, alone_in
 from sil.runs import on_log
+from sil.trace.facts import TIMINGS_SCHEMA
+from sil.trace.reading import NoTrace, read_table
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
@@ -89,3 +92,36 @@ def test_an_error_of_a_library_blames_no_scheduler(
     assert code == console.EXIT_BAD_INPUT
     assert f"the testbed failed ({type(error).__name__}: " in said
     assert "no scheduler is to blame" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "value"),
+    [
+        ("summary.json", "days", "z"),
+        ("summary.json", "schedulers", {}),
+        ("summary.json", "repairs", None),
+        ("jobs.csv", "submission_time", "1e999"),
+        ("jobs.csv", "requested_number_of_resources", -1),
+        ("jobs.csv", "allocated_resources", "z"),
+    ],
+)
+def test_results_with_impossible_values_are_refused(
+    name: str, column: str, value: object, tmp_path: Path
+) -> None:
+    assert replay(tmp_path)[0] == 0
+    out = tmp_path / "out"
+    if name == "summary.json":
+        summary = json.loads((out / name).read_text())
+        (out / name).write_text(json.dumps(summary | {column: value}))
+    else:
+        table = pl.read_csv(out / "fcfs" / name)
+        table.with_columns(pl.lit(value).alias(column)).write_csv(out / "fcfs" / name)
+    done = CliRunner().invoke(app, ["report", str(out)])
+    assert done.exit_code == 2
+    assert "this was not written by `sil replay`" in done.stderr
+
+
+def test_tables_beside_a_trace_have_their_columns(tmp_path: Path) -> None:
+    pl.DataFrame({"point": [1]}).write_parquet(tmp_path / "timings.parquet")
+    with pytest.raises(NoTrace, match=r"timings\.parquet: the column point has another type"):
+        read_table(tmp_path / "timings.parquet", TIMINGS_SCHEMA)
