@@ -107,7 +107,7 @@ def npy_file(path: Path, header: str, data: bytes = b"") -> Path:
     ("content", "message"),
     [
         (b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortr", "the header of this NumPy file is damaged"),
-        (b"PK\x03\x04", "this is not a NumPy file"),
+        (b"PK\x03\x04", "the file is in the format zip"),
         (b"\x93NUMPY\x09\x00v\x00", "this is not a NumPy file"),
         (b"", "this is not a NumPy file"),
     ],
