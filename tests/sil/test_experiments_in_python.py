@@ -12,6 +12,7 @@ import sil
 from scheduler.mapping.immediate import Mct
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
+from sil.experiment import run
 from tests.builders import tiny_experiment
 from tests.sil.of_the_caller import Mine
 from tests.sil.test_cli import sil as command
@@ -99,6 +100,24 @@ def test_ctrl_c_returns_the_replications_that_are_done(experiment: sil.Experimen
     whole = results_of(at_once, {"olb": "olb", "mine": Mct}, folder=tmp_path / "whole")
     assert found.trace.equals(whole.trace.filter(pl.col("replication") < 2))
     assert (tmp_path / "out" / "unfinished.db").exists()
+
+
+def test_ctrl_c_while_results_are_written_returns_what_is_done(
+    experiment: sil.Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    render, calls = run.render, 0
+
+    def interrupted(out: Path) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise KeyboardInterrupt
+        return render(out)
+
+    monkeypatch.setattr(run, "render", interrupted)
+    with pytest.warns(UserWarning, match="6 of 6 runs are done; .* first 3 replications"):
+        found = results_of(experiment, ["olb", "mct"])
+    assert found.jobs["replication"].n_unique() == 3
 
 
 @pytest.mark.parametrize(
