@@ -62,6 +62,11 @@ class Readings:
     def ends_with_used_text(self) -> bool:
         return bool(self._free & self._used & self._last)
 
+    @property
+    def texts_meet(self) -> bool:
+        """Whether a row ends with a text, and the next one begins with one that is used."""
+        return bool(self._free & self._last and self._free & self._used & 1)
+
     def fits(self, fields: Sequence[str]) -> bool:
         """Whether each of the fields, one for each column, has the form of its column."""
         return all(has_form(kind, fields[place].strip()) for place, kind in self._kind_of)

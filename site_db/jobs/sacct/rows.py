@@ -105,6 +105,8 @@ class _Table:
                 begun.lines.append(line)
                 if is_complete:
                     yield from self._read(row)
+                    if row.lines and self._readings.texts_meet:
+                        begun.doubt = BEFORE
                     row, begun = begun, _Row()
                     continue
                 if begun.may_be:
