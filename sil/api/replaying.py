@@ -207,19 +207,20 @@ class Replays:
         took."""
         return read_table(self._folder_of(scheduler) / TIMINGS, TIMINGS_SCHEMA)
 
-    def differences(self, block_days: float = 7.0) -> pl.DataFrame:
-        """How jobs differ from what they are under the first scheduler: a row for each other scheduler and
-        quantity. `low` and `high` bound the mean at 95 % confidence, by blocks of `block_days` (null with
-        few blocks, or where hardly any block shows a difference), whose means should have a `correlation`
-        with those before of 0.2 at most: give longer ones above it. `less` and `more` are shares of jobs.
-        Raises UserError for blocks without length."""
-        from sil.outcome.paired import paired_differences
+    def differences(self, block_days: float | None = None) -> pl.DataFrame:
+        """How jobs differ from what they are under EASY, or without it under the first scheduler: a row for
+        each other scheduler and quantity. `low` and `high` bound the mean at 95 % confidence, by blocks of
+        `block_days` (by default 7, or 1 in logs of fewer than 8 weeks; null with few blocks, or where hardly
+        any block shows a difference), whose means should have a `correlation` with those before of 0.2 at
+        most: give longer ones above it. `less` and `more` are shares of jobs. Raises UserError for blocks
+        without length."""
+        from sil.outcome.paired import baseline_of, paired_differences
         from sil.report.replay.differences import COMPARED
 
-        if not block_days > 0:
+        if block_days is not None and not block_days > 0:
             raise UserError(f"block_days is {block_days!r}; expected a positive number")
         jobs = {name: table for name, table in self._replayed.jobs.items() if name not in self.faults}
-        baseline = self.schedulers[0]
+        baseline = baseline_of(self.schedulers)
         rows = []
         for name in [name for name in jobs if name != baseline and baseline in jobs]:
             for quantity in COMPARED:

@@ -90,13 +90,16 @@ SeedOfSchedulers = Annotated[int, Option("--seed", min=0, help="Seed of random s
 # Of the report of a replay
 _WARM_UP = Option(min=0.0, help="Leave jobs submitted in the first days out of the report's statistics.")
 _COOL_DOWN = Option(min=0.0, help="The same for jobs submitted in the last days.")
-_BLOCK = Option(min=0.01, help="Length of the blocks for intervals of differences between schedulers.")
+_BLOCK = Option(
+    min=0.01,
+    help="Length of the blocks for intervals of differences between schedulers. Default: 7, or 1 "
+    "in logs of fewer than 8 weeks.",
+)
 WarmUp = Annotated[float, _WARM_UP]
 CoolDown = Annotated[float, _COOL_DOWN]
-BlockDays = Annotated[float, _BLOCK]
 WarmUpAsBefore = Annotated[float | None, _WARM_UP]
 CoolDownAsBefore = Annotated[float | None, _COOL_DOWN]
-BlockDaysAsBefore = Annotated[float | None, _BLOCK]
+BlockDays = Annotated[float | None, _BLOCK]
 
 # Of a trace
 Replication = Annotated[int, Option(min=0, help="Number of the replication.")]

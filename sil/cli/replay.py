@@ -94,7 +94,7 @@ def replay(
     no_report: Annotated[bool, Option("--no-report", help="Do not write report.html.")] = False,
     warm_up_days: options.WarmUp = 0.0,
     cool_down_days: options.CoolDown = 0.0,
-    block_days: options.BlockDays = 7.0,
+    block_days: options.BlockDays = None,
     as_json: options.Json = False,
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.

@@ -140,7 +140,7 @@ def report(
     metric: options.Metric = options.METRIC,
     warm_up_days: options.WarmUpAsBefore = None,
     cool_down_days: options.CoolDownAsBefore = None,
-    block_days: options.BlockDaysAsBefore = None,
+    block_days: options.BlockDays = None,
     as_json: options.Json = False,
 ) -> None:
     """Rebuild the report in a results folder.

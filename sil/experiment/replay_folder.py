@@ -51,7 +51,7 @@ DESCRIBED: Mapping[str, Any] = {
     "schedulers": Annotated[dict[str, dict[str, float | str | None]], Field(min_length=1)],
     "version": str,
     "scheduler_source": str,
-    "analysis": dict[str, float],
+    "analysis": dict[str, float | None],
     "bounded_slowdown_threshold_s": float,
 }
 """What summary.json has, with the types of values. `analysis` are the numbers of an `Analysis`."""
@@ -109,7 +109,10 @@ def read(out: Path) -> Replayed:
         described |= {key: summary[key] for key in OPTIONAL if key in summary}
         Summary.model_validate(described, strict=True)
         Estimates(described["estimates"])
-        described["analysis"] = {name: float(days) for name, days in described["analysis"].items()}
+        described["analysis"] = {
+            name: None if days is None and name == "block_days" else float(days)
+            for name, days in described["analysis"].items()
+        }
         Analysis(**described["analysis"]).check(inf)
         for name, statistics in described["schedulers"].items():
             path = out / file_name(name) / JOBS

@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults, monitor_notes
+from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults
 from sil.outcome.paired import Paired, why_no_interval
-from sil.outcome.refused_and_failed import crash_sentences, failure_sentences, refusal_sentences
+from sil.outcome.refused_and_failed import (
+    crash_sentences,
+    failure_sentences,
+    monitor_notes,
+    refusal_sentences,
+)
 from sil.outcome.statistics import CONFIDENCE, Interval, Sample, interval
 from sil.trace.facts import RUN, RunDescription
 from sil.world.guard.faults import told

@@ -110,6 +110,11 @@ PLAN_METRICS = {
 }
 """The metrics that can be a goal of a plan; those of GPUs only where there are some."""
 
+REFUSED = (
+    Metric("refused_jobs", "Refused jobs", "", 0),
+    Metric("refused_hours", "Processor-hours of refused jobs", "", 0),
+)
+"""Of a replayed log in which jobs were refused, which count in no other metric."""
 DETAILS = (
     Metric("per_processor_slowdown_mean", "Mean bounded slowdown per processor", "", 3),
     Metric("weighted_waiting_time_mean", "Mean waiting time, weighted by processor-seconds", "s", 1),
@@ -127,7 +132,7 @@ REPLAY_METRICS = {
     "utilisation": UTILISATION,
     GPU_UTILISATION.key: GPU_UTILISATION,
     "makespan": MAKESPAN,
-    **{metric.key: metric for metric in DETAILS},
+    **{metric.key: metric for metric in (*DETAILS, *REFUSED)},
 }
 """The metrics of a replayed log, by their names in summary.json; that of GPUs only if there are GPUs."""
 
@@ -319,28 +324,6 @@ def _promised(facts: pl.DataFrame, jobs: pl.DataFrame, counts: pl.DataFrame) -> 
         .with_columns(promised_share=share)
         .select(*RUN, *_PROMISES)
     )
-
-
-def monitor_notes(facts: pl.DataFrame) -> list[str]:
-    """Problems of the monitors of local load, one sentence each."""
-    first_reason = pl.col("detail").filter(pl.col("event") == Fact.READING_REFUSED).first()
-    found = facts.group_by("scheduler", maintain_order=True).agg(
-        refused=(pl.col("event") == Fact.READING_REFUSED).sum(),
-        silent=(pl.col("event") == Fact.MONITOR_SILENT).sum(),
-        reason=first_reason,
-    )
-    notes = []
-    for scheduler, refused, silent, reason in found.iter_rows():
-        if refused:
-            notes.append(
-                f"{scheduler}: {refused:,} readings of monitors were ignored; the first because {reason}"
-            )
-        if silent:
-            notes.append(
-                f"{scheduler}: {silent:,} monitors never answered, over all runs; their nodes were "
-                f"assumed to have no local load"
-            )
-    return notes
 
 
 def faults(facts: pl.DataFrame) -> pl.DataFrame:

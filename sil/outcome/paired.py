@@ -10,8 +10,9 @@ ibid. 16 (1954). For q = 1 this is the difference, so both say the same of an ef
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import cbrt, sqrt
+from math import cbrt, floor, sqrt
 
 import numpy as np
 import polars as pl
@@ -150,6 +151,9 @@ class PairedDifferences:
     """Shares of jobs."""
     jobs: int
     by_block: pl.DataFrame
+    days: float
+    """From the first submission of these jobs to the last."""
+    block_days: float
 
     @property
     def correlation(self) -> float | None:
@@ -163,9 +167,11 @@ class PairedDifferences:
 
 
 def paired_differences(
-    jobs: pl.DataFrame, baseline: pl.DataFrame, column: str, block_days: float
+    jobs: pl.DataFrame, baseline: pl.DataFrame, column: str, block_days: float | None = None
 ) -> PairedDifferences | None:
-    """Over the jobs that both have finished; None if there are none.
+    """Over the jobs that both have finished; None if there are none. Blocks have 7 days by default, or one
+    day where these jobs were submitted in fewer than FEWEST_BLOCKS weeks. A rest of less than half a block
+    belongs to the last one.
 
     Jobs that are submitted at about the same time wait for each other, so that blocks of `block_days` are
     taken for independent, not jobs. The mean is a ratio of sums over blocks, whose interval is that of the
@@ -177,7 +183,11 @@ def paired_differences(
         return None
     later = (pairs["after"] - pairs["before"]).to_numpy()
     since_s = (pairs["submission_time"] - pairs["submission_time"].min()).to_numpy()
-    blocks, block_of = np.unique((since_s // (block_days * DAY_S)).astype(np.int64), return_inverse=True)
+    days = float(since_s.max()) / DAY_S
+    if block_days is None:
+        block_days = 7.0 if _n_blocks(days, 7.0) >= FEWEST_BLOCKS else 1.0
+    numbers = np.minimum(since_s // (block_days * DAY_S), _n_blocks(days, block_days) - 1)
+    blocks, block_of = np.unique(numbers.astype(np.int64), return_inverse=True)
     counts = np.bincount(block_of).astype(np.float64)
     sums = np.bincount(block_of, later).astype(np.float64)
     mean, n = float(later.mean()), len(blocks)
@@ -189,4 +199,15 @@ def paired_differences(
         float((later > 0).mean()),
         len(later),
         pl.DataFrame({"day": blocks * block_days, "difference": sums / counts}),
+        days,
+        block_days,
     )
+
+
+def baseline_of(schedulers: Sequence[str]) -> str:
+    """With which schedulers are compared: EASY, if it is one of them, otherwise the first."""
+    return "easy" if "easy" in schedulers else schedulers[0]
+
+
+def _n_blocks(days: float, block_days: float) -> int:
+    return max(1, floor(days / block_days + 0.5))

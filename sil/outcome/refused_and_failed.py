@@ -80,3 +80,25 @@ def refusal_sentence(scheduler: str, arrived: int, refused: int, reason: str) ->
     counts = "was refused, and counts" if refused == 1 else "were refused, and count"
     of_all = f"{refused:,} of {counted(arrived, 'job')}"
     return f"{scheduler}: {of_all} {counts} in no other metric; the first because {reason}"
+
+
+def monitor_notes(facts: pl.DataFrame) -> list[str]:
+    """Problems of the monitors of local load, one sentence each."""
+    first_reason = pl.col("detail").filter(pl.col("event") == Fact.READING_REFUSED).first()
+    found = facts.group_by("scheduler", maintain_order=True).agg(
+        refused=(pl.col("event") == Fact.READING_REFUSED).sum(),
+        silent=(pl.col("event") == Fact.MONITOR_SILENT).sum(),
+        reason=first_reason,
+    )
+    notes = []
+    for scheduler, refused, silent, reason in found.iter_rows():
+        if refused:
+            notes.append(
+                f"{scheduler}: {refused:,} readings of monitors were ignored; the first because {reason}"
+            )
+        if silent:
+            notes.append(
+                f"{scheduler}: {silent:,} monitors never answered, over all runs; their nodes were "
+                f"assumed to have no local load"
+            )
+    return notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from sil.outcome.batsim_tables import batsim_jobs
 from sil.outcome.finished_jobs import FinishedJobs, Wanted
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import Invariants
+from sil.outcome.metrics import REFUSED
 from sil.outcome.refused_and_failed import refusal_sentence
 from sil.outcome.replay_statistics import Backlog, Measured, ReplayStatistics
 from sil.trace.fact_columns import FactColumns
@@ -55,6 +56,7 @@ class ReplayedLog:
         on_jobs: OnJobs | None = None,
         folder: Path | None = None,
     ) -> None:
+        self._log = log
         self._cut = log.cut
         self._measured = log.measured
         self._scheduler = scheduler
@@ -109,11 +111,18 @@ class ReplayedLog:
             n, verb = len(were_ended), "was" if len(were_ended) == 1 else "were"
             early = f"{n:,} of {counted(n_arrived, 'job')} {verb} ended early; the first because {first}"
             refused = f"{self._scheduler}: {early}" if refused is None else f"{refused}; {early}"
-        return Results({} if fault else self._metrics(), fault, refused)
+        return Results({} if fault else self._metrics() | self._refusals(were_refused), fault, refused)
 
     def _metrics(self) -> dict[str, float]:
         found = self.statistics
         return {**found.metrics, **self._backlog.metrics(*found.span_s, found.computing_s)} if found.n else {}
+
+    def _refusals(self, refused: Collection[int]) -> dict[str, float]:
+        """How much was refused, if anything was."""
+        of_them = self._log.jobs.filter(pl.col("job").is_in(list(refused)))
+        held_s = float((of_them["processors"] * of_them["run_s"]).sum())
+        values = (float(len(refused)), held_s / 3_600)
+        return {m.key: value for m, value in zip(REFUSED, values, strict=True)} if refused else {}
 
     def _of_measured(self, whys: dict[int, str]) -> dict[int, str]:
         return {job: why for job, why in whys.items() if not self._measured or job in self._measured}

@@ -16,8 +16,8 @@ class Analysis:
 
     warm_up_days: float = 0.0
     cool_down_days: float = 0.0
-    block_days: float = 7.0
-    """Of the blocks of paired differences."""
+    block_days: float | None = None
+    """Of the blocks of paired differences; by default as `paired_differences` has them."""
 
     @property
     def is_trimmed(self) -> bool:
@@ -27,7 +27,9 @@ class Analysis:
         """Raises UserError if nothing is left of a log with these days from first to last submission, and
         ValueError for days that are none."""
         if not (
-            0 <= self.warm_up_days < inf and 0 <= self.cool_down_days < inf and 0 < self.block_days < inf
+            0 <= self.warm_up_days < inf
+            and 0 <= self.cool_down_days < inf
+            and (self.block_days is None or 0 < self.block_days < inf)
         ):
             raise ValueError(f"{self} has impossible days")
         if self.is_trimmed and self.warm_up_days + self.cool_down_days >= span_days:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil, log10
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,18 @@ from sil.trace.facts import RunDescription
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#882255")
 """Colours that colour-blind readers can distinguish (Okabe and Ito, and Tol)."""
 
+DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 2], [1, 3], [12, 3], [4, 1, 1, 1])
+"""Of lines, which may have the same values; printed without colours, they differ, too."""
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-left",
+    "triangle-right",
+)
 WIDTH = 760
 MOST_RUNS_IN_A_GANTT = 3_000
 
@@ -35,7 +48,8 @@ def change_over_grid(comparison: Comparison, key: str) -> Figure:
     y_title = f"Change of {title[0].lower()}{title[1:]} relative to {comparison.baseline} (%)"
     points = [(x, name, cell.change_percent) for x, name, cell in _over_grid(comparison, key)]
     changes = [(x, name, change) for x, name, change in points if change is not None]
-    axis, colours = setting_title(comparison.description.axes[0]), colour_scale(comparison.schedulers, 1)
+    axis = setting_title(comparison.description.axes[0])
+    colours = colour_scale(comparison.schedulers, comparison.baseline)
     return layer(zero_rule(), lines(changes, axis, y_title, "Scheduler", colours=colours))
 
 
@@ -82,8 +96,9 @@ def distribution(
             shares, np.quantile(series.to_numpy(), shares, method="inverted_cdf").tolist(), strict=True
         )
     ]
-    scale = {} if least is None else {"type": "log"}
-    x = column("value:Q", title=title, scale=scale)
+    x = column("value:Q", title=title)
+    if least is not None:
+        x |= logarithmic(0.0, title, DURATIONS)
     y = column("share:Q", title="Share of jobs (%)", scale={"domain": [0, 100]})
     chart = scheduler_lines(_frame(rows, ["scheduler", "share", "value"]), x, y, schedulers, height=280)
     return chart.encode(order=column("share:Q"))
@@ -91,11 +106,32 @@ def distribution(
 
 def scheduler_lines(frame: pl.DataFrame, x: Spec, y: Spec, schedulers: Sequence[str], height: int) -> Figure:
     """One line per scheduler; each value holds until the next."""
-    return (
+    colour = scheduler_colour(schedulers)
+    return switchable(
         Figure(frame)
         .mark("line", interpolate="step-after")
-        .encode(x=x, y=y, color=scheduler_colour(schedulers), tooltip=tooltips(*frame.columns))
+        .encode(
+            x=x, y=y, color=colour, strokeDash=told_apart(colour, DASHES), tooltip=tooltips(*frame.columns)
+        )
         .properties(width=WIDTH, height=height)
+    )
+
+
+def told_apart(colour: Spec, looks: Sequence[object]) -> Spec:
+    """The channel of a second look of what has these colours: dashes, or shapes."""
+    places = [PALETTE.index(shade) for shade in colour["scale"]["range"]]
+    return {**colour, "scale": {**colour["scale"], "range": [looks[place] for place in places]}}
+
+
+SHOWN = "shown"
+
+
+def switchable(figure: Figure) -> Figure:
+    """A click on a scheduler in the legend shows that one, with Shift several; a double click all."""
+    select = {"type": "point", "fields": ["scheduler"], "toggle": "event.shiftKey"}
+    opacity = {"condition": {"param": SHOWN, "value": 1}, "value": 0.06}
+    return figure.encode(opacity=opacity).properties(
+        params=[{"name": SHOWN, "select": select, "bind": "legend"}]
     )
 
 
@@ -209,7 +245,9 @@ def lines(
     low, high, y = column("low:Q", title=y_title), column("high"), column("y:Q", title=y_title)
     return layer(
         base.mark("area", opacity=0.2).encode(y=low, y2=high),
-        base.mark("line", point=True).encode(y=y, tooltip=tooltips(**titles)),
+        base.mark("line", point=True).encode(
+            y=y, strokeDash=told_apart(colour, DASHES), tooltip=tooltips(**titles)
+        ),
     ).properties(width=WIDTH, height=height)
 
 
@@ -275,14 +313,24 @@ def _frame(rows: Sequence[tuple[object, ...]], columns: Sequence[str]) -> pl.Dat
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def colour_scale(names: Iterable[str], first: int = 0) -> Spec:
-    """A colour for each name, by position; names before `first` are not in this figure."""
-    domain = list(names)
-    colours = [PALETTE[k % len(PALETTE)] for k in range(len(domain))]
-    return {"domain": domain[first:], "range": colours[first:]}
+def colour_scale(names: Iterable[str], without: str | None = None) -> Spec:
+    """A colour for each name, by position; one may not be in this figure."""
+    shown = [(name, PALETTE[k % len(PALETTE)]) for k, name in enumerate(names) if name != without]
+    return {"domain": [name for name, _ in shown], "range": [colour for _, colour in shown]}
 
 
 def scheduler_colour(schedulers: Sequence[str]) -> Spec:
     """The colours of all schedulers of a report."""
     legend = {"title": "Scheduler", "symbolOpacity": 1}
     return column("scheduler:N", scale=colour_scale(schedulers), legend=legend)
+
+
+def logarithmic(most: float, title: str, ticks: Mapping[int, str] | None = None) -> Spec:
+    """Scale and axis with ticks that all have labels: those given, or else powers of 10 up to `most`."""
+    shown = ticks or {10**k: f"{10**k:,}" for k in range(ceil(log10(max(most, 10.0))) + 1)}
+    axis = {"values": list(shown), "labelExpr": f"({json.dumps(shown)})[datum.value]"}
+    return {"title": title, "scale": {"type": "log", "nice": False}, "axis": axis}
+
+
+DURATIONS = {1: "1 s", 60: "1 min", 3_600: "1 h", 86_400: "1 day", 604_800: "7 days"}
+"""Ticks of a logarithmic axis (s)."""

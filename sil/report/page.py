@@ -91,6 +91,8 @@ class Page:
     terms: list[tuple[str, str]] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
+    folded: Part | None = None
+    """Sentences below the notices, which can be unfolded."""
     footer: str = ""
 
     def charts(self) -> Iterator[tuple[str, Part]]:
@@ -110,7 +112,12 @@ def write_page(path: Path, page: Page) -> None:
     """Write a page into a folder of results, with the origin of these."""
     charts = dict(page.charts())
     names = {id(part): name for name, part in charts.items()}
-    specifications = {f"chart-{name}": specification(part.chart) for name, part in charts.items()}  # type: ignore[arg-type]
+    titles = {id(part): section.title for section in page.sections for part in section.parts}
+    specifications = {
+        f"chart-{name}": specification(part.chart) | {"description": part.title or titles[id(part)]}
+        for name, part in charts.items()
+        if part.chart is not None
+    }
     environment = Environment(
         loader=PackageLoader("sil.report", "."),
         autoescape=True,

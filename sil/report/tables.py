@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import floor, log10
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from sil.outcome.comparison import Accuracy, Cell, Comparison
-from sil.outcome.metrics import DETAILS, GPU_UTILISATION, REPLAY_METRICS, metric, replay_metric
+from sil.outcome.metrics import (
+    DETAILS,
+    GPU_UTILISATION,
+    REFUSED,
+    REPLAY_METRICS,
+    Metric,
+    metric,
+    replay_metric,
+)
 from sil.outcome.statistics import Interval
 from sil.outcome.sweep_comparison import SweepComparison
 
@@ -150,16 +159,55 @@ def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:
     return value, difference, change
 
 
+UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+
+def unit_of(seconds: float) -> tuple[float, str]:
+    """The largest unit of which a time has at least one; its seconds, and its name."""
+    return next((unit for unit in UNITS if abs(seconds) >= unit[0]), UNITS[-1])
+
+
+def duration_text(seconds: float) -> str:
+    """Such as "1.93 h"."""
+    size, unit = unit_of(seconds)
+    return f"{significant(seconds / size)} {unit}"
+
+
+def significant(number: float, of: float | None = None) -> str:
+    """Three digits, or all of those before the decimal point, and as many decimals as `of` has."""
+    most = abs(number if of is None else of)
+    decimals = 0 if most == 0.0 or (of is None and number.is_integer()) else max(0, 2 - floor(log10(most)))
+    return f"{number:,.{decimals}f}"
+
+
+def page_text(m: Metric, number: float) -> str:
+    """The value of a metric of a replay on a page."""
+    if m.unit == "s":
+        return duration_text(number)
+    return significant(number) if m.unit == "" else f"{number:,.{m.digits}f}"
+
+
 def replay_rows(
-    statistics: Mapping[str, Mapping[str, float]], *, with_details: bool = False
+    statistics: Mapping[str, Mapping[str, float]], *, on_page: bool = False
 ) -> list[tuple[str, list[str]]]:
     """The metrics of a replayed log: (label, a text for each scheduler); "-" where a scheduler has none.
-    Details, and those of GPUs, only where some scheduler has them."""
+    Those of GPUs and of refused jobs, and on pages details, only where some scheduler has them. Pages have
+    the unit of each duration."""
+
+    def text(m: Metric, number: float | None) -> str:
+        if number is None:
+            return "0" if m in REFUSED else "-"
+        return page_text(m, number) if on_page else f"{number:,.{m.digits}f}"
+
+    of_some = (GPU_UTILISATION, *DETAILS, *REFUSED)
     return [
-        (m.label, [f"{found[name]:,.{m.digits}f}" if name in found else "-" for found in statistics.values()])
+        (
+            m.title if on_page and m.unit == "s" else m.label,
+            [text(m, found.get(name)) for found in statistics.values()],
+        )
         for name, m in REPLAY_METRICS.items()
-        if (m is not GPU_UTILISATION and m not in DETAILS)
-        or ((with_details or m is GPU_UTILISATION) and any(name in found for found in statistics.values()))
+        if m not in of_some
+        or ((on_page or m not in DETAILS) and any(name in found for found in statistics.values()))
     ]
 
 

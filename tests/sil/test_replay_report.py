@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from sil.report.origin import origin_terms, record_origin
 from sil.report.replay.by_size import jobs_by_size_and_run_time, waiting_by_week_and_size
 from sil.report.replay.by_user import by_user, fairness_table
 from sil.report.replay.measured import measured
+from sil.report.tables import duration_text, replay_rows
 from sil.workload.archive.writing import write_swf
 from sil.workload.lublin import Lublin
 from sil.workload.weeks import DAY_S
@@ -72,7 +74,7 @@ def test_differences_are_job_by_job_and_their_means_by_block() -> None:
 def test_the_interval_of_equally_large_blocks_is_nearly_students_of_their_means() -> None:
     """Whole blocks differ, jobs in one do not; block effects are normal."""
     rng, n_blocks, in_block = np.random.default_rng(7), 40, 25
-    submitted = np.repeat(np.arange(n_blocks), in_block) + np.tile(np.arange(in_block) / 100, n_blocks)
+    submitted = np.repeat(np.arange(n_blocks), in_block) + np.tile(np.arange(in_block) / in_block, n_blocks)
     effects = rng.normal(0.3, 1.0, n_blocks).repeat(in_block)
     baseline = jobs(submitted, submitted + 5, submitted + 6)
     other = jobs(submitted, submitted + 5 + effects, submitted + 6 + effects)
@@ -117,7 +119,7 @@ def test_the_interval_has_the_mean_of_the_population_as_often_as_it_says() -> No
 )
 def test_an_interval_needs_eight_blocks_and_some_that_differ(n: int, later_days: Any, is_given: bool) -> None:
     days = np.arange(n)
-    later = days + later_days(days)
+    later, days = 1.08 * days + later_days(days), 1.08 * days  # the last block is no rest
     found = paired_differences(jobs(days, later, later + 1), jobs(days, days, days + 1), "waiting_time", 1)
     assert found is not None
     assert (found.difference.half_width is not None) == is_given
@@ -285,3 +287,59 @@ def test_the_origin_has_the_command_if_there_is_one(
     monkeypatch.setattr("sys.argv", arguments)
     record_origin(tmp_path, {})
     assert dict(origin_terms(tmp_path))["Command"] == command
+
+
+# -- the page --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("days", "block_days", "n_blocks"), [(60, 7, 9), (53, 7, 8), (50, 1, 50), (0, 1, 1)])
+def test_blocks_are_weeks_or_in_shorter_logs_days_and_a_short_rest_is_none_of_its_own(
+    days: int, block_days: float, n_blocks: int
+) -> None:
+    """A block of some minutes was drawn as a drop."""
+    submitted = np.array([*range(days), days + 0.01])
+    baseline = jobs(submitted, submitted, submitted + 1)
+    found = paired_differences(jobs(submitted, submitted + 1, submitted + 2), baseline, "waiting_time")
+    assert found is not None
+    assert (found.block_days, len(found.by_block)) == (block_days, n_blocks)
+
+
+@pytest.mark.reads_report
+def test_the_page_begins_with_the_answer_relative_to_easy_and_has_units(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.swf", tmp_path / "out"
+    write_swf(path, Lublin().jobs(400, 32, np.random.default_rng(1)).at_load(0.9))
+    options = ("--out", str(out), "--workers", "1")
+    result = sil("replay", str(path), *options)
+    assert result.exit_code == 0, result.output
+    page = (out / "report.html").read_text()
+    assert re.search(
+        r'class="answer">easy: mean wait [\d.,]+ (h|min|d); fcfs [^;]* more.*; conservative ', page
+    )
+    for shown in ("Differences to easy", "<main>", '<th scope="row">Mean waiting time</th>', "@media print"):
+        assert shown in page, shown
+    assert not re.search(r"\d{3}\.0</td>", page)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (59, "59 s"),
+        (61.2, "1.02 min"),
+        (6_840, "1.90 h"),
+        (353_776, "4.09 d"),
+        (29_370_000, "340 d"),
+    ],
+)
+def test_durations_have_three_digits_and_a_unit(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+def test_refused_jobs_and_their_hours_are_in_the_table() -> None:
+    """Of a log in which a job of 2 processors ran for 2 hours, and was refused under one scheduler."""
+    statistics = {"easy": {"refused_jobs": 1.0, "refused_hours": 4.0}, "fcfs": {}}
+    assert replay_rows(statistics)[-2:] == [
+        ("Refused jobs", ["1", "0"]),
+        ("Processor-hours of refused jobs", ["4", "0"]),
+    ]
+    assert "Refused jobs" not in dict(replay_rows({"easy": {}}))

@@ -15,6 +15,8 @@ from sil.report.vega_lite import Figure, column, layer
 
 LEAST_DISTANCE = 0.02
 """Between two options, as a share of the highest cost."""
+ROOM_FOR_LETTERS = 0.08
+"""Above the highest interval, as a share of the axis."""
 COLOURS = (
     *PALETTE,
     *("#332288", "#117733", "#44AA99", "#AA4499", "#661100", "#6699CC", "#888888", "#000000"),
@@ -133,16 +135,26 @@ def effect_against_cost(answers: Answers) -> Figure:
     highest = float(frame["x"].max() or 1.0)  # type: ignore[arg-type]
     x = column(
         "x:Q",
-        title="Cost",
+        title="Price (in the currency of the plan)",
         axis={"format": "~s"},
         scale={"domain": [0.0, highest], "nice": True},
     )
-    y = column("gain_percent:Q", title=title)
+    least = min(0.0, float(frame["low"].min() or 0.0))  # type: ignore[arg-type]
+    most = max(0.0, float(frame["high"].max() or 0.0))  # type: ignore[arg-type]
+    letters = {"domain": [least, most + ROOM_FOR_LETTERS * (most - least)]}
+    y = column("gain_percent:Q", title=title, scale=letters)
     colour = column(
         "what:N",
         sort=options,
         scale={"domain": options, "range": [COLOURS[k % len(COLOURS)] for k in range(len(options))]},
-        legend={"title": "Option", "labelLimit": 420, "symbolOpacity": 1, "symbolType": "square"},
+        legend={
+            "title": "Option",
+            "orient": "bottom",
+            "columns": 2,
+            "labelLimit": 420,
+            "symbolOpacity": 1,
+            "symbolType": "square",
+        },
     )
     shape = column(
         "scheduler:N",
@@ -163,7 +175,7 @@ def effect_against_cost(answers: Answers) -> Figure:
         base.mark("rule", strokeWidth=2).encode(y=low, y2=column("high")),
         base.mark("point", size=80, filled=True, opacity=1).encode(y=y, shape=shape, tooltip=shown),
         base.mark("text", dy=-9, fontWeight="bold").encode(y=high, text=column("letter:N")),
-    ).properties(width=WIDTH - 160, height=360)
+    ).properties(width=WIDTH, height=360)
 
 
 def letters_of(answers: Answers) -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler import counted
+from sil.outcome.metrics import PLAN_METRICS
 from sil.planning.answers import BEST_BUY, EACH_OFFER, RETIRE, Answers, fault_texts
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import GoalTable, Plan
@@ -87,7 +88,7 @@ def _chart(answers: Answers) -> Iterator[Section]:
         under = f" under {answers.answers[0].scheduler}" if len(answers.answers) > 1 else ""
         note = (
             "Each point is an option with its simultaneous confidence interval. The broken line is the "
-            f"Pareto front{under}: no cheaper option has the same effect. Letters are in order of cost, "
+            f"Pareto front{under}: no cheaper option has the same effect. Letters are in order of price, "
             "as in the tables; options of nearly the same cost are drawn side by side, to the right of it."
         )
         yield Section("Effect against cost", note, [Part(chart=effect_against_cost(answers), name=FIGURE)])
@@ -114,17 +115,19 @@ def _options(
     first, *others = goals
     rows = []
     for effect in ranking.effects:
+        unit = PLAN_METRICS[first.metric].unit
+        better = f"better by ({unit})" if unit else "better by"
         row = {"": letters[effect.option.name]} if letters else {}
         row |= {
             "rank": rank_text(ranking, effect),
             "option": effect.option.name,
-            "cost": money(effect.option.cost),
+            "price": money(effect.option.cost),
             first.label: figure(effect.of_goals[first.key]),
-            "better by": interval(effect.gain),
-            "%": percentage(effect.percent, "+"),
+            better: interval(effect.gain),
+            "better by (%)": percentage(effect.percent, "+"),
         }
         if ranking.criteria.by_price and effect.per_price is not None:
-            row["per 1,000"] = interval(effect.per_price.scaled(1e3))
+            row[f"{better} per 1,000 of price"] = interval(effect.per_price.scaled(1e3))
         row |= {goal.label: figure(effect.of_goals[goal.key]) for goal in others}
         row |= {f"compared with {base}": effect.against_today.value}
         if ranking.criteria.only_first:
@@ -137,6 +140,7 @@ def _options(
         rows.append(row | {"replications": str(effect.n)})
     where = "Today" if base == "today" else f"With {base}"
     note = f"{where}: {first.label} {figure(ranking.base_means[first.key])}."
+    note += " Prices are in the currency of the plan."
     note += " Ranked by gain per unit of price." if ranking.criteria.by_price else ""
     if len({effect.n for effect in ranking.effects}) > 1:
         note += (

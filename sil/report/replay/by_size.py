@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sil.report.classes import RUN_TIMES, SLOWDOWNS, WAITS
-from sil.report.figures import WIDTH, scheduler_colour, tooltips
+from sil.report.figures import SHAPES, WIDTH, logarithmic, scheduler_colour, told_apart, tooltips
 from sil.report.replay import Jobs
 from sil.report.vega_lite import Figure, Spec, column, faceted, layer
 from sil.workload.weeks import WEEK_S
@@ -38,16 +38,17 @@ def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
         title="Requested processors (dot: mean; line: median to 95th percentile)",
         axis={"labelAngle": 0},
     )
-    scale = {"type": "log", "nice": False}
+    colour = scheduler_colour(names)
+    y = logarithmic(float(frame["95th percentile"].max()), "Bounded slowdown (log scale)")  # type: ignore[arg-type]
     offset = column("scheduler:N", sort=list(names))
-    base = Figure(frame).encode(x=x, xOffset=offset, color=scheduler_colour(names))
+    base = Figure(frame).encode(x=x, xOffset=offset, color=colour)
     return layer(
         base.mark("rule", strokeWidth=2, opacity=0.5).encode(
-            y=column("median:Q", scale=scale, title="Bounded slowdown (log scale)"),
+            y=column("median:Q", **y),
             y2=column("95th percentile"),
         ),
         base.mark("point", filled=True, size=55, opacity=1).encode(
-            y=column("mean:Q", scale=scale), tooltip=tooltips(*columns)
+            y=column("mean:Q", **y), shape=told_apart(colour, SHAPES), tooltip=tooltips(*columns)
         ),
     ).properties(width=WIDTH, height=280)
 

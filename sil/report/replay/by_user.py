@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
-from sil.report.figures import WIDTH, scheduler_colour, tooltips
+from sil.report.figures import SHAPES, WIDTH, logarithmic, scheduler_colour, told_apart, tooltips
 from sil.report.page import Table
 from sil.report.replay import Jobs
 from sil.report.schedule.runs import Floats, users_by_work
@@ -40,18 +40,18 @@ def slowdown_by_user(users: pl.DataFrame, jobs: Jobs, names: Sequence[str]) -> F
     """The mean bounded slowdown of the users with the most processor-seconds."""
     most = users_by_work(jobs.values())[:MOST_USERS]
     shown = users.filter(pl.col("user").is_in(most))
-    title = "User, by processor-hours"
+    title, colour = "User, by processor-hours", scheduler_colour(names)
+    most_slow = float(shown["mean bounded slowdown"].max())  # type: ignore[arg-type]
     return (
         Figure(shown)
         .mark("point", filled=True, size=55, opacity=1)
         .encode(
             x=column("user:N", sort=most, title=title, axis={"labelAngle": -40, "grid": True}),
             y=column(
-                "mean bounded slowdown:Q",
-                scale={"type": "log", "nice": False},
-                title="Mean bounded slowdown (log scale)",
+                "mean bounded slowdown:Q", **logarithmic(most_slow, "Mean bounded slowdown (log scale)")
             ),
-            color=scheduler_colour(names),
+            color=colour,
+            shape=told_apart(colour, SHAPES),
             tooltip=tooltips(*shown.columns),
         )
         .properties(width=WIDTH, height=260)

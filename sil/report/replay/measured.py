@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from scheduler import UserError
-from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, UTILISATION
+from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, REFUSED, UTILISATION
 from sil.outcome.replay_statistics import ReplayStatistics
 from sil.outcome.replayed_schedulers import SENTENCES, Replayed
 from sil.report.analysis import Analysis
@@ -29,7 +29,7 @@ def measured(replayed: Replayed, analysis: Analysis) -> Replayed:
     if not any(map(len, jobs.values())):
         raise UserError("no job was submitted between the warm-up and the cool-down; give fewer days")
     rows = {
-        name: {key: row.get(key) for key in SENTENCES}
+        name: {key: row[key] for key in (*SENTENCES, *(m.key for m in REFUSED)) if key in row}
         | (_statistics(replayed, jobs[name], name, (from_s, until_s)) if replayed.statistics[name] else {})
         for name, row in replayed.described["schedulers"].items()
     }

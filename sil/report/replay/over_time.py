@@ -55,10 +55,12 @@ def small_multiples(jobs: Jobs, names: Sequence[str], processors: int, gpus: int
     whole = column("day:Q", scale={"nice": False}, title=f"{SINCE}; drag to zoom, click to reset")
     brush = {"name": WINDOW, "select": {"type": "interval", "encodings": ["x"]}}
     values = column("value:Q", title=None, axis={"labels": False, "ticks": False, "grid": False})
+    # Charts that stand together have one parameter of a name, which is for all of them.
+    shown = figures[0].spec["params"]
     return below_each_other(
-        *(each.encode(x=window).properties(height=130) for each in figures),
-        figures[0].encode(x=whole, y=values).properties(height=50, params=[brush]),
-    ).properties(resolve={"scale": {"color": "shared"}})
+        *(each.encode(x=window).properties(height=180, params=[]) for each in figures),
+        figures[0].encode(x=whole, y=values).properties(height=50, params=[brush, *shown]),
+    ).properties(resolve={"scale": {"color": "shared", "strokeDash": "shared"}})
 
 
 WAITING = ("submission_time", "starting_time")

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scheduler import counted
+from sil.outcome.metrics import REFUSED
 from sil.outcome.replayed_schedulers import Replayed
 from sil.report.analysis import Analysis
-from sil.report.page import Notice, Page, Part, Section, Table, slug
+from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug
 from sil.report.replay import Jobs
 from sil.report.replay.by_size import (
     jobs_by_size_and_run_time,
@@ -17,7 +18,7 @@ from sil.report.replay.by_size import (
     waiting_by_week_and_size,
 )
 from sil.report.replay.by_user import by_user, fairness_table, slowdown_by_user
-from sil.report.replay.differences import difference_sections
+from sil.report.replay.differences import Compared
 from sil.report.replay.gantt import gantt
 from sil.report.replay.measured import measured
 from sil.report.replay.over_time import small_multiples
@@ -48,24 +49,27 @@ def replay_page(replayed: Replayed, analysis: Analysis) -> Page:
     """Raises UserError if the analysis measures no job."""
     d = replayed.described
     names = list(d["schedulers"])
-    repairs = [Notice("refusal", f"{text}.", "Repaired") for text in d["repairs"]]
+    repairs = [f"{text}." for text in d["repairs"]]
     refused = [Notice("refusal", f"{text}.", "Refused") for text in replayed.refusals]
     faults = [Notice("fault", f"{text}.", "Fault") for text in replayed.faults]
     of_measured = measured(replayed, analysis)
     n_measured = max(map(len, of_measured.jobs.values()), default=0)
+    compared = Compared.of(_of_whole_runs(of_measured), names, analysis.block_days)
+    headline = [Notice("answer", text) for text in compared.headline(of_measured.statistics)]
     return Page(
         d["log"],
         f"{counted(d['jobs'], 'job')} on {counted(d['processors'], 'processor')}, replayed under "
         f"{', '.join(names)}",
         f"{d['log']}: {', '.join(names)}",
         [*_terms(d), *analysis.terms(n_measured)],
-        [*repairs, *refused, *faults],
+        [*headline, *refused, *faults],
         [
             _comparison(of_measured, names, analysis),
-            *difference_sections(_of_whole_runs(of_measured), names, analysis),
+            *compared.sections(names),
             *_sections(replayed, of_measured.jobs, names),
             *_programs(d["programs"]),
         ],
+        Part(f"Repairs of the log, and notes: {len(repairs)}", items=repairs) if repairs else None,
     )
 
 
@@ -106,7 +110,11 @@ def _comparison(measured: Replayed, names: list[str], analysis: Analysis) -> Sec
         f"Over {over}. Bounded slowdown has a threshold of {bound_s:g} s. {end} Quantiles are observed "
         "values: the smallest value not exceeded by that share of jobs."
     )
-    rows = [[label, *texts] for label, texts in replay_rows(measured.statistics, with_details=True)]
+    refused = {m.label for m in REFUSED}
+    rows: list[list[Cell | str]] = [
+        [label, *(Cell(text, kind="not" if label in refused else "") for text in texts)]
+        for label, texts in replay_rows(measured.statistics, on_page=True)
+    ]
     return Section("Comparison", note, [Part(table=Table(["", *names], rows))])
 
 
