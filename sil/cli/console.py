@@ -40,7 +40,7 @@ EXIT_INTERRUPTED = 130
 NO_LIMIT = 100_000
 """More columns than any line has."""
 FEWEST_COLUMNS = 2
-NARROW_HEADING = 10
+NARROW_HEADING, NARROW_TEXT = 10, 16
 
 
 class Terminal(Console):
@@ -108,7 +108,7 @@ def print_table(*forms: Table) -> None:
     room, left_out = _line_width(out), []
     table = next((form for form in forms if _measured(form).maximum <= room), forms[-1])
     if _measured(table).maximum > room:
-        _wrap_headings(table)
+        _wrap(table)
     while len(table.columns) > FEWEST_COLUMNS and _measured(table).minimum > room:
         left_out.append(" ".join(str(table.columns.pop().header).split()))
     if table.title is not None:
@@ -128,13 +128,18 @@ def _measured(table: Table) -> Measurement:
     return Measurement.get(out, out.options.update(max_width=NO_LIMIT), untitled)
 
 
-def _wrap_headings(table: Table) -> None:
-    """Headings of numbers have several lines; numbers have one."""
+def _wrap(table: Table) -> None:
+    """Headings of numbers have several lines, numbers have one, and texts have whole words."""
     for column in table.columns:
+        cells, heading = [str(cell) for cell in column.cells], str(column.header)
+        widest = max(map(cell_len, cells), default=0)
         if column.justify == "right":
-            width = max((len(str(cell)) for cell in column.cells), default=0)
-            lines = textwrap.wrap(str(column.header), max(width, NARROW_HEADING), break_long_words=False)
+            lines = textwrap.wrap(heading, max(widest, NARROW_HEADING), break_long_words=False)
             column.header, column.no_wrap = "\n".join(lines), True
+            column.min_width = max(widest, *map(cell_len, lines), 0)
+        else:
+            words = " ".join([heading, *cells]).split()
+            column.min_width = max(*map(cell_len, words), min(widest, NARROW_TEXT), 0, 0)
 
 
 def _line_width(terminal: Console) -> int:

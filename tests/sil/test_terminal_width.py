@@ -6,7 +6,7 @@ import pytest
 
 from sil.cli import console
 from sil.cli.replay import print_statistics
-from sil.report.listing import Listing, number, text
+from sil.report.listing import Column, Listing, number, text
 
 STATISTICS = {"waiting_time_mean": 1_234_567.8, "waiting_time_median": 1.0, "utilisation": 47.79}
 NAMES = ("easy", "mine:ShortestFirst", "rigid(ordering=sjf, backfilling=easy)")
@@ -55,3 +55,23 @@ def test_lines_in_files_are_whole(
 def test_paths_that_are_longer_than_a_line_can_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
     console.print_line("Results are in ", console.styled("/path" * 20, "bold"), ".")
     assert capsys.readouterr().out.splitlines() == ["Results are in", f"{'/path' * 20}."]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_intervals_are_whole_and_names_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    """An interval has blanks, at which it must not be cut."""
+    headings = [f"difference {k} to the recommended option (s)" for k in range(9)]
+    row = {
+        "option": "upgrade of the old machines + 4 x 8 new ones",
+        **dict.fromkeys(headings, "4.65 [3.81, 5.72]"),
+    }
+    columns = [
+        text("option"),
+        *(Column(name, lambda _: "4.65 [3.81, 5.72]", is_number=True) for name in headings),
+    ]
+    console.print_listings([Listing("rows", "Options", columns, [row])])
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    assert printed.count("4.65 [3.81, 5.72]") >= 2
+    assert set(row["option"].split()) <= set(printed.split())
+    assert "…" not in printed

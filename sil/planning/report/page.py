@@ -72,13 +72,14 @@ def plan_page(answers: Answers) -> Page:
     faults = fault_texts(answers.faults)
     found = [Notice("fault", f"{fault}. It has no answers.", "Fault") for fault in faults]
     found += [Notice("answer", recommendation.recommendation(answers))]
-    found += [Notice("note", sentence) for sentence in caveats.caveats(answers)]
+    known = Part(items=list(caveats.caveats(answers)))
+    notes = [Section("What is not settled or left out", parts=[known])] if known.items else []
     assumed = Part(items=list(assumptions.assumptions(answers)))
     site = f"site {answers.site}, " if answers.site else ""
     return Page(
         plan.question or plan.name,
         notices=found,
-        sections=[*_chart(answers), *sections(answers), Section("Assumptions", parts=[assumed])],
+        sections=[*_chart(answers), *notes, *sections(answers), Section("Assumptions", parts=[assumed])],
         footer=f"Plan {plan.name}, {site}seed {plan.seed}, version {package_version()}.",
     )
 
@@ -133,7 +134,9 @@ def _options(
         if ranking.criteria.only_first:
             gain = ranking.against_choice.get(effect.option.name)
             row |= {
-                "better than the recommended": "recommended" if gain is None else interval(gain),
+                better.replace("by", "than the recommended"): "recommended"
+                if gain is None
+                else interval(gain),
                 "compared with it": "" if gain is None else rank_text(ranking, effect),
             }
             del row["rank"]

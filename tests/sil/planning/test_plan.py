@@ -83,13 +83,16 @@ def answers_of(path: Path):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.reads_report
-def test_a_plan_writes_a_page_tables_and_a_recommendation(tmp_path: Path) -> None:
+def test_a_plan_writes_a_page_tables_and_a_recommendation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     path = plan_file(tmp_path)
     done = sil("plan", path, "--budget", "250", "--out", tmp_path / "out", "--workers", "2")
     assert done.exit_code == 0, done.output
     assert "With 250, buy '2 x two fast'" in " ".join(done.output.split())
     assert "another interval in each table" in " ".join(done.output.split())
-    assert max(len(line.rstrip()) for line in done.output.splitlines() if " ± " in line) <= 130
+    assert max(len(line.rstrip()) for line in done.output.splitlines() if " ± " in line) <= 80
     options = pl.read_csv(tmp_path / "out" / OPTIONS)
     assert set(options["question"]) == {"each offer", "best buy"}
     assert options.filter(question="each offer")["option"].to_list()[0] == "two fast"
