@@ -230,6 +230,8 @@ def _named(name: str) -> SchedulerSpec:
     spec = SchedulerSpec(name, _target(composed), tuple(parameters.items()))
     if composed not in _ALL_BUILT_IN:
         return spec
+    if any(":" in value for value in parameters.values() if isinstance(value, str)):
+        return spec  # a parameter is a class that is not built in: selection='mine:Emptiest'
     kind = next(kind for kind, names in BUILT_IN.items() if base in names)
     return replace(spec, kind=kind, is_built_in=True, memoryless=spec.target in _MEMORYLESS)
 

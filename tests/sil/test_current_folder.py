@@ -56,6 +56,20 @@ def test_no_command_runs_files_of_the_current_folder_but_that_of_a_scheduler(fol
     assert "fcfs" in ran(folder, sil, "schedulers", PYTHONPATH=f"{os.pathsep}.")
 
 
+def test_a_node_selection_of_the_current_folder_runs_in_a_process_of_its_own(folder: Path) -> None:
+    (folder / "emptiest.py").write_text(
+        "from scheduler.node_resources.selection import NodeSelection\n"
+        "class Emptiest(NodeSelection):\n"
+        "    def score(self, nodes, kind, which, scores):\n"
+        "        scores[kind, which] = nodes.table.free[which, 0]\n"
+    )
+    (folder / "slurm.conf").write_text("NodeName=n[1-2] CPUs=4\nPartitionName=all Nodes=ALL Default=YES\n")
+    name = "rigid(backfilling=easy, selection='emptiest:Emptiest')"
+    sil = str(Path(sys.executable).parent / "sil")
+    command = ("replay", "log.swf", "--nodes", "slurm.conf", "--no-report", "--scheduler", name)
+    assert "emptiest:Emptiest" in "".join(ran(folder, sil, *command, COLUMNS="200").split())
+
+
 @pytest.mark.parametrize("name", ["scheduler", "site_db"])
 def test_a_script_beside_a_file_that_hides_a_package_of_ours_says_so(name: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.py").touch()
