@@ -153,8 +153,7 @@ def replay(
         for line in [] if chosen.cluster is None else chosen.cluster.model:
             console.print_line(f"{line}.")
     print_statistics({o.scheduler: o.statistics for o in outcomes}, as_json)
-    for sentence in dict.fromkeys(o.refused for o in outcomes if o.refused is not None):
-        console.print_note(sentence)
+    _print_refusals(outcomes)
     _print_results(folder, outcomes, not no_report, as_json)
 
 
@@ -219,6 +218,16 @@ def print_notes(log: JobLog, estimates: Sequence[Estimates], loads: Sequence[flo
         console.print_note(note)
     if Estimates.HISTORY in estimates and (unknown := int((log.jobs["user"] < 0).sum())):
         console.print_note(f"{counted(unknown, 'job')} of unknown users: their estimates are the users' own")
+
+
+def _print_refusals(outcomes: Sequence[Outcome]) -> None:
+    from sil.outcome.metrics import REFUSED
+    from sil.outcome.refused_and_failed import IF_RESUBMITTED
+
+    for sentence in dict.fromkeys(o.refused for o in outcomes if o.refused is not None):
+        console.print_note(sentence)
+    if any(REFUSED[0].key in o.statistics for o in outcomes):
+        console.print_note(IF_RESUBMITTED)
 
 
 def _print_results(folder: Path, outcomes: Sequence[Outcome], has_report: bool, as_json: bool) -> None:

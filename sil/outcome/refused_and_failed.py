@@ -10,6 +10,10 @@ from sil.trace.facts import RUN, Fact
 
 IS_FAILURE = (pl.col("event") == Fact.RUN_LOST) & pl.col("detail").is_not_null()
 """Of a lost run: its job failed, and nothing was down."""
+IF_RESUBMITTED = (
+    "users would resubmit refused jobs with smaller requests, and these would wait, too: waits with and "
+    "without refused jobs cannot be compared"
+)
 _N_ARRIVED = (pl.col("event") == Fact.JOB_ARRIVED).sum()
 
 

@@ -95,6 +95,8 @@ class Compared:
 
 def _longer(difference: Interval) -> str:
     """By how much jobs wait longer, or less long, than under the baseline."""
+    if difference.mean == 0.0 and difference.half_width is None:
+        return "the same"
     word = "more" if difference.mean >= 0.0 else "less"
     found = difference if difference.mean >= 0.0 else difference.scaled(-1.0)
     if found.half_width is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from scheduler import counted
 from sil.outcome.metrics import REFUSED
+from sil.outcome.refused_and_failed import IF_RESUBMITTED
 from sil.outcome.replayed_schedulers import Replayed
 from sil.report.analysis import Analysis
 from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug
@@ -111,6 +112,8 @@ def _comparison(measured: Replayed, names: list[str], analysis: Analysis) -> Sec
         "values: the smallest value not exceeded by that share of jobs."
     )
     refused = {m.label for m in REFUSED}
+    if any(REFUSED[0].key in found for found in measured.statistics.values()):
+        note += f" {IF_RESUBMITTED[0].upper()}{IF_RESUBMITTED[1:]}."
     rows: list[list[Cell | str]] = [
         [label, *(Cell(text, kind="not" if label in refused else "") for text in texts)]
         for label, texts in replay_rows(measured.statistics, on_page=True)
