@@ -14,7 +14,7 @@ from scheduler import UserError
 from scheduler.kinds import Kind
 from sil.runs.composition import asked_apart
 from sil.runs.under_test import UnderTest
-from sil.swarm.case import DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn
+from sil.swarm.case import DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn, stream
 from sil.swarm.coverage import lines_reached
 from sil.swarm.faults import KINDS
 from sil.swarm.shrinking import shrunk
@@ -25,6 +25,9 @@ from sil.world.guard.faults import SchedulerFault
 SEEDS_OF_AN_ITEM = 50
 TRACED = 100
 """Every so many seeds, the lines of the managers are counted."""
+
+STREAMS = 8
+"""Every so many seeds, a scheduler that is not built in has a stream of jobs, to see whether it is fair."""
 
 MACHINES_OF = {
     Kind.MAPPING: (Machines.DIFFERENT,),
@@ -79,6 +82,9 @@ class Swarm:
         if tested is None:
             return drawn(seed, self.kinds, n_jobs=self.n_jobs, n_machines=self.n_machines)
         machines = MACHINES_OF[tested.spec.kind]
+        is_on_nodes = tested.spec.kind is Kind.FREE_NODES and not tested.spec.is_manager
+        if is_on_nodes and not tested.is_built_in and seed % STREAMS == STREAMS - 1:
+            return stream(seed, machines[seed // STREAMS % len(machines)], tested.label)
         return drawn(seed, self.kinds, machines, (tested.label,), self.n_jobs, self.n_machines)
 
     def verdict(self, case: Case) -> Verdict:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -83,6 +83,8 @@ class Case:
     * `keeps_starts`: planned starts are kept.
     * `raised_after`: so many displacements raise a job to the next queue; None = none do.
     * `least_gain_s`: urgent jobs displace others only for a gain of more than this; 0 = always.
+
+    `longest_wait_s`: each job starts within this time; None = in the end.
     """
 
     seed: Annotated[int, Field(ge=0)]
@@ -97,6 +99,7 @@ class Case:
     keeps_starts: bool = False
     raised_after: Annotated[int, Field(ge=1)] | None = None
     least_gain_s: NotNegative = 0.0
+    longest_wait_s: Period | None = None
 
     def streams(self) -> RandomStreams:
         return RandomStreams(self.seed)
@@ -179,10 +182,38 @@ def drawn(
     )
 
 
+STREAM_S = 20.0
+"""The run time of the jobs of a stream."""
+LONGEST_WAIT_S = 15.0 * STREAM_S
+"""More than twice that of first come, first served in a stream, and half of the time that a stream takes."""
+
+
+def stream(seed: int, machines: Machines, scheduler: str) -> Case:
+    """A case without faults in which an unfair scheduler lets a job wait for too long.
+
+    A long job uses one of four processors or cores. Small jobs arrive a little faster than the others can run
+    them, so that some always wait; among the first, there is a larger one, and one whose number is odd if
+    those of the others are even, or even if they are odd. Two more arrive when only the long one runs.
+    Estimates are the same for all but the long one, so that to prefer short jobs is no reason.
+    """
+    rng = RandomStreams(seed).of("stream")
+    odd, size = int(rng.integers(2)), int(rng.integers(2, CORES))
+    arrivals_s = [0.0, *(5 * [1.0]), 2.0, 3.0, *(4.0 + 6.0 * k for k in range(90)), 1_500.0, 1_600.0]
+    jobs = tuple(
+        CaseJob(2 * k + odd, arrival_s, round(STREAM_S * float(rng.uniform(0.9, 1.1)), 3), 24.0, 1, False)
+        for k, arrival_s in enumerate(arrivals_s)
+    )
+    long, large, other = replace(jobs[0], run_s=3_000.0, estimate_s=3_600.0), jobs[6], jobs[7]
+    first = (long, *jobs[1:6], replace(large, size=size), replace(other, id=other.id - 1))
+    n_machines = 1 if machines is Machines.NODES else CORES
+    fixed = Case(seed, machines, n_machines, scheduler, False, False, (*first, *jobs[8:]), (), 0.0)
+    return replace(fixed, longest_wait_s=LONGEST_WAIT_S)
+
+
 def _policies(rng: np.random.Generator) -> tuple[bool, int | None, float]:
     """Whether starts are kept, after how many displacements a job is raised, and the least gain of one."""
-    keeps_starts, raises, asks = (rng.random(3) < 0.3).tolist()
-    raised_after, least_gain_s = int(rng.integers(1, 4)), float(rng.uniform(1.0, 60.0))
+    keeps_starts, raises, asks = (rng.random(3) < (0.3, 0.5, 0.6)).tolist()
+    raised_after, least_gain_s = int(rng.integers(1, 4)), float(rng.uniform(1.0, 200.0))
     return keeps_starts, raised_after if raises else None, least_gain_s if asks else 0.0
 
 

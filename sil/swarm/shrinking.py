@@ -53,7 +53,7 @@ def _smaller(case: Case) -> Iterator[Case]:
     for policy, plain in PLAIN.items():
         if getattr(case, policy) != plain:
             yield replace(case, **{policy: plain})
-    if case.n_machines > 1:
+    if case.n_machines > 1 and case.longest_wait_s is None:  # with fewer, jobs may wait longer
         yield _with_one_machine_less(case)
     for k, job in enumerate(case.jobs):
         if job.size > 1:

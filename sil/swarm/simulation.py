@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from scheduler import UserError
 from scheduler.dependable.dependable_manager import dependable
@@ -12,15 +13,18 @@ from scheduler.dependable.reliable_delivery import DEFAULT
 from scheduler.model import JobId
 from scheduler.resource_manager import Ports, ResourceManager
 from sil.isolation.side import side
+from sil.outcome.invariants.breach import Breach
 from sil.outcome.invariants.checker import first_breach_of
 from sil.runs.under_test import UnderTest
 from sil.swarm.agreement import Conditions, first_disagreement
 from sil.swarm.case import Case, CaseJob
 from sil.swarm.faults import Faulty
 from sil.swarm.faulty_schedulers import AsksAgain, Mistakes
+from sil.swarm.policies import Policies
 from sil.swarm.sites import MAX_BATCH_REQUEUE, SITES, SiteOfCase, Tested
+from sil.trace.facts import Fact
 from sil.trace.recorder import Row, TraceRecorder
-from sil.world.events import EventQueue, SimClock
+from sil.world.events import EventQueue, MessageDue, SimClock
 from sil.world.failures import in_order_of_time
 from sil.world.guard.faults import SchedulerFault, fault_of
 from sil.world.harness import World
@@ -32,6 +36,7 @@ from sil.world.remote.remote_manager import RemoteManager
 from sil.world.rounds import OnRequest
 
 ENDS_IN_TIME = "ends-in-time"
+STARTS_IN_TIME = "starts-in-time"
 
 SETTLES_S = 2_000.0
 """After the last fault: the longest retries, and the pings after which a silent machine is given up."""
@@ -75,9 +80,10 @@ class _Simulation:
             self._faulty.add(fault, streams)
         for job in self._site.last_jobs:
             self._faulty.failing.pop(JobId(job.id), None)
-        manager: Callable[[Ports], ResourceManager] = (
-            tested.manager if tested.is_manager else self._site.manager
-        )
+        self._policies = Policies(case)
+        manager: Callable[[Ports], ResourceManager] = tested.manager
+        if not tested.is_manager:
+            manager, tested.policies = self._policies.around(self._site.manager), self._policies
         if self._faulty.wrong_share:
             mistakes = Mistakes(self._faulty.wrong_share, case.until_s, case.seed)
             manager, tested.mistakes = AsksAgain.around(manager, mistakes), mistakes
@@ -103,7 +109,13 @@ class _Simulation:
                 self._faulty.crashes,
                 ManagerClock(self._clock, self._faulty.clock_jumps),
             )
-            endless = self._carry_out(self._case.jobs, remote) or self._carry_out(self._last_jobs(), remote)
+            endless = self._carry_out(self._case.jobs, remote)
+            if endless is None:
+                last_jobs = self._last_jobs()
+                # Long after: by then, all answers have been given, and only the manager may know them.
+                again = partial(remote.submit_again, [*map(self._site.job, self._case.jobs)])
+                self._events.push(last_jobs[0].arrival_s, MessageDue(again))
+                endless = self._carry_out(last_jobs, remote)
         except SchedulerFault as fault:
             side().faulted(fault)
             return Violation(fault.rule, fault.message, fault.job, fault.time_s)
@@ -120,6 +132,8 @@ class _Simulation:
             first_breach_of(facts, self._site.capacity)
             or first_disagreement(remote, facts, self._conditions())
             or self._site.mismatch(facts)
+            or self._policies.breach
+            or self._late_start(facts)
         )
         return None if breach is None else Violation(breach.rule, breach.message, breach.job)
 
@@ -132,6 +146,17 @@ class _Simulation:
         for _ in self._world.steps(map(self._site.job, jobs), remote):
             if self._clock.now_s > by_s:
                 return self._endless(remote)
+        return None
+
+    def _late_start(self, facts: Sequence[Row]) -> Breach | None:
+        longest_s = self._case.longest_wait_s
+        if longest_s is None:
+            return None
+        arrived_s = {row[2]: row[0] for row in facts if row[1] == Fact.JOB_ARRIVED}
+        for time_s, event, job, *_ in facts:
+            if event == Fact.RUN_STARTED and (waited_s := time_s - arrived_s[job]) > longest_s:
+                message = f"job {job} waited for {waited_s:.0f} s; {longest_s:g} s are allowed"
+                return Breach(STARTS_IN_TIME, JobId(job), message)
         return None
 
     def _last_jobs(self) -> Sequence[CaseJob]:

@@ -33,6 +33,7 @@ from sil.runs.under_test import UnderTest
 from sil.swarm.case import CORES, Case, CaseJob, Machines
 from sil.swarm.faults import Faulty
 from sil.swarm.faulty_schedulers import LateScheduler, Mistakes, WrongScheduler
+from sil.swarm.policies import Policies
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.actual_runtimes import ActualRuntimes, NoSpread
@@ -59,6 +60,8 @@ class Tested:
     decision_s = 0.0
     """How long its decisions take."""
     mistakes: Mistakes | None = None
+    policies: Policies | None = None
+    """What follows its problems and answers, if the manager is built in."""
 
     def __init__(self, case: Case, clock: Clock, under_test: UnderTest | None) -> None:
         self._until_s = case.until_s
@@ -74,8 +77,8 @@ class Tested:
         """Of one that is not built in, this is not known."""
         return self._is_built_in and self.spec.target not in registry.ON_SINGLE_MACHINES
 
-    def scheduler(self) -> Scheduler:
-        """A new instance."""
+    def scheduler(self, queue: str = "default") -> Scheduler:
+        """A new instance, for one queue or for all."""
         made: Scheduler
         if self._under_test is None or self._is_built_in:
             made = self.spec.make(self._seed)
@@ -86,7 +89,7 @@ class Tested:
             made = WrongScheduler(made, self.mistakes)
         if self.decision_s:
             made = LateScheduler(made, self.decision_s, self.world, self._until_s)
-        return made
+        return made if self.policies is None else self.policies.asked(made, queue)
 
     def manager(self, ports: Ports) -> ResourceManager:
         """A new one."""
@@ -275,7 +278,7 @@ class _Different(SiteOfCase):
     def manager(self, ports: Ports) -> ResourceManager:
         assert isinstance(ports, OnMachines)
         queues = self.queues
-        schedulers = {queue.name: self.tested.scheduler() for queue in queues}
+        schedulers = {queue.name: self.tested.scheduler(queue.name) for queue in queues}
         starts = PlannedStarts.KEPT if self.case.keeps_starts else PlannedStarts.EARLIEST
         preemption = PreemptionPolicy(self.case.raised_after, self.case.least_gain_s)
         return MappingManager(ports, queues, schedulers, Admission(queues), starts, preemption)

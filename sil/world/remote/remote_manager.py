@@ -144,6 +144,11 @@ class RemoteManager(ResourceManager):
                 self._unfinished.discard(job.id)
         return refusal
 
+    def submit_again(self, jobs: Iterable[Job]) -> None:
+        """Users submit jobs again that have arrived: the manager has their answers."""
+        for job in jobs:
+            self._tell("on_job_arrived", job)
+
     def _is_known(self, job: JobId) -> None:
         """The manager knows that a job is complete."""
         self._unfinished.discard(job)

@@ -17,10 +17,13 @@ from scheduler.dependable import journalled_manager, reliable_delivery
 from scheduler.dependable.journal import JournalEntry
 from scheduler.dependable.journalled_manager import JournalledManager
 from scheduler.dependable.reliable_delivery import LONGEST_RETRY, ReliableDelivery
+from scheduler.free_nodes.consumable_nodes import WaitingRequests
 from scheduler.managers.availability import Availability, LatestReadings
+from scheduler.managers.commitments import Commitments
 from scheduler.managers.consumable_allocation import ConsumableAllocation
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.mapping_manager import MappingManager
+from scheduler.managers.queues import PreemptionPolicy, Starvation
 from scheduler.managers.requeue_limit import RequeueLimit
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.managers.stops import Stops
@@ -36,6 +39,8 @@ class Bug:
     where: type
     method: str
     faulty: Callable[..., Any]
+    needs_a_fault: bool
+    """Cases without faults do not show it."""
 
     @property
     def name(self) -> str:
@@ -57,12 +62,17 @@ class Bug:
 BUGS: list[Bug] = []
 
 
-def instead_of(where: type, method: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def instead_of(
+    where: type, method: str, needs_a_fault: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def seed(faulty: Callable[..., Any]) -> Callable[..., Any]:
-        BUGS.append(Bug(where, method, faulty))
+        BUGS.append(Bug(where, method, faulty, needs_a_fault))
         return faulty
 
     return seed
+
+
+breaks_a_policy = partial(instead_of, needs_a_fault=False)
 
 
 # Reliable delivery
@@ -398,6 +408,264 @@ def run_times_are_learnt_by_the_clock(correct: Any, self: Any, run: Any, complet
 def run_times_of_failures_are_learnt(correct: Any, self: Any, run: Any, completion: Any) -> None:
     """The estimator learns from the run of a job that is given up."""
     correct(self, run, completion._replace(failed=False))
+
+
+# Queues and policies: jobs end, but not as the policies say
+
+
+@breaks_a_policy(MappingManager, "_decide")
+def the_newest_job_is_served_first(
+    correct: Any, self: Any, queue: Any, jobs: Any, etc: Any, *more: Any
+) -> Any:
+    """A queue is a stack."""
+    jobs = list(reversed(jobs))
+    etc = self._experience.estimate(jobs, [len(usable) for usable in self._availability.members()])
+    return correct(self, queue, jobs, etc, *more)
+
+
+@breaks_a_policy(WaitingRequests, "add")
+def the_newest_job_goes_first_on_nodes(
+    correct: Any, self: Any, job: Any, kind: int, chunks: int, estimate_s: float, rank: int = 0
+) -> None:
+    """A new job is put in front of those of its queue."""
+    correct(self, job._replace(arrival_s=-job.arrival_s), kind, chunks, estimate_s, rank)
+
+
+@breaks_a_policy(WaitingRequests, "add")
+def a_lost_job_goes_to_the_end_of_its_queue(
+    correct: Any, self: Any, job: Any, kind: int, chunks: int, estimate_s: float, rank: int = 0
+) -> None:
+    """A job that waits again is a new one."""
+    last_s = max([other.arrival_s for other in self._jobs], default=0.0)
+    correct(self, job._replace(arrival_s=max(last_s, job.arrival_s)), kind, chunks, estimate_s, rank)
+
+
+@breaks_a_policy(MappingManager, "_requeue")
+def a_lost_job_arrives_anew(correct: Any, self: Any, run: Any) -> None:
+    """A job that waits again has the time of that as its arrival."""
+    run.job = run.job._replace(arrival_s=self._clock.now_s)
+    correct(self, run)
+
+
+@breaks_a_policy(ConsumableAllocation, "_rank_of")
+def all_queues_are_one(correct: Any, self: Any, job: Any) -> int:
+    """Jobs are served in order of arrival, whatever their queue."""
+    return 0
+
+
+@breaks_a_policy(MappingManager, "__init__")
+def low_queues_are_served_first(correct: Any, self: Any, *arguments: Any) -> None:
+    """The lowest number is the highest priority."""
+    correct(self, *arguments)
+    self._queues = tuple(reversed(self._queues))
+
+
+@breaks_a_policy(Starvation, "note_displaced")
+def displacements_count_twice(correct: Any, self: Any, job: Any) -> bool:
+    """A displacement counts when it is ordered, and when it is reported."""
+    return correct(self, job) | correct(self, job)
+
+
+@breaks_a_policy(Starvation, "note_displaced")
+def jobs_are_raised_one_displacement_late(correct: Any, self: Any, job: Any) -> bool:
+    """A job is raised after more displacements than `raised_after`."""
+    if self._raised_after is None:
+        return correct(self, job)
+    self._raised_after += 1
+    is_raised = correct(self, job)
+    self._raised_after -= 1
+    return is_raised
+
+
+@breaks_a_policy(Starvation, "note_displaced")
+def no_job_is_raised(correct: Any, self: Any, job: Any) -> bool:
+    """Displacements are counted, and that is all."""
+    self._times[job.id] += 1
+    return False
+
+
+@breaks_a_policy(Starvation, "forget")
+def raised_jobs_are_forgotten_together(correct: Any, self: Any, job: Any) -> None:
+    """When one raised job is complete, all return to their queues."""
+    was_raised = job.id in self._raised_to
+    correct(self, job)
+    if was_raised:
+        self._raised_to.clear()
+
+
+@breaks_a_policy(Starvation, "forget")
+def displacements_are_forgotten_together(correct: Any, self: Any, job: Any) -> None:
+    """When a job is complete, the displacements of all are forgotten."""
+    self._raised_to.pop(job.id, None)
+    self._times.clear()
+
+
+@breaks_a_policy(PreemptionPolicy, "justifies")
+def the_least_gain_is_for_all_runs_together(correct: Any, self: Any, n_runs: int, *more: Any) -> bool:
+    """The least gain does not depend on how many runs are displaced."""
+    return correct(self, min(n_runs, 1), *more)
+
+
+@breaks_a_policy(PreemptionPolicy, "justifies")
+def what_the_displaced_jobs_lose_does_not_count(
+    correct: Any, self: Any, n_runs: int, gain_s: float, loss_s: Any
+) -> bool:
+    """The gain is that of the displacing queue."""
+    return correct(self, n_runs, gain_s, lambda: 0.0)
+
+
+@breaks_a_policy(PreemptionPolicy, "justifies")
+def any_gain_is_enough(correct: Any, self: Any, n_runs: int, *more: Any) -> bool:
+    """The least gain is not looked at."""
+    return correct(self, 0, *more)
+
+
+@breaks_a_policy(MappingManager, "_start_what_is_first")
+def in_every_seventh_round_a_run_is_displaced_for_nothing(correct: Any, self: Any) -> None:
+    """Something that was right in an earlier version is still called."""
+    correct(self)
+    self._n_calls = getattr(self, "_n_calls", 0) + 1
+    going_on = [run for run in self._started.values() if not run.ending]
+    if self._n_calls % 7 == 0 and going_on:
+        self._displace(going_on[0])
+
+
+@breaks_a_policy(StartingManager, "_give")
+def runs_on_nodes_are_displaced_for_nothing(correct: Any, self: Any, orders: Any) -> None:
+    """Now and then, the run that began last makes room for no job."""
+    correct(self, orders)
+    self._n_calls = getattr(self, "_n_calls", 0) + 1
+    if self._n_calls % 7 == 0 and self._admission is not None and self._running:
+        run = max(self._running)
+        if run not in orders:
+            self._dispatcher.preempt(run)
+
+
+@breaks_a_policy(Commitments, "overlapping")
+def only_planned_runs_are_displaced(correct: Any, self: Any, *arguments: Any) -> Any:
+    """What runs already is left alone; the new run waits for it."""
+    return [run for run in correct(self, *arguments) if not run.started]
+
+
+@breaks_a_policy(Commitments, "overlapping")
+def all_runs_of_a_displaced_queue_are_displaced(
+    correct: Any, self: Any, run: Any, queues: Any, now_s: float
+) -> Any:
+    """Runs on the machines of a new run are displaced, also those that end before it starts."""
+    found = {
+        other.id: other
+        for j in run.machines
+        for other in self._timelines[j]
+        if other.queue in queues and not other.ending
+    }
+    return sorted(found.values(), key=lambda other: other.place_in_line)
+
+
+@breaks_a_policy(Commitments, "_delay_overdue")
+def an_overdue_run_keeps_its_estimate(correct: Any, self: Any, now_s: float) -> Any:
+    """A run that should have ended is expected to end then."""
+    return []
+
+
+@breaks_a_policy(StartingManager, "_started")
+def a_late_decision_moves_no_estimate(
+    correct: Any, self: Any, schedule: Any, jobs: Any, asked_s: float
+) -> Any:
+    """A run ends when the scheduler said, although it starts later."""
+    return correct(self, schedule, jobs, self._clock.now_s)
+
+
+@breaks_a_policy(Commitments, "start")
+def a_late_start_moves_no_estimate(correct: Any, self: Any, run: Any, now_s: float) -> None:
+    """A run that starts later than planned ends when planned."""
+    with patch.object(type(run), "move", lambda run, start_s: setattr(run, "start_s", start_s)):
+        correct(self, run, now_s)
+
+
+@breaks_a_policy(MappingManager, "_replan")
+def schedulers_see_the_first_estimates(correct: Any, self: Any) -> None:
+    """The runs in a problem have the completions expected when they started."""
+    running = dict(self._running)
+    correct(self)
+    self._running.update(running)
+
+
+@breaks_a_policy(MappingManager, "_plan")
+def starts_are_not_kept(correct: Any, self: Any, run: Any) -> None:
+    """Planned runs start as soon as they can, whatever the policy."""
+    correct(self, run)
+    run.not_before_s = 0.0
+
+
+@breaks_a_policy(MappingManager, "_plan")
+def planned_runs_are_not_mapped_again(correct: Any, self: Any, run: Any) -> None:
+    """What is mapped stays so, whatever the policy."""
+    correct(self, run)
+    self._to_remap.clear()
+
+
+@breaks_a_policy(ReliableDelivery, "on_job_arrived")
+def eight_answers_are_remembered(correct: Any, self: Any, job: Any) -> Any:
+    """A job that is submitted again is one of the last eight."""
+    answer = correct(self, job)
+    while len(self._answers) > 8:
+        del self._answers[next(iter(self._answers))]
+    return answer
+
+
+@breaks_a_policy(ReliableDelivery, "on_run_ended")
+def the_answer_for_a_complete_job_is_forgotten(correct: Any, self: Any, completion: Any) -> None:
+    """A job that is complete is not submitted again."""
+    known = self._open.get(completion.run)
+    correct(self, completion)
+    if known is not None:
+        self._answers.pop(known.order.job.id, None)
+
+
+# More of delivery and managers
+
+
+@instead_of(MappingManager, "on_time_passed")
+def a_kept_start_is_forgotten(correct: Any, self: Any) -> None:
+    """When a planned start is due, its run is looked at, but not as one with a change."""
+    self._start_what_is_first()
+
+
+@instead_of(ReliableDelivery, "_retry")
+def retries_have_no_longest_wait(correct: Any, self: Any, sent: Any) -> None:
+    """Each retry waits twice as long as the one before."""
+    with patch.object(reliable_delivery, "LONGEST_RETRY", 1e6):
+        correct(self, sent)
+
+
+@instead_of(Availability, "_set")
+def interconnects_do_not_matter(correct: Any, self: Any, subject: Any, up: bool) -> Any:
+    """What runs on a cluster needs its machines."""
+    return set() if isinstance(subject, str) else correct(self, subject, up)
+
+
+@instead_of(StartingManager, "on_run_lost")
+def a_node_found_down_is_not_marked(correct: Any, self: Any, loss: Any) -> None:
+    """The monitor reports it soon enough."""
+    correct(self, loss._replace(found_down=()))
+
+
+@instead_of(ReliableDelivery, "_ping")
+def machines_with_abandoned_runs_only_are_not_pinged(correct: Any, self: Any, machine: int) -> None:
+    """Nothing is expected of them."""
+    if all(run in self._abandoned for run in self._led[machine]):
+        self._led.pop(machine)
+        self._unanswered.pop(machine, None)
+        return
+    correct(self, machine)
+
+
+@instead_of(MappingManager, "_remove")
+def the_next_run_of_a_stopped_job_is_not_looked_at(correct: Any, self: Any, run: Any, now_s: float) -> None:
+    """The machines of the stopped run are free; those of the next one have not changed."""
+    correct(self, run, now_s)
+    if run.ending and run.job.id in self._planned:
+        self._touched.difference_update(set(self._planned[run.job.id].machines) - set(run.machines))
 
 
 # Agents and network

@@ -1,0 +1,136 @@
+"""Whether a built-in manager does what the policies of a case say.
+
+What the manager is told, what it asks its schedulers, what they answer and what it orders are followed by a
+second, slow account of queues, plans and displacements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from scheduler.model import Answer, DispatchOrder, Job, JobId, NodeSchedule, RunId
+from scheduler.ports import Scheduler
+from scheduler.resource_manager import Ports, ResourceManager
+from sil.outcome.invariants.breach import Breach
+from sil.swarm.account import (
+    DISPLACES_FOR_A_REASON,
+    ESTIMATES_ARE_CURRENT,
+    FOLLOWS_DECISIONS,
+    ROUNDING_S,
+    URGENT,
+    Account,
+    Broken,
+)
+from sil.swarm.case import CORES, Case, Machines
+from sil.swarm.mapping_account import MappingAccount
+
+
+class Policies:
+    """Follows the managers of one case: each restart makes a new one, which repeats its journal."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.breach: Breach | None = None
+        self._account: Account | None = None
+
+    def around(self, make: Callable[[Ports], ResourceManager]) -> Callable[[Ports], ResourceManager]:
+        """Makes what `make` makes, and follows it."""
+        account = MappingAccount if self.case.machines is Machines.DIFFERENT else NodesAccount
+
+        def followed(ports: Ports) -> ResourceManager:
+            self._account = account(self.case, ports, self.broken)
+            self._account.follow(make)
+            return self._account
+
+        return followed
+
+    def asked(self, scheduler: Scheduler, queue: str) -> Scheduler:
+        """The scheduler, with its problems and answers noted for the manager that is being made."""
+        return scheduler if self._account is None else _Asked(scheduler, queue, self._account)
+
+    def broken(self, rule: str, job: JobId | None, message: str) -> None:
+        """Note a breach; the first one counts."""
+        self.breach = self.breach or Breach(rule, job, message)
+
+
+class _Asked:
+    def __init__(self, scheduler: Scheduler, queue: str, account: Account) -> None:
+        self._scheduler = scheduler
+        self._queue = queue
+        self._account = account
+
+    def schedule(self, problem: Any) -> Any:
+        self._account.on_problem(self._queue, problem)
+        answer = self._scheduler.schedule(problem)
+        self._account.on_answer_to(problem, answer)
+        return answer
+
+
+class NodesAccount(Account):
+    """The account of a manager of processors or nodes: jobs start now or wait."""
+
+    def __init__(self, case: Case, ports: Ports, broken: Broken) -> None:
+        super().__init__(case, ports, broken)
+        self._problem_jobs: list[Job] = []
+        self._starts: dict[JobId, tuple[tuple[int, ...], float]] = {}
+        """The jobs that the last answer starts: where, and for how long."""
+        self._held: set[JobId] = set()
+        """Those whose runs were stopped; they wait when all runs that were stopped with these are over."""
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        if run_id in self._runs:
+            self._held.add(self._runs[run_id].order.job.id)
+        super().on_run_preempted(run_id)
+
+    def run_round(self) -> None:
+        self._problem_jobs, self._starts, self._stops = [], {}, []
+        super().run_round()
+        self._held.update(self._starts)  # displaced before they were ordered
+        if self._stops and not self._has_reason():
+            self._broken(DISPLACES_FOR_A_REASON, None, f"the runs {self._stops} are displaced for no job")
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        job = order.job.id
+        where, runs_s = self._starts.pop(job, (None, 0.0))
+        if where != tuple(order.machines) or abs(order.expected_s - runs_s) > ROUNDING_S:
+            self._broken(FOLLOWS_DECISIONS, job, f"job {job} is ordered otherwise than decided")
+        super().dispatch(order)
+
+    def on_problem(self, queue: str, problem: Any) -> None:
+        self._problem_jobs = list(problem.jobs)
+        run = {run.order.job.id for run in self._runs.values()}
+        may = self._jobs.keys() - run
+        is_stopping = any(run.is_stopping for run in self._runs.values())
+        if not is_stopping:
+            self._held.clear()
+        self._check_waiting(self._problem_jobs, may, may - self._held)
+        if not self._runs.keys() <= problem.running.keys() or (
+            not is_stopping and self._runs.keys() != problem.running.keys()
+        ):
+            message = f"the runs {sorted(self._runs)} run, and {sorted(problem.running)} are in the problem"
+            self._broken(ESTIMATES_ARE_CURRENT, None, message)
+        self._check_running(problem.running, 0.0)
+
+    def on_answer_to(self, problem: Any, answer: Answer) -> None:
+        jobs = self._problem_jobs
+        if isinstance(answer, NodeSchedule) and all(0 <= start.job < len(jobs) for start in answer.starts):
+            self._starts = {
+                jobs[start.job].id: (tuple(start.nodes), start.completion_s - problem.now_s)
+                for start in answer.starts
+            }
+
+    def _queue_of_order(self, order: DispatchOrder) -> str:
+        return order.job.queue
+
+    def _has_reason(self) -> bool:
+        """Whether a job of the urgent queue waits for what runs of the other one use."""
+        runs = self._runs.values()
+        if any(self._runs[run_id].queue == URGENT for run_id in self._stops):
+            return False
+        run = {run.order.job.id for run in runs}
+        waiting = [job for job in self._problem_jobs if job.queue == URGENT and job.id not in run]
+        if self._case.faults:
+            return bool(waiting)
+        n_free = CORES * self._case.n_machines - sum(run.order.job.n_tasks for run in runs)
+        return any(job.n_tasks > n_free for job in waiting)
