@@ -37,7 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty database in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SIL_DATABASE", raising=False)
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "1000")
     (tmp_path / "slurm.conf").write_text(CONF)
     done("init")
     return tmp_path
