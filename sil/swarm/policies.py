@@ -88,7 +88,8 @@ class NodesAccount(Account):
         super().run_round()
         self._held.update(self._starts)  # displaced before they were ordered
         if self._stops and not self._has_reason():
-            self._broken(DISPLACES_FOR_A_REASON, None, f"the runs {self._stops} are displaced for no job")
+            message = f"no job needs all that the runs {self._stops} use, which are displaced"
+            self._broken(DISPLACES_FOR_A_REASON, None, message)
 
     def dispatch(self, order: DispatchOrder) -> None:
         job = order.job.id
@@ -111,6 +112,12 @@ class NodesAccount(Account):
             message = f"the runs {sorted(self._runs)} run, and {sorted(problem.running)} are in the problem"
             self._broken(ESTIMATES_ARE_CURRENT, None, message)
         self._check_running(problem.running, 0.0)
+        nodes = problem.free_nodes
+        is_shared = self._case.machines is Machines.NODES
+        first_s = nodes.releases.first_s() if is_shared else nodes.first_end_s()
+        if first_s is not None and first_s < problem.now_s - ROUNDING_S:
+            message = f"at {problem.now_s:.12g} s, nodes are expected to be released at {first_s:.12g} s"
+            self._broken(ESTIMATES_ARE_CURRENT, None, message)
 
     def on_answer_to(self, problem: Any, answer: Answer) -> None:
         jobs = self._problem_jobs
@@ -124,13 +131,19 @@ class NodesAccount(Account):
         return order.job.queue
 
     def _has_reason(self) -> bool:
-        """Whether a job of the urgent queue waits for what runs of the other one use."""
+        """Whether jobs of the urgent queue wait for what the runs stopped now use; without faults, whether
+        one that waits alone needs all of these."""
         runs = self._runs.values()
-        if any(self._runs[run_id].queue == URGENT for run_id in self._stops):
+        stopped = [self._runs[run_id] for run_id in self._stops]
+        if any(run.queue == URGENT for run in stopped):
             return False
-        run = {run.order.job.id for run in runs}
-        waiting = [job for job in self._problem_jobs if job.queue == URGENT and job.id not in run]
-        if self._case.faults:
+        going_on = {run.order.job.id for run in runs}
+        waiting = [job for job in self._problem_jobs if job.queue == URGENT and job.id not in going_on]
+        if self._case.faults:  # nodes may be down
             return bool(waiting)
         n_free = CORES * self._case.n_machines - sum(run.order.job.n_tasks for run in runs)
-        return any(job.n_tasks > n_free for job in waiting)
+        lacking = [job.n_tasks - n_free for job in waiting if job.n_tasks > n_free]
+        if len(lacking) != 1 or len(stopped) < sum(run.is_stopping for run in runs):
+            return bool(lacking)
+        sizes = [run.order.job.n_tasks for run in stopped]
+        return sum(sizes) - min(sizes) < lacking[0] <= sum(sizes)

@@ -21,6 +21,7 @@ from scheduler.free_nodes.consumable_nodes import WaitingRequests
 from scheduler.managers.availability import Availability, LatestReadings
 from scheduler.managers.commitments import Commitments
 from scheduler.managers.consumable_allocation import ConsumableAllocation
+from scheduler.managers.displacement import Displacement
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import PreemptionPolicy, Starvation
@@ -183,7 +184,7 @@ def readings_of_held_machines_are_dropped(correct: Any, self: Any, reading: Any)
     return not self._held[reading.machine] and correct(self, reading)
 
 
-@instead_of(ReliableDelivery, "on_job_arrived")
+@instead_of(ReliableDelivery, "on_job_arrived", needs_a_fault=False)
 def a_submission_may_come_once(correct: Any, self: Any, job: Any) -> Any:
     """A job is submitted again if the answer was lost, and then it is another job."""
     self._answers.pop(job.id, None)
@@ -541,6 +542,18 @@ def runs_on_nodes_are_displaced_for_nothing(correct: Any, self: Any, orders: Any
             self._dispatcher.preempt(run)
 
 
+@breaks_a_policy(Displacement, "_without_which_fits")
+def all_runs_that_may_be_displaced_are(correct: Any, self: Any, i: int, displaced: Any) -> Any:
+    """One of them may not be enough, so all have to stop."""
+    runs = correct(self, i, displaced)
+    return runs and [run for run in displaced.most_recent_first() if run not in self._stops.job_of]
+
+
+@breaks_a_policy(ConsumableAllocation, "reestimate")
+def nodes_of_overdue_runs_count_as_free(correct: Any, self: Any, now_s: float) -> None:
+    """A run that should have ended is expected to end then."""
+
+
 @breaks_a_policy(Commitments, "overlapping")
 def only_planned_runs_are_displaced(correct: Any, self: Any, *arguments: Any) -> Any:
     """What runs already is left alone; the new run waits for it."""
@@ -625,7 +638,7 @@ def the_answer_for_a_complete_job_is_forgotten(correct: Any, self: Any, completi
 # More of delivery and managers
 
 
-@instead_of(MappingManager, "on_time_passed")
+@instead_of(MappingManager, "on_time_passed", needs_a_fault=False)
 def a_kept_start_is_forgotten(correct: Any, self: Any) -> None:
     """When a planned start is due, its run is looked at, but not as one with a change."""
     self._start_what_is_first()
@@ -653,14 +666,13 @@ def a_node_found_down_is_not_marked(correct: Any, self: Any, loss: Any) -> None:
 @instead_of(ReliableDelivery, "_ping")
 def machines_with_abandoned_runs_only_are_not_pinged(correct: Any, self: Any, machine: int) -> None:
     """Nothing is expected of them."""
-    if all(run in self._abandoned for run in self._led[machine]):
-        self._led.pop(machine)
-        self._unanswered.pop(machine, None)
+    if self._led[machine] and all(run in self._abandoned for run in self._led[machine]):
+        self._in(self._timeouts.ping_s, self._ping, machine)
         return
     correct(self, machine)
 
 
-@instead_of(MappingManager, "_remove")
+@instead_of(MappingManager, "_remove", needs_a_fault=False)
 def the_next_run_of_a_stopped_job_is_not_looked_at(correct: Any, self: Any, run: Any, now_s: float) -> None:
     """The machines of the stopped run are free; those of the next one have not changed."""
     correct(self, run, now_s)
