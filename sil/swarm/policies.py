@@ -75,6 +75,9 @@ class NodesAccount(Account):
         self._problem_jobs: list[Job] = []
         self._starts: dict[JobId, tuple[tuple[int, ...], float]] = {}
         """The jobs that the last answer starts: where, and for how long."""
+        self._was_rejected = False
+        self._is_asked_again = False
+        """After an answer that was rejected, when time has passed of which the manager has had no notice."""
         self._held: set[JobId] = set()
         """Those whose runs were stopped; they wait when all runs that were stopped with these are over."""
 
@@ -85,7 +88,9 @@ class NodesAccount(Account):
 
     def run_round(self) -> None:
         self._problem_jobs, self._starts, self._stops = [], {}, []
+        self._is_asked_again, self._was_rejected = self._was_rejected, True
         super().run_round()
+        self._was_rejected = False
         self._held.update(self._starts)  # displaced before they were ordered
         if self._stops and not self._has_reason():
             message = f"no job needs all that the runs {self._stops} use, which are displaced"
@@ -115,7 +120,7 @@ class NodesAccount(Account):
         nodes = problem.free_nodes
         is_shared = self._case.machines is Machines.NODES
         first_s = nodes.releases.first_s() if is_shared else nodes.first_end_s()
-        if first_s is not None and first_s < problem.now_s - ROUNDING_S:
+        if first_s is not None and first_s < problem.now_s - ROUNDING_S and not self._is_asked_again:
             message = f"at {problem.now_s:.12g} s, nodes are expected to be released at {first_s:.12g} s"
             self._broken(ESTIMATES_ARE_CURRENT, None, message)
 
