@@ -40,7 +40,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder with a site file, and no address in the environment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SIL_DATABASE", raising=False)
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "1000")
     (tmp_path / "tiny.toml").write_text(TINY_SITE)
     return tmp_path
 

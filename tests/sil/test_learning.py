@@ -553,7 +553,7 @@ def test_jobs_have_the_sizes_of_their_class_and_larger_ones_take_longer(
 def test_learning_without_a_database_is_rejected(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     experiment = experiment_file.read_experiment(path)
-    with pytest.raises(NoDatabase, match="say with --site which database is to learn"):
+    with pytest.raises(NoDatabase, match="with learn=True, say with site= which database is to learn"):
         run_experiment(
             Definition(experiment, path),
             tmp_path / "out",
@@ -583,7 +583,7 @@ def test_results_never_replace_their_source_database(address: Address, tmp_path:
 def test_an_as_of_without_a_database_is_rejected(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     experiment = experiment_file.read_experiment(path)
-    with pytest.raises(NoDatabase, match="say with --site which database has the history"):
+    with pytest.raises(NoDatabase, match="with as_of=, say with site= which database has the history"):
         run_experiment(
             Definition(experiment, path), tmp_path / "out", Inline(), SiteChoice(as_of=3), Listener()
         )

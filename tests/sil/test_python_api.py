@@ -180,7 +180,7 @@ def test_charts_are_shown_and_saved(replays: sil.Replays, tmp_path: Path) -> Non
     assert set(charts[3]._repr_mimebundle_()) == {"application/vnd.vegalite.v5+json", "image/png"}
     with pytest.raises(sil.UserError, match=r"expected \.png, \.svg, \.pdf or \.html"):
         charts[0].save(tmp_path / "gantt.txt")
-    with pytest.raises(sil.UserError, match="no duration"):
+    with pytest.raises(sil.UserError, match="is no time"):
         replays.plot.gantt(window=("now", "1d"))
     with pytest.raises(sil.UserError, match="users of this log are unknown"):
         replays.plot.slowdown_by_user()

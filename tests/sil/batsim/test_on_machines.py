@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from scheduler.rules import CLASS_CAN_RUN_THERE, KNOWN_NODES, MAKES_PROGRESS
+from scheduler.rules import CLASS_CAN_RUN_THERE, KNOWN_RESOURCE, MAKES_PROGRESS
 from sil.outcome.comparison import Comparison
 from sil.trace.facts import Fact
 from sil.trace.reading import read_facts
@@ -307,7 +307,7 @@ def test_a_custom_manager_schedules_shared_nodes(tmp_path: Path, monkeypatch: py
     (tmp_path / "own_on_shared.py").write_text(MANAGER)
     names = ["basic", "own_on_shared:OneAtATime", "own_on_shared:OneAtATime(first=2)"]
     comparison = on_shared_nodes(tmp_path, names)
-    assert [(fault.scheduler, fault.rule) for fault in comparison.faults] == [(names[2], KNOWN_NODES)]
+    assert [(fault.scheduler, fault.rule) for fault in comparison.faults] == [(names[2], KNOWN_RESOURCE)]
     facts = read_facts(tmp_path / "out" / "trace.parquet").filter(scheduler=names[1])
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED)["time_s"].to_list()
     ended = facts.filter(pl.col("event") == Fact.RUN_ENDED)["time_s"].to_list()
