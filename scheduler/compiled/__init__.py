@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import scheduler.compiled.without_local_file  # noqa: F401 (before Numba)
+
+# isort: split
 import gc
 import logging
 from collections.abc import Callable, Iterator, Mapping

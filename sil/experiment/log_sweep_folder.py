@@ -14,6 +14,7 @@ from sil.trace.json_text import json_text
 from sil.workers.executor import Executor, Listener
 from sil.workers.store import Store
 from sil.workload.slices import SlicedLog
+from site_db.files.written import no_link
 
 TABLE = "sweep.csv"
 PARQUET = "sweep.parquet"
@@ -36,7 +37,7 @@ def sweep_into(out: Path, sweep: LogSweep, executor: Executor, listener: Listene
         write_csv(table, out / TABLE)
         table.write_parquet(out / PARQUET)
         text = json_text(summary(sweep, comparison))
-        (out / SUMMARY).write_text(text + "\n", encoding="utf-8")
+        no_link(out / SUMMARY).write_text(text + "\n", encoding="utf-8")
         store.remove()
     return comparison
 

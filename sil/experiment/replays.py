@@ -29,6 +29,7 @@ from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest
 from sil.workers.store import MISSING, Store
 from sil.world.guard.faults import sentence
+from site_db.files.written import no_link
 
 FEW_IN_ALL = 10_000
 """Up to this number, over all schedulers, a replay takes less time than starting worker processes."""
@@ -221,4 +222,4 @@ def _write_summary(
     text = json_text(
         {key: found[key] for key in (*DESCRIBED, *OPTIONAL) if key not in OPTIONAL or key in found}
     )
-    (out / SUMMARY).write_text(text + "\n", encoding="utf-8")
+    no_link(out / SUMMARY).write_text(text + "\n", encoding="utf-8")

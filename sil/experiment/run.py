@@ -36,6 +36,7 @@ from sil.workers.runner import Runner
 from sil.workers.store import Store
 from site_db.files import toml_file
 from site_db.files.advice import given
+from site_db.files.written import no_link
 from site_db.store import Address
 
 BESIDE_THE_TRACE = {
@@ -54,6 +55,7 @@ WITHOUT_KILLED = (
     f"has the results of all other runs; the same command tries again those that were killed, and then "
     f"writes {DATABASE}"
 )
+
 MAX_NAMES = 10
 """Number of names in a message."""
 
@@ -180,6 +182,7 @@ def _use_site(definition: Definition, site: SiteSource, out: Path, choice: SiteC
     """The scenario as an earlier run of the same experiment into `out` had it, if it was interrupted or the
     site has learned from it, else with the site as it is now."""
     experiment, source, find = definition.experiment, definition.source, definition.find
+    no_link(out / DATABASE)
     may_go_on = (out / UNFINISHED).exists() or (choice.learns and (out / DATABASE).exists())
     if may_go_on and (before := site.resume(out / DATABASE)) is not None:
         scenario = scenario_of_file(experiment, before, source, find)
@@ -216,7 +219,7 @@ def render(out: Path) -> Comparison:
     tables, jobs, comparison = evaluated(out)
     failed = failed_job_table(tables.facts, comparison.description.n_machines)
     write_jobs_csv(out / JOBS, jobs, failed)
-    (out / SUMMARY).write_text(json_text(comparison.as_dict()) + "\n", encoding="utf-8")
+    no_link(out / SUMMARY).write_text(json_text(comparison.as_dict()) + "\n", encoding="utf-8")
     write_page(out / REPORT, experiment_page(tables, jobs, comparison))
     return comparison
 

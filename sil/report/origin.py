@@ -18,6 +18,7 @@ from pathlib import Path
 from scheduler import counted
 from sil.trace.json_text import json_text
 from site_db.files.opened import digest
+from site_db.files.written import no_link
 
 ORIGIN = "origin.json"
 LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow")
@@ -35,7 +36,7 @@ def record_origin(folder: Path, inputs: Mapping[str, str]) -> None:
         "host": f"{platform.node()}, {platform.system()} {platform.release()} on {platform.machine()}, "
         f"{counted(os.cpu_count() or 1, 'CPU')}",
     }
-    (folder / ORIGIN).write_text(json_text(found) + "\n", encoding="utf-8")
+    no_link(folder / ORIGIN).write_text(json_text(found) + "\n", encoding="utf-8")
 
 
 def origin_terms(folder: Path) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,7 @@ from sil.report import FigureKind
 from sil.report.file_name import file_name
 from sil.report.origin import origin_terms
 from sil.report.vega_lite import Figure, save, specification
+from site_db.files.written import no_link
 
 if TYPE_CHECKING:
     from sil.report.schedule.chart import Schedules
@@ -137,7 +138,7 @@ def write_page(path: Path, page: Page) -> None:
         schedules=next(filter(None, drawn), None),
         vega=_vega(),
     )
-    path.write_text(text, encoding="utf-8")
+    no_link(path).write_text(text, encoding="utf-8")
 
 
 def write_figures(folder: Path, kind: FigureKind, page: Page, titled: bool = False) -> list[Path]:

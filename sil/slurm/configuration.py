@@ -129,7 +129,7 @@ _OF_A_LINE = re.compile(r"(NodeName|PartitionName|DownNodes|NodeSet)=", re.IGNOR
 
 
 def _is_of_nodes(line: str) -> bool:
-    return re.match(r"NodeName=(?!DEFAULT\b)", line, re.IGNORECASE) is not None
+    return re.match(r"NodeName=(?!DEFAULT(?:\s|$))", line, re.IGNORECASE) is not None
 
 
 def _without(lines: Iterable[str], names: Collection[str]) -> Iterator[str]:

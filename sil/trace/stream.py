@@ -15,6 +15,7 @@ import pyarrow.compute  # which fills Arrow's registry of functions, before a th
 import pyarrow.parquet as pq
 
 from sil.trace.csv_tables import write_csv
+from site_db.files.written import no_link
 
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 COMPATIBLE = pl.CompatLevel.oldest()
@@ -32,7 +33,7 @@ class _Stream(ABC):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._unfinished = path.with_name(f"{path.name}.unfinished")
+        self._unfinished = no_link(path.with_name(f"{path.name}.unfinished"))
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._writing: Future[None] | None = None
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 from pydantic import Base64Bytes, TypeAdapter
 
 from scheduler import UserError
+from site_db.files.written import no_link
 
 BUSY_TIMEOUT_S = 30.0
 TABLE = "result"
@@ -97,6 +98,7 @@ class Store:
         if self._path is not None:
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
+                no_link(self._path)
             except OSError as error:
                 raise UnusableStore(f"{self._path}: its folder cannot be created: {error.strerror}") from None
         try:

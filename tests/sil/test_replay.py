@@ -1159,3 +1159,18 @@ def test_results_are_byte_identical_with_any_number_of_workers(
         }
     assert len(of_run["one"]) == 7
     assert of_run["one"] == of_run["two"]
+
+
+@pytest.mark.parametrize("name", ["report.html", "origin.json", "summary.json", "unfinished.db"])
+def test_a_link_in_a_results_folder_is_replaced_and_what_it_names_is_kept(name: str, here: Path) -> None:
+    """A folder of somebody else may have links to files of the user who writes there."""
+    assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
+    (here / "precious").write_text("precious")
+    link = here / "out" / name
+    link.unlink(missing_ok=True)
+    link.symlink_to(here / "precious")
+    assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
+    if name == "report.html":
+        assert sil("report", "out").exit_code == 0
+    assert (here / "precious").read_text() == "precious"
+    assert not link.is_symlink()
