@@ -157,12 +157,12 @@ def test_only_selected_packages_import_the_database() -> None:
     }
     anywhere = {
         "site_db.site_file.hostlist",
-        *("site_db.files.advice", "site_db.files.spreadsheet"),
+        *("site_db.files.advice", "site_db.files.spreadsheet", "site_db.files.written"),
         *(f"site_db.files.{name}" for name in ("given", "memory", "opened", "plain_numbers")),
     }
     of_slurm = {
         "site_db.files.slurm_lines",
-        *("site_db.site_file.cluster", "site_db.slurm_conf", "site_db.slurm.partitions"),
+        *("site_db.site_file.cluster", "site_db.slurm_conf"),
     }
     none_of(
         (path, module)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from math import ceil, inf
+from math import inf
 
 from scheduler.node_request import Partition
-from site_db.files.slurm_lines import Line
+from site_db.files.slurm_lines import NO_LIMIT, Line, limit_s
 from site_db.slurm.keys import NOT_MODELLED, IgnoredKeys
 
-_NO_LIMIT = ("", "unlimited", "infinite", "none", "-1")
 _SHARED = ("NO", "NONE", "OK")
 _EXCLUSIVE = ("NODE", "USER", "TOPO")
 """Values of Exclusive, which has taken the place of OverSubscribe=EXCLUSIVE in Slurm 26.05."""
-_UNITS_S = (86_400, 3_600, 60, 1)
 
 
 def partition_of(line: Line, ignored: IgnoredKeys) -> Partition:
@@ -28,7 +26,7 @@ def partition_of(line: Line, ignored: IgnoredKeys) -> Partition:
     max_time_s, default_time_s = _time_s(line, "maxtime"), _time_s(line, "defaulttime")
     if max_time_s is not None and default_time_s is not None and default_time_s > max_time_s:
         default_time_s = None
-    max_nodes = None if line.get("maxnodes").lower() in _NO_LIMIT else line.number("maxnodes", default=0)
+    max_nodes = None if line.get("maxnodes").lower() in NO_LIMIT else line.number("maxnodes", default=0)
     if max_nodes == 0:
         raise line.mistake("maxnodes is 0; expected 1 or more, or UNLIMITED")
     is_exclusive = _is_exclusive(line, shared, ignored)
@@ -55,18 +53,3 @@ def _time_s(line: Line, key: str) -> float | None:
     except ValueError as error:
         raise line.mistake(f"{key} is {error}") from None
     return None if time_s == inf else time_s
-
-
-def limit_s(text: str) -> float:
-    """Seconds of a limit in minutes, or in one of Slurm's formats like 1-00:00:00 or 12:00:00, in whole
-    minutes, rounded up; infinite if there is none. Raises ValueError with a clause."""
-    if text.lower() in _NO_LIMIT:
-        return inf
-    days, dash, clock = text.rpartition("-")
-    parts = [*([days] if dash else []), *clock.split(":")]
-    if len(parts) <= 3 + bool(dash) and all(x.isascii() and x.isdigit() and len(x) <= 9 for x in parts):
-        first = 0 if dash else 1 if len(parts) == 3 else 2
-        time_s = sum(int(x) * unit_s for x, unit_s in zip(parts, _UNITS_S[first:], strict=False))
-        if time_s > 0:
-            return 60.0 * ceil(time_s / 60)
-    raise ValueError(f"'{text}'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, tzinfo
 
+from site_db.files.slurm_lines import limit_s
 from site_db.jobs.logs.logged_job import Refused
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 from site_db.jobs.sacct.rows import Fields
@@ -102,8 +103,11 @@ def time_limit_s(row: Fields) -> float | None:
     if all(text.lower() in _NO_LIMIT for text in texts):
         return None
     minutes = whole(texts[0])
-    limit_s = elapsed_s(texts[1]) if minutes is None else 60 * minutes
-    if not limit_s or limit_s > LATEST_UNIX_S:
+    try:
+        found_s = limit_s(texts[1]) if minutes is None else 60.0 * minutes
+    except ValueError:
+        found_s = 0.0
+    if not 0.0 < found_s <= LATEST_UNIX_S:
         row.repairs.append("the time limit cannot be read, taken as none")
         return None
-    return float(limit_s)
+    return found_s

@@ -51,6 +51,14 @@ def test_nodes_keep_what_they_are_and_lose_their_addresses(conf: Configuration) 
     assert conf.files["gres.conf"] == "AutoDetect=off\nNodeName=g[1-2] Name=gpu Type=a100 Count=4\n"
 
 
+@pytest.mark.parametrize("name", ["default-[1-2]", "Default.a", "defaults"])
+def test_a_node_whose_name_begins_with_default_is_a_node(name: str, tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(f"NodeName={name} CPUs=4 Gres=gpu:2\nPartitionName=a Nodes=ALL\n")
+    conf = read_configuration(tmp_path / "slurm.conf")
+    assert f"NodeName={name} CPUs=4 Gres=gpu:2 NodeAddr=127.0.0.1" in conf.text(HERE)
+    assert f"NodeName={name} Name=gpu Count=2" in conf.files["gres.conf"]
+
+
 def test_each_replaced_line_is_listed_with_its_place_and_the_reason(conf: Configuration) -> None:
     found = {str(item).removeprefix(f"{CONF.parent}/") for item in conf.replaced}
     assert (

@@ -85,6 +85,9 @@ def run_time_s(job: LoggedJob) -> float:
         ({"TimelimitRaw": ""}, None),
         ({"Timelimit": "1-02:00:00"}, 93_600.0),
         ({"Timelimit": "00:30:00"}, 1800.0),
+        ({"Timelimit": "5000"}, 300_000.0),
+        ({"Timelimit": "90:00"}, 5400.0),
+        ({"Timelimit": "1-02"}, 93_600.0),
         ({"TimelimitRaw": "60", "Timelimit": "01:00:00"}, 3600.0),
     ],
 )
