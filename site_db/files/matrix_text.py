@@ -25,6 +25,7 @@ NO_NUMBER = "is not a number, or too great for one"
 
 _MISSING = ("", "nan", "na", "n/a", "null", "none")
 """Texts in place of a number; no names of machines."""
+_INDEX = ("job", "jobs", "job_id", "jobid", "task", "index", "id", "row")
 
 
 def read_rows(path: Path) -> NDArray[np.float64]:
@@ -69,7 +70,19 @@ def read_rows(path: Path) -> NDArray[np.float64]:
         raise InvalidFile(f"{odd}; expected as many, or a header 'jobs machines 0', as in the HCSP format")
     if not len(found):
         raise InvalidFile(f"{path}: the file has no jobs; expected a line of seconds per job")
-    return found.reshape(-1, len(head))
+    table = found.reshape(-1, len(head))
+    if has_header and len(head) > 1 and _counts_rows(head[0], table[:, 0]):
+        raise InvalidFile(
+            f"{path}: the first column, {quoted(head[0])}, numbers the rows; leave it out, or if it has the "
+            f"times of a machine, leave out the header"
+        )
+    return table
+
+
+def _counts_rows(name: str, column: NDArray[np.float64]) -> bool:
+    """Whether a column is the index of a data frame rather than the times of a machine."""
+    counts = len(column) > 2 and column[0] in (0.0, 1.0) and bool((np.diff(column) == 1.0).all())
+    return counts or name.lower() in _INDEX
 
 
 def _cells(path: Path) -> Iterator[tuple[int, list[str], str | None]]:

@@ -120,9 +120,17 @@ class IgnoredKeys:
         self.ignore(whole.where, f"{pair.key}={pair.value}", what, reason)
 
     def check_first_word(self, line: Line) -> None:
-        """Raises InvalidFile for a line that seems to be of nodes or partitions, but has no `=`."""
-        if line.pairs and not line.pairs[0].key and line.pairs[0].value.lower() in _READ:
-            raise line.mistake(f"{quoted(line.pairs[0].value)} is not followed by =; expected Key=value")
+        """Raises InvalidFile for a line of a configuration that seems to be of nodes or partitions, but has
+        no `=` or another key, and for words without a key, which Slurm refuses, too."""
+        if line.is_output or not line.pairs:
+            return
+        first = line.pairs[0]
+        if not first.key and first.value.lower() in _READ:
+            raise line.mistake(f"{quoted(first.value)} is not followed by =; expected Key=value")
+        line.check_words()
+        if len(line.pairs) > 1 and (meant := get_close_matches(first.name, KINDS, 1, _SIMILAR)):
+            name = next(iter(_READ[meant[0]].split()))
+            raise line.mistake(f"{quoted(first.key)} is no key of Slurm; expected {name}")
 
     def ignore(self, where: str, setting: str, what: str, reason: str) -> None:
         sentence = f"ignored: {shortened(setting, 120)} of {shortened(what, 120)}, because {reason}"

@@ -530,6 +530,8 @@ BAD_MATRICES = {
     "negative.csv": ("1,-2\n", "job 0 on machine 1 is -2"),
     "nowhere.csv": ("1,2\ninf,inf\n", "job 1 cannot run on any machine"),
     "ragged.csv": ("1,2\n3\n", "line 2: 1 value where the first job has 2"),
+    "jobs.csv": ("job,m1,m2\n7,10,20\n9,30,40\n", "the first column, 'job', numbers the rows"),
+    "numbered.csv": ("name,m1,m2\n1,10,20\n2,30,40\n3,1,2\n", "the first column, 'name', numbers the rows"),
     "word.csv": ("1,2\n3,x\n", "line 2: 'x' is not a number"),
     "empty.csv": ("", "the file has no jobs"),
     "empty.txt": ("# nothing\n\n", "the file has no jobs"),

@@ -508,6 +508,18 @@ def test_what_a_partition_selects_is_not_what_the_site_selects(tmp_path: Path) -
         ),
         (("NodeName n1 CPUs=1",), "line 1: 'NodeName' is not followed by =; expected Key=value"),
         (
+            ("SelectTypeParameters CR_Core", "NodeName=n1 CPUs=1"),
+            "line 1: 'SelectTypeParameters' is not of the form Key=value",
+        ),
+        (
+            ("NodeName=n1 CPUs=1", "NodeNames=z[1-5] CPUs=8"),
+            "line 2: 'NodeNames' is no key of Slurm; expected NodeName",
+        ),
+        (
+            ("NodeName=n1 CPUs=1", "PartitionNam=b Nodes=ALL"),
+            "line 2: 'PartitionNam' is no key of Slurm; expected PartitionName",
+        ),
+        (
             ("NodeName=n1 CPUs=1", "NodeSet=n1 Nodes=n1", "PartitionName=p Nodes=n1"),
             "line 2: NodeSet=n1 has the name of a node; expected another name",
         ),

@@ -94,5 +94,7 @@ def elapsed_s(text: str) -> int | None:
 
 
 def whole(text: str) -> int | None:
-    """A whole number of up to 18 digits; None for other texts."""
+    """A whole number of up to 18 digits, also as data frames write one, 4.0; None for other texts."""
+    if (short := text.rstrip("0")).endswith("."):
+        text = short[:-1]
     return int(text) if is_whole(text) and len(text) <= 18 else None

@@ -80,6 +80,7 @@ def run_time_s(job: LoggedJob) -> float:
     [
         ({}, None),
         ({"TimelimitRaw": "90"}, 5400.0),
+        ({"TimelimitRaw": "90.0"}, 5400.0),
         ({"TimelimitRaw": "UNLIMITED"}, None),
         ({"TimelimitRaw": "Partition_Limit"}, None),
         ({"TimelimitRaw": ""}, None),
