@@ -99,7 +99,8 @@ def _comparison_section(comparison: Comparison) -> Section:
         "Mean over replications ± half-width of the 95 % confidence interval. Below it: the paired "
         f"difference to {comparison.baseline}, and in parentheses the same as a percentage of the mean of "
         f"{comparison.baseline}, with [the limits] of intervals that are not symmetrical. * Both intervals "
-        "exclude 0. Decision time is measured, all other metrics are simulated."
+        f"exclude 0. {OPEN} Not settled, and no interval: hardly any replication shows a difference, or all "
+        "show the same. Decision time is measured, all other metrics are simulated."
     )
     parts = [
         Part(_settings(settings), table=_table(comparison, point), folded=len(points) > 1, open=point == 0)
@@ -118,10 +119,7 @@ def _table(comparison: Comparison, point: int) -> Table:
 
 def _cell(m: Metric, cell: ComparisonCell | None) -> Cell:
     value, difference, change = (text.strip() for text in cell_texts(cell, m.digits))
-    below = f"{difference} ({change} %)" if change else difference
-    if cell is not None and cell.not_settled:
-        below = f"{below.replace(OPEN, '')}, not settled: {cell.not_settled}"
-    return Cell(value, below)
+    return Cell(value, f"{difference} ({change} %)" if change else difference)
 
 
 def _prediction_section(comparison: Comparison) -> Section:
