@@ -1,7 +1,8 @@
-"""An account of what a built-in manager is told, asks its schedulers, and orders."""
+"""An account of the notices that a built-in manager receives, the questions that it asks, and its orders."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -99,11 +100,13 @@ class Account(AroundManager):
             self._displaced[run.order.job.id] += 1
         self._ports.dispatcher.preempt(run_id)
 
+    @abstractmethod
     def on_problem(self, queue: str, problem: Any) -> None:
-        raise NotImplementedError
+        """The scheduler of a queue is asked."""
 
+    @abstractmethod
     def on_answer_to(self, problem: Any, answer: Answer) -> None:
-        raise NotImplementedError
+        """Its answer, before the manager checks it."""
 
     def _queue_of_order(self, order: DispatchOrder) -> str:
         raise NotImplementedError

@@ -86,7 +86,7 @@ class MappingAccount(Account):
             self._planned.clear()
         try:
             super().run_round()
-        except Exception:
+        except Exception:  # a rejected answer, a fault of the scheduler, or a crash of the manager
             self._answers = []  # nothing of them is carried out
             raise
         self._close()
