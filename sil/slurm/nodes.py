@@ -15,12 +15,12 @@ from sil.slurm.credential import of_nodes
 from sil.slurm.protocol.envelope import Message, message
 from sil.slurm.protocol.exchange import receive, send
 from sil.slurm.protocol.from_nodes import NodeRegistration, ReturnCode
-from sil.slurm.protocol.gres import gres_of_node, node_gres
+from sil.slurm.protocol.gres import NodeGres, node_gres
 from sil.slurm.protocol.packing.fields import ProtocolError
-from sil.slurm.protocol.packing.versions import spoken_to
 from sil.slurm.protocol.replies import NEVER_ANSWERED, Answer, reply, usual_answer
 from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE, SUCCESS, reason
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, SuspendJob
+from sil.slurm.release import Release
 
 LIMIT_S = 10.0
 """Real time for a message to arrive as a whole."""
@@ -41,7 +41,9 @@ class NodesOfController:
         self._controller = controller
         self._nodes = nodes
         self._authentication = of_nodes(controller.munge)
-        self._version = spoken_to(controller.installation.release)
+        release = Release.of(controller.installation.release)
+        assert release is not None
+        self._version = release.protocol
         self._on_launch, self._on_kill, self._on_suspend = on_launch, on_kill, on_suspend
         controller.serve = self.serve
 
@@ -137,8 +139,8 @@ class NodesOfController:
         return next(iter(self._nodes))
 
 
-def _gres(node: Node) -> Any:
+def _gres(node: Node) -> tuple[NodeGres, ...]:
     cores = max(1, int(node.cores))
     types = Counter(None if kind == UNTYPED else kind for kind in node.gpus)
     gpus = (node_gres("gpu", n, kind, cores) for kind, n in types.items())
-    return gres_of_node(*gpus, *(node_gres(name, n, None, cores) for name, n in node.others.items()))
+    return *gpus, *(node_gres(name, n, None, cores) for name, n in node.others.items())

@@ -3,20 +3,32 @@ credential of the sender, and a body."""
 
 from __future__ import annotations
 
-import socket
 import struct
 from typing import Annotated, Any, NamedTuple
 
 from sil.slurm.protocol.authentication import Authentication, Credential
 from sil.slurm.protocol.from_nodes import Pinged, ReturnCode
 from sil.slurm.protocol.message_types import BODIES, MessageType, name_of, type_of
+from sil.slurm.protocol.packing.addresses import Address, PackedAddress
 from sil.slurm.protocol.packing.fields import U16, U32, Listed, ProtocolError, Text
-from sil.slurm.protocol.packing.layouts import Before, Layout, layout
-from sil.slurm.protocol.packing.versions import BEFORE_REGISTRATION, V22_05, UnsupportedVersion, check_version
+from sil.slurm.protocol.packing.layouts import Before, Layout, Since, layout
+from sil.slurm.protocol.packing.versions import (
+    BEFORE_REGISTRATION,
+    V22_05,
+    V23_11,
+    V24_11,
+    UnsupportedVersion,
+    check_version,
+)
 from sil.slurm.protocol.to_nodes import Empty, KillJob
 
 LONGEST = 64 << 20
 """In bytes; a longer message is malformed."""
+NO_CREDENTIAL, HAS_ADDRESSES = 1 << 6, 1 << 7
+"""Flags: no credential is between header and body (of answers, since 24.05); addresses of nodes with a
+credential are in the header (since 23.11)."""
+_HTTP = 0x48545450
+"""In place of a length: since 25.11, a controller answers so what it does not understand."""
 
 
 class Forward(NamedTuple):
@@ -26,11 +38,7 @@ class Forward(NamedTuple):
     nodes: Text
     timeout_ms: U32
     tree_width: U16
-
-
-class Address(NamedTuple):
-    host: str
-    port: int
+    tree_depth: Annotated[U16, Since(V24_11, 0)] = 0
 
 
 class Returned(NamedTuple):
@@ -74,7 +82,8 @@ def encode(message: Message, authentication: Authentication) -> bytes:
         *(version, message.flags, 0, message.type, len(body)),
         *(message.forward, message.returned, message.origin),
     )
-    parts = [layout(_Header, version).write(header), authentication.packed(message.type, version), body]
+    sender = b"" if message.flags & NO_CREDENTIAL else authentication.packed(message.type, version)
+    parts = [layout(_Header, version).write(header), sender, body]
     length = sum(map(len, parts))
     if length > LONGEST:
         raise ProtocolError(f"{name_of(message.type)} has {length:,} bytes; at most {LONGEST:,} can be sent")
@@ -87,9 +96,13 @@ def decode(data: bytes, authentication: Authentication) -> Message:
         raise ProtocolError(f"a message of {len(data)} bytes has no header")
     (version,) = struct.unpack_from(">H", data)
     check_version(version)
+    if version >= V23_11 and len(data) >= 4 and data[3] & HAS_ADDRESSES:
+        raise ProtocolError("a message has addresses of nodes, which only nodes in a cloud need")
     header, at = layout(_Header, version).read(data, 0)
+    credential = None
     try:
-        credential, at = authentication.read(data, at, version)
+        if not header.flags & NO_CREDENTIAL:
+            credential, at = authentication.read(data, at, version)
     except struct.error:
         raise ProtocolError(f"{name_of(header.type)} ends within the credential") from None
     if len(data) - at != header.body_length:
@@ -111,6 +124,8 @@ def length_of(prefix: bytes) -> int:
     if len(prefix) != 4:
         raise ProtocolError(f"a message ends after {len(prefix)} of the 4 bytes of its length")
     (length,) = struct.unpack(">I", prefix)
+    if length == _HTTP:
+        raise UnsupportedVersion("the controller does not speak the version of the protocol that it is sent")
     if not 0 < length <= LONGEST:
         raise ProtocolError(f"a message claims {length:,} bytes; it has 1 to {LONGEST:,}")
     return int(length)
@@ -178,31 +193,6 @@ class _Return:
         return Returned(answered.node, body, answered.type, answered.error), at
 
 
-class _Origin:
-    """An address; none has no family. IPv4 addresses and all ports are packed with their bytes in the order
-    of the processor, which here is little-endian."""
-
-    def write(self, value: Address | None, version: int) -> bytes:
-        if value is None:
-            return b"\0\0"
-        family = socket.AF_INET6 if ":" in value.host else socket.AF_INET
-        packed = socket.inet_pton(family, value.host)
-        host = packed[::-1] if family == socket.AF_INET else struct.pack(">I", len(packed)) + packed
-        return struct.pack(">H", family) + host + struct.pack("<H", value.port)
-
-    def read(self, data: bytes, at: int, version: int) -> tuple[Address | None, int]:
-        (family,) = struct.unpack_from(">H", data, at)
-        at += 2
-        if family == socket.AF_INET:
-            host, port = struct.unpack_from("<4sH", data, at)
-            return Address(socket.inet_ntop(family, host[::-1]), port), at + 6
-        if family == socket.AF_INET6:
-            host, port = struct.unpack_from(">4x16s2s", data, at)
-            (port,) = struct.unpack("<H", port)
-            return Address(socket.inet_ntop(family, host), port), at + 22
-        return None, at
-
-
 class _Header(NamedTuple):
     version: U16
     flags: U16
@@ -211,4 +201,4 @@ class _Header(NamedTuple):
     body_length: U32
     forward: Annotated[Forward | None, _Forwarding()]
     returned: Annotated[tuple[Returned, ...], Listed(_Return(), "H")]
-    origin: Annotated[Address | None, _Origin()]
+    origin: PackedAddress

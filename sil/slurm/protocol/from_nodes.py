@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from sil.slurm.protocol.gres import GresOfNode, gres_of_node
-from sil.slurm.protocol.job_credential import StepId
+from sil.slurm.protocol.gres import GresOfNode
+from sil.slurm.protocol.job_credential import JobNumber, StepId
 from sil.slurm.protocol.packing.fields import (
     NO_VALUE_32,
     U8,
@@ -17,10 +17,9 @@ from sil.slurm.protocol.packing.fields import (
     ProtocolError,
     Text,
     Time,
-    Within,
 )
-from sil.slurm.protocol.packing.layouts import Nested, Since
-from sil.slurm.protocol.packing.versions import V22_05
+from sil.slurm.protocol.packing.layouts import Before, Moved, Nested, Since
+from sil.slurm.protocol.packing.versions import V24_05, V24_11, V25_05, V25_11, V26_05
 
 
 class Energy(NamedTuple):
@@ -30,6 +29,7 @@ class Energy(NamedTuple):
     current_watts: U32 = 0
     previously_consumed: U64 = 0
     read: Time = 0
+    node_started: Annotated[Time, Since(V24_11, 0)] = 0
 
 
 class NodeRegistration(NamedTuple):
@@ -39,13 +39,18 @@ class NodeRegistration(NamedTuple):
     sent: Time = 0
     started: Time = 0
     status: U32 = 0
+    extra: Annotated[Text, Since(V24_05)] = None
     active_features: Text = None
     features: Text = None
-    host: Annotated[Text, Since(V22_05)] = None
+    host: Text = None
+    instance: Annotated[Text, Since(V24_05)] = None
+    instance_type: Annotated[Text, Since(V24_05)] = None
     node: Text = None
     architecture: Text = None
     specialized_cpus: Text = None
+    specialized_memory: Annotated[U64, Since(V25_05, 0)] = 0
     operating_system: Text = None
+    parameters: Annotated[Text, Since(V25_11)] = None
     cpus: U16 = 1
     boards: U16 = 1
     sockets: U16 = 1
@@ -59,11 +64,11 @@ class NodeRegistration(NamedTuple):
     free_memory: U64 = 0
     steps: Annotated[tuple[StepId, ...], Listed(Nested(StepId))] = ()
     flags: U16 = 0
-    gres: Annotated[GresOfNode | None, Within(Nested(GresOfNode))] = gres_of_node()
+    gres: GresOfNode = ()
     energy: Energy = Energy()
     version: Text = None
     dynamic_type: U8 = 0
-    dynamic_configuration: Annotated[Text, Since(V22_05)] = None
+    dynamic_configuration: Text = None
     dynamic_feature: Text = None
 
 
@@ -84,7 +89,7 @@ class CompleteBatchScript(NamedTuple):
     `node` that is given must be the job's first one. `node_error` is an error of the node: it is drained."""
 
     accounting: Annotated[None, Flagged(NeverGiven())] = None
-    job: U32 = 0
+    job: Annotated[JobNumber, Moved(V25_11, "user")] = 0
     exit_status: U32 = 0
     node_error: U32 = 0
     user: U32 = 0
@@ -94,17 +99,9 @@ class CompleteBatchScript(NamedTuple):
 class EpilogComplete(NamedTuple):
     """A job that was to end is gone from a node."""
 
-    job: U32
+    job: JobNumber
     return_code: U32
     node: Text
-
-
-class CompleteProlog(NamedTuple):
-    """The prolog of a job is over on a node."""
-
-    job: U32
-    node: Annotated[Text, Since(V22_05)]
-    return_code: U32
 
 
 class ReturnCode(NamedTuple):
@@ -123,6 +120,7 @@ class Pinged(NamedTuple):
 
     load_hundredths: U32 = 0
     free_memory: U64 = 0
+    node: Annotated[Text, Since(V26_05)] = None
 
 
 class EnergyOfNode(NamedTuple):
@@ -134,7 +132,7 @@ class Submitted(NamedTuple):
     """The controller's answer to a submission. `error` is a reason for which the job waits, such as a limit,
     or 0."""
 
-    job: U32
-    step: U32
+    job: JobNumber
+    step: Annotated[U32, Before(V25_11, 0)]
     error: U32
     text: Text

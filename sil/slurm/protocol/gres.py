@@ -18,9 +18,10 @@ from sil.slurm.protocol.packing.fields import (
     Numbers,
     ProtocolError,
     Text,
+    Within,
 )
-from sil.slurm.protocol.packing.layouts import Each, Nested
-from sil.slurm.protocol.packing.versions import V22_05
+from sil.slurm.protocol.packing.layouts import Became, Each, Nested, Since, Versioned
+from sil.slurm.protocol.packing.versions import V24_05, V25_05
 
 _MARK = 0x438A34D4
 """Before each record."""
@@ -77,19 +78,13 @@ def node_gres(name: str, number: int, type: str | None = None, n_cpus: int = 0) 
     return NodeGres(number, n_cpus, flags, plugin_of(name), None, None, name, type, None)
 
 
-class GresOfNode(NamedTuple):
-    """All generic resources of a node."""
-
-    version: U16
-    resources: Annotated[tuple[NodeGres, ...], Listed(Marked(NodeGres), "H")]
-
-
-def gres_of_node(*resources: NodeGres) -> GresOfNode:
-    return GresOfNode(V22_05, resources)
-
-
+GresOfNode = Annotated[tuple[NodeGres, ...] | None, Within(Versioned(Listed(Marked(NodeGres), "H")))]
 EachBitmap = Annotated[tuple[Bitmap | None, ...] | None, Each(_BITS := Bits.__metadata__[0], "n_nodes")]
-Counts = Annotated[tuple[int, ...] | None, Flagged(Numbers("Q"))]
+Counts = Annotated[tuple[int, ...] | None, Flagged(_NUMBERS := Numbers("Q"))]
+Shares = Annotated[
+    tuple[tuple[int, ...] | None, ...], Each(Flagged(_NUMBERS), "n_nodes", flagged=False), Since(V24_05, ())
+]
+"""How much of each device (a shard of a GPU) is allocated."""
 
 
 class JobGres(NamedTuple):
@@ -110,8 +105,10 @@ class JobGres(NamedTuple):
     n_nodes: U32
     counts: Counts
     devices: EachBitmap
+    shares: Shares
     devices_of_steps: EachBitmap
     counts_of_steps: Annotated[tuple[int, ...] | None, Each(Number("Q"), "n_nodes")]
+    shares_of_steps: Shares
 
 
 class StepGres(NamedTuple):
@@ -126,10 +123,12 @@ class StepGres(NamedTuple):
     per_task: U64
     memory_per_gres: U64
     total: U64
+    type: Annotated[Text, Since(V24_05)]
     n_nodes: U32
     in_use: Bits
     counts: Counts
     devices: EachBitmap
+    shares: Shares
 
 
 class AllocatedGres(NamedTuple):
@@ -143,4 +142,7 @@ class AllocatedGres(NamedTuple):
 
 GresOfJob = Annotated[tuple[JobGres, ...], Listed(Marked(JobGres), "H")]
 GresOfStep = Annotated[tuple[StepGres, ...], Listed(Marked(StepGres), "H")]
-GresAllocation = Annotated[tuple[AllocatedGres, ...], Listed(Marked(AllocatedGres), "H")]
+GresAllocation = Annotated[
+    tuple[AllocatedGres, ...] | None,
+    Became(V25_05, Listed(_ALLOCATED := Marked(AllocatedGres), "H"), Listed(_ALLOCATED)),
+]

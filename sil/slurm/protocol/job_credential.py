@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from sil.slurm.protocol.gres import GPU, GresOfJob, GresOfStep
+from sil.slurm.protocol.packing.addresses import Address, PackedAddress
 from sil.slurm.protocol.packing.fields import (
+    NO_VALUE_32,
     U16,
     U32,
+    U64,
     Bits,
+    Listed,
+    Number,
     Octets,
     ProtocolError,
     Table,
@@ -17,8 +22,8 @@ from sil.slurm.protocol.packing.fields import (
     Time,
     U32s,
 )
-from sil.slurm.protocol.packing.layouts import Since
-from sil.slurm.protocol.packing.versions import V22_05
+from sil.slurm.protocol.packing.layouts import Became, Since, layout
+from sil.slurm.protocol.packing.versions import V24_05, V24_11, V25_11, V26_05
 from site_db.site_file.hostlist import expand, patterns
 
 PER_CPU = 1 << 63
@@ -36,9 +41,26 @@ MOST_NODES = 1_000_000
 
 
 class StepId(NamedTuple):
+    unique: Annotated[U64, Since(V24_11, 0)]
     job: U32
     step: U32
     component: U32
+
+
+class _JobAsStep:
+    """A job's number as its batch step, of which nothing else is given."""
+
+    def write(self, value: int, version: int) -> bytes:
+        return layout(StepId, version).write(StepId(0, value, _BATCH_STEP, NO_VALUE_32))
+
+    def read(self, data: bytes, at: int, version: int) -> tuple[int, int]:
+        found, at = layout(StepId, version).read(data, at)
+        return found.job, at
+
+
+_BATCH_STEP = 0xFFFFFFFB
+JOB_AS_STEP = _JobAsStep()
+JobNumber = Annotated[int, Became(V25_11, Number("I"), JOB_AS_STEP)]
 
 
 class JobCredential(NamedTuple):
@@ -57,16 +79,23 @@ class JobCredential(NamedTuple):
     gres: GresOfJob
     gres_of_step: GresOfStep
     specialized_cores: U16
-    account: Annotated[Text, Since(V22_05)]
-    aliases: Annotated[Text, Since(V22_05)]
-    comment: Annotated[Text, Since(V22_05)]
+    account: Text
+    addresses: Annotated[tuple[Address | None, ...], Listed(PackedAddress.__metadata__[0]), Since(V24_05, ())]
+    aliases: Text
+    comment: Text
     constraints: Text
-    partition: Annotated[Text, Since(V22_05)]
-    reservation: Annotated[Text, Since(V22_05)]
-    restarts: Annotated[U16, Since(V22_05, 0)]
-    standard_error: Annotated[Text, Since(V22_05)]
-    standard_input: Annotated[Text, Since(V22_05)]
-    standard_output: Annotated[Text, Since(V22_05)]
+    ends: Annotated[Time, Since(V24_05, 0)]
+    extra: Annotated[Text, Since(V24_05)]
+    exclusive: Annotated[U16, Since(V26_05, 0)]
+    shared: Annotated[U16, Since(V24_05, 0)]
+    partition: Text
+    qos: Annotated[Text, Since(V26_05)]
+    reservation: Text
+    restarts: U16
+    begins: Annotated[Time, Since(V24_05, 0)]
+    standard_error: Text
+    standard_input: Text
+    standard_output: Text
     nodes_of_step: Text
     x11: U16
     created: Time
@@ -74,13 +103,15 @@ class JobCredential(NamedTuple):
     cores: Bits
     cores_of_step: Bits
     cores_of_nodes: CoresOfNodes
-    cpus_of_nodes: Annotated[Repeated16, Since(V22_05, ())]
+    cpus_of_nodes: Repeated16
     n_nodes: U32
-    n_tasks: Annotated[U32, Since(V22_05, 0)]
+    n_tasks: U32
     nodes: Text
+    licenses: Annotated[Text, Since(V24_05)]
     memory_of_nodes: Repeated64
     memory_of_step: Repeated64
     selinux_context: Text
+    switch: Annotated[Octets, Since(V24_11, b"")]
     signature: Octets
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
+from sil.slurm.protocol.job_credential import JOB_AS_STEP
 from sil.slurm.protocol.packing.fields import (
     NO_VALUE_8,
     NO_VALUE_16,
@@ -15,12 +16,13 @@ from sil.slurm.protocol.packing.fields import (
     U32,
     U64,
     Listed,
+    Number,
     Text,
     Texts,
     Time,
 )
-from sil.slurm.protocol.packing.layouts import Nested, Since
-from sil.slurm.protocol.packing.versions import V22_05
+from sil.slurm.protocol.packing.layouts import Became, Before, Moved, Nested, Since
+from sil.slurm.protocol.packing.versions import V24_05, V24_11, V26_05
 
 LINEAR, CONS_TRES = 102, 109
 """Plug-ins that select nodes. None of those has further data in messages, so that any controller takes the
@@ -36,13 +38,17 @@ class JobDescription(NamedTuple):
     clusters: Text = None
     contiguous: U16 = NO_VALUE_16
     container: Text = None
+    container_id: Annotated[Text, Since(V24_05)] = None
+    container_type: Annotated[Text, Since(V26_05)] = None
     core_spec: U16 = NO_VALUE_16
     task_dist: U32 = NO_VALUE_32
     kill_on_node_fail: U16 = NO_VALUE_16
     features: Text = None
     fed_siblings_active: U64 = 0
     fed_siblings_viable: U64 = 0
-    job_id: U32 = NO_VALUE_32
+    job_id: Annotated[int, Became(V26_05, Number("I"), JOB_AS_STEP), Moved(V26_05, "site_factor")] = (
+        NO_VALUE_32
+    )
     job_id_str: Text = None
     name: Text = None
     alloc_node: Text = None
@@ -51,9 +57,12 @@ class JobDescription(NamedTuple):
     burst_buffer: Text = None
     pn_min_cpus: U16 = NO_VALUE_16
     pn_min_memory: U64 = NO_VALUE_64
+    mem_update_delay: Annotated[U16, Since(V26_05, NO_VALUE_16)] = NO_VALUE_16
+    mem_update_margin: Annotated[U16, Since(V26_05, NO_VALUE_16)] = NO_VALUE_16
+    oom_kill_step: Annotated[U16, Since(V24_11, NO_VALUE_16)] = NO_VALUE_16
     pn_min_tmp_disk: U32 = NO_VALUE_32
-    power_flags: U8 = 0
-    prefer: Annotated[Text, Since(V22_05)] = None
+    power_flags: Annotated[U8, Before(V24_11, 0)] = 0
+    prefer: Text = None
     cpu_freq_min: U32 = NO_VALUE_32
     cpu_freq_max: U32 = NO_VALUE_32
     cpu_freq_gov: U32 = NO_VALUE_32
@@ -105,6 +114,7 @@ class JobDescription(NamedTuple):
     max_cpus: U32 = NO_VALUE_32
     min_nodes: U32 = NO_VALUE_32
     max_nodes: U32 = NO_VALUE_32
+    job_size: Annotated[Text, Since(V24_05)] = None
     boards_per_node: U16 = 0
     sockets_per_board: U16 = 0
     sockets_per_node: U16 = NO_VALUE_16
@@ -113,8 +123,10 @@ class JobDescription(NamedTuple):
     user_id: U32 = NO_VALUE_32
     group_id: U32 = NO_VALUE_32
     alloc_resp_port: U16 = 0
+    alloc_tls_cert: Annotated[Text, Since(V26_05)] = None
     resp_host: Text = None
     other_port: U16 = 0
+    resv_port_cnt: Annotated[U16, Since(V24_05, NO_VALUE_16)] = NO_VALUE_16
     network: Text = None
     begin_time: Time = 0
     end_time: Time = 0
@@ -130,7 +142,7 @@ class JobDescription(NamedTuple):
     wckey: Text = None
     req_switch: U32 = NO_VALUE_32
     wait4switch: U32 = NO_VALUE_32
-    select_plugin: U32 = CONS_TRES
+    select_plugin: Annotated[U32, Before(V24_05, CONS_TRES)] = CONS_TRES
     wait_all_nodes: U16 = NO_VALUE_16
     bitflags: U64 = 0
     delay_boot: U32 = NO_VALUE_32
@@ -148,6 +160,7 @@ class JobDescription(NamedTuple):
     tres_per_socket: Text = None
     tres_per_task: Text = None
     crontab_entry: U8 = 0
+    segment_size: Annotated[U16, Since(V24_05, NO_VALUE_16)] = NO_VALUE_16
 
 
 class HeterogeneousJob(NamedTuple):

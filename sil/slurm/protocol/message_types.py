@@ -7,7 +7,6 @@ from typing import Any
 
 from sil.slurm.protocol.from_nodes import (
     CompleteBatchScript,
-    CompleteProlog,
     EnergyOfNode,
     EpilogComplete,
     NodeRegistration,
@@ -22,7 +21,6 @@ from sil.slurm.protocol.to_nodes import (
     Configuration,
     Empty,
     KillJob,
-    LaunchProlog,
     Shutdown,
     SignalTasks,
     SuspendJob,
@@ -53,8 +51,6 @@ class MessageType(IntEnum):
     MESSAGE_EPILOG_COMPLETE = 6012
     REQUEST_ABORT_JOB = 6013
     REQUEST_KILL_PREEMPTED = 6016
-    REQUEST_LAUNCH_PROLOG = 6017
-    REQUEST_COMPLETE_PROLOG = 6018
     RESPONSE_SLURM_RC = 8001
     RESPONSE_SLURM_RC_MSG = 8002
     RESPONSE_FORWARD_FAILED = 9001
@@ -84,8 +80,6 @@ BODIES: dict[int, Any] = {
     MessageType.MESSAGE_EPILOG_COMPLETE: EpilogComplete,
     MessageType.REQUEST_ABORT_JOB: KillJob,
     MessageType.REQUEST_KILL_PREEMPTED: KillJob,
-    MessageType.REQUEST_LAUNCH_PROLOG: LaunchProlog,
-    MessageType.REQUEST_COMPLETE_PROLOG: CompleteProlog,
     MessageType.RESPONSE_SLURM_RC: ReturnCode,
     MessageType.RESPONSE_SLURM_RC_MSG: ReturnCodeWithText,
     MessageType.RESPONSE_FORWARD_FAILED: Empty,

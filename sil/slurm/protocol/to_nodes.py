@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from sil.slurm.protocol.gres import GresAllocation
-from sil.slurm.protocol.job_credential import JobCredential, NodeShare, Repeated16, StepId, shares
+from sil.slurm.protocol.job_credential import (
+    JobCredential,
+    JobNumber,
+    NodeShare,
+    Repeated16,
+    StepId,
+    shares,
+)
 from sil.slurm.protocol.packing.fields import U8, U16, U32, U64, Flagged, Listed, Text, Texts, Time, U32s
-from sil.slurm.protocol.packing.layouts import Before, Nested, Since, layout
-from sil.slurm.protocol.packing.versions import V21_08, V22_05, check_version
+from sil.slurm.protocol.packing.layouts import Before, Nested, Since, Versioned
+from sil.slurm.protocol.packing.versions import V21_08, V22_05, V24_05, V24_11, V25_11
 
 
 class Empty(NamedTuple):
     """A message without a body."""
 
 
-class _WithItsVersion:
-    """A credential after the protocol version in which it is packed."""
-
-    record = JobCredential
-
-    def write(self, value: JobCredential, version: int) -> bytes:
-        packed = layout(JobCredential, version).write(value)
-        return packed if version < V22_05 else struct.pack(">H", version) + packed
-
-    def read(self, data: bytes, at: int, version: int) -> tuple[Any, int]:
-        if version >= V22_05:
-            (version,) = struct.unpack_from(">H", data, at)
-            check_version(version)
-            at += 2
-        return layout(JobCredential, version).read(data, at)
-
-
 class BatchJobLaunch(NamedTuple):
     """Start a job; sent to its first node only. `array_job` is 0 if the job is not of an array."""
 
-    job: U32
+    number: Annotated[U32, Before(V25_11, 0)]
     het_job: U32
-    user: U32
-    group: U32
-    user_name: Text
+    user: Annotated[U32, Before(V24_05, 0)]
+    group: Annotated[U32, Before(V24_05, 0)]
+    user_name: Annotated[Text, Before(V24_05)]
     groups: U32s
     partition: Text
     n_tasks: U32
@@ -56,7 +45,7 @@ class BatchJobLaunch(NamedTuple):
     restarts: U16
     specialized_cores: U16
     cpus_of_nodes: Repeated16
-    aliases: Text
+    aliases: Annotated[Text, Before(V24_11)]
     cpu_binding: Text
     nodes: Text
     script: Text
@@ -70,43 +59,27 @@ class BatchJobLaunch(NamedTuple):
     n_variables: U32
     environment: Texts
     memory: U64
-    credential: Annotated[JobCredential, _WithItsVersion()]
-    select_plugin: U32
+    credential: Annotated[JobCredential, Versioned(Nested(JobCredential))]
+    select_plugin: Annotated[U32, Before(V24_05, 0)]
     account: Text
     qos: Text
     reservation: Text
     profile: U32
     tres_binding: Text
     tres_frequency: Text
+    tres_per_task: Annotated[Text, Since(V25_11)]
+    least_cpu_frequency: Annotated[U32, Since(V24_11, 0)]
+    cpu_frequency: Annotated[U32, Since(V24_11, 0)]
+    cpu_governor: Annotated[U32, Since(V24_11, 0)]
+    kill_step_without_memory: Annotated[U8, Since(V24_11, 0)]
+
+    @property
+    def job(self) -> int:
+        return self.credential.id.job
 
     def shares(self) -> list[NodeShare]:
         """What the job has on each of its nodes. Raises ProtocolError if the message contradicts itself."""
         return shares(self.credential, self.cpus_of_nodes, self.least_memory)
-
-
-class LaunchProlog(NamedTuple):
-    """A job will run on the node; sent to all of its nodes, if the prologs run when it is allocated."""
-
-    gres: GresAllocation
-    job: U32
-    het_job: U32
-    user: U32
-    group: U32
-    aliases: Text
-    nodes: Text
-    partition: Annotated[Text, Before(V22_05)]
-    standard_error: Text
-    standard_output: Text
-    directory: Text
-    x11: U16
-    x11_host: Text
-    x11_port: U16
-    x11_cookie: Text
-    x11_target: Text
-    x11_target_port: U16
-    spank_environment: Texts
-    credential: JobCredential
-    user_name: Text
 
 
 class KillJob(NamedTuple):
@@ -125,7 +98,7 @@ class KillJob(NamedTuple):
     user: U32
     group: U32
     nodes: Text
-    select_plugin: U32
+    select_plugin: Annotated[U32, Before(V24_05, 0)]
     spank_environment: Texts
     started: Time
     sent: Time
@@ -138,9 +111,9 @@ SUSPEND, RESUME = 0, 1
 class SuspendJob(NamedTuple):
     """Suspend a job on the node, or let it continue."""
 
-    for_long: U8
-    specialized_cores: U16
-    job: U32
+    for_long: Annotated[U8, Before(V24_05, 0)]
+    specialized_cores: Annotated[U16, Before(V24_05, 0)]
+    job: JobNumber
     operation: U16
 
 
@@ -154,6 +127,7 @@ class SignalTasks(NamedTuple):
 
 class ConfigurationFile(NamedTuple):
     exists: U8
+    execute: Annotated[U8, Since(V24_05, 0)]
     name: Text
     content: Text
 

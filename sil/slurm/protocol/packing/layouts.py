@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, get_type_hints
 
 from sil.slurm.protocol.packing.fields import Number, Packed, ProtocolError
+from sil.slurm.protocol.packing.versions import check_version
 
 
 @dataclass(frozen=True)
@@ -29,25 +31,43 @@ class Before:
     otherwise: Any = None
 
 
-class Each:
-    """On a field: a bitmap or another value for each of the nodes that another field counts, after a byte
-    that says whether they are given."""
+@dataclass(frozen=True)
+class Became:
+    """On a field: packed as `before`, and from this protocol version on as `since`."""
 
-    def __init__(self, content: Packed, counted_by: str) -> None:
-        self.content, self.counted_by = content, counted_by
+    version: int
+    before: Any
+    since: Any
+
+
+@dataclass(frozen=True)
+class Moved:
+    """On a field: from this protocol version on, its place is in front of the field `to`."""
+
+    version: int
+    to: str
+
+
+class Each:
+    """On a field: a bitmap or another value for each of the nodes that another field counts; if `flagged`,
+    after a byte that says whether they are given."""
+
+    def __init__(self, content: Packed, counted_by: str, flagged: bool = True) -> None:
+        self.content, self.counted_by, self.flagged = content, counted_by, flagged
 
     def write_counted(self, value: tuple[Any, ...] | None, version: int, count: int) -> bytes:
-        if value is None:
+        if value is None and self.flagged:
             return b"\0"
-        if len(value) != count:
-            raise ProtocolError(f"it is given for {len(value)} of {count} nodes")
-        return b"".join([b"\1", *(self.content.write(one, version) for one in value)])
+        if value is None or len(value) != count:
+            raise ProtocolError(f"it is given for {len(value or ())} of {count} nodes")
+        packed = b"".join([self.content.write(one, version) for one in value])
+        return b"\1" + packed if self.flagged else packed
 
     def read_counted(self, data: bytes, at: int, version: int, count: int) -> tuple[Any, int]:
-        (flag,) = struct.unpack_from("B", data, at)
-        at += 1
-        if not flag:
-            return None, at
+        if self.flagged:
+            at += 1
+            if not struct.unpack_from("B", data, at - 1)[0]:
+                return None, at
         if count > len(data) - at:  # each takes a byte or more
             raise ProtocolError(f"there are no data for {count:,} nodes")
         found = []
@@ -55,6 +75,21 @@ class Each:
             value, at = self.content.read(data, at, version)
             found.append(value)
         return tuple(found), at
+
+
+class Versioned:
+    """What follows a protocol version, in which it is packed."""
+
+    def __init__(self, content: Packed) -> None:
+        self.content = content
+
+    def write(self, value: Any, version: int) -> bytes:
+        return struct.pack(">H", version) + self.content.write(value, version)
+
+    def read(self, data: bytes, at: int, version: int) -> tuple[Any, int]:
+        (version,) = struct.unpack_from(">H", data, at)
+        check_version(version)
+        return self.content.read(data, at + 2, version)
 
 
 class Nested:
@@ -81,43 +116,47 @@ class Layout:
     def __init__(self, record: type, version: int) -> None:
         self._record: Any = record
         self._version = version
-        self._packed_as = list(packed_as(record, version).items())
+        self._packed_as = packed_as(record, version)
+        names = list(self._packed_as)
+        self._places = [names.index(name) for name in self._record._fields]
+        """Of the fields of a record among those that are packed."""
         self._readers: list[Reader] = []
         self._writers: list[Writer] = []
-        first = 0
-        for are_numbers, group in groupby(self._packed_as, lambda field: isinstance(field[1], Number)):
-            kinds = [kind for _, kind in group]
+        for are_numbers, group in groupby(
+            self._packed_as.items(), lambda field: isinstance(field[1], Number)
+        ):
             if are_numbers:
-                self._add_numbers(first, kinds)
+                self._add_numbers(dict(group))
             else:
-                for index, kind in enumerate(kinds, first):
-                    self._add(index, kind)
-            first += len(kinds)
+                for name, kind in group:
+                    self._add(name, kind)
 
-    def _add_numbers(self, first: int, kinds: list[Any]) -> None:
+    def _add_numbers(self, kinds: dict[str, Any]) -> None:
         """Numbers that follow each other are packed together."""
-        packed = struct.Struct(">" + "".join(kind.code for kind in kinds))
-        end = first + len(kinds)
+        packed = struct.Struct(">" + "".join(kind.code for kind in kinds.values()))
 
         def read(data: bytes, at: int, values: list[Any]) -> int:
             values += packed.unpack_from(data, at)
             return at + packed.size
 
         self._readers.append(read)
-        self._writers.append(lambda record: packed.pack(*record[first:end]))
+        self._writers.append(lambda record: packed.pack(*[getattr(record, name) for name in kinds]))
 
-    def _add(self, index: int, kind: Any) -> None:
-        version = self._version
+    def _add(self, name: str, kind: Any) -> None:
+        version, value_of = self._version, attrgetter(name)
         if isinstance(kind, Since | Before):
             self._readers.append(_missing(kind.otherwise))
             return
         if isinstance(kind, Each):
-            place = self._record._fields.index(kind.counted_by)
+            count_of = attrgetter(kind.counted_by)
+            place = list(self._packed_as).index(kind.counted_by)
             self._readers.append(_counted_reader(kind, version, place))
-            self._writers.append(lambda record: kind.write_counted(record[index], version, record[place]))
+            self._writers.append(
+                lambda record: kind.write_counted(value_of(record), version, count_of(record))
+            )
             return
         self._readers.append(_reader(kind, version))
-        self._writers.append(lambda record: kind.write(record[index], version))
+        self._writers.append(lambda record: kind.write(value_of(record), version))
 
     def write(self, record: Any) -> bytes:
         """Raises ProtocolError for a value that cannot be packed."""
@@ -128,7 +167,8 @@ class Layout:
 
     def _fault(self, record: Any) -> str:
         """Which field of a record cannot be packed, and why."""
-        for (name, kind), value in zip(self._packed_as, record, strict=True):
+        for name, kind in self._packed_as.items():
+            value = getattr(record, name)
             try:
                 if isinstance(kind, Each):
                     kind.write_counted(value, self._version, getattr(record, kind.counted_by))
@@ -148,11 +188,11 @@ class Layout:
             raise ProtocolError(f"{self._place(values)}: the message ends in it") from None
         except ProtocolError as error:
             raise ProtocolError(f"{self._place(values)}: {error}") from None
-        return self._record._make(values), at
+        return self._record._make([values[place] for place in self._places]), at
 
     def _place(self, values: list[Any]) -> str:
         """The field that could not be read after these values, or the first of several numbers."""
-        return f"{self._record.__name__}.{self._record._fields[len(values)]}"
+        return f"{self._record.__name__}.{list(self._packed_as)[len(values)]}"
 
 
 def _reader(kind: Packed, version: int) -> Reader:
@@ -186,9 +226,15 @@ def _missing(value: Any) -> Reader:
 
 
 def packed_as(record: type, version: int) -> dict[str, Any]:
-    """How each field is packed; a Since or Before if this version does not have it."""
+    """How each field is packed, in their order; a Since or Before if this version does not have it."""
     hints = get_type_hints(record, include_extras=True)
-    return {name: _kind(hint, version) for name, hint in hints.items()}
+    order = list(hints)
+    for name, hint in hints.items():
+        for mark in getattr(hint, "__metadata__", ()):
+            if isinstance(mark, Moved) and version >= mark.version:
+                order.remove(name)
+                order.insert(order.index(mark.to), name)
+    return {name: _kind(hints[name], version) for name in order}
 
 
 def _kind(hint: Any, version: int) -> Any:
@@ -199,6 +245,8 @@ def _kind(hint: Any, version: int) -> Any:
         ):
             return mark
     for mark in marks:
+        if isinstance(mark, Became):
+            return mark.since if version >= mark.version else mark.before
         if isinstance(mark, Each) or hasattr(mark, "write"):
             return mark
     return Nested(getattr(hint, "__origin__", hint))

@@ -1,50 +1,61 @@
-"""The versions of Slurm's protocol that are spoken here, and the releases of controllers that understand
-them."""
+"""The versions of Slurm's protocol, which of them are spoken here, and to which controllers."""
 
 from __future__ import annotations
 
 from sil.slurm.protocol.packing.fields import ProtocolError
 
-RELEASES = {36 << 8: "20.11", 37 << 8: "21.08", 38 << 8: "22.05", 39 << 8: "23.02", 40 << 8: "23.11"}
-"""Protocol versions by their number in messages."""
+_IN_ORDER = (
+    *("20.11", "21.08", "22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05"),
+    *("26.11", "27.05", "27.11"),
+)
+RELEASES = {(36 + place) << 8: release for place, release in enumerate(_IN_ORDER)}
+"""Protocol versions by their number in messages. The last three are to come."""
 
-V20_11, V21_08, V22_05 = 36 << 8, 37 << 8, 38 << 8
-SPOKEN = (V21_08, V22_05)
-"""All messages of these versions can be read and written."""
-BEFORE_REGISTRATION = (V20_11,)
+V20_11, V21_08, V22_05, V23_02, V23_11, V24_05, V24_11, V25_05, V25_11, V26_05 = list(RELEASES)[:10]
+SPOKEN = (V22_05, V24_05, V26_05)
+"""To controllers: each third version is enough."""
+COMPLETE = (*SPOKEN, V24_11)
+"""All messages of these versions can be read and written; the commands of 24.11 speak theirs."""
+BEFORE_REGISTRATION = (V20_11, V21_08, V23_02, V23_11, V25_05, V25_11)
 """What controllers speak to a node until it has registered, the oldest version that they know. Messages
 without a body and REQUEST_ABORT_JOB can be read."""
 
-FOR_CONTROLLERS = {"21.08": V21_08, "22.05": V22_05, "23.02": V22_05, "23.11": V22_05}
-"""The version that is spoken to a controller of a release: each understands those of two releases before. A
-controller of 22.05 was tried with both versions; that later ones take 22.05 was read in their sources."""
+FOR_CONTROLLERS = {
+    release: max(spoken for spoken in SPOKEN if spoken <= version)
+    for version, release in RELEASES.items()
+    if version >= V22_05
+}
+"""The version that is spoken to a controller of a release: each understands its own, those of two releases
+before it, and of three since 24.11."""
 
 
 class UnsupportedVersion(ProtocolError):
     """A message, or a release of Slurm, of another protocol version."""
 
 
-def spoken_to(release: str) -> int:
-    """The protocol version for controllers of a release like "22.05" or "22.05.8". Raises
-    UnsupportedVersion."""
-    version = FOR_CONTROLLERS.get(".".join(release.split(".")[:2]))
+def spoken_to(series: str) -> int:
+    """The protocol version for controllers of a release like "22.05". Raises UnsupportedVersion."""
+    version = FOR_CONTROLLERS.get(series)
     if version is None:
         raise UnsupportedVersion(
-            f"Slurm {release} is not supported: the protocol versions spoken here ({_names()}) are "
-            f"understood by controllers of {', '.join(FOR_CONTROLLERS)}; install one of these"
+            f"Slurm {series} is not supported: the protocol versions spoken here ({_names()}) are "
+            f"understood by controllers of {_SUPPORTED}; install one of these"
         )
     return version
 
 
 def check_version(version: int) -> None:
     """Raises UnsupportedVersion if a message of this protocol version cannot be read."""
-    if version not in SPOKEN and version not in BEFORE_REGISTRATION:
+    if version not in COMPLETE and version not in BEFORE_REGISTRATION:
         release = RELEASES.get(version)
         raise UnsupportedVersion(
             f"a message has protocol version {version} ({f'Slurm {release}' if release else 'unknown'}); "
-            f"supported are {_names()}: use a controller of Slurm {', '.join(FOR_CONTROLLERS)}"
+            f"supported are {_names()}: use a controller of Slurm {_SUPPORTED}"
         )
 
 
 def _names() -> str:
-    return " and ".join(f"{version} (Slurm {RELEASES[version]})" for version in SPOKEN)
+    return ", ".join(f"{version} (Slurm {RELEASES[version]})" for version in SPOKEN)
+
+
+_SUPPORTED = f"{next(iter(FOR_CONTROLLERS))} to {next(reversed(FOR_CONTROLLERS))}"

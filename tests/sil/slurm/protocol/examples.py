@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from hypothesis import strategies as st
 
 from sil.slurm.protocol.from_nodes import NeverGiven
+from sil.slurm.protocol.job_credential import JOB_AS_STEP
+from sil.slurm.protocol.packing.addresses import Address, PackedAddress
 from sil.slurm.protocol.packing.fields import (
     Bitmap,
     Bits,
@@ -19,7 +23,7 @@ from sil.slurm.protocol.packing.fields import (
     Text,
     Within,
 )
-from sil.slurm.protocol.packing.layouts import Before, Each, Since, packed_as
+from sil.slurm.protocol.packing.layouts import Before, Each, Since, Versioned, packed_as
 
 BITS = {"B": 8, "H": 16, "I": 32, "Q": 64}
 TEXTS = st.none() | st.binary(max_size=5).map(
@@ -38,8 +42,22 @@ def bitmaps(draw: st.DrawFn) -> Bitmap | None:
     return draw(st.none() | st.builds(Bitmap, st.just(size), st.integers(0, (1 << size) - 1)))
 
 
-SINGLE = {id(hint.__metadata__[0]): found for hint, found in ((Text, TEXTS), (Bits, bitmaps()))}
-SINGLE[id(Octets.__metadata__[0])] = st.binary(max_size=5)
+def written(address: IPv4Address | IPv6Address) -> str:
+    """As the system's library writes it."""
+    return socket.inet_ntop(socket.AF_INET6 if address.version == 6 else socket.AF_INET, address.packed)
+
+
+ADDRESSES = st.none() | st.builds(Address, st.ip_addresses().map(written), numbers("H"))
+SINGLE: dict[int, st.SearchStrategy[Any]] = {
+    id(hint.__metadata__[0]): found
+    for hint, found in (
+        (Text, TEXTS),
+        (Bits, bitmaps()),
+        (Octets, st.binary(max_size=5)),
+        (PackedAddress, ADDRESSES),
+    )
+}
+SINGLE[id(JOB_AS_STEP)] = numbers("I")
 
 
 def values(kind: Any, version: int) -> st.SearchStrategy[Any]:
@@ -55,10 +73,10 @@ def values(kind: Any, version: int) -> st.SearchStrategy[Any]:
             return st.lists(numbers(kind.code), max_size=MOST).map(tuple)
         case Listed():
             return st.lists(values(kind.each, version), max_size=MOST).map(tuple)
-        case Flagged():
+        case Flagged() | Within():
             return st.none() | values(kind.content, version)
-        case Within():
-            return st.none() | values(kind.content, version)
+        case Versioned():
+            return values(kind.content, version)
         case Table():
             rows = st.tuples(*(numbers(column.code) for column in kind.columns))
             return st.lists(rows, max_size=MOST).map(tuple)
@@ -73,7 +91,7 @@ def records(draw: st.DrawFn, record: Any, version: int) -> Any:
     for name, kind in packed_as(record, version).items():
         if isinstance(kind, Each):
             each = st.tuples(*[values(kind.content, version)] * found[kind.counted_by])
-            found[name] = draw(st.none() | each)
+            found[name] = draw(st.none() | each if kind.flagged else each)
         elif name == "n_nodes":
             found[name] = draw(st.integers(0, MOST))
         else:

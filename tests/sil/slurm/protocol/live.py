@@ -25,7 +25,7 @@ from sil.slurm.protocol.message_types import MessageType
 from sil.slurm.protocol.packing.fields import ProtocolError
 from sil.slurm.protocol.replies import NEVER_ANSWERED, reply, usual_answer
 from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE
-from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, LaunchProlog
+from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob
 
 CONFIGURATION = """
 ClusterName=testbed
@@ -48,7 +48,6 @@ SwitchType=switch/none
 MpiDefault=none
 ReturnToService=2
 TreeWidth=2
-PrologFlags=Alloc
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
 NodeName=DEFAULT Port={nodes} Sockets=2 CoresPerSocket=4 RealMemory=64000
 {lines}
@@ -117,8 +116,6 @@ def jobs_of(message: Message) -> tuple[int, ...]:
     match message.body:
         case BatchJobLaunch():
             return message.body.job, message.body.array_job
-        case LaunchProlog():
-            return (message.body.job,)
         case KillJob():
             return (message.body.id.job,)
     return ()

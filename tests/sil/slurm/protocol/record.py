@@ -1,4 +1,5 @@
-"""Records messages between Slurm's own commands and daemons into `recorded/`, for the tests of the codec.
+"""Records messages between Slurm's own commands and daemons into `recorded/`, in a folder of their release,
+for the tests of the codec.
 
     unshare --map-root-user --uts --mount --pid --fork --mount-proc python -m tests.sil.slurm.protocol.record
 
@@ -23,10 +24,12 @@ from pathlib import Path
 
 from sil.slurm.protocol.message_types import BODIES, MessageType, name_of
 from sil.slurm.protocol.packing.versions import V22_05
+from sil.slurm.release import Release
 
 FOLDER = Path(__file__).parent / "recorded"
 NODES = ["n1", "n2", "n3", "n4"]
-CONTROLLER, CONTROLLER_RELAY, DAEMONS, DAEMON_RELAYS = 16817, 16818, 17000, 17100
+PORT = int(os.environ.get("PORT", "16000"))
+CONTROLLER, CONTROLLER_RELAY, DAEMONS, DAEMON_RELAYS = (PORT + k for k in (817, 818, 0, 100))
 """Ports; those of nodes are counted up from there."""
 
 CONFIGURATION = """
@@ -58,7 +61,6 @@ SelectTypeParameters=CR_Core_Memory
 PriorityType=priority/basic
 PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
-PrologFlags=Alloc
 HealthCheckProgram=/bin/true
 HealthCheckInterval=5
 AcctGatherNodeFreq=5
@@ -264,6 +266,12 @@ def main() -> None:
     subprocess.run(["mount", "--bind", "/run/hosts", "/etc/hosts"], check=True)
     Path("/etc/slurm/gres.conf").write_text("Name=gpu Type=a100 File=/dev/tty[0-3]\n")
     Path("/etc/slurm/slurm.conf").write_text(slurm_conf(CONTROLLER_RELAY, DAEMONS))
+    release = Release.of(run("slurmctld", "-V"))
+    assert release is not None
+    if release >= (23, 2):
+        Path("/etc/slurm/cgroup.conf").write_text("CgroupPlugin=disabled\n")
+    for name in NODES:
+        Path(f"/var/spool/slurmd.{name}").mkdir()
     Path("/var/spool/controller").mkdir()
     Path("/var/spool/controller/slurm.conf").write_text(slurm_conf(CONTROLLER, DAEMON_RELAYS))
     relays = Relays()
@@ -283,10 +291,12 @@ def main() -> None:
             time.sleep(5)
     if "-v" in sys.argv:
         os.system("cat /var/spool/*.log")
-    for old in FOLDER.glob("*.bin"):
+    folder = FOLDER / release.name
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.bin"):
         old.unlink()
     for name, message in relays.seen.items():
-        (FOLDER / f"{name}.bin").write_bytes(message)
+        (folder / f"{name}.bin").write_bytes(message)
 
 
 if __name__ == "__main__":

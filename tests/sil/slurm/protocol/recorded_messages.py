@@ -1,4 +1,4 @@
-"""Messages that `record.py` has written down."""
+"""Messages that `record.py` has written down, in a folder for each release."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.envelope import Message, decode
 from tests.sil.slurm.protocol.record import FOLDER
 
-ALL = sorted(path.stem for path in FOLDER.glob("*.bin"))
+RELEASES = sorted(path.name for path in FOLDER.iterdir())
+ALL = sorted(f"{path.parent.name}/{path.stem}" for path in FOLDER.glob("*/*.bin"))
 ANYONE = Stated()
 
 
 def recorded_bytes(name: str) -> bytes:
-    return Path(FOLDER / f"{name}.bin").read_bytes()
+    """With a release in front; else that of the oldest."""
+    path = FOLDER / (name if "/" in name else f"{RELEASES[0]}/{name}")
+    return Path(f"{path}.bin").read_bytes()
 
 
 def recorded(name: str) -> Message:

@@ -8,26 +8,28 @@ from pathlib import Path
 
 import pytest
 
+from sil.slurm.installation import installed
 from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.envelope import message
 from sil.slurm.protocol.from_nodes import (
     CompleteBatchScript,
-    CompleteProlog,
     EpilogComplete,
     NodeRegistration,
     ReturnCode,
     ReturnCodeWithText,
     Submitted,
 )
-from sil.slurm.protocol.gres import GresOfNode, gres_of_node, node_gres, plugin_of
-from sil.slurm.protocol.job_credential import NodeShare, node_names
+from sil.slurm.protocol.gres import NodeGres, node_gres, plugin_of
+from sil.slurm.protocol.job_credential import NodeShare
 from sil.slurm.protocol.job_description import JobDescription
 from sil.slurm.protocol.message_types import MessageType
 from sil.slurm.protocol.munge import Munge
-from sil.slurm.protocol.packing.versions import V21_08, V22_05
+from sil.slurm.protocol.packing.versions import COMPLETE, RELEASES, V22_05
 from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE, SUCCESS
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, Empty
+from sil.slurm.release import Release
+from tests.sil.slurm.installed import missing
 from tests.sil.slurm.protocol.live import Controller, controller, munge_daemon
 
 SHARED_NODES = """
@@ -49,24 +51,30 @@ NodeName=n[1-12] NodeHostname=localhost NodeAddr=127.0.0.1
 PartitionName=new Nodes=ALL Default=YES
 """
 NAMES = [f"n{number}" for number in range(1, 13)]
-VERSIONS = {"new": V22_05, "old": V21_08}
-"""Of the nodes in each partition."""
+if (why_not := missing()) is not None:
+    pytest.skip(why_not, allow_module_level=True)
+RELEASE = Release.of(installed().release)
+assert RELEASE is not None
+NEW = max(version for version, name in RELEASES.items() if RELEASE.series >= name and version in COMPLETE)
+OLD = max((version for version in COMPLETE if V22_05 < version < NEW), default=NEW)
+VERSIONS = {"new": NEW, "old": OLD}
+"""Of the nodes in each partition: those of the release, and an older one that it speaks."""
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     with controller(tmp_path_factory.mktemp("slurm"), SHARED_NODES, Stated()) as found:
         for node in ("n1", "n2", "n3", "n4"):
-            registered = registration(node, gres_of_node(node_gres("gpu", 4, "a100", n_cpus=8)))
+            registered = registration(node, (node_gres("gpu", 4, "a100", n_cpus=8),))
             assert found.ask(message(registered, version=version_of(node))).body == ReturnCode(0)
         yield found
 
 
 def version_of(node: str) -> int:
-    return V22_05 if node in ("n1", "n2") else V21_08
+    return NEW if node in ("n1", "n2") else OLD
 
 
-def registration(node: str, gres: GresOfNode) -> NodeRegistration:
+def registration(node: str, gres: tuple[NodeGres, ...] = ()) -> NodeRegistration:
     return NodeRegistration(
         node=node,
         host="localhost",
@@ -76,7 +84,7 @@ def registration(node: str, gres: GresOfNode) -> NodeRegistration:
         memory=64000,
         architecture="x86_64",
         operating_system="Linux",
-        version="22.05.8",
+        version=RELEASE.name,
         gres=gres,
     )
 
@@ -85,25 +93,21 @@ def submission(partition: str, **options: object) -> JobDescription:
     return Submission(user=os.getuid(), group=os.getgid(), partition=partition, **options).described()  # type: ignore[arg-type]
 
 
-def submit(running: Controller, described: JobDescription, version: int = V22_05) -> int:
+def submit(running: Controller, described: JobDescription, version: int = NEW) -> int:
     answer = running.ask(message(described, MessageType.REQUEST_SUBMIT_BATCH_JOB, version)).body
     assert isinstance(answer, Submitted)
     return answer.job
 
 
-def launched(running: Controller, job: int, version: int = V22_05) -> BatchJobLaunch:
-    """The order to launch a job, or a task of an array, of which the prologs are then over."""
+def launched(running: Controller, job: int, version: int = NEW) -> BatchJobLaunch:
+    """The order to launch a job, or a task of an array."""
     launch = running.nodes.next(MessageType.REQUEST_BATCH_JOB_LAUNCH, job)
-    prolog = running.nodes.next(MessageType.REQUEST_LAUNCH_PROLOG, launch.body.job)
-    assert (launch.version, prolog.version) == (version, version)
-    for node in node_names(prolog.body.nodes):
-        done = CompleteProlog(launch.body.job, node, 0)
-        assert running.ask(message(done, version=version)).body == ReturnCode(0)
+    assert launch.version == version
     assert isinstance(launch.body, BatchJobLaunch)
     return launch.body
 
 
-def complete(running: Controller, job: int, exit_status: int, version: int = V22_05) -> None:
+def complete(running: Controller, job: int, exit_status: int, version: int = NEW) -> None:
     done = CompleteBatchScript(job=job, exit_status=exit_status, user=os.getuid())
     assert running.ask(message(done, version=version)).body == ReturnCode(0)
 
@@ -151,19 +155,19 @@ def test_a_node_is_free_when_its_epilog_is_over(running: Controller) -> None:
     running.nodes.next(MessageType.REQUEST_TERMINATE_JOB, first)
     running.nodes.to_termination = JOB_ALREADY_COMPLETE
     assert not running.nodes.within(1.5, MessageType.REQUEST_BATCH_JOB_LAUNCH, second)
-    running.tell(message(EpilogComplete(first, 0, "n1")))
+    running.tell(message(EpilogComplete(first, 0, "n1"), version=NEW))
     launched(running, second)
     complete(running, second, 0)
 
 
 def test_a_rejected_submission_says_why(running: Controller) -> None:
-    answer = running.ask(message(submission("nowhere"), MessageType.REQUEST_SUBMIT_BATCH_JOB)).body
+    answer = running.ask(message(submission("nowhere"), MessageType.REQUEST_SUBMIT_BATCH_JOB, NEW)).body
     assert isinstance(answer, ReturnCodeWithText | ReturnCode)
     assert answer.code == 2000
 
 
 def test_the_controller_answers_a_ping(running: Controller) -> None:
-    assert running.ask(message(Empty(), MessageType.REQUEST_PING)).body == ReturnCode(0)
+    assert running.ask(message(Empty(), MessageType.REQUEST_PING, NEW)).body == ReturnCode(0)
 
 
 def test_one_reply_frees_all_nodes_of_a_job_with_munge_too(tmp_path: Path) -> None:
@@ -171,8 +175,8 @@ def test_one_reply_frees_all_nodes_of_a_job_with_munge_too(tmp_path: Path) -> No
         lines = WHOLE_NODES_AND_MUNGE.format(socket=socket)
         with controller(tmp_path, lines, Munge(socket)) as running:
             for node in NAMES:
-                registered = registration(node, gres_of_node())
-                assert running.ask(message(registered)).body == ReturnCode(0)
+                registered = registration(node)
+                assert running.ask(message(registered, version=NEW)).body == ReturnCode(0)
             first, second = (submit(running, submission("new", min_nodes=12)) for _ in range(2))
             assert [share.node for share in launched(running, first).shares()] == NAMES
             complete(running, first, 0)

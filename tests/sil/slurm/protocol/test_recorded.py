@@ -7,30 +7,35 @@ from typing import Any
 import pytest
 
 from sil.slurm.protocol.authentication import Credential, Stated
-from sil.slurm.protocol.envelope import Unknown, encode
+from sil.slurm.protocol.envelope import NO_CREDENTIAL, Unknown, encode
 from sil.slurm.protocol.from_nodes import CompleteBatchScript, Energy, EpilogComplete
-from sil.slurm.protocol.gres import gres_of_node, node_gres
+from sil.slurm.protocol.gres import node_gres
 from sil.slurm.protocol.job_credential import NodeShare
 from sil.slurm.protocol.job_description import JobDescription
 from sil.slurm.protocol.message_types import BODIES, MessageType
-from sil.slurm.protocol.packing.versions import V20_11, V22_05
+from sil.slurm.protocol.packing.versions import V20_11, V22_05, V23_02, V24_11, V26_05
 from sil.slurm.protocol.replies import reply, usual_answer
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import SUSPEND, BatchJobLaunch
-from tests.sil.slurm.protocol.recorded_messages import ALL, body, recorded, recorded_bytes
+from tests.sil.slurm.protocol.recorded_messages import ALL, RELEASES, body, recorded, recorded_bytes
 
 GPU = 7696487
+VERSIONS = {"22.05.8": (V20_11, V22_05), "24.11.5": (V23_02, V24_11), "26.05.5": (V24_11, V26_05)}
+"""The oldest version of a release, which it speaks to nodes that have not registered, and its own."""
+of_each_release = pytest.mark.parametrize("release", RELEASES)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_recorded_message_is_read_and_packed_again_as_the_same_bytes(name: str) -> None:
     message = recorded(name)
-    assert message.credential == Credential(0, 0, "testbed")
-    assert encode(message, Stated(*message.credential))[4:] == recorded_bytes(name)
+    sender = Credential(0, 0, "testbed")
+    assert message.credential == (None if message.flags & NO_CREDENTIAL else sender)
+    assert encode(message, Stated(*sender))[4:] == recorded_bytes(name)
 
 
-def test_every_message_that_can_be_read_was_recorded() -> None:
-    seen = {recorded(name).type for name in ALL}
+@of_each_release
+def test_every_message_that_can_be_read_was_recorded(release: str) -> None:
+    seen = {recorded(name).type for name in ALL if name.startswith(release)}
     never = {
         MessageType.RESPONSE_FORWARD_FAILED,  # all nodes were there
         MessageType.REQUEST_TERMINATE_TASKS,  # as REQUEST_SIGNAL_TASKS
@@ -38,12 +43,13 @@ def test_every_message_that_can_be_read_was_recorded() -> None:
     assert set(BODIES) - never <= seen
 
 
-def test_the_registration_of_a_node_with_gpus() -> None:
-    node = body("MESSAGE_NODE_REGISTRATION_STATUS")
+@of_each_release
+def test_the_registration_of_a_node_with_gpus(release: str) -> None:
+    node = body(f"{release}/MESSAGE_NODE_REGISTRATION_STATUS")
     assert (node.host, node.version, node.architecture) == ("testbed", "22.05.8", "x86_64")
     assert (node.cpus, node.boards, node.sockets) == (16, 1, 2)
     assert (node.cores_per_socket, node.threads_per_core) == (4, 2)
-    assert node.gres == gres_of_node(node_gres("gpu", 4, "a100", n_cpus=16))
+    assert node.gres == (node_gres("gpu", 4, "a100", n_cpus=16),)
     assert node.energy == Energy()
 
 
@@ -51,14 +57,15 @@ def of_first(launch: BatchJobLaunch) -> NodeShare:
     return launch.shares()[0]
 
 
-def launched(label: str) -> BatchJobLaunch:
-    found = body(f"REQUEST_BATCH_JOB_LAUNCH-{label}")
+def launched(release: str, label: str) -> BatchJobLaunch:
+    found = body(f"{release}/REQUEST_BATCH_JOB_LAUNCH-{label}")
     assert isinstance(found, BatchJobLaunch)
     return found
 
 
-def test_a_launch_names_job_user_and_nodes() -> None:
-    launch = launched("names-of-nodes")
+@of_each_release
+def test_a_launch_names_job_user_and_nodes(release: str) -> None:
+    launch = launched(release, "names-of-nodes")
     assert (launch.user, launch.nodes, launch.partition) == (0, "n[2-3]", "batch")
     assert launch.shares() == [
         NodeShare("n2", 2, (0,), (), 64000, {}),
@@ -66,22 +73,29 @@ def test_a_launch_names_job_user_and_nodes() -> None:
     ], "only the first node's memory is in the order if the job has not requested any"
 
 
-def test_a_launch_has_the_gpus_and_cores_on_each_node() -> None:
+@of_each_release
+def test_a_launch_has_the_gpus_and_cores_on_each_node(release: str) -> None:
     everything = tuple(range(8)), tuple(range(4))
-    assert [(share.cores, share.gpus) for share in launched("gpus-per-node").shares()] == [everything] * 2
-    assert of_first(launched("gpus-of-the-job")) == NodeShare("n1", 6, (0, 1, 4), (0, 1, 2), 300, {GPU: 3})
-    assert of_first(launched("gpus-per-task")).gpus == (0, 1)
+    assert [(share.cores, share.gpus) for share in launched(release, "gpus-per-node").shares()] == [
+        everything
+    ] * 2
+    assert of_first(launched(release, "gpus-of-the-job")) == NodeShare(
+        "n1", 6, (0, 1, 4), (0, 1, 2), 300, {GPU: 3}
+    )
+    assert of_first(launched(release, "gpus-per-task")).gpus == (0, 1)
 
 
-def test_a_launch_has_the_memory_on_each_node_that_was_requested() -> None:
-    assert [share.memory_mb for share in launched("nodes-and-tasks").shares()] == [2000] * 3
-    assert of_first(launched("memory-per-cpu")).memory_mb == 2000, "four CPUs of 500 MB"
+@of_each_release
+def test_a_launch_has_the_memory_on_each_node_that_was_requested(release: str) -> None:
+    assert [share.memory_mb for share in launched(release, "nodes-and-tasks").shares()] == [2000] * 3
+    assert of_first(launched(release, "memory-per-cpu")).memory_mb == 2000, "four CPUs of 500 MB"
 
 
-def test_a_launch_of_an_array_names_the_task() -> None:
-    launch = launched("array-that-runs")
+@of_each_release
+def test_a_launch_of_an_array_names_the_task(release: str) -> None:
+    launch = launched(release, "array-that-runs")
     assert (launch.array_job > 0, launch.array_task) == (True, 3)
-    assert launched("plain").array_job == 0
+    assert launched(release, "plain").array_job == 0
 
 
 def submission(**options: Any) -> Submission:
@@ -139,9 +153,10 @@ SUBMISSIONS = {
 }
 
 
+@of_each_release
 @pytest.mark.parametrize("label", SUBMISSIONS)
-def test_a_submission_is_described_as_by_sbatch(label: str) -> None:
-    theirs = body(f"REQUEST_SUBMIT_BATCH_JOB-{label}")
+def test_a_submission_is_described_as_by_sbatch(release: str, label: str) -> None:
+    theirs = body(f"{release}/REQUEST_SUBMIT_BATCH_JOB-{label}")
     assert comparable(SUBMISSIONS[label].described()) == comparable(theirs)
 
 
@@ -153,48 +168,49 @@ def comparable(described: JobDescription) -> dict[str, object]:
     return {name: value for name, value in fields.items() if name not in of_the_process}
 
 
-def test_the_answers_to_submissions() -> None:
-    assert body("REQUEST_SUBMIT_BATCH_JOB-plain-answer").job == 1
-    refused = body("REQUEST_SUBMIT_BATCH_JOB-refused-answer")
+@of_each_release
+def test_the_answers_to_submissions(release: str) -> None:
+    assert body(f"{release}/REQUEST_SUBMIT_BATCH_JOB-plain-answer").job == 1
+    refused = body(f"{release}/REQUEST_SUBMIT_BATCH_JOB-refused-answer")
     assert (refused.code, refused.text) == (2000, "invalid partition specified: nowhere")
 
 
-def test_the_end_of_a_job_of_another_user_with_exit_code_3() -> None:
-    launch, failed = launched("plain"), 0x8005
+@of_each_release
+def test_the_end_of_a_job_of_another_user_with_exit_code_3(release: str) -> None:
+    launch, failed = launched(release, "plain"), 0x8005
     assert (launch.job, launch.user, launch.group) == (1, 1, 2)
     assert (launch.credential.user, launch.credential.group, launch.credential.user_name) == (1, 2, "daemon")
-    assert body("REQUEST_COMPLETE_BATCH_SCRIPT") == CompleteBatchScript(
+    assert body(f"{release}/REQUEST_COMPLETE_BATCH_SCRIPT") == CompleteBatchScript(
         job=1, exit_status=3 * 256, user=1, node="n1"
     )
-    end = body("REQUEST_TERMINATE_JOB")
+    end = body(f"{release}/REQUEST_TERMINATE_JOB")
     assert (end.id.job, end.user, end.group, end.exit_status, end.state) == (1, 1, 2, 3 * 256, failed)
     assert end.started <= end.sent
-    epilog = body("MESSAGE_EPILOG_COMPLETE")
+    epilog = body(f"{release}/MESSAGE_EPILOG_COMPLETE")
     assert epilog == EpilogComplete(epilog.job, 0, "n1")
 
 
+@of_each_release
 @pytest.mark.parametrize("why", ["TERMINATE_JOB", "KILL_TIMELIMIT", "KILL_PREEMPTED", "ABORT_JOB"])
-def test_an_order_to_end_a_job_names_it_and_its_nodes(why: str) -> None:
-    name = next(name for name in ALL if name.startswith(f"REQUEST_{why}"))
+def test_an_order_to_end_a_job_names_it_and_its_nodes(release: str, why: str) -> None:
+    name = next(name for name in ALL if name.startswith(f"{release}/REQUEST_{why}"))
     found = body(name)
     assert found.id.job > 0
     assert found.nodes.startswith("n")
-    assert recorded(name).version == (V20_11 if why == "ABORT_JOB" else V22_05)
+    oldest, own = VERSIONS[release]
+    assert recorded(name).version == (oldest if why == "ABORT_JOB" else own)
 
 
-def test_orders_to_suspend_and_signal_a_job() -> None:
-    assert body("REQUEST_SUSPEND_INT").operation == SUSPEND
-    assert body("REQUEST_SIGNAL_TASKS").signal == 10
+@of_each_release
+def test_orders_to_suspend_and_signal_a_job(release: str) -> None:
+    assert body(f"{release}/REQUEST_SUSPEND_INT").operation == SUSPEND
+    assert body(f"{release}/REQUEST_SIGNAL_TASKS").signal == 10
 
 
-def test_a_reconfiguration_contains_the_file() -> None:
-    files = body("REQUEST_RECONFIGURE_WITH_CONFIG").files
+@of_each_release
+def test_a_reconfiguration_contains_the_file(release: str) -> None:
+    files = body(f"{release}/REQUEST_RECONFIGURE_WITH_CONFIG").files
     assert "NodeName=n1" in next(file.content for file in files if file.name == "slurm.conf")
-
-
-def test_a_prolog_is_told_the_devices() -> None:
-    prolog = body("REQUEST_LAUNCH_PROLOG")
-    assert (prolog.job, prolog.nodes, prolog.credential.memory_of_nodes) == (1, "n1", ((64000, 1),))
 
 
 @pytest.mark.parametrize(
@@ -209,14 +225,16 @@ def test_one_reply_answers_for_all_nodes_to_which_a_message_is_forwarded(name: s
     assert len(ours.returned) == len(theirs.returned) > 0
 
 
-def test_a_node_can_answer_otherwise_than_others() -> None:
-    request = recorded("REQUEST_ACCT_GATHER_UPDATE-many")
-    theirs = recorded("REQUEST_ACCT_GATHER_UPDATE-many-answer")
+@of_each_release
+def test_a_node_can_answer_otherwise_than_others(release: str) -> None:
+    request = recorded(f"{release}/REQUEST_ACCT_GATHER_UPDATE-many")
+    theirs = recorded(f"{release}/REQUEST_ACCT_GATHER_UPDATE-many-answer")
     ours = reply(request, usual_answer(request), first=theirs.body.node)
     assert (ours.body, set(ours.returned)) == (theirs.body, set(theirs.returned))
 
 
-def test_a_message_that_is_not_known_is_answered_with_an_error() -> None:
-    request = recorded("unknown")
+@of_each_release
+def test_a_message_that_is_not_known_is_answered_with_an_error(release: str) -> None:
+    request = recorded(f"{release}/unknown")
     assert isinstance(request.body, Unknown)
     assert reply(request, usual_answer(request)).body.code == 22

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-from ipaddress import IPv4Address, IPv6Address
+import struct
 from typing import Any
 
 import pytest
@@ -11,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sil.slurm.protocol.authentication import Credential, Stated
-from sil.slurm.protocol.envelope import Address, Forward, Message, Returned, decode, encode, length_of
-from sil.slurm.protocol.from_nodes import EpilogComplete, NodeRegistration, ReturnCode
+from sil.slurm.protocol.envelope import NO_CREDENTIAL, Forward, Message, Returned, decode, encode, length_of
+from sil.slurm.protocol.from_nodes import CompleteBatchScript, EpilogComplete, NodeRegistration, ReturnCode
 from sil.slurm.protocol.gres import JobGres
 from sil.slurm.protocol.message_types import BODIES, MessageType
+from sil.slurm.protocol.packing.addresses import Address
 from sil.slurm.protocol.packing.fields import ProtocolError
 from sil.slurm.protocol.packing.layouts import layout
-from sil.slurm.protocol.packing.versions import SPOKEN, V22_05
+from sil.slurm.protocol.packing.versions import BEFORE_REGISTRATION, SPOKEN, V22_05, V24_05, V24_11, V25_11
 from tests.examples import up_to
-from tests.sil.slurm.protocol.examples import numbers, records
+from tests.sil.slurm.protocol.examples import ADDRESSES, numbers, records
 
 SENDER = Stated(1000, 100, "testbed")
 
@@ -42,24 +42,12 @@ def test_a_body_is_read_as_it_was_packed(record: Any, version: int) -> None:
     holds()
 
 
-def written(address: IPv4Address | IPv6Address) -> str:
-    """As the system's library writes it."""
-    return socket.inet_ntop(socket.AF_INET6 if address.version == 6 else socket.AF_INET, address.packed)
-
-
-ADDRESSES = st.builds(
-    Address,
-    st.ip_addresses().map(written),
-    numbers("H"),
-)
-
-
 @given(
-    numbers("H"),
-    st.none() | st.builds(Forward, st.integers(1, 9), st.just("n[2-4]"), numbers("I"), numbers("H")),
+    st.integers(0, 0x7F),
+    st.none() | st.builds(Forward, st.integers(1, 9), st.just("n[2-4]"), *map(numbers, "IHH")),
     st.lists(records(ReturnCode, V22_05), max_size=3),
-    st.none() | ADDRESSES,
-    st.sampled_from(SPOKEN),
+    ADDRESSES,
+    st.sampled_from((*SPOKEN, *BEFORE_REGISTRATION)),
 )
 @settings(max_examples=up_to(100, 3))
 def test_a_header_is_read_as_it_was_packed(
@@ -67,8 +55,20 @@ def test_a_header_is_read_as_it_was_packed(
 ) -> None:
     number = MessageType.RESPONSE_SLURM_RC
     returned = tuple(Returned(f"n{place}", code, number, place) for place, code in enumerate(codes))
+    if forward and version < V24_11:
+        forward = forward._replace(tree_depth=0)
     sent = Message(number, ReturnCode(7), version, flags, forward, returned, origin)
-    assert again(sent) == sent._replace(credential=Credential(1000, 100, "testbed"))
+    sender = None if flags & NO_CREDENTIAL else Credential(1000, 100, "testbed")
+    assert again(sent) == sent._replace(credential=sender)
+
+
+def test_a_field_that_has_moved_is_read_where_it_is() -> None:
+    body = CompleteBatchScript(job=7, exit_status=8, user=9)
+    before, since = (layout(CompleteBatchScript, version).write(body) for version in (V24_05, V25_11))
+    assert (before[1:5], since[9:33]) == (
+        struct.pack(">I", 7),
+        struct.pack(">QIII", 0, 7, 2**32 - 5, 2**32 - 2) + struct.pack(">I", 9),
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,6 @@ def test_a_body_must_be_that_of_its_message() -> None:
 
 
 def test_devices_must_be_of_as_many_nodes_as_are_counted() -> None:
-    of_two_nodes = JobGres(*[0] * 10, None, 2, None, (None,), None, None)
+    of_two_nodes = JobGres(*[0] * 10, None, 2, None, (None,), (), None, None, ())
     with pytest.raises(ProtocolError, match="1 of 2 nodes"):
         layout(JobGres, V22_05).write(of_two_nodes)
