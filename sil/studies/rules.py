@@ -131,17 +131,22 @@ def by_open_limit(strict: Judged, lenient: Judged) -> Judged:
 
 
 def _positive(found: Sequence[Estimate], needed: int, unit: str) -> Judged:
-    """Holds if it holds in as many cases as needed; does not if it cannot. The case that decides is the one
-    with the needed-th largest mean; its interval is as wide as the number of cases requires."""
+    """Holds if it holds in as many cases as needed; does not if it cannot. The case that decides is that with
+    the needed-th best limit of its interval, which is as wide as the number of cases requires; if none
+    decides, it is that with the needed-th largest mean."""
     if not found:
         return Judged(Verdict.NOT_TESTABLE, "no case")
-    deciding = sorted(found, key=lambda x: x.mean, reverse=True)[needed - 1]
     refuting = len(found) - needed + 1
-    if sum(positive(x, refuting) is Verdict.HOLDS for x in found) >= needed:
-        return Judged(Verdict.HOLDS, signed(deciding.interval(refuting), unit))
-    fails = sum(positive(x, needed) is Verdict.DOES_NOT_HOLD for x in found) >= refuting
-    outcome = Verdict.DOES_NOT_HOLD if fails else Verdict.INCONCLUSIVE
-    return Judged(outcome, signed(deciding.interval(needed), unit))
+    holding = [x.interval(refuting) for x in found if positive(x, refuting) is Verdict.HOLDS]
+    if len(holding) >= needed:
+        deciding = sorted(holding, key=lambda x: x.low)[-needed]
+        return Judged(Verdict.HOLDS, signed(deciding, unit))
+    failing = [x.interval(needed) for x in found if positive(x, needed) is Verdict.DOES_NOT_HOLD]
+    if len(failing) >= refuting:
+        deciding = sorted(failing, key=lambda x: x.high)[refuting - 1]
+        return Judged(Verdict.DOES_NOT_HOLD, signed(deciding, unit))
+    undecided = sorted(found, key=lambda x: x.mean)[-needed]
+    return Judged(Verdict.INCONCLUSIVE, signed(undecided.interval(needed), unit))
 
 
 def exactly(value: float) -> Estimate:

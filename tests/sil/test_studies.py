@@ -101,6 +101,8 @@ def test_the_distance_is_that_of_the_case_which_decides() -> None:
     cases = [case(3.0, 0.1), case(2.0, 0.1), case(-1.0, 0.1)]
     assert all_positive(cases, "s") == Judged(Verdict.DOES_NOT_HOLD, "-1 ± 0.178 s")
     assert most_positive(cases, "s").distance.startswith("+2 ±")
+    unsure = [case(5.0, 0.1), case(4.0, 9.0), case(3.0, 0.1)]
+    assert most_positive(unsure, "s").distance.startswith("+3 ±"), "4 ± 9 decides nothing"
     assert all_positive(within(exactly(40.0), 25, 35), "jobs").distance == "-5 jobs"
 
 

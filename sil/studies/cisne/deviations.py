@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from itertools import product
 from math import inf
 
@@ -51,13 +52,7 @@ REMAINING = ("proportional", "mpl", "cpu")
 def table_1(seeds: int, runner: Runner) -> Findings:
     """At least LEAST_SEEDS replications."""
     seeds = max(seeds, LEAST_SEEDS)
-    policies = experiments.WITH_MIXED
-    cases = [
-        *(PredictionCase(policy, load, k) for k in range(seeds) for policy in policies for load in LOADS),
-        *(PredictionCase(*cell, k, limit) for k in range(seeds) for cell in CELLS for limit in CPU_LIMITS),
-    ]
-    rows = experiments.run_all(cases, runner)
-    by_limit = {limit: Deviations(rows.filter(most_cpu=limit)) for limit in (MOST_CPU, *CPU_LIMITS)}
+    by_limit = _by_limit(product(experiments.WITH_MIXED, LOADS), seeds, runner)
     found = by_limit[MOST_CPU]
     return Findings(
         title="CISNE, Table 1: turnaround deviation by policy and local load",
@@ -73,6 +68,14 @@ def table_1(seeds: int, runner: Runner) -> Findings:
             "If the CPU requirements on a node may not add up to more than a limit": _limits(by_limit),
         },
     )
+
+
+def _by_limit(cells: Iterable[tuple[str, float]], seeds: int, runner: Runner) -> dict[float, Deviations]:
+    """Of policies and loads, under each limit."""
+    limits = (MOST_CPU, *CPU_LIMITS)
+    cases = [PredictionCase(*cell, k, limit) for cell, limit, k in product(cells, limits, range(seeds))]
+    rows = experiments.run_all(cases, runner)
+    return {limit: Deviations(rows.filter(most_cpu=limit)) for limit in limits}
 
 
 def _texts(samples: Iterable[Sample]) -> list[str]:
@@ -136,44 +139,42 @@ def _limits(by_limit: dict[float, Deviations]) -> pl.DataFrame:
 def figure_3(seeds: int, runner: Runner) -> Findings:
     """Six pairs of methods, at least LEAST_SEEDS replications."""
     seeds = max(seeds, LEAST_SEEDS)
-    cases = [PredictionCase(policy, LOAD, seed) for seed in range(seeds) for policy in POLICIES]
-    found = Deviations(experiments.run_all(cases, runner))
+    by_limit = _by_limit(product(POLICIES, (LOAD,)), seeds, runner)
+    found = by_limit[MOST_CPU]
     title = f"Deviation (%), local load on {LOAD:.0%} of the nodes, blind"
     rows = [(policy, *_texts(found.of(policy, LOAD, pair) for pair in PAIRS)) for policy in POLICIES]
     return Findings(
         title="CISNE, Figure 3: turnaround deviation by method",
         source="Hanzich et al. 2006, section 4.1",
         method=f"{experiments.METHOD} {seeds} seeds; 95 % intervals.",
-        claims=_claims_of_figure_3(found),
+        claims=_claims_of_figure_3(by_limit),
         drawings=[_methods_of(found, policy) for policy in POLICIES],
         tables={title: table(("policy", *("-".join(pair) for pair in PAIRS)), rows)},
     )
 
 
-def _claims_of_figure_3(found: Deviations) -> list[Claim]:
-    def excess(policy: str, one: tuple[str, str], other: tuple[str, str], mode: str) -> Sample:
-        return found.of(policy, LOAD, one, mode) - found.of(policy, LOAD, other, mode)
-
-    def proportional(_: Deviations, mode: str) -> list[Sample]:
+def _claims_of_figure_3(by_limit: Mapping[float, Deviations]) -> list[Claim]:
+    def proportional(found: Deviations, mode: str) -> list[Sample]:
+        of = partial(found.of, load=LOAD, mode=mode)
         return [
-            excess(policy, ("proportional", by), (other, by), mode)
+            of(policy, methods=("proportional", by)) - of(policy, methods=(other, by))
             for policy, by, other in product(POLICIES, ("mpl", "cpu"), ("mpl", "cpu"))
         ]
 
-    def by_mpl(_: Deviations, mode: str, *policies: str) -> list[Sample]:
+    def by_mpl(found: Deviations, mode: str, *policies: str) -> list[Sample]:
+        of = partial(found.of, load=LOAD, mode=mode)
         return [
-            excess(policy, (remaining, "mpl"), (remaining, "cpu"), mode)
+            of(policy, methods=(remaining, "mpl")) - of(policy, methods=(remaining, "cpu"))
             for policy, remaining in product(policies or POLICIES, REMAINING)
         ]
 
     def by_cpu_for_basic(found: Deviations, mode: str) -> list[Sample]:
         return [-x for x in by_mpl(found, mode, "Basic")]
 
-    only = {MOST_CPU: found}
     return [
-        compared(PROPORTIONAL_IS_BAD, only, proportional),
-        compared(BY_CPU_IS_BETTER, only, by_mpl, judge=most_positive),
-        compared(BASIC_IS_DIFFERENT, only, by_cpu_for_basic, judge=some_positive),
+        compared(PROPORTIONAL_IS_BAD, by_limit, proportional),
+        compared(BY_CPU_IS_BETTER, by_limit, by_mpl, judge=most_positive),
+        compared(BASIC_IS_DIFFERENT, by_limit, by_cpu_for_basic, judge=some_positive),
     ]
 
 

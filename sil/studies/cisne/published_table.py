@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -9,10 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.outcome.statistics import Sample
-from sil.studies.cisne.experiments import LOADS, METHODS, POLICIES, Deviations
+from sil.studies.cisne.experiments import BLIND, LOADS, METHODS, POLICIES, Deviations
 from sil.studies.cisne.prediction_statements import THE_TABLE
 from sil.studies.ledger import Claim
-from sil.studies.rules import Estimate, all_positive, exactly, text
+from sil.studies.rules import Estimate, Judged, all_positive, exactly, text
 
 PAPER = {
     "Norm+BF": ((144.33, 99.67), (58.67, 59.67), (46.33, 45.00)),
@@ -25,10 +26,11 @@ PAPER = {
 POINTS = tuple(product(LOADS, METHODS.values()))
 IN_ORDER = {"Norm+BF": "Normal", "Unif+BF": "Uniform"}
 """The policy without backfilling for each one with it."""
+Cells = NDArray[np.float64]
 
 
-def claim_about_the_table(found: Deviations) -> Claim:
-    ours = cells(found)
+def claim_about_the_table(ours: Cells, others: Mapping[str, Cells]) -> Claim:
+    """Judged by our cells, and by those for other inputs."""
     means = ours.mean(axis=1, keepdims=True)
     is_backfilled = np.array([policy in IN_ORDER for policy, _ in product(POLICIES, POINTS)])
     two_numbers = np.where(
@@ -40,12 +42,18 @@ def claim_about_the_table(found: Deviations) -> Claim:
         for name, which in (("all", slice(None)), ("backfilling", is_backfilled), ("others", ~is_backfilled))
     }
     listed = ", ".join(f"{name} {value:.2f}" for name, value in ranks.items())
+
+    def judged(found: Cells) -> Judged:
+        of_means = float(distance(found.mean(axis=1, keepdims=True))[0])
+        return all_positive([exactly(constants - of_means)], "points")
+
     return Claim(
         THE_TABLE,
         f"the distance of the means is {distance(means)[0]:.1f} points, by seed "
         f"{text(Estimate(distance(ours)))}, that of the two numbers {constants:.1f}; rank correlation: "
         f"{listed}",
-        all_positive([exactly(constants - float(distance(means)[0]))], "points"),
+        judged(ours),
+        inputs={name: judged(found) for name, found in others.items()},
     )
 
 
@@ -53,12 +61,12 @@ PUBLISHED = np.array([PAPER[policy][k][m] for policy in POLICIES for k in range(
 """The 30 cells of the paper, in order of policies and POINTS."""
 
 
-def cells(found: Deviations) -> NDArray[np.float64]:
+def cells(found: Deviations, mode: str = BLIND) -> Cells:
     """Ours, a row for each cell and a column for each seed."""
-    return np.array([found.of(policy, *point) for policy, point in product(POLICIES, POINTS)])
+    return np.array([found.of(policy, *point, mode) for policy, point in product(POLICIES, POINTS)])
 
 
-def distance(of_cells: NDArray[np.float64]) -> Sample:
+def distance(of_cells: Cells) -> Sample:
     """Mean distance of all cells from the paper's, in points, by column."""
     return np.asarray(np.abs(of_cells - PUBLISHED[:, None]).mean(axis=0), dtype=np.float64)
 

@@ -64,25 +64,26 @@ from sil.studies.rules import (
 )
 
 CELLS = tuple(product(POLICIES, LOADS))
-BACKFILLED = tuple(product(IN_ORDER, POINTS))
+BACKFILLED = tuple((policy, *point) for policy, point in product(IN_ORDER, POINTS))
 ByLimit = Mapping[float, Deviations]
 """Deviations under each limit of the CPU requirements on a node; the headline is MOST_CPU."""
 Measure = Callable[[Deviations, str], Iterable[Sample]]
-"""Differences that a claim says are positive, by the predictor (BLIND or AWARE)."""
-Margin = Callable[[Estimate, float], Estimate]
+"""What a claim is about, by the predictor (BLIND or AWARE)."""
+Margin = Callable[[Estimate], Estimate]
 
 
 def claims(by_limit: ByLimit) -> list[Claim]:
     """Each claim is judged by the predictions of the blind predictor, which seems to be the paper's. The
     paper names neither that nor a limit: the policy-aware one, and other limits, are as admissible."""
     found = by_limit[MOST_CPU]
+    of_limits = {limit_title(limit): cells(of) for limit, of in by_limit.items() if limit != MOST_CPU}
     return [
         *_claims_about_policies(by_limit),
         *_claims_about_backfilling(by_limit),
         *_claims_about_methods(by_limit),
         *_claims_about_cost(found),
         _claim_about_limits(by_limit),
-        claim_about_the_table(found),
+        claim_about_the_table(cells(found), {AWARE: cells(found, AWARE)} | of_limits),
     ]
 
 
@@ -91,30 +92,24 @@ def compared(
     by_limit: ByLimit,
     measure: Measure,
     judge: Judge = all_or_partly_positive,
+    unit: str = "points",
+    margin: Margin = lambda x: x,
 ) -> Claim:
-    """A claim that differences are positive, in points."""
-    blind, aware = ([Estimate(x) for x in measure(by_limit[MOST_CPU], mode)] for mode in (BLIND, AWARE))
-    said = [f"{count_of(found)}; {range_of(found, 'points')}" for found in (blind, aware)]
-    others = {} if said[0] == said[1] else {AWARE: aware}
-    if others:
-        said = [f"{mode}: {of_mode}" for mode, of_mode in zip((BLIND, AWARE), said, strict=True)]
-    for limit, found in by_limit.items():
-        if limit != MOST_CPU:
-            others[limit_title(limit)] = [Estimate(x) for x in measure(found, BLIND)]
-    inputs = {name: judge(of_name, "points") for name, of_name in others.items()}
-    return Claim(statement, "; ".join(said[: 1 + (AWARE in others)]), judge(blind, "points"), inputs=inputs)
-
-
-def _of_runs(statement: Statement, differences: Iterable[Sample], unit: str) -> Claim:
-    """A claim about the runs themselves, which do not depend on a predictor."""
-    found = [Estimate(x) for x in differences]
-    judged = all_or_partly_positive(found, unit)
-    return Claim(statement, f"{count_of(found)}; {range_of(found, unit)}", judged)
+    """A claim that quantities are positive, or that their margins are: by each predictor, and under each
+    limit."""
+    modes = {mode: (by_limit[MOST_CPU], mode) for mode in (BLIND, AWARE)}
+    others = {limit_title(limit): (of, BLIND) for limit, of in by_limit.items() if limit != MOST_CPU}
+    found = {name: [Estimate(x) for x in measure(*of)] for name, of in (modes | others).items()}
+    judged = {name: judge(map(margin, of_name), unit) for name, of_name in found.items()}
+    said = {mode: f"{count_of(map(margin, found[mode]))}; {range_of(found[mode], unit)}" for mode in modes}
+    ours = "; ".join(f"{mode}: {of_mode}" for mode, of_mode in said.items())
+    if said[BLIND] == said[AWARE]:  # predictions do not matter, or no job overtakes another
+        ours = said[BLIND]
+        del judged[AWARE]
+    return Claim(statement, ours, judged.pop(BLIND), inputs=judged)
 
 
 def _claims_about_policies(by_limit: ByLimit) -> list[Claim]:
-    found = by_limit[MOST_CPU]
-    uniform = [Estimate(found.of("Uniform", *point)) for point in POINTS]
     cases = list(product(POINTS, ("Normal", "Uniform")))
 
     def less_than(better: Mapping[str, str], found: Deviations, mode: str) -> list[Sample]:
@@ -138,66 +133,59 @@ def _claims_about_policies(by_limit: ByLimit) -> list[Claim]:
     return [
         compared(IN_ORDER_IS_BETTER, by_limit, partial(less_than, IN_ORDER)),
         compared(UNIFORM_IS_BETTER, by_limit, partial(less_than, {"Normal": "Uniform"})),
-        Claim(
+        compared(
             TWELVE_PERCENT,
-            text(min(uniform, key=lambda x: x.mean), 1, "%"),
-            some_positive((below(x, REACHED_PERCENT) for x in uniform), "points"),
+            by_limit,
+            lambda found, mode: (found.of("Uniform", *point, mode) for point in POINTS),
+            some_positive,
+            "%",
+            lambda x: below(x, REACHED_PERCENT),
         ),
-        compared(SAME_RESOURCES, {MOST_CPU: found}, partial(less_than, {"Normal": MIXED})),
+        compared(SAME_RESOURCES, by_limit, partial(less_than, {"Normal": MIXED})),
         compared(BASIC_IS_WORSE, by_limit, basic_is_worse, judge=some_positive),
         compared(LONG_QUEUE, by_limit, basic_is_worse_where_jobs_wait_longer),
     ]
 
 
 def _claims_about_backfilling(by_limit: ByLimit) -> list[Claim]:
-    found = by_limit[MOST_CPU]
-    of, cause = found.of, _cause(found)
-    backfilled, turnaround_s = (partial(found.of_run, measure=m) for m in ("backfilled", "turnaround_s"))
-    over = {
-        mode: [Estimate(of(policy, *point, mode, "over")) for policy, point in BACKFILLED]
-        for mode in (BLIND, AWARE)
-    }
-    under = {mode: [below(x, 100) for x in of_mode] for mode, of_mode in over.items()}
+    steps = list(product(IN_ORDER, pairwise(LOADS)))
 
-    def share(statement: Statement, jobs: dict[str, list[Estimate]], margin: Margin, limit: float) -> Claim:
-        """A claim that a share of jobs is on one side of a limit."""
-        outcomes = {
-            mode: all_or_partly_positive((margin(x, limit) for x in of_mode), "% of jobs")
-            for mode, of_mode in jobs.items()
-        }
-        said = "; ".join(f"{mode}: {range_of(of_mode, '% of jobs')}" for mode, of_mode in jobs.items())
-        return Claim(statement, said + cause, outcomes[BLIND], inputs={AWARE: outcomes[AWARE]})
+    def gains_of_order(found: Deviations, _: str) -> list[Sample]:
+        return [found.of(*cell, BLIND) - found.of(*cell, AWARE) for cell in BACKFILLED]
 
-    load_helps = compared(
-        LOAD_HELPS,
-        by_limit,
-        lambda found, mode: (
+    def over(found: Deviations, mode: str) -> list[Sample]:
+        return [found.of(*cell, mode, "over") for cell in BACKFILLED]
+
+    def under(found: Deviations, mode: str) -> list[Sample]:
+        return [100 - x for x in over(found, mode)]
+
+    def falls(found: Deviations, mode: str) -> list[Sample]:
+        return [
             found.of(policy, less, pair, mode) - found.of(policy, more, pair, mode)
-            for policy, pair, (less, more) in product(IN_ORDER, METHODS.values(), pairwise(LOADS))
-        ),
-    )
+            for (policy, (less, more)), pair in product(steps, METHODS.values())
+        ]
+
+    def fewer_overtake(found: Deviations, _: str) -> list[Sample]:
+        of = partial(found.of_run, measure="backfilled")
+        return [of(policy, less) - of(policy, more) for policy, (less, more) in steps]
+
+    def sooner_if_mixed(found: Deviations, _: str) -> list[Sample]:
+        of = partial(found.of_run, measure="turnaround_s")
+        return [of("Normal", load) - of("Uniform", load) for load in LOADS]
+
+    def share(statement: Statement, jobs: Measure, margin: Margin) -> Claim:
+        return compared(statement, by_limit, jobs, unit="% of jobs", margin=margin)
+
+    def caused(claim: Claim) -> Claim:
+        return replace(claim, ours=claim.ours + _cause(by_limit[MOST_CPU]))
+
     return [
-        Claim(
-            ORDER_VARIES,
-            f"{count_of(gain := _gains_of_order(found))}; {range_of(gain, 'points')}",
-            all_or_partly_positive(gain, "points"),
-        ),
-        share(ALMOST_ALWAYS, over, above, ALMOST_ALWAYS_PERCENT),
-        share(NEVER, under, below, NEVER_PERCENT),
-        replace(load_helps, ours=load_helps.ours + cause),
-        _of_runs(
-            FEWER_CHANCES,
-            (
-                backfilled(policy, less) - backfilled(policy, more)
-                for policy, (less, more) in product(IN_ORDER, pairwise(LOADS))
-            ),
-            "jobs of 30",
-        ),
-        _of_runs(
-            MIXING_HELPS,
-            (turnaround_s("Normal", load) - turnaround_s("Uniform", load) for load in LOADS),
-            "s",
-        ),
+        compared(ORDER_VARIES, by_limit, gains_of_order),
+        caused(share(ALMOST_ALWAYS, over, lambda x: above(x, ALMOST_ALWAYS_PERCENT))),
+        caused(share(NEVER, under, lambda x: below(x, NEVER_PERCENT))),
+        caused(compared(LOAD_HELPS, by_limit, falls)),
+        compared(FEWER_CHANCES, by_limit, fewer_overtake, unit="jobs of 30"),
+        compared(MIXING_HELPS, by_limit, sooner_if_mixed, unit="s"),
     ]
 
 
@@ -208,13 +196,6 @@ def _cause(found: Deviations) -> str:
         f"; the cause: predictions by CPU-CPU are too early on average in {sum(x < 0 for x in biases)} of "
         f"{len(CELLS)} cells, since this cluster is slower than Algorithm 1 knows"
     )
-
-
-def _gains_of_order(found: Deviations) -> list[Estimate]:
-    return [
-        Estimate(found.of(policy, *point, BLIND) - found.of(policy, *point, AWARE))
-        for policy, point in BACKFILLED
-    ]
 
 
 def _claims_about_methods(by_limit: ByLimit) -> list[Claim]:
