@@ -23,7 +23,6 @@ from sil.slurm.jobs.runs import Running, Runs
 from sil.slurm.jobs.submissions import Submissions, rejection
 from sil.slurm.layout import CannotRequest
 from sil.slurm.nodes import NodesOfController
-from sil.slurm.protocol.from_nodes import CompleteBatchScript
 from sil.slurm.protocol.job_credential import NodeShare
 from sil.slurm.protocol.return_codes import PARTITION_LACKS_IT
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob
@@ -157,7 +156,7 @@ class SlurmManager(ResourceManager):
         completed, self._completed = self._completed, []
         for run in completed:
             if (number := self._heterogeneous.completed(run.number)) is not None:
-                self._ask(CompleteBatchScript(job=number, user=self._submissions.user_id(run.job)))
+                self._ask(completed(number, self._submissions.user_id(run.job)))
             self._over(run.job)
         self._tell_of_nodes()
         due, self._due[:] = [*self._due], []

@@ -90,7 +90,7 @@ class Runs:
 
     def on_suspend(self, suspend: SuspendJob) -> None:
         """Also of a job that is launched at the same time: it does not begin before it is to continue."""
-        number, stops = suspend.job, suspend.operation == SUSPEND
+        number, stops = suspend.id.job, suspend.operation == SUSPEND
         run = self._run_of.get(number)
         if run is None:
             (self._suspended_first.add if stops else self._suspended_first.discard)(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple
 
 from sil.slurm.protocol.gres import GresOfNode
-from sil.slurm.protocol.job_credential import JobNumber, StepId
+from sil.slurm.protocol.job_credential import BATCH_STEP, JobOrStep, StepId, of_job
 from sil.slurm.protocol.packing.fields import (
     NO_VALUE_32,
     U8,
@@ -89,17 +89,21 @@ class CompleteBatchScript(NamedTuple):
     `node` that is given must be the job's first one. `node_error` is an error of the node: it is drained."""
 
     accounting: Annotated[None, Flagged(NeverGiven())] = None
-    job: Annotated[JobNumber, Moved(V25_11, "user")] = 0
+    id: Annotated[JobOrStep, Moved(V25_11, "user")] = of_job(0)
     exit_status: U32 = 0
     node_error: U32 = 0
     user: U32 = 0
     node: Text = None
 
 
+def completed(job: int, user: int, exit_status: int = 0) -> CompleteBatchScript:
+    return CompleteBatchScript(id=of_job(job, BATCH_STEP), exit_status=exit_status, user=user)
+
+
 class EpilogComplete(NamedTuple):
     """A job that was to end is gone from a node."""
 
-    job: JobNumber
+    id: JobOrStep
     return_code: U32
     node: Text
 
@@ -132,7 +136,11 @@ class Submitted(NamedTuple):
     """The controller's answer to a submission. `error` is a reason for which the job waits, such as a limit,
     or 0."""
 
-    job: JobNumber
+    id: JobOrStep
     step: Annotated[U32, Before(V25_11, 0)]
     error: U32
     text: Text
+
+    @property
+    def job(self) -> int:
+        return self.id.job

@@ -22,7 +22,7 @@ from sil.slurm.protocol.packing.fields import (
     Time,
     U32s,
 )
-from sil.slurm.protocol.packing.layouts import Became, Since, layout
+from sil.slurm.protocol.packing.layouts import Became, Nested, Since
 from sil.slurm.protocol.packing.versions import V24_05, V24_11, V25_11, V26_05
 from site_db.site_file.hostlist import expand, patterns
 
@@ -47,20 +47,25 @@ class StepId(NamedTuple):
     component: U32
 
 
-class _JobAsStep:
-    """A job's number as its batch step, of which nothing else is given."""
-
-    def write(self, value: int, version: int) -> bytes:
-        return layout(StepId, version).write(StepId(0, value, _BATCH_STEP, NO_VALUE_32))
-
-    def read(self, data: bytes, at: int, version: int) -> tuple[int, int]:
-        found, at = layout(StepId, version).read(data, at)
-        return found.job, at
+def of_job(job: int, step: int = NO_VALUE_32) -> StepId:
+    """A job, of which no step is meant."""
+    return StepId(0, job, step, NO_VALUE_32)
 
 
-_BATCH_STEP = 0xFFFFFFFB
-JOB_AS_STEP = _JobAsStep()
-JobNumber = Annotated[int, Became(V25_11, Number("I"), JOB_AS_STEP)]
+class _JobOnly:
+    """A step of which only the job's number is packed."""
+
+    def write(self, value: StepId, version: int) -> bytes:
+        return _NUMBER.write(value.job, version)
+
+    def read(self, data: bytes, at: int, version: int) -> tuple[StepId, int]:
+        job, at = _NUMBER.read(data, at, version)
+        return of_job(job), at
+
+
+BATCH_STEP = 0xFFFFFFFB
+JOB_ONLY, _NUMBER, STEP = _JobOnly(), Number("I"), Nested(StepId)
+JobOrStep = Annotated[StepId, Became(V25_11, JOB_ONLY, STEP)]
 
 
 class JobCredential(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from sil.slurm.protocol.job_credential import JOB_AS_STEP
+from sil.slurm.protocol.job_credential import JOB_ONLY, STEP, StepId, of_job
 from sil.slurm.protocol.packing.fields import (
     NO_VALUE_8,
     NO_VALUE_16,
@@ -16,7 +16,6 @@ from sil.slurm.protocol.packing.fields import (
     U32,
     U64,
     Listed,
-    Number,
     Text,
     Texts,
     Time,
@@ -46,9 +45,7 @@ class JobDescription(NamedTuple):
     features: Text = None
     fed_siblings_active: U64 = 0
     fed_siblings_viable: U64 = 0
-    job_id: Annotated[int, Became(V26_05, Number("I"), JOB_AS_STEP), Moved(V26_05, "site_factor")] = (
-        NO_VALUE_32
-    )
+    id: Annotated[StepId, Became(V26_05, JOB_ONLY, STEP), Moved(V26_05, "site_factor")] = of_job(NO_VALUE_32)
     job_id_str: Text = None
     name: Text = None
     alloc_node: Text = None
@@ -57,8 +54,8 @@ class JobDescription(NamedTuple):
     burst_buffer: Text = None
     pn_min_cpus: U16 = NO_VALUE_16
     pn_min_memory: U64 = NO_VALUE_64
-    mem_update_delay: Annotated[U16, Since(V26_05, NO_VALUE_16)] = NO_VALUE_16
-    mem_update_margin: Annotated[U16, Since(V26_05, NO_VALUE_16)] = NO_VALUE_16
+    mem_update_delay: Annotated[U16, Since(V26_05, 0)] = 0
+    mem_update_margin: Annotated[U16, Since(V26_05, 0)] = 0
     oom_kill_step: Annotated[U16, Since(V24_11, NO_VALUE_16)] = NO_VALUE_16
     pn_min_tmp_disk: U32 = NO_VALUE_32
     power_flags: Annotated[U8, Before(V24_11, 0)] = 0
@@ -160,7 +157,7 @@ class JobDescription(NamedTuple):
     tres_per_socket: Text = None
     tres_per_task: Text = None
     crontab_entry: U8 = 0
-    segment_size: Annotated[U16, Since(V24_05, NO_VALUE_16)] = NO_VALUE_16
+    segment_size: Annotated[U16, Since(V24_05, 0)] = 0
 
 
 class HeterogeneousJob(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 from sil.slurm.protocol.gres import GresAllocation
 from sil.slurm.protocol.job_credential import (
     JobCredential,
-    JobNumber,
+    JobOrStep,
     NodeShare,
     Repeated16,
     StepId,
@@ -113,7 +113,7 @@ class SuspendJob(NamedTuple):
 
     for_long: Annotated[U8, Before(V24_05, 0)]
     specialized_cores: Annotated[U16, Before(V24_05, 0)]
-    job: JobNumber
+    id: JobOrStep
     operation: U16
 
 

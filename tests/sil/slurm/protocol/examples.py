@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from sil.slurm.protocol.from_nodes import NeverGiven
-from sil.slurm.protocol.job_credential import JOB_AS_STEP
+from sil.slurm.protocol.job_credential import JOB_ONLY, of_job
 from sil.slurm.protocol.packing.addresses import Address, PackedAddress
 from sil.slurm.protocol.packing.fields import (
     Bitmap,
@@ -57,7 +57,7 @@ SINGLE: dict[int, st.SearchStrategy[Any]] = {
         (PackedAddress, ADDRESSES),
     )
 }
-SINGLE[id(JOB_AS_STEP)] = numbers("I")
+SINGLE[id(JOB_ONLY)] = numbers("I").map(of_job)
 
 
 def values(kind: Any, version: int) -> st.SearchStrategy[Any]:

@@ -12,15 +12,15 @@ from sil.slurm.installation import installed
 from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.envelope import message
 from sil.slurm.protocol.from_nodes import (
-    CompleteBatchScript,
     EpilogComplete,
     NodeRegistration,
     ReturnCode,
     ReturnCodeWithText,
     Submitted,
+    completed,
 )
 from sil.slurm.protocol.gres import NodeGres, node_gres, plugin_of
-from sil.slurm.protocol.job_credential import NodeShare
+from sil.slurm.protocol.job_credential import NodeShare, of_job
 from sil.slurm.protocol.job_description import JobDescription
 from sil.slurm.protocol.message_types import MessageType
 from sil.slurm.protocol.munge import Munge
@@ -108,7 +108,7 @@ def launched(running: Controller, job: int, version: int = NEW) -> BatchJobLaunc
 
 
 def complete(running: Controller, job: int, exit_status: int, version: int = NEW) -> None:
-    done = CompleteBatchScript(job=job, exit_status=exit_status, user=os.getuid())
+    done = completed(job, os.getuid(), exit_status)
     assert running.ask(message(done, version=version)).body == ReturnCode(0)
 
 
@@ -155,7 +155,7 @@ def test_a_node_is_free_when_its_epilog_is_over(running: Controller) -> None:
     running.nodes.next(MessageType.REQUEST_TERMINATE_JOB, first)
     running.nodes.to_termination = JOB_ALREADY_COMPLETE
     assert not running.nodes.within(1.5, MessageType.REQUEST_BATCH_JOB_LAUNCH, second)
-    running.tell(message(EpilogComplete(first, 0, "n1"), version=NEW))
+    running.tell(message(EpilogComplete(of_job(first), 0, "n1"), version=NEW))
     launched(running, second)
     complete(running, second, 0)
 

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from sil.slurm.protocol.authentication import Credential, Stated
 from sil.slurm.protocol.envelope import NO_CREDENTIAL, Forward, Message, Returned, decode, encode, length_of
-from sil.slurm.protocol.from_nodes import CompleteBatchScript, EpilogComplete, NodeRegistration, ReturnCode
+from sil.slurm.protocol.from_nodes import (
+    CompleteBatchScript,
+    EpilogComplete,
+    NodeRegistration,
+    ReturnCode,
+    completed,
+)
 from sil.slurm.protocol.gres import JobGres
+from sil.slurm.protocol.job_credential import of_job
 from sil.slurm.protocol.message_types import BODIES, MessageType
 from sil.slurm.protocol.packing.addresses import Address
 from sil.slurm.protocol.packing.fields import ProtocolError
@@ -63,7 +70,7 @@ def test_a_header_is_read_as_it_was_packed(
 
 
 def test_a_field_that_has_moved_is_read_where_it_is() -> None:
-    body = CompleteBatchScript(job=7, exit_status=8, user=9)
+    body = completed(7, user=9, exit_status=8)
     before, since = (layout(CompleteBatchScript, version).write(body) for version in (V24_05, V25_11))
     assert (before[1:5], since[9:33]) == (
         struct.pack(">I", 7),
@@ -81,7 +88,7 @@ def test_a_field_that_has_moved_is_read_where_it_is() -> None:
             NodeRegistration(node="\ud800"),
             r"NodeRegistration.node: the text '\ud800' has halves of characters",
         ),
-        (EpilogComplete(1 << 32, 0, "n1"), "EpilogComplete.job: 4294967296 does not fit into 32 bits"),
+        (EpilogComplete(of_job(1 << 32), 0, "n1"), "EpilogComplete.id: 4294967296 does not fit into 32 bits"),
     ],
 )
 def test_what_cannot_be_packed_is_named(body: Any, sentence: str) -> None:
