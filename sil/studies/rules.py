@@ -10,7 +10,7 @@ from math import ceil
 
 import numpy as np
 
-from sil.outcome.statistics import CONFIDENCE, Interval, Sample, has_spread, interval
+from sil.outcome.statistics import CONFIDENCE, Interval, Sample, interval
 
 
 class Verdict(StrEnum):
@@ -88,7 +88,8 @@ def positive(found: Estimate, cases: int = 1) -> Verdict:
         outcome = Verdict.HOLDS
     else:
         outcome = Verdict.DOES_NOT_HOLD if of.high <= 0.0 else Verdict.INCONCLUSIVE
-    return outcome if len(found.values) == 1 or has_spread(found.values) else Verdict.INCONCLUSIVE
+    is_unsure = len(found.values) > 1 and of.half_width is None
+    return Verdict.INCONCLUSIVE if is_unsure else outcome
 
 
 def all_positive(found: Iterable[Estimate], unit: str = "") -> Judged:
