@@ -1,7 +1,8 @@
-"""Which reader and writer a log needs, by its name or its first line."""
+"""Which reader a log needs, by its content, and which writer, by its name."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ def read_log(
     nodes: Sequence[Path] = (),
     keep: bool = False,
 ) -> JobLog:
-    """A log of the Standard Workload Format, or a workload of Batsim's where the name says JSON.
+    """A log of the Standard Workload Format, or a workload of Batsim's (JSON).
 
     With the nodes of a cluster, also Slurm's accounting and Alibaba's pods (CSV); then the jobs of a log are
     tasks of one core. `nodes` are the files from which the cluster was read. With `keep`, the log keeps what
@@ -103,8 +104,8 @@ def _first_line(path: Path) -> str:
 
 
 def is_csv(path: Path) -> bool:
-    """By its name, also where it is compressed."""
-    return ".csv" in (suffix.lower() for suffix in path.suffixes)
+    """Whether the first line has names of columns."""
+    return re.fullmatch(r'"?\w+"?(,"?\w+"?)+', _first_line(path), re.ASCII) is not None
 
 
 def _has_json_suffix(path: Path) -> bool:
@@ -112,5 +113,4 @@ def _has_json_suffix(path: Path) -> bool:
 
 
 def _is_json(path: Path) -> bool:
-    """By its name, or, as for a pipe, by its content."""
-    return _has_json_suffix(path) or _first_line(path).startswith("{")
+    return _first_line(path).startswith(("{", "["))

@@ -30,7 +30,7 @@ from sil.slurm.installation import program
 from sil.slurm.settings.own import credential_settings
 from sil.slurm.surroundings import calling_user, reserved_port
 from sil.world.guard.faults import one_line
-from site_db.files.given import InvalidFile
+from site_db.files.given import InvalidFile, quoted
 from site_db.files.opened import read_text
 from site_db.files.slurm_lines import Pair
 
@@ -53,6 +53,8 @@ _TRES = re.compile(r":\w+TRES\w*=('[^']*'|[^:]*)", re.IGNORECASE)
 """A limit of resources, in a line of what `sacctmgr dump` writes."""
 _QOS_OF_A_LINE = re.compile(r":(?:Def)?QOS='([^']*)'", re.IGNORECASE)
 """Names there, which `qos.txt` defines if it is there."""
+_NAME = re.compile(r"[\w.@][\w.@+-]*")
+"""Of an account or a quality of service; sacctmgr takes others for options or lists, and changes quotes."""
 _OF_NO_EFFECT = {"name", "id", "description", "descr"}
 """Other columns."""
 
@@ -74,13 +76,24 @@ class Accounting:
 
     def names_of_qualities(self) -> set[str]:
         """All that are to be there. Raises InvalidFile."""
-        found = {name.lower() for name in self.qualities}  # as Slurm has them
+        found = {_checked(name, "the log: QOS").lower() for name in self.qualities}  # as Slurm has them
         if self.associations is not None:
             listed = _QOS_OF_A_LINE.findall(read_text(self.associations))
-            found |= {name.lstrip("+-") for names in listed for name in names.split(",")}
+            names = {name.lstrip("+-") for names in listed for name in names.split(",")} - {""}
+            found |= {_checked(name, f"{self.associations}: QOS") for name in names}
         if self.qos is not None:
             found |= {name for name, _ in qualities(self.qos)}
-        return found - {""}
+        return found
+
+
+def _checked(name: str, what: str) -> str:
+    """A name that Slurm's database keeps as it is. Raises InvalidFile."""
+    if _NAME.fullmatch(name):
+        return name
+    raise InvalidFile(
+        f"{what} {quoted(name)} is not a name for Slurm's database; expected letters, digits and ._@+-, with "
+        f"no sign at the beginning; rename it"
+    )
 
 
 def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) -> int:
@@ -120,7 +133,7 @@ def declared(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
     """Put into the database what slurmctld needs to start: the names of qualities of service, and the cluster
     with those that all may use. Raises CommandFailed and InvalidFile."""
     for name in sorted(accounting.names_of_qualities() - {"normal"}):  # which Slurm makes
-        _sacctmgr(daemons, "add", "qos", name, of=accounting.qos)
+        _sacctmgr(daemons, "add", "qos", f"name={name}", of=accounting.qos)
     lines = takewhile(re.compile(r"#|\s*$|Cluster\b").match, _associations(accounting, cluster).splitlines())
     _load(
         daemons,
@@ -136,7 +149,7 @@ def loaded(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
     if accounting.qos is not None:
         for name, settings in qualities(accounting.qos):
             if settings:
-                _sacctmgr(daemons, "modify", "qos", name, "set", *settings, of=accounting.qos)
+                _sacctmgr(daemons, "modify", "qos", f"name={name}", "set", *settings, of=accounting.qos)
     _load(daemons, accounting, cluster, _associations(accounting, cluster))
 
 
@@ -170,7 +183,8 @@ def _sacctmgr(
 
 def dumped(cluster: str, accounts: Mapping[str, Sequence[str]], qualities: Iterable[str] = ()) -> str:
     """Users in their accounts, of which the first is the default, with equal shares, in the form of
-    `sacctmgr dump`. All may use the `qualities` of service."""
+    `sacctmgr dump`. All may use the `qualities` of service. Raises InvalidFile for a name of an account that
+    cannot be there."""
 
     def lines() -> Iterator[str]:
         yield f"Cluster - '{cluster}':Fairshare=1:QOS='{','.join(sorted({'normal', *qualities}))}'"
@@ -178,38 +192,35 @@ def dumped(cluster: str, accounts: Mapping[str, Sequence[str]], qualities: Itera
         members: dict[str, list[str]] = {}
         for user, its in accounts.items():
             for account in dict.fromkeys(map(str.lower, its)):  # Slurm has them in small letters
-                members.setdefault(account, []).append(user)
-        for account in map(_quoted, sorted(members)):
-            yield f"Account - {account}:Description={account}:Organization={account}:Fairshare=1"
+                members.setdefault(_checked(account, "the log: account"), []).append(user)
         for account in sorted(members):
-            yield f"Parent - {_quoted(account)}"
+            yield f"Account - '{account}':Description='{account}':Organization='{account}':Fairshare=1"
+        for account in sorted(members):
+            yield f"Parent - '{account}'"
             for user in sorted(members[account]):
-                default = _quoted(accounts[user][0].lower())
-                yield f"User - {_quoted(user)}:DefaultAccount={default}:Fairshare=1"
+                yield f"User - '{user}':DefaultAccount='{accounts[user][0].lower()}':Fairshare=1"
 
     return "\n".join((*lines(), ""))
 
 
-def _quoted(name: str) -> str:
-    return f'"{name}"' if "'" in name else f"'{name}'"
-
-
 def qualities(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Names and settings of what `sacctmgr --parsable2 show qos` printed. Raises InvalidFile."""
-    header, *rows = read_text(path).strip().splitlines() or [""]
+    lines = enumerate(read_text(path).split("\n"), start=1)
+    (_, header), *rows = [(number, line) for number, line in lines if line.strip()] or [(1, "")]
     columns = [name.strip().lower() for name in header.split("|")]
     if "name" not in columns:
         raise InvalidFile(
             f"{path}, line 1: there is no column Name; expected what 'sacctmgr --parsable2 show qos' prints"
         )
-    for row in rows:
+    for number, row in rows:
         values = dict(zip(columns, row.split("|"), strict=False))
+        name = _checked(values.get("name", ""), f"{path}, line {number}: QOS")
         said = {key: value for key, value in values.items() if _says_something(key, value)}
         for key in said.keys() - _QOS_KEYS.keys() - _OF_NO_EFFECT:
             raise InvalidFile(
-                f"{path}: QOS {values['name']} has {key}={said[key]}, and that column is not known; remove it"
+                f"{path}: QOS {name} has {key}={said[key]}, and that column is not known; remove it"
             )
-        yield values["name"], [f"{_QOS_KEYS[key]}={said[key]}" for key in said if key in _QOS_KEYS]
+        yield name, [f"{_QOS_KEYS[key]}={said[key]}" for key in said if key in _QOS_KEYS]
 
 
 def _says_something(key: str, value: str) -> bool:

@@ -19,7 +19,7 @@ from sil.trace.log_ids import column_of
 from sil.workload.job_log import SCHEMA, JobLog
 from site_db.files.given import MOST, InvalidFile, quoted
 from site_db.files.opened import open_lines
-from site_db.files.plain_numbers import is_whole
+from site_db.files.plain_numbers import whole
 from site_db.site_file.cluster import Cluster
 
 MILLI = 1000
@@ -131,7 +131,8 @@ class Row:
     def number(self, column: str) -> int:
         """A whole number of at least 0. Raises InvalidFile."""
         text = self._values[column]
-        if not is_whole(text) or (number := int(text)) >= MOST:
+        number = whole(text)
+        if number is None or number >= MOST:
             raise self.mistake(f"{column} is {quoted(text)}; expected a whole number, 0 or greater")
         return number
 

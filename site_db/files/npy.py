@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from site_db.files.formats import without_suffix
 from site_db.files.given import InvalidFile
 from site_db.files.memory import Memory
 from site_db.files.opened import beginning, read_bytes
@@ -25,6 +26,12 @@ _HEADER = re.compile(r"[\w\s'\"<>=|(){}\[\],:-]{,400}", re.ASCII)
 _MOST_AXES = 32
 _KINDS = "iuf"
 """Integers, with or without a sign, and floating-point numbers."""
+
+
+def is_npy(path: Path) -> bool:
+    """Whether a file, which may be compressed, begins as those of NumPy, or has their name. Raises
+    InvalidFile."""
+    return without_suffix(path).suffix.lower() == ".npy" or beginning(path, len(_MAGIC)) == _MAGIC
 
 
 def read_numbers(path: Path) -> NDArray[np.float64]:

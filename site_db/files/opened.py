@@ -1,8 +1,9 @@
 """The one way to open files of users: plain or compressed, and never larger than they may be.
 
 The first bytes of a file say whether it is compressed, not its name. What is read counts as it is
-decompressed, so that a small file cannot fill the memory (`memory`). Readers open a file several times; a
-pipe, which can be read only once, is kept in memory for them.
+decompressed, so that a small file cannot fill the memory (`memory`). A byte order mark says that a text is
+UTF-16 or UTF-32. Readers open a file several times; a pipe, which can be read only once, is kept in memory
+for them.
 """
 
 from __future__ import annotations
@@ -10,15 +11,23 @@ from __future__ import annotations
 import hashlib
 import io
 import lzma
-import os
+import shlex
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import cast
 
-from site_db.files.compressed import compression_of
+from site_db.files.formats import (
+    ELSE_LATIN_1,
+    AsUtf8,
+    compression_of,
+    encoding_of,
+    unmarked_encoding,
+    without_suffix,
+)
 from site_db.files.given import InvalidFile
 from site_db.files.memory import Memory, most_bytes
 
@@ -47,7 +56,9 @@ def read_text(path: Path, each: float = 4.0) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidFile(f"{path}, line {line}: the file is not UTF-8 text") from None
+        raise InvalidFile(
+            f"{path}, line {line}: the file is not UTF-8 text; {_converted(path, 'LATIN1')}"
+        ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -74,12 +85,12 @@ def parts(path: Path, size: int) -> Iterator[bytes]:
 def open_lines(path: Path) -> Iterator[Iterable[str]]:
     """The lines of a file, read as they are consumed.
 
-    Bytes that are not UTF-8 become replacement characters: one odd job name must not cost a year of jobs.
+    Bytes that are not UTF-8 count as Latin-1: one odd job name must not cost a year of jobs.
     Raises InvalidFile if the file cannot be opened or, while lines are consumed, read.
     """
     with _reading(path):
         file = _open(path)
-    with io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace") as text:
+    with io.TextIOWrapper(file, encoding="utf-8-sig", errors=ELSE_LATIN_1) as text:
         yield _lines(text, path)
 
 
@@ -98,9 +109,13 @@ class _Bounded(io.RawIOBase):
     """A file of which no more is read than an input may have."""
 
     def __init__(
-        self, file: io.BufferedIOBase, path: Path, each: float, raw: io.BufferedIOBase | None = None
+        self,
+        file: io.BufferedIOBase | io.RawIOBase,
+        path: Path,
+        each: float,
+        raw: io.BufferedIOBase | None = None,
     ) -> None:
-        """`raw` is the compressed file, if it is one."""
+        """`raw` is the file itself, if `file` is not."""
         self._file, self._each, self._raw = file, each, raw
         self._memory = Memory(path)
 
@@ -126,8 +141,12 @@ _pipes: dict[str, bytes] = {}
 def _raw(path: Path) -> io.BufferedReader:
     name = str(path)
     if name not in _pipes:
+        mode = path.stat().st_mode
+        is_stdin = stat.S_ISCHR(mode) and path.samefile("/dev/stdin")
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISDIR(mode) or is_stdin):
+            raise InvalidFile(f"{path}: this is a device or a socket; expected a file or a pipe")
         raw = path.open("rb")
-        if stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+        if stat.S_ISREG(mode):
             return raw
         with io.BufferedReader(_Bounded(raw, path, 1.0), _BUFFER) as pipe:
             _pipes[name] = pipe.read()
@@ -135,15 +154,25 @@ def _raw(path: Path) -> io.BufferedReader:
 
 
 def _open(path: Path, each: float = 1.0) -> io.BufferedReader:
-    raw = _raw(path)
+    raw = content = _raw(path)
     compression = compression_of(raw)
-    file: io.BufferedIOBase = raw
     if compression is not None:
         if compression.decompressed is None:
             raw.close()
             raise InvalidFile(f"{path}: {compression.advice(path)}")
-        file = compression.decompressed(raw)
+        content = io.BufferedReader(cast(io.RawIOBase, compression.decompressed(raw)), _BUFFER)
+        if (inside := compression_of(content)) is not None:
+            raise InvalidFile(f"{path}: {compression.advice_on_content(inside, path)}")
+    if (unmarked := unmarked_encoding(content)) is not None:
+        raise InvalidFile(f"{path}: the text is in the encoding {unmarked}; {_converted(path, unmarked)}")
+    encoding = encoding_of(content)
+    file = content if encoding is None else AsUtf8(content, encoding)
     return io.BufferedReader(_Bounded(file, path, each, raw), _BUFFER)
+
+
+def _converted(path: Path, encoding: str) -> str:
+    command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))}"
+    return f"convert it, as with: {command} > utf8-{shlex.quote(without_suffix(path).name)}"
 
 
 def _lines(file: io.TextIOWrapper, path: Path) -> Iterator[str]:

@@ -14,6 +14,13 @@ def is_whole(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
 
 
+def whole(text: str) -> int | None:
+    """A whole number of up to 18 digits, also as data frames write one, 4.0; None for other texts."""
+    if (short := text.rstrip("0")).endswith("."):
+        text = short[:-1]
+    return int(text) if is_whole(text) and len(text) <= 18 else None
+
+
 def is_decimal(text: str) -> bool:
     """Whether it is a number like 12, -0.5 or 1e3, which `float` converts; it may be too great for it."""
     return _DECIMAL.fullmatch(text) is not None

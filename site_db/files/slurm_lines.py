@@ -150,6 +150,8 @@ class _Reader:
             raise line.mistake(
                 f"it includes {name}, but there is no file {wanted}{beside}; add it beside {path}"
             )
+        if not found.is_file():  # a pipe might never end
+            raise line.mistake(f"it includes {found}, which is not a regular file; expected one")
         if found in copies and Path(name).is_absolute():
             self.notes.append(f"{line.where}: read {found} for {name}, which is not on this machine")
         return found

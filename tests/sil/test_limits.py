@@ -159,13 +159,16 @@ def test_values_that_are_no_numbers_are_refused(values: np.ndarray, here: Path) 
     "values", [np.arange(1, 7, dtype=kind).reshape(2, 3) for kind in ("<f4", ">f8", "u1", "i8")]
 )
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("name", ["a.npy", "a.npy.gz"])
+@pytest.mark.parametrize("name", ["a.npy", "a.npy.gz", "matrix"])
 def test_numbers_of_any_width_and_order_are_read(
     values: np.ndarray, order: str, name: str, here: Path
 ) -> None:
     np.save(here / "a.npy", np.asarray(values, order=order))  # type: ignore[call-overload]
     if name.endswith(".gz"):
         (here / name).write_bytes(gzip.compress((here / "a.npy").read_bytes()))
+    if name == "matrix":
+        (here / "a.npy").rename(here / name)
+    assert npy.is_npy(here / name)
     found = npy.read_numbers(here / name)
     assert found.dtype == np.float64
     assert found.tolist() == values.tolist()

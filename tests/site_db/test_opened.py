@@ -6,8 +6,10 @@ import bz2
 import gzip
 import lzma
 import os
+import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -95,9 +97,63 @@ def test_other_formats_are_named_with_a_command_that_converts_them(
     assert str(caught.value).endswith(f"'{path}' > 'my log'")
 
 
+@pytest.mark.parametrize("inner", ["gzip", "zstd", "tar"])
+@pytest.mark.parametrize("outer", COMPRESSED)
+def test_what_is_still_compressed_after_decompression_has_one_sentence(
+    outer: str, inner: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.swf"
+    content = bytes(257) + b"ustar" + bytes(1000) if inner == "tar" else COMPRESSED[inner](TEXT)
+    path.write_bytes(COMPRESSED[outer](content))
+    with pytest.raises(
+        InvalidFile, match=f"in the format {outer}, and its content is in the format {inner}, "
+    ):
+        read_text(path)
+
+
+@pytest.mark.parametrize("compressed", [bytes, gzip.compress])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_a_byte_order_mark_says_how_a_text_is_read(
+    encoding: str, compressed: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path, text = tmp_path / "log", "Zoë 𝟚\n" * 20_000
+    path.write_bytes(compressed(text.encode(encoding)))
+    with open_lines(path) as lines:
+        assert "".join(lines) == read_text(path) == text
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE", "UTF-32LE", "UTF-32BE"])
+def test_a_text_of_wide_letters_without_a_mark_has_one_sentence_with_a_command(
+    encoding: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes("a = 1\n".encode(encoding))
+    for reading in (read_text, read_bytes):
+        with pytest.raises(
+            InvalidFile, match=f"encoding {encoding}; convert it, as with: iconv -f {encoding} "
+        ):
+            reading(path)
+
+
+def test_latin_1_is_refused_as_a_whole_text_and_read_in_lines_where_names_stay_different(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes("müller möller\n".encode("latin-1"))
+    with pytest.raises(InvalidFile, match="line 1: the file is not UTF-8 text; convert it, as with: iconv"):
+        read_text(path)
+    with open_lines(path) as lines:
+        assert [*lines] == ["müller möller\n"]
+
+
 def piped(path: Path, data: bytes) -> None:
-    """A process that writes into a pipe once."""
-    threading.Thread(target=lambda: path.write_bytes(data), daemon=True).start()
+    """A thread that writes into a pipe once, as far as it is read."""
+
+    def write() -> None:
+        with suppress(BrokenPipeError):
+            path.write_bytes(data)
+
+    threading.Thread(target=write, daemon=True).start()
 
 
 def test_a_pipe_is_read_once_for_all_its_readers(tmp_path: Path) -> None:
@@ -111,8 +167,20 @@ def test_a_pipe_is_read_once_for_all_its_readers(tmp_path: Path) -> None:
     assert read_bytes(pipe) == b"new"
 
 
-def test_a_pipe_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "1")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    piped(pipe, bytes(3_000_000))
     with pytest.raises(TooLarge):
-        read_bytes(Path("/dev/zero"))
+        read_bytes(pipe)
     forget_pipes()
+
+
+def test_devices_and_sockets_are_refused(tmp_path: Path) -> None:
+    bound = socket.socket(socket.AF_UNIX)
+    bound.bind(str(tmp_path / "socket"))
+    for path in (Path("/dev/zero"), Path("/dev/tty"), tmp_path / "socket"):
+        with pytest.raises(InvalidFile, match="this is a device or a socket; expected a file or a pipe"):
+            read_bytes(path)
+    bound.close()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -176,12 +177,16 @@ def test_a_copy_takes_the_place_of_a_file_that_is_not_on_this_machine_and_a_note
         ),
         ("Include a.conf b.conf", "line 1: 'b.conf' follows the name of a file; expected one file"),
         ("Include x/../slurm.conf", "line 1: {}/x/../slurm.conf includes itself"),
+        ("Include pipe", "line 1: it includes {}/pipe, which is not a regular file; expected one"),
+        ("Include x", "line 1: it includes {}/x, which is not a regular file; expected one"),
+        ("A=1\nInclude /dev/tty", "line 2: it includes /dev/tty, which is not a regular file; expected one"),
     ],
 )
 def test_a_file_that_cannot_be_included_is_named_with_the_line_that_includes_it(
     text: str, sentence: str, tmp_path: Path
 ) -> None:
     (tmp_path / "x").mkdir()
+    os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidFile) as caught:
         read(tmp_path, text)
     assert str(caught.value) == f"{tmp_path}/slurm.conf, " + sentence.format(tmp_path, tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +24,8 @@ from sil.workload.job_log import JobLog
 from sil.workload.slices import equal_slices, with_warm_up
 from sil.workload.swf_rules import Rules
 from sil.world.random_streams import RandomStreams
+from site_db.files.given import InvalidFile
+from site_db.files.opened import digest
 
 RIGID = "rigid jobs"
 
@@ -67,13 +68,15 @@ class OnLog:
         assert plan.log is not None
         self.plan = plan
         path = folder / plan.log.file
+        if path.exists() and not path.is_file():
+            raise InvalidFile(f"{path}: the log of a plan is not a regular file; expected one")
         self._log = read_log(path, Rules(), plan.log.processors).with_load(plan.log.load)
         self._slices = with_warm_up(equal_slices(self._log, plan.log.n_parts)).slices
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        of_log = digest(path)
         settings = f"{plan.log.model_dump_json()}|{plan.guard.model_dump_json()}|{plan.seed}"
         self._under_test = {found.label: found for found in schedulers_for_logs(plan.schedulers, find=find)}
         self._marks = {
-            name: f"{digest}|{settings}|{code_and_data()}|{code_under_test(scheduler)}"
+            name: f"{of_log}|{settings}|{code_and_data()}|{code_under_test(scheduler)}"
             for name, scheduler in self._under_test.items()
         }
 

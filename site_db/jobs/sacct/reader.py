@@ -13,10 +13,11 @@ from site_db.files.opened import beginning, open_lines
 from site_db.jobs.logs.logged_job import LoggedJob, Refused, Tally
 from site_db.jobs.sacct.header import is_accounting
 from site_db.jobs.sacct.json_rows import is_json_of_jobs, rows_of_json
+from site_db.jobs.sacct.order import JobNumbers, Submissions
 from site_db.jobs.sacct.remarks import remarks
 from site_db.jobs.sacct.rows import NO_NUMBER, Fields, rows_of
 from site_db.jobs.sacct.sizes import nodes_of, processors_of, resources_of
-from site_db.jobs.sacct.when import NO_TIME, run_of, submitted_s, time_limit_s
+from site_db.jobs.sacct.when import NO_TIME, runs_of, submitted_s, time_limit_s
 
 _UNFINISHED = """COMPLETING CONFIGURING PENDING REQUEUE_FED REQUEUE_HOLD RESIZING RUNNING SIGNALING
     SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED"""
@@ -112,9 +113,10 @@ def read_sacct(
 
 
 def _jobs(rows: Iterable[Fields], tally: Tally, states: Container[str], zone: tzinfo) -> Iterator[LoggedJob]:
+    numbers, order = JobNumbers(), Submissions(tally, zone)
     for row in rows:
         try:
-            job = _job(row, states, zone)
+            job = _job(row, states, zone, numbers.of(row), order)
         except Refused as refused:
             tally.refuse(refused.reason, row.line)
             continue
@@ -124,10 +126,10 @@ def _jobs(rows: Iterable[Fields], tally: Tally, states: Container[str], zone: tz
         for remark, number in remarks(row, job):
             tally.remark(remark, number)
         yield job
+    order.end()
 
 
-def _job(row: Fields, states: Container[str], zone: tzinfo) -> LoggedJob:
-    number = row["jobid"] if "jobid" in row else row["jobidraw"]
+def _job(row: Fields, states: Container[str], zone: tzinfo, number: str, order: Submissions) -> LoggedJob:
     if not number:
         raise Refused(NO_NUMBER)
     if "." in number:
@@ -139,7 +141,10 @@ def _job(row: Fields, states: Container[str], zone: tzinfo) -> LoggedJob:
         raise Refused("the job was cancelled before it started")
     nodes = nodes_of(row)
     resources = resources_of(row, len(nodes))
-    started_s, ended_s = run_of(row, zone)
+    submits = order.times(row, number)
+    (started_s, ended_s), *others = runs_of(row, zone, submits)
+    if others:
+        order.is_undecided(number)
     partition = row["partition"]
     program = row["jobname"].rstrip("/").rpartition("/")[2].strip()
     return LoggedJob(
@@ -149,7 +154,7 @@ def _job(row: Fields, states: Container[str], zone: tzinfo) -> LoggedJob:
         partition=partition,
         processors=processors_of(row),
         nodes=nodes,
-        submitted_unix_s=submitted_s(row, started_s, zone),
+        submitted_unix_s=submitted_s(row, started_s, zone, submits),
         started_unix_s=started_s,
         ended_unix_s=ended_s,
         time_limit_s=time_limit_s(row),

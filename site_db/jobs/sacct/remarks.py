@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from site_db.files.plain_numbers import whole
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.sacct.rows import Fields
-from site_db.jobs.sacct.times import elapsed_s, whole
+from site_db.jobs.sacct.times import elapsed_s
 
 ELIGIBLE = (
     "could only start some time after the submission (Eligible: dependencies, begin times, holds): the "

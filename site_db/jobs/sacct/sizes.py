@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 
 from site_db.files.given import MOST
+from site_db.files.plain_numbers import whole
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, Refused
-from site_db.jobs.logs.tres import BadTres, Tres, memory_mib, tres_of
+from site_db.jobs.logs.tres import BadTres, Tres, amount_of, memory_mib, tres_of
 from site_db.jobs.sacct.lines import printable
 from site_db.jobs.sacct.rows import Fields
-from site_db.jobs.sacct.times import whole
 from site_db.site_file import hostlist
 
+_NO_COUNT = ("", "unknown", "n/a", "none", "?")
 _NO_NODES = ("", "none assigned", "none", "unknown", "n/a")
 
+_OF_NODES = ("allocnodes", "nnodes", "reqnodes")
 _ABOUT_RESOURCES = (
     *("reqtres", "alloctres", "reqcpus", "alloccpus", "ncpus"),
-    *("reqmem", "allocnodes", "nnodes", "reqnodes"),
+    *("reqmem", *_OF_NODES),
 )
 """The columns from which what a job requested is read."""
 
@@ -25,14 +28,16 @@ _ABOUT_RESOURCES = (
 def resources_of(row: Fields, n_nodes: int) -> Tres:
     """What a job on so many nodes requested; what it was allocated, where the log does not say. Raises
     Refused."""
+    if any(_count(row[name]) is None for name in _OF_NODES):
+        row.repairs.append("the number of nodes cannot be read, taken from other columns")
     return _resources(tuple([row[name] for name in _ABOUT_RESOURCES]), n_nodes)
 
 
 def processors_of(row: Fields) -> int:
     allocated = tres_of(row["alloctres"]).cpus if row["alloctres"] else 0
-    for processors in (whole(row["alloccpus"]), whole(row["ncpus"]), allocated, whole(row["reqcpus"])):
-        if processors is not None and 1 <= processors <= MOST_PROCESSORS:
-            return processors
+    for processors in (row["alloccpus"], row["ncpus"], str(allocated), row["reqcpus"]):
+        if 1 <= (found := _count(processors) or 0) <= MOST_PROCESSORS:
+            return found
     row.repairs.append("the number of processors is unknown, taken as 1")
     return 1
 
@@ -45,7 +50,7 @@ def _resources(texts: tuple[str, ...], n_nodes: int) -> Tres:
     try:
         requested, allocated = tres_of(row["reqtres"]), tres_of(row["alloctres"])
         cpus = requested.cpus or _first(row, "reqcpus") or allocated.cpus or _first(row, "alloccpus", "ncpus")
-        counted = _first(row, "allocnodes", "nnodes", "reqnodes")
+        counted = _first(row, *_OF_NODES)
         nodes = max(requested.nodes, allocated.nodes, counted, n_nodes, 1)
         found = Tres(
             cpus=max(cpus, 1),
@@ -74,8 +79,18 @@ def _requested_mib(text: str, cpus: int, nodes: int) -> int:
 
 
 def _first(row: Mapping[str, str], *names: str) -> int:
-    """The first of these columns that has a whole number; 0 without any."""
-    return next((n for name in names if (n := whole(row[name]))), 0)
+    """The first of these columns that has a number; 0 without any."""
+    return next((n for name in names if (n := _count(row[name]))), 0)
+
+
+def _count(text: str) -> int | None:
+    """Of 4, 4.0 or 2K, which `sacct` prints for 2048; 0 where it is unknown, and None for other texts."""
+    if text.lower() in _NO_COUNT:
+        return 0
+    if (found := whole(text)) is None:
+        with suppress(BadTres):
+            return amount_of(text, text)
+    return found
 
 
 def nodes_of(row: Fields) -> tuple[str, ...]:

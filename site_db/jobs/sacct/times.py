@@ -7,7 +7,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from site_db.files.given import InvalidFile
-from site_db.files.plain_numbers import is_whole
+from site_db.files.plain_numbers import is_whole, whole
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 
 
@@ -91,10 +91,3 @@ def elapsed_s(text: str) -> int | None:
             return None
         seconds = seconds * base + part
     return seconds
-
-
-def whole(text: str) -> int | None:
-    """A whole number of up to 18 digits, also as data frames write one, 4.0; None for other texts."""
-    if (short := text.rstrip("0")).endswith("."):
-        text = short[:-1]
-    return int(text) if is_whole(text) and len(text) <= 18 else None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
+from site_db.files.plain_numbers import whole
 from site_db.files.slurm_lines import limit_s
 from site_db.jobs.logs.logged_job import Refused
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 from site_db.jobs.sacct.rows import Fields
-from site_db.jobs.sacct.times import elapsed_s, is_local, unix_times, whole
+from site_db.jobs.sacct.times import elapsed_s, is_local, unix_times
 
 NO_TIME = ("", "0", "unknown", "none", "n/a")
 _NO_LIMIT = ("", "unlimited", "partition_limit", "infinite", "unknown", "none", "n/a")
@@ -31,8 +33,9 @@ LATER = (
 )
 
 
-def run_of(row: Fields, zone: tzinfo) -> tuple[float, float]:
-    """When the job started and ended."""
+def runs_of(row: Fields, zone: tzinfo, submits: Sequence[float]) -> list[tuple[float, float]]:
+    """When the job started and ended. There are two of these, of which the first counts, if nothing decides
+    between the times in the hour that occurs twice. It did not start before the first of `submits`."""
     starts, ends = _known_times(row["start"], zone), _known_times(row["end"], zone)
     runs = [(started_s, ended_s) for started_s in starts for ended_s in ends]
     raw, clock = row["elapsedraw"], row["elapsed"]
@@ -44,29 +47,38 @@ def run_of(row: Fields, zone: tzinfo) -> tuple[float, float]:
         forward = [(started_s, ended_s) for started_s, ended_s in runs if ended_s > started_s]
         if len(forward) > 1:
             row.repairs.append(TWICE)
-        started_s, ended_s = min(forward or runs, key=lambda run: (run[1] - run[0], run))
+        likely = _nearest(forward or runs, 0.0)
     else:
-        started_s, ended_s = _with_elapsed(row, runs, ran_s, zone)
+        likely = _with_elapsed(row, runs, ran_s, zone)
+    likely = [run for run in likely if run[0] >= min(submits, default=0.0)] or likely
+    started_s, ended_s = likely[0]
     if started_s == ended_s:
         raise Refused("the run time is zero")
     if started_s > ended_s:
         raise Refused(BACKWARDS if _is_local(row, zone) else "the job ends before it starts")
     if started_s < 0:
         raise Refused("the elapsed time reaches back before 1970")
-    return started_s, ended_s
+    return likely
+
+
+def _nearest(runs: Sequence[tuple[float, float]], long_s: float) -> list[tuple[float, float]]:
+    """The runs that took about as long, in order."""
+    least_s = min(abs(ended_s - started_s - long_s) for started_s, ended_s in runs)
+    return sorted(run for run in runs if abs(run[1] - run[0] - long_s) == least_s)
 
 
 def _with_elapsed(
     row: Fields, runs: list[tuple[float, float]], ran_s: float, zone: tzinfo
-) -> tuple[float, float]:
-    """Of possible runs, the one that took as long as it says. The elapsed time leaves out suspensions."""
+) -> list[tuple[float, float]]:
+    """Of possible runs, those that took as long as it says. The elapsed time leaves out suspensions."""
     suspended_s = elapsed_s(row["suspended"]) or 0
-    started_s, ended_s = min(runs, key=lambda run: abs(run[1] - run[0] - ran_s - suspended_s))
-    if suspended_s and abs(ended_s - started_s - ran_s - suspended_s) <= _SLACK_S:
-        return started_s, started_s + ran_s
-    if abs(ended_s - started_s - ran_s) > _SLACK_S:
+    likely = _nearest(runs, ran_s + suspended_s)
+    long_s = likely[0][1] - likely[0][0]
+    if suspended_s and abs(long_s - ran_s - suspended_s) <= _SLACK_S:
+        return [(started_s, started_s + ran_s) for started_s, _ in likely]
+    if abs(long_s - ran_s) > _SLACK_S:
         row.repairs.append(CLOCK if _is_local(row, zone) else MOVED)
-    return ended_s - ran_s, ended_s
+    return [(ended_s - ran_s, ended_s) for _, ended_s in likely]
 
 
 def _is_local(row: Fields, zone: tzinfo) -> bool:
@@ -74,12 +86,12 @@ def _is_local(row: Fields, zone: tzinfo) -> bool:
     return zone is UTC and is_local(row["start"]) and is_local(row["end"])
 
 
-def submitted_s(row: Fields, started_s: float, zone: tzinfo) -> float:
-    """When the job could start. Of two possible times, the later one that is not after the start."""
+def submitted_s(row: Fields, started_s: float, zone: tzinfo, submits: Sequence[float]) -> float:
+    """When the job, which was submitted at one of `submits`, could start. Of two possible times, the later
+    one that is not after the start."""
     found: list[float] = []
     for name in ("submit", "eligible"):
-        text = row[name]
-        times = unix_times(text, zone) if text else ()
+        times = submits if name == "submit" else unix_times(row[name], zone) if row[name] else ()
         before = [time_s for time_s in times if time_s <= started_s]
         if times and not before and not (name == "eligible" and found):
             row.repairs.append("submitted after the start, taken as submitted at the start")

@@ -120,17 +120,31 @@ def test_what_was_dumped_is_loaded(controller: Controller, tmp_path: Path) -> No
 
 
 def test_a_dump_has_each_user_below_its_accounts_of_which_the_first_is_the_default() -> None:
-    assert dumped("c", {"b": ["X"], "a": ["o'x", "X", "x"]}, ["high"]).splitlines() == [
+    assert dumped("c", {"b": ["X"], "a": ["o-x", "X", "x"]}, ["high"]).splitlines() == [
         "Cluster - 'c':Fairshare=1:QOS='high,normal'",
         "Parent - 'root'",
-        """Account - "o'x":Description="o'x":Organization="o'x":Fairshare=1""",
+        "Account - 'o-x':Description='o-x':Organization='o-x':Fairshare=1",
         "Account - 'x':Description='x':Organization='x':Fairshare=1",
-        """Parent - "o'x\"""",
-        """User - 'a':DefaultAccount="o'x":Fairshare=1""",
+        "Parent - 'o-x'",
+        "User - 'a':DefaultAccount='o-x':Fairshare=1",
         "Parent - 'x'",
-        """User - 'a':DefaultAccount="o'x":Fairshare=1""",
+        "User - 'a':DefaultAccount='o-x':Fairshare=1",
         "User - 'b':DefaultAccount='x':Fairshare=1",
     ]
+
+
+@pytest.mark.parametrize(
+    "name", ["-i", "--help", "+x", "a=b", "a,b", "o'x", 'o"x', "a b", "n[1-2]", "a:b", "a#b"]
+)
+def test_a_name_that_sacctmgr_takes_for_something_else_is_refused(name: str, tmp_path: Path) -> None:
+    sentence = "is not a name for Slurm's database; expected letters, digits"
+    with pytest.raises(InvalidFile, match=f"the log: account .* {sentence}"):
+        dumped("c", {"a": [name]})
+    with pytest.raises(InvalidFile, match=f"the log: QOS .* {sentence}"):
+        Accounting(qualities=[name]).names_of_qualities()
+    (tmp_path / "qos.txt").write_text(f"Priority|Name\n1|{name}\n")
+    with pytest.raises(InvalidFile, match=f"qos.txt, line 2: QOS .* {sentence}"):
+        [*qualities(tmp_path / "qos.txt")]
 
 
 def test_only_settings_that_say_something_are_read_of_a_quality_of_service(tmp_path: Path) -> None:

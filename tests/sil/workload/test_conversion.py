@@ -100,3 +100,15 @@ def test_preceding_jobs_of_a_long_log_are_counted_alike(
     in_parts = read_log(path, Rules(), None)
     assert in_parts.notes == whole.notes
     assert "399 lines, the first is line 3, name a preceding job" in whole.notes[0]
+
+
+@pytest.mark.parametrize("name", ["log.swf", "log.json", "log.csv", "log"])
+@pytest.mark.parametrize("kind", ["swf", "json"])
+def test_the_content_says_how_a_log_is_read_and_not_its_name(kind: str, name: str, tmp_path: Path) -> None:
+    log_file(tmp_path, *LINES, header=HEADER)
+    sil("workload", "convert", tmp_path / "log.swf", tmp_path / "other.json")
+    source = tmp_path / {"swf": "log.swf", "json": "other.json"}[kind]
+    path = tmp_path / "renamed" / name
+    path.parent.mkdir()
+    path.write_bytes(source.read_bytes())
+    assert read_log(path, Rules(), None).jobs.equals(read_log(source, Rules(), None).jobs)

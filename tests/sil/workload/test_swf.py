@@ -351,7 +351,7 @@ def test_a_gzip_file_truncated_in_the_middle_is_rejected(tmp_path: Path) -> None
         (b"\x00" * 5000, "line 1: found "),
         (b"JobID|User|State\n1|ann|COMPLETED\n", "line 1: found 'JobID|User|State'"),
         (b'{"jobs": []}\n', "no line of the file is a job of the Standard Workload Format"),
-        (f"{HEADER}{GOOD}\n".encode("utf-16"), "line 1: found "),
+        (f"{HEADER}{GOOD}\n".encode("utf-16-le"), "the text is in the encoding UTF-16LE; convert it"),
     ],
     ids=["empty", "blank", "header", "header cut", "binary", "zeros", "sacct", "JSON", "UTF-16"],
 )

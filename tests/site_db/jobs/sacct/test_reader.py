@@ -13,7 +13,8 @@ from site_db.files.opened import open_lines
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.tres import Tres
 from site_db.jobs.sacct.command import COLUMNS, COMMAND
-from site_db.jobs.sacct.reader import RAN, read_sacct
+from site_db.jobs.sacct.order import OF_A_DATA_FRAME
+from site_db.jobs.sacct.reader import RAN, STEP, read_sacct
 from site_db.jobs.sacct.rows import TOO_MANY
 from site_db.jobs.sacct.when import BACKWARDS, CLOCK
 
@@ -164,6 +165,21 @@ def test_job_id_takes_precedence_over_the_raw_id() -> None:
 def test_a_job_step_is_rejected_in_any_state(number: str, state: str) -> None:
     reason = "a step of a job, not a job (use sacct -X)"
     assert refusal(without(JobID=number, State=state, User="")) == reason
+
+
+@pytest.mark.parametrize("columns", [(), ("User",)])
+def test_ids_and_numbers_of_a_data_frame_are_read_as_whole_ones(columns: tuple[str, ...]) -> None:
+    rows = [without(*columns, JobID=number, AllocCPUS="8.0", NNodes="2.0") for number in ("7.0", "8.0")]
+    jobs, tally = read(log(*rows))
+    assert [(job.number, job.processors, job.resources.nodes) for job in jobs] == [("7", 8, 2), ("8", 8, 2)]
+    assert tally.repaired == {OF_A_DATA_FRAME: 2}
+
+
+@pytest.mark.parametrize("columns", [{}, {"User": ""}])
+def test_a_first_step_is_one_also_in_a_log_without_users(columns: dict[str, str]) -> None:
+    steps = [without("User", JobID="1234.0") | columns, without("User", JobID="1235.0") | columns]
+    jobs, tally = read(log(without("User") | columns, *steps))
+    assert (len(jobs), tally.refused) == (1, {STEP: 2})
 
 
 def test_a_row_without_a_job_id_is_rejected() -> None:
@@ -356,6 +372,8 @@ def test_a_run_that_ends_before_its_start_or_precedes_1970_is_rejected() -> None
         ({"NCPUS": "4", "ReqCPUS": "2", "AllocCPUS": "8"}, 8),
         ({"NCPUS": "4", "ReqCPUS": "2"}, 4),
         ({"AllocCPUS": "0", "NCPUS": "", "ReqCPUS": "2"}, 2),
+        ({"AllocCPUS": "", "NCPUS": "1K"}, 1024),
+        ({"AllocCPUS": "2K"}, 2048),
         ({"AllocCPUS": "4294967294", "ReqCPUS": "2"}, 2),
     ],
 )
@@ -489,7 +507,7 @@ def test_a_log_is_read_from_a_file(tmp_path: Path) -> None:
     path.write_bytes("\r\n".join(log(GOOD, without(User="Se\xf1or"))).encode("latin-1"))
     with open_lines(path) as lines:
         users = [job.user for job in read_sacct(lines, path, Tally())]
-    assert users == ["ann", "Se\N{REPLACEMENT CHARACTER}or"]
+    assert users == ["ann", "Señor"]
 
 
 TEXTS = st.one_of(

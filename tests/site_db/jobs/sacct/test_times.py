@@ -8,6 +8,7 @@ import pytest
 
 from site_db.files.given import InvalidFile
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
+from site_db.jobs.sacct.order import UNDECIDED
 from site_db.jobs.sacct.reader import RAN, read_sacct
 from site_db.jobs.sacct.times import zone_named
 from site_db.jobs.sacct.when import BACKWARDS, CLOCK, LATER, TWICE
@@ -52,6 +53,34 @@ def test_of_two_readings_of_an_hour_that_occurs_twice_the_elapsed_time_decides(
     (job,), tally = read("Europe/Berlin", dated)
     assert moments(job) == expected
     assert list(tally.repaired) == repairs
+
+
+DAY = "2026-10-25T"
+CROSSING = f"{DAY}00:30:00|{DAY}00:50:00|{DAY}02:10:00|02:20:00"
+INSIDE = f"{DAY}02:10:00|{DAY}02:20:00|{DAY}02:50:00|00:30:00"
+LATE = f"{DAY}02:40:00|{DAY}02:40:00|{DAY}02:50:00|00:10:00"
+
+
+@pytest.mark.parametrize(
+    ("rows", "starts", "undecided"),
+    [
+        ((CROSSING, INSIDE), (-6000, -600), ["2"]),
+        ((CROSSING, LATE, INSIDE, INSIDE), (-6000, 600, 3000, 3000), []),
+        ((LATE, INSIDE, LATE), (600, 3000, 4200), []),
+        (
+            (INSIDE, INSIDE, f"{DAY}05:00:00|{DAY}05:00:00|{DAY}05:10:00|00:10:00"),
+            (-600, -600, 12600),
+            ["1", "2"],
+        ),
+    ],
+    ids=["nothing decides", "set back in between", "set back once", "not set back in between"],
+)
+def test_jobs_within_an_hour_that_occurs_twice_are_in_order_of_their_ids_or_in_a_note(
+    rows: tuple[str, ...], starts: tuple[int, ...], undecided: list[str]
+) -> None:
+    jobs, tally = read("Europe/Berlin", *rows, columns="Submit|Start|End|Elapsed")
+    assert tuple(job.started_unix_s - FIRST_S for job in jobs) == starts
+    assert [*tally.remarked.get(UNDECIDED, ())] == undecided
 
 
 def test_in_spring_no_hour_is_counted_that_there_was_not() -> None:

@@ -1,0 +1,136 @@
+"""Formats of files by their first bytes: those that are decompressed or decoded here, and commands for the
+others."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import lzma
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BufferedIOBase, BufferedReader, RawIOBase, TextIOWrapper
+from pathlib import Path
+from typing import cast
+
+SUFFIXES = (".gz", ".bz2", ".xz", ".lzma", ".zst")
+"""Of the names of compressed files."""
+
+
+@dataclass(frozen=True)
+class Compression:
+    """A format whose files have `first` at a place. One without `decompressed` is unpacked by a command."""
+
+    name: str
+    first: bytes
+    decompressed: Callable[[BufferedReader], BufferedIOBase] | None
+    command: str = ""
+    at: int = 0
+
+    def advice(self, path: Path) -> str:
+        """How users unpack a file that is not decompressed here."""
+        return (
+            f"the file is in the format {self.name}, which cannot be read here; convert it with: "
+            f"{self._unpacking(path)}"
+        )
+
+    def advice_on_content(self, content: Compression, path: Path) -> str:
+        """How users unpack a file whose content is in another of these formats, or in the same."""
+        return (
+            f"the file is in the format {self.name}, and its content is in the format {content.name}, not "
+            f"text; unpack it once with: {self._unpacking(path)}"
+        )
+
+    def _unpacking(self, path: Path) -> str:
+        return f"{self.command} {shlex.quote(str(path))} > {shlex.quote(path.stem)}"
+
+
+def _zstd(raw: BufferedReader) -> BufferedIOBase:
+    import pyarrow as pa  # takes time to load
+
+    return cast(BufferedIOBase, pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd"))
+
+
+_PARQUET_AS_CSV = """python3 -c 'import polars, sys; print(polars.read_parquet(sys.argv[1]).write_csv())'"""
+_FORMATS = (
+    Compression("gzip", b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw), "gzip -dc"),
+    Compression("bzip2", b"BZh", lambda raw: bz2.BZ2File(raw), "bzip2 -dc"),
+    Compression("xz", b"\xfd7zXZ\0", lambda raw: lzma.LZMAFile(raw), "xz -dc"),  # noqa: SIM115
+    Compression("lzma", b"\x5d\0\0", lambda raw: lzma.LZMAFile(raw), "xz -dc"),  # noqa: SIM115
+    Compression("zstd", b"\x28\xb5\x2f\xfd", _zstd, "zstd -dc --long=31"),
+    Compression("zstd", b"\x50\x2a\x4d\x18", _zstd, "zstd -dc --long=31"),
+    Compression("zip", b"PK\x03\x04", None, "unzip -p"),
+    Compression("zip", b"PK\x05\x06", None, "unzip -p"),
+    Compression("7z", b"7z\xbc\xaf\x27\x1c", None, "7z x -so"),
+    Compression("lz4", b"\x04\x22\x4d\x18", None, "lz4 -dc"),
+    Compression("compress (.Z)", b"\x1f\x9d", None, "uncompress -c"),
+    Compression("lzip", b"LZIP", None, "lzip -dc"),
+    Compression("Parquet", b"PAR1", None, _PARQUET_AS_CSV),
+    Compression("tar", b"ustar", None, "tar -xOf", at=257),
+)
+
+
+def compression_of(raw: BufferedReader) -> Compression | None:
+    """By the first bytes of a file, which are not consumed; None if it is in none of these formats."""
+    first = raw.peek(512)
+    return next((each for each in _FORMATS if first.startswith(each.first, each.at)), None)
+
+
+def without_suffix(path: Path) -> Path:
+    """The name of what a file has, if its own name says that it is compressed."""
+    return path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
+
+
+_MARKED = {
+    codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
+}  # fmt: skip
+"""By byte order mark; that of UTF-16 begins one of UTF-32."""
+_UNMARKED = {
+    "UTF-32LE": rb"[\t-~]\0\0\0", "UTF-32BE": rb"\0\0\0[\t-~]",
+    "UTF-16LE": rb"[\t-~]\0[\t-~]\0", "UTF-16BE": rb"\0[\t-~]\0[\t-~]",
+}  # fmt: skip
+
+
+def encoding_of(raw: BufferedReader) -> str | None:
+    """The encoding that a byte order mark states, other than UTF-8."""
+    first = raw.peek(4)
+    return next((name for mark, name in _MARKED.items() if first.startswith(mark)), None)
+
+
+def unmarked_encoding(raw: BufferedReader) -> str | None:
+    """The encoding of a text with two bytes or four for each letter, and no mark that states it."""
+    first = raw.peek(4)
+    return next((name for name, form in _UNMARKED.items() if re.match(form, first)), None)
+
+
+class AsUtf8(RawIOBase):
+    """A text in another encoding, as UTF-8; what cannot be decoded becomes replacement characters."""
+
+    def __init__(self, raw: BufferedReader, encoding: str) -> None:
+        self._text = TextIOWrapper(raw, encoding, errors="replace", newline="")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._text.read(max(1, len(buffer) // 4)).encode(errors="replace")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._text.close()
+        super().close()
+
+
+def _latin_1(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+ELSE_LATIN_1 = "else-latin-1"
+"""How bytes that are not UTF-8 are decoded where one of them must not cost a whole log: different names stay
+different."""
+codecs.register_error(ELSE_LATIN_1, _latin_1)
