@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field, create_model
 
 from scheduler import UserError
-from sil.outcome.batsim_tables import JOBS, read_jobs_csv, with_users_and_reasons
+from sil.outcome.batsim_tables import JOBS, ImpossibleJob, read_jobs_csv, with_users_and_reasons
 from sil.outcome.jobs import BOUND_S
 from sil.outcome.replayed_schedulers import Replayed
 from sil.report import FigureKind
@@ -121,6 +121,8 @@ def read(out: Path) -> Replayed:
                 if (trace := path.parent / TRACE).is_file():
                     jobs[name] = with_users_and_reasons(jobs[name], trace)
         return Replayed(described, {name: table for name, table in jobs.items() if len(table)})
+    except ImpossibleJob:
+        raise
     except (*DAMAGED, ValueError, LookupError, TypeError, RecursionError) as error:
         raise NoReplay(
             f"{path}: this was not written by `sil replay` ({type(error).__name__}); repeat the replay"

@@ -21,6 +21,7 @@ from sil.trace.csv_tables import read_csv
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.log_ids import LOG_ID
+from site_db.files.given import InvalidFile
 
 JOBS = "jobs.csv"
 SCHEDULE = "schedule.csv"
@@ -31,7 +32,14 @@ TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "meta
 """The columns of a jobs.csv that are no numbers."""
 
 
-_RESOURCES = r"^(\d{1,9}(-\d{1,9})?( \d{1,9}(-\d{1,9})?)*)?$"
+_RESOURCES = r"^\d{1,9}(-\d{1,9})?( \d{1,9}(-\d{1,9})?)*$"
+PROCESSORS = "processors, like '0-7 12'"
+_MAY_LACK = ("requested_time", "stretch", "requested_gpus")
+"""The numbers that a job may have none of, or an infinite one."""
+
+
+class ImpossibleJob(InvalidFile):
+    """A value of a jobs.csv that no job has."""
 
 
 def read_whole_jobs_csv(path: Path) -> pl.DataFrame:
@@ -41,7 +49,7 @@ def read_whole_jobs_csv(path: Path) -> pl.DataFrame:
 
 
 def read_jobs_csv(path: Path) -> pl.DataFrame:
-    """The columns of a jobs.csv that charts need. Raises ValueError for values that no job has."""
+    """The columns of a jobs.csv that charts need. Raises ImpossibleJob."""
     kinds: dict[str, type[pl.DataType]] = {
         "job_id": pl.Int64,
         "submission_time": pl.Float64,
@@ -60,13 +68,19 @@ def read_jobs_csv(path: Path) -> pl.DataFrame:
     if "requested_gpus" in pl.read_csv(path, n_rows=0, glob=False).columns:
         kinds["requested_gpus"] = pl.Float64
     jobs = read_csv(path, kinds, list(kinds))
-    numbers = pl.col("job_id", "submission_time", "requested_number_of_resources", "finish_time")
-    is_number = pl.all_horizontal(
-        (numbers.is_not_null() & numbers.cast(pl.Float64).is_finite()).fill_null(False)
-    )
-    allocated = pl.col("allocated_resources").fill_null("").str.contains(_RESOURCES)
-    if not jobs.select((is_number & allocated & (pl.col("requested_number_of_resources") >= 0)).all()).item():
-        raise ValueError("a value of a job is impossible")
+    valid = {name: pl.col(name).cast(pl.Float64).is_finite() for name in kinds if name not in _MAY_LACK}
+    valid["requested_number_of_resources"] &= pl.col("requested_number_of_resources") >= 0
+    valid["allocated_resources"] = pl.col("allocated_resources").str.contains(_RESOURCES)
+    for name, is_valid in valid.items():
+        rows = jobs.select((~is_valid.fill_null(False)).arg_true()).to_series()
+        if len(rows):
+            value = jobs[name][rows[0]]
+            found = "empty" if value is None else repr(value)
+            expected = PROCESSORS if name == "allocated_resources" else "a number"
+            raise ImpossibleJob(
+                f"{path}, line {rows[0] + 2}: {name} is {found}; expected {expected}; this was not written "
+                f"by `sil replay`, repeat the replay"
+            )
     return jobs
 
 

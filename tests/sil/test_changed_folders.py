@@ -101,8 +101,10 @@ def test_an_error_of_a_library_blames_no_scheduler(
         ("summary.json", "schedulers", {}),
         ("summary.json", "repairs", None),
         ("jobs.csv", "submission_time", "1e999"),
+        ("jobs.csv", "starting_time", None),
         ("jobs.csv", "requested_number_of_resources", -1),
         ("jobs.csv", "allocated_resources", "z"),
+        ("jobs.csv", "allocated_resources", None),
     ],
 )
 def test_results_with_impossible_values_are_refused(
@@ -119,6 +121,7 @@ def test_results_with_impossible_values_are_refused(
     done = CliRunner().invoke(app, ["report", str(out)])
     assert done.exit_code == 2
     assert "this was not written by `sil replay`" in done.stderr
+    assert name == "summary.json" or f"jobs.csv, line 2: {column} is " in done.stderr
 
 
 def test_tables_beside_a_trace_have_their_columns(tmp_path: Path) -> None:
