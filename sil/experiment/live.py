@@ -75,10 +75,11 @@ def run_live_and_simulated(
     scenario = machines_to_run_live(scenario_of_file(experiment, in_use, source), name)
     run = RunKey(0, 0, name)
     simulated = scenario.run(run, out / "simulated" / PRINTED)
-    _write(out / "simulated", scenario, simulated.facts, simulated.timings)
     listener.progressed(0, experiment.drawn.jobs)
     n_jobs = experiment.drawn.jobs
     live = run_live(scenario, run, out / "live" / PRINTED, lambda ended: listener.progressed(ended, n_jobs))
+    # Only now: what a live scheduler does may have changed the folder.
+    _write(out / "simulated", scenario, simulated.facts, simulated.timings)
     _write(out / "live", scenario, live.facts, live.timings)
     for facts in (simulated.facts, live.facts):
         for fault in faults(facts).iter_rows(named=True):
