@@ -15,12 +15,13 @@ from scheduler.resource_manager import OnMachines, ResourceManager
 from scheduler.rules import (
     COMPLETION_AS_EXPECTED,
     KNOWN_JOB,
-    KNOWN_RESOURCE,
+    KNOWN_NODES,
     MAKES_PROGRESS,
     RAISES_NOTHING,
     RETURNS_A_SCHEDULE,
 )
 from sil.world.guard.faults import SchedulerFault
+from tests.hostile import Endless, throw, without_end
 
 RULES: dict[str, str | None] = {}
 
@@ -60,9 +61,6 @@ class OneAtATime(ResourceManager):
         return DispatchOrder(self.running, job, resource, where, 1.0)
 
 
-Change = Callable[[OneAtATime, DispatchOrder], Any]
-
-
 def hostile(rule: str | None, kind: type[OneAtATime]) -> type[OneAtATime]:
     RULES[kind.__name__] = rule
     return kind
@@ -83,27 +81,11 @@ def with_attribute(name: str, rule: str | None, **values: Any) -> None:
     globals()[name] = hostile(rule, type(name, (OneAtATime,), values))
 
 
-def without_end(value: Any) -> Iterator[Any]:
-    while True:
-        yield value
-
-
 class EndlessShares(tuple[Any, ...]):
     __slots__ = ()
 
     def __iter__(self) -> Iterator[Any]:
         return without_end(Share(0, 1))
-
-
-class Endless:
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __iter__(self) -> Iterator[Any]:
-        return without_end(self.value)
-
-    def __len__(self) -> int:
-        return 1
 
 
 for name, run, rule in [
@@ -120,13 +102,13 @@ for name, run, rule in [
 for name, first in [("times", 4_000_000_000), ("large", 2**53 - 100)]:
     with_attribute(f"runs_are_{name}", None, first_run=first)
 for name, resource in [("negative", -5), ("large", 2**62), ("a_float", 0.5), ("none", None), ("true", True)]:
-    rule = RETURNS_A_SCHEDULE if type(resource) is not int or resource > 2**53 else KNOWN_RESOURCE
+    rule = RETURNS_A_SCHEDULE if type(resource) is not int or resource > 2**53 else KNOWN_NODES
     ordering(f"resource_is_{name}", rule, resource=resource, machines=(0,))
 for name, machines, rule in [
-    ("negative", (-5,), KNOWN_RESOURCE),
-    ("large", (2**40,), KNOWN_RESOURCE),
+    ("negative", (-5,), KNOWN_NODES),
+    ("large", (2**40,), KNOWN_NODES),
     ("beyond_all_tables", (10**30,), RETURNS_A_SCHEDULE),
-    ("empty", (), KNOWN_RESOURCE),
+    ("empty", (), KNOWN_NODES),
     ("floats", (0.5,), RETURNS_A_SCHEDULE),
     ("texts", "0", RETURNS_A_SCHEDULE),
     ("true", (False,), RETURNS_A_SCHEDULE),
@@ -232,10 +214,6 @@ def doing(name: str, rule: str | None, deed: Callable[[Any], Any]) -> None:
     with_attribute(name, rule, run_round=run_round)
 
 
-def _raise(error: BaseException) -> None:
-    raise error
-
-
 doing("preempts_what_does_not_run", None, lambda self: self.ports.dispatcher.preempt(77))
 doing("preempts_beyond_all_tables", RAISES_NOTHING, lambda self: self.ports.dispatcher.preempt(10**30))
 doing("preempts_a_text", RAISES_NOTHING, lambda self: self.ports.dispatcher.preempt("first"))
@@ -243,6 +221,6 @@ doing("dispatches_nothing", RETURNS_A_SCHEDULE, lambda self: self.ports.dispatch
 doing(
     "raises_a_fault_of_a_job_beyond_all_tables",
     RAISES_NOTHING,
-    lambda self: _raise(SchedulerFault("rule", "text", 0.0, JobId(10**30))),
+    lambda self: throw(SchedulerFault("rule", "text", 0.0, JobId(10**30))),
 )
-doing("exits", RAISES_NOTHING, lambda self: _raise(SystemExit(0)))
+doing("exits", RAISES_NOTHING, lambda self: throw(SystemExit(0)))

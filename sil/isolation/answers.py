@@ -7,9 +7,7 @@ There, types and sizes of what arrives are checked; whether it is a good answer 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
-from numbers import Real
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +29,7 @@ from scheduler.rules import RETURNS_A_SCHEDULE
 from scheduler.wait_reasons import AllOthers, in_detail
 from sil.isolation.channel import BadMessage, Message
 from sil.world.guard.faults import MAX_TEXT, SchedulerFault, one_line
-from sil.world.guard.values import LARGEST, bounded, whole
+from sil.world.guard.values import LARGEST, bounded, finite, plain_shares, whole
 
 _INTEGER = np.dtype("<i8")
 _FLOAT = np.dtype("<f8")
@@ -64,9 +62,7 @@ def unpacked_answer(message: Message, n_jobs: int) -> Answer:
     try:
         if "again" in fields:
             starts = [_start(row) for row in _listed(fields["starts"])]
-            again_s = fields["again"]
-            if again_s is not None:
-                again_s = _number(again_s)
+            again_s = None if fields["again"] is None else finite(fields["again"])
             return NodeSchedule(starts, _unpacked_reasons(reasons, n_jobs, starts), again_s)
         assignments = _unpacked_assignments(columns)
         preemptions = tuple(RunId(whole(run)) for run in _listed(fields["preempted"]))
@@ -85,8 +81,8 @@ def packed_orders(orders: Iterable[DispatchOrder | RunId], n_places: int) -> lis
             whole(order.job.id),
             whole(order.resource),
             _packed_nodes(order.machines, n_places),
-            _finite(order.expected_s),
-            _packed_shares(order.shares, n_places),
+            finite(order.expected_s),
+            list(plain_shares(order.shares, n_places)),
         ]
         for order in orders
     ]
@@ -105,7 +101,7 @@ def unpacked_orders(rows: object, job_of: Mapping[int, Job]) -> list[DispatchOrd
         found = job_of[whole(job)]
         where = _unpacked_nodes(nodes)
         orders.append(
-            DispatchOrder(run, found, whole(resource), where, _number(expected_s), _unpacked_shares(shares))
+            DispatchOrder(run, found, whole(resource), where, finite(expected_s), _unpacked_shares(shares))
         )
     return orders
 
@@ -146,27 +142,23 @@ def _packed_node_schedule(answer: NodeSchedule, problem: SchedulingProblem, with
     n_jobs, n_nodes = problem.n_jobs, problem.n_places
     rows: list[list[Any]] = []
     for start in bounded(answer.starts, n_jobs):
-        if type(start) is not Start or not isinstance(start.completion_s, Real):
-            raise TypeError("expected a Start with a number of seconds")
-        nodes, shares = _packed_nodes(start.nodes, n_nodes), _packed_shares(start.shares, n_nodes)
-        rows.append([whole(start.job), nodes, _finite(start.completion_s), shares])
-    again_s = answer.ask_again_s
-    if again_s is not None and not isinstance(again_s, Real):
-        raise TypeError("expected a number of seconds in ask_again_s")
+        if type(start) is not Start:
+            raise TypeError("expected a Start")
+        nodes, shares = _packed_nodes(start.nodes, n_nodes), list(plain_shares(start.shares, n_nodes))
+        rows.append([whole(start.job), nodes, finite(start.completion_s), shares])
+    again_s = None if answer.ask_again_s is None else finite(answer.ask_again_s)
     reasons = answer.wait_reasons
     if isinstance(reasons, AllOthers) and not with_details and reasons.are_all_but(answer.starts, n_jobs):
         # By construction of all jobs that do not start; none is looked at.
         waiting: object = one_line(reasons.reason)
     else:
         waiting = _packed_reasons(reasons, n_jobs, with_details)
-    return Message(
-        {"starts": rows, "waiting": waiting, "again": None if again_s is None else _finite(again_s)}
-    )
+    return Message({"starts": rows, "waiting": waiting, "again": again_s})
 
 
 def _start(row: object) -> Start:
     job, nodes, completion_s, shares = _listed(row, 4)
-    return Start(whole(job), _unpacked_nodes(nodes), _number(completion_s), _unpacked_shares(shares))
+    return Start(whole(job), _unpacked_nodes(nodes), finite(completion_s), _unpacked_shares(shares))
 
 
 def _packed_nodes(nodes: Iterable[int], n_nodes: int) -> object:
@@ -194,20 +186,9 @@ def _unpacked_nodes(packed: object) -> Sequence[int]:
     return NodeSet(tuple(intervals), n)
 
 
-def _packed_shares(shares: Iterable[Share], n_nodes: int) -> list[list[Any]]:
-    return [
-        [whole(node), whole(chunks), [whole(gpu) for gpu in bounded(gpus, 0)]]
-        for node, chunks, gpus in bounded(shares, n_nodes)
-    ]
-
-
 def _unpacked_shares(rows: object) -> tuple[Share, ...]:
-    shares = []
-    for row in _listed(rows):
-        node, chunks, gpus = _listed(row, 3)
-        numbers = tuple(whole(gpu) for gpu in _listed(gpus))
-        shares.append(Share(whole(node), whole(chunks), numbers))
-    return tuple(shares)
+    listed = _listed(rows)
+    return plain_shares(listed, len(listed))
 
 
 def _packed_reasons(reasons: Mapping[int, str], n_jobs: int, with_details: bool) -> list[Any]:
@@ -235,22 +216,6 @@ def _listed(value: object, n: int | None = None) -> list[Any]:
     if not isinstance(value, list) or (n is not None and len(value) != n):
         raise BadMessage("a list is missing, or has the wrong length")
     return value
-
-
-def _finite(value: SupportsFloat) -> float:
-    found = float(value)
-    if not isfinite(found):
-        raise ValueError("a number is not finite")
-    return found
-
-
-def _number(value: object) -> float:
-    if type(value) not in (int, float):
-        raise BadMessage("a number is missing")
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except OverflowError:
-        raise BadMessage("a number is too large") from None
 
 
 def _text(value: object) -> str:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import islice
 from operator import index
 from time import perf_counter
-from types import NoneType
 from typing import Any
 
 from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
@@ -27,13 +26,6 @@ BYTES = 1 << 26
 
 MOST_WAITING = 1 << 16
 """Jobs whose reasons for waiting are read; messages name the first."""
-
-
-_WITH_RESULT: dict[str, tuple[type, ...]] = {
-    "wakes_at_s": (int, float, NoneType),
-    "on_job_arrived": (str, NoneType),
-}
-"""Types of what methods return."""
 
 
 def diverged(now_s: float) -> SchedulerFault:
@@ -121,15 +113,16 @@ class Answering(_ByMethod):
             result = [[job, reason] for job, reason in result if is_index(job)]
         elif method == "wants_round":
             result = bool(result)
-        elif method not in _WITH_RESULT:
-            result = None
         elif method == "wakes_at_s":
             result = wake_up_s(result)
-        elif isinstance(result, str):
-            result = one_line(result)
-        is_finite_time = method != "wakes_at_s" or result is None or is_finite(result)
-        if not (is_finite_time and isinstance(result, _WITH_RESULT.get(method, object))):
-            return result  # the guard says what is wrong with it
+            if not (result is None or is_finite(result)):
+                return result  # the guard says what is wrong with it
+        elif method == "on_job_arrived":
+            if not isinstance(result, str | None):
+                return result
+            result = None if result is None else one_line(result)
+        else:
+            result = None
         self.took_s = self._wall_time() - began_s
         orders = packed_orders(self._orders.taken(), self._n_places)
         asked = self._clock.now_s

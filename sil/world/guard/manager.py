@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import inf, nan
 from typing import Any, TypeVar
 
-from scheduler.model import ON_NODES, Completion, DispatchOrder, Job, JobId, Loss, RunId, Share
+from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
 from scheduler.node_set import NodeSet
-from scheduler.resource_manager import OnMachines, Ports, ResourceManager
+from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import (
     COMPLETION_AS_EXPECTED,
     EACH_JOB_ONCE,
     KNOWN_JOB,
-    KNOWN_RESOURCE,
     RETURNS_A_SCHEDULE,
     RETURNS_IN_TIME,
 )
 from sil.world.guard.faults import NoResult, SchedulerFault, fault_of, one_line
 from sil.world.guard.scheduler import Guard
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
-from sil.world.guard.values import LARGEST, bounded, is_finite, is_index, whole
+from sil.world.guard.values import LARGEST, Places, bounded, is_finite, is_index, plain_shares, whole
 
 Answer = TypeVar("Answer")
 
 
-def wake_up_s(value: object) -> object:
-    """A time at which to wake a manager, as it should be if it is one; None: never."""
+def wake_up_s(value: Any) -> Any:
+    """A time at which to wake a manager, as a plain number if it is one; None: never."""
     if value == inf:
         return None
-    return float(value) if is_finite(value) else value  # type: ignore[arg-type]
-
-
-def _ends(machines: Sequence[int]) -> tuple[int, int]:
-    """The first and the last; -1 if there are none."""
-    if isinstance(machines, NodeSet):
-        intervals = machines.intervals
-        return (intervals[0][0], intervals[-1][1]) if intervals else (-1, -1)
-    return min(machines, default=-1), max(machines, default=-1)
+    return float(value) if is_finite(value) else value
 
 
 class WatchedDispatcher:
@@ -50,10 +41,7 @@ class WatchedDispatcher:
     def __init__(self, ports: Ports) -> None:
         self._dispatcher = ports.dispatcher
         self._clock = ports.clock
-        self._n_places = ports.n_places
-        self._resources = range(ON_NODES, 0)
-        if isinstance(ports, OnMachines):
-            self._resources = range(len(ports.site.resource_names))
+        self._places = Places(ports)
         self._runs: set[RunId] = set()
         self.arrived: set[JobId] = set()
         """All jobs so far."""
@@ -92,43 +80,33 @@ class WatchedDispatcher:
 
     def _checked(self, order: DispatchOrder) -> DispatchOrder:
         """The same order of plain values. Raises SchedulerFault for numbers that none can have."""
-        now_s = self._clock.now_s
+        now_s, n_places = self._clock.now_s, self._places.n
         try:
             run, job, resource, machines, expected_s, shares = order
             if not isinstance(machines, NodeSet):
-                machines = tuple(map(whole, bounded(machines, self._n_places)))
-            run, resource = RunId(whole(run)), whole(resource)
-            shares = tuple(
-                Share(whole(n), whole(chunks), tuple(map(whole, bounded(gpus, 0))))
-                for n, chunks, gpus in bounded(shares, self._n_places)
-            )
+                machines = tuple(map(whole, bounded(machines, n_places)))
+            run, resource, shares = RunId(whole(run)), whole(resource), plain_shares(shares, n_places)
         except (TypeError, ValueError) as error:
             message = f"an order has parts of the wrong type: {one_line(error)}"
             raise SchedulerFault(RETURNS_A_SCHEDULE, message, now_s) from None
         if not (isinstance(job, Job) and is_index(job.id)):
             message = f"an order is for {one_line(job)}; expected a Job that has arrived"
             raise SchedulerFault(RETURNS_A_SCHEDULE, message, now_s)
+
+        def fault(rule: str, how: str) -> SchedulerFault:
+            return SchedulerFault(rule, f"job {job.id} was dispatched {how}", now_s, job.id)
+
         if not 0 <= run <= LARGEST:
-            message = f"job {job.id} was dispatched as run {run}; expected a run id from 0 to {LARGEST}"
-            raise SchedulerFault(RETURNS_A_SCHEDULE, message, now_s, job.id)
-        if len(set(machines)) < len(machines):
-            message = f"job {job.id} was dispatched to {one_line(machines)}; expected each once"
-            raise SchedulerFault(RETURNS_A_SCHEDULE, message, now_s, job.id)
+            raise fault(RETURNS_A_SCHEDULE, f"as run {run}; expected a run id from 0 to {LARGEST}")
+        if not isinstance(machines, NodeSet) and len(set(machines)) < len(machines):
+            raise fault(RETURNS_A_SCHEDULE, f"to {one_line(machines)}; expected each once")
         if job.id not in self.arrived:
-            message = f"job {job.id} was dispatched, which has not arrived"
-            raise SchedulerFault(KNOWN_JOB, message, now_s, job.id)
-        first, last = _ends(machines)
-        if resource not in self._resources or not 0 <= first <= last < self._n_places:
-            message = (
-                f"job {job.id} was dispatched to resource {resource} with {one_line(machines)}; expected "
-                f"resources from {self._resources[0]} to {self._resources[-1]}, and some of the machines or "
-                f"nodes from 0 to {self._n_places - 1}"
-            )
-            raise SchedulerFault(KNOWN_RESOURCE, message, now_s, job.id)
+            raise fault(KNOWN_JOB, "and has not arrived")
         if not (is_finite(expected_s) and expected_s >= 0.0):
-            message = f"job {job.id} was dispatched with an expected time of {one_line(expected_s)} s"
-            raise SchedulerFault(COMPLETION_AS_EXPECTED, message, now_s, job.id)
-        return DispatchOrder(run, job, resource, machines, float(expected_s), shares)
+            raise fault(COMPLETION_AS_EXPECTED, f"with an expected time of {one_line(expected_s)} s")
+        checked = DispatchOrder(run, job, resource, machines, float(expected_s), shares)
+        self._places.check(checked, now_s)
+        return checked
 
 
 class GuardedManager(ResourceManager):
@@ -158,8 +136,8 @@ class GuardedManager(ResourceManager):
 
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]
-        at_s = self._call(lambda: wake_up_s(self._manager.wakes_at_s), name="wakes_at_s")
-        if at_s is not None and not (isinstance(at_s, float) and is_finite(at_s)):
+        at_s: float | None = self._call(lambda: wake_up_s(self._manager.wakes_at_s), name="wakes_at_s")
+        if at_s is not None and not is_finite(at_s):
             message = f"{self._name}.wakes_at_s is {one_line(at_s)}; expected a time in seconds, or None"
             raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s)
         return at_s

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite, nan
 from numbers import Real
 from operator import index
-from typing import SupportsIndex, TypeGuard, TypeVar
+from typing import Any, SupportsIndex, TypeGuard, TypeVar
 
 import numpy as np
 
-from scheduler.rules import RETURNS_A_SCHEDULE
+from scheduler.model import ON_NODES, DispatchOrder, Share
+from scheduler.node_set import NodeSet
+from scheduler.resource_manager import OnMachines, Ports
+from scheduler.rules import KNOWN_NODES, KNOWN_RESOURCE, RETURNS_A_SCHEDULE
 from sil.world.guard.faults import SchedulerFault, one_line
 
 Value = TypeVar("Value")
@@ -19,16 +22,23 @@ LARGEST = 2**53
 """Larger integers are no indices or numbers of runs."""
 
 MORE = 1_000
-"""There may be twice as many parts as there can be, and so many more: which rule that breaks is for others to
-say, but it ends."""
+"""Parts are read up to twice the possible number and this many more: the rules say which part is wrong, but
+reading ends."""
 
 
 def is_finite(value: object) -> bool:
     """Whether it is a number that fits into a floating-point number, and no infinity."""
     try:
-        return isinstance(value, Real) and isfinite(value)
+        return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
     except (OverflowError, TypeError, ValueError):
         return False
+
+
+def finite(value: Any) -> float:
+    """A plain number. Raises ValueError for other values, and for one that is not finite."""
+    if not is_finite(value):
+        raise ValueError(f"{one_line(value)} is no finite number")
+    return float(value)
 
 
 def is_index(value: object) -> TypeGuard[int]:
@@ -46,6 +56,14 @@ def whole(value: SupportsIndex) -> int:
     return found
 
 
+def plain_shares(shares: Iterable[Share], n_nodes: int) -> tuple[Share, ...]:
+    """Shares of plain integers. Raises TypeError, ValueError and SchedulerFault for other values."""
+    return tuple(
+        Share(whole(node), whole(chunks), tuple(map(whole, bounded(gpus, 0))))
+        for node, chunks, gpus in bounded(shares, n_nodes)
+    )
+
+
 def bounded(values: Iterable[Value], n: int) -> Iterator[Value]:
     """`values`, of which there can be `n`. Raises SchedulerFault if there are many more."""
     most = 2 * n + MORE
@@ -54,3 +72,33 @@ def bounded(values: Iterable[Value], n: int) -> Iterator[Value]:
             message = f"a part of what it gives has more than {most:,} entries"
             raise SchedulerFault(RETURNS_A_SCHEDULE, message, nan)
         yield value
+
+
+class Places:
+    """The resources, and machines or nodes, that orders may name."""
+
+    def __init__(self, ports: Ports) -> None:
+        self.n = ports.n_places
+        self._rule, self._resources, self._where = KNOWN_NODES, range(ON_NODES, ON_NODES + 1), "nodes"
+        if isinstance(ports, OnMachines):
+            self._rule, self._where = KNOWN_RESOURCE, "machines"
+            self._resources = range(len(ports.site.resource_names))
+
+    def check(self, order: DispatchOrder, now_s: float) -> None:
+        """Raises SchedulerFault for an order that names others, or none."""
+        first, last = _ends(order.machines)
+        if order.resource not in self._resources or not 0 <= first <= last < self.n:
+            message = (
+                f"job {order.job.id} was dispatched to resource {order.resource} with {self._where} "
+                f"{one_line(order.machines)}; there are resources {self._resources[0]} to "
+                f"{self._resources[-1]} and {self._where} 0 to {self.n - 1}"
+            )
+            raise SchedulerFault(self._rule, message, now_s, order.job.id)
+
+
+def _ends(machines: Sequence[int]) -> tuple[int, int]:
+    """The first and the last; -1 if there are none."""
+    if isinstance(machines, NodeSet):
+        intervals = machines.intervals
+        return (intervals[0][0], intervals[-1][1]) if intervals else (-1, -1)
+    return min(machines, default=-1), max(machines, default=-1)

@@ -29,7 +29,7 @@ class Agents:
 
     The agent on the first machine of an order answers for the run. Agents remember the runs that they have
     had, also while their machine is down; then they neither hear nor send. An order that cannot be carried
-    out is refused while a run of `doomed`, those that the manager has told to stop, still has machines or
+    out is refused while a run of `doomed`, those that the manager has ordered to stop, still has machines or
     site resources that it needs; else it is a fault of the manager.
     """
 

@@ -1,4 +1,4 @@
-"""The orders of a resource manager behind a network, and what it has been told of each run."""
+"""The orders of a resource manager behind a network, and the notices that it has had of each run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from math import inf
 
 from scheduler.dependable.reliable_delivery import lead_of
 from scheduler.model import DispatchOrder, JobId, RunId
-from scheduler.rules import KNOWN_RESOURCE
-from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.values import Places
 from sil.world.harness import World
 from sil.world.remote.agents import Agents
 from sil.world.remote.network import Network
@@ -28,7 +27,7 @@ class Ordered:
     waited_s: float = 0.0
     """The longest time until an order was sent again, or answered."""
     is_stopped: bool = False
-    """It was told to stop before it was abandoned, if it was."""
+    """An order to stop it was sent before it was abandoned, if it was."""
     abandoned_s: float = inf
     silent_s: float = inf
     """For how long its machine had answered no ping when it was abandoned."""
@@ -73,15 +72,14 @@ class Orders:
         leaving: Leaving,
         agents: Agents,
         doomed: set[RunId],
-        places: tuple[range, int],
+        places: Places,
         is_known: Callable[[JobId], None],
     ) -> None:
-        """`places`: the resources that orders may name, and the number of machines."""
         self._world = world
         self._leaving = leaving
         self._agents = agents
         self._doomed = doomed
-        self._resources, self._n_machines = places
+        self._places = places
         self._is_known = is_known
         self.ordered: dict[RunId, Ordered] = {}
         self._answered_s: dict[int, float] = {}
@@ -89,15 +87,8 @@ class Orders:
         self._given_up: set[JobId] = set()
 
     def dispatch(self, order: DispatchOrder) -> None:
-        machines = order.machines
-        if (
-            order.resource not in self._resources
-            or not machines
-            or not 0 <= min(machines) <= max(machines) < self._n_machines
-        ):
-            message = f"job {order.job.id} was dispatched to machines that the site does not have"
-            raise SchedulerFault(KNOWN_RESOURCE, message, self._world.clock.now_s, order.job.id)
         now_s = self._world.clock.now_s
+        self._places.check(order, now_s)
         self.ordered.setdefault(order.run, Ordered(order, now_s, now_s)).sent(now_s, stops=False)
         self._leaving.send(lead_of(order), partial(self._agents.on_order, order))
 
@@ -108,7 +99,7 @@ class Orders:
     def abandon(self, run: RunId) -> None:
         ordered, now_s = self.ordered[run], self._world.clock.now_s
         if ordered.abandoned_s == inf:
-            ordered.answered(now_s)  # from now on, pings decide when it is told to stop
+            ordered.answered(now_s)  # from now on, pings decide when to order it to stop
             ordered.abandoned_s = now_s
             ordered.silent_s = now_s - self._answered_s.get(lead_of(ordered.order), -inf)
             self._world.trace.note_abandoned(now_s, ordered.order)

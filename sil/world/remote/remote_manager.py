@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from scheduler.dependable.journalled_manager import JournalMismatch
-from scheduler.model import ON_NODES, Completion, ExecutionRecord, Job, JobId, Loss, RunId
+from scheduler.model import Completion, ExecutionRecord, Job, JobId, Loss, RunId
 from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
 from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.world.events import MessageDue
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault, stuck
+from sil.world.guard.values import Places
 from sil.world.harness import World
 from sil.world.remote.agents import Agents
 from sil.world.remote.clocks import ManagerClock
@@ -52,12 +53,11 @@ class RemoteManager(ResourceManager):
         self._world = world
         self._clock = world.clock
         self._doomed: set[RunId] = set()
-        """Runs that the manager has told to stop, or abandoned."""
+        """Runs that the manager has ordered to stop, or abandoned."""
         self._agents = Agents(world, network, self._tell, self._doomed)
         strike = _pass if crashes is None else crashes.strike
-        places = _resources(ports), ports.n_places
         leaving = Leaving(network, strike)
-        orders = Orders(world, leaving, self._agents, self._doomed, places, self._is_known)
+        orders = Orders(world, leaving, self._agents, self._doomed, Places(ports), self._is_known)
         self._orders = orders
         self._monitor = _ReadAgain(ports.monitor)
         self._manager_clock = clock or ManagerClock(world.clock)
@@ -246,13 +246,6 @@ class _ReadAgain:
 
 def _pass() -> None:
     """The manager does not crash."""
-
-
-def _resources(ports: Ports) -> range:
-    """Those that orders may name."""
-    if isinstance(ports, OnMachines):
-        return range(len(ports.site.resource_names))
-    return range(ON_NODES, ON_NODES + 1)
 
 
 def _once_each_job(ports: Ports, strike: Callable[[], None]) -> Ports:

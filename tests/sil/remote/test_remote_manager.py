@@ -12,7 +12,7 @@ import pytest
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import ON_NODES, Completion, DispatchOrder, ExecutionRecord, Job, RunId
 from scheduler.resource_manager import OnMachines, Ports, ResourceManager
-from scheduler.rules import KNOWN_RESOURCE, MAKES_PROGRESS
+from scheduler.rules import KNOWN_NODES, MAKES_PROGRESS
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes, NoSpread
 from sil.world.events import EventQueue, SimClock
@@ -350,9 +350,9 @@ def test_an_order_for_what_the_site_does_not_have_is_a_fault(
         def order(self, job: Job) -> DispatchOrder:
             return super().order(job)._replace(resource=resource, machines=machines)
 
-    with pytest.raises(SchedulerFault, match="job 0 was dispatched to machines that the site does") as found:
+    with pytest.raises(SchedulerFault, match="job 0 was dispatched to resource ") as found:
         Remote(world_of(), Elsewhere, crashes=crashes).run([job(0)])
-    assert found.value.rule == KNOWN_RESOURCE
+    assert found.value.rule == KNOWN_NODES
 
 
 def test_an_order_without_machines_is_rejected_where_it_is_given() -> None:
