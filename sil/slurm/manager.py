@@ -23,6 +23,7 @@ from sil.slurm.jobs.runs import Running, Runs
 from sil.slurm.jobs.submissions import Submissions, rejection
 from sil.slurm.layout import CannotRequest
 from sil.slurm.nodes import NodesOfController
+from sil.slurm.protocol.from_nodes import script_completed
 from sil.slurm.protocol.job_credential import NodeShare
 from sil.slurm.protocol.return_codes import PARTITION_LACKS_IT
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob
@@ -89,9 +90,7 @@ class SlurmManager(ResourceManager):
         self._n_in_vain = 0
         for command in jobs.events.commands:
             self.appoint(command.at_s, partial(self._due.append, command))
-        self._nodes.register(layout.nodes)
-        while not controller.advance(self._starts_at_s):
-            controller.serve()
+        self._nodes.begin(self._starts_at_s)
 
     # -- notices --------------------------------------------------------------------------------------------
 
@@ -156,7 +155,7 @@ class SlurmManager(ResourceManager):
         completed, self._completed = self._completed, []
         for run in completed:
             if (number := self._heterogeneous.completed(run.number)) is not None:
-                self._ask(completed(number, self._submissions.user_id(run.job)))
+                self._ask(script_completed(number, self._submissions.user_id(run.job)))
             self._over(run.job)
         self._tell_of_nodes()
         due, self._due[:] = [*self._due], []

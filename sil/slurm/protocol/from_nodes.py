@@ -96,7 +96,7 @@ class CompleteBatchScript(NamedTuple):
     node: Text = None
 
 
-def completed(job: int, user: int, exit_status: int = 0) -> CompleteBatchScript:
+def script_completed(job: int, user: int, exit_status: int = 0) -> CompleteBatchScript:
     return CompleteBatchScript(id=of_job(job, BATCH_STEP), exit_status=exit_status, user=user)
 
 

@@ -17,7 +17,7 @@ from sil.slurm.protocol.from_nodes import (
     ReturnCode,
     ReturnCodeWithText,
     Submitted,
-    completed,
+    script_completed,
 )
 from sil.slurm.protocol.gres import NodeGres, node_gres, plugin_of
 from sil.slurm.protocol.job_credential import NodeShare, of_job
@@ -108,7 +108,7 @@ def launched(running: Controller, job: int, version: int = NEW) -> BatchJobLaunc
 
 
 def complete(running: Controller, job: int, exit_status: int, version: int = NEW) -> None:
-    done = completed(job, os.getuid(), exit_status)
+    done = script_completed(job, os.getuid(), exit_status)
     assert running.ask(message(done, version=version)).body == ReturnCode(0)
 
 

@@ -16,7 +16,7 @@ from sil.slurm.protocol.from_nodes import (
     EpilogComplete,
     NodeRegistration,
     ReturnCode,
-    completed,
+    script_completed,
 )
 from sil.slurm.protocol.gres import JobGres
 from sil.slurm.protocol.job_credential import of_job
@@ -70,7 +70,7 @@ def test_a_header_is_read_as_it_was_packed(
 
 
 def test_a_field_that_has_moved_is_read_where_it_is() -> None:
-    body = completed(7, user=9, exit_status=8)
+    body = script_completed(7, user=9, exit_status=8)
     before, since = (layout(CompleteBatchScript, version).write(body) for version in (V24_05, V25_11))
     assert (before[1:5], since[9:33]) == (
         struct.pack(">I", 7),
