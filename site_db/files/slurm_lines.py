@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from site_db.files.given import InvalidFile, quoted, shortened
-from site_db.files.slurm_json import records_of
 from site_db.files.slurm_output import blocks, is_output, values_of
+from site_db.files.slurm_records import records_of
 
 NO_LIMIT = ("", "unlimited", "infinite", "none", "-1")
 _UNITS_S = (86_400, 3_600, 60, 1)

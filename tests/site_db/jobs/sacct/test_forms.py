@@ -172,16 +172,17 @@ OLD = {
 def test_every_version_of_the_json_gives_the_job_of_the_table(tmp_path: Path) -> None:
     old = of_json(**OLD)
     old["time"]["limit"] = 60
-    text = json.dumps({"meta": {}, "jobs": [of_json(), old], "errors": []}, indent=1)
-    (first, second), tally = jobs_of(tmp_path / "sacct.json", text)
+    document = {"meta": {}, "jobs": [of_json(), old], "errors": []}
+    text = f"{json.dumps(document, indent=1)}\n{json.dumps(document)}"
+    (first, second, *of_the_next), tally = jobs_of(tmp_path / "sacct.json", text)
     assert is_sacct(tmp_path / "sacct.json")
     columns = "JobID|User|Account|QOS|JobName|Partition|Eligible|Start|End|State"
     row = "7|ann|lab|high|a|b c|batch|1000060|1000100|1000200|COMPLETED|60|cpu=8,mem=500M,gres/gpu:a100=2|ib"
     columns = f"{columns}|TimelimitRaw|ReqTRES|Constraints|NodeList|NCPUS"
     (expected,), _ = jobs_of(tmp_path / "sacct.txt", f"{columns}\n{row}|n[1-2]|8\n")
-    assert [first, second] == [expected, expected]
+    assert [first, second, *of_the_next] == [expected] * 4
     assert first.line == 4
-    assert tally.rows == 2
+    assert tally.rows == 4
 
 
 @pytest.mark.parametrize(
@@ -203,9 +204,14 @@ def test_tasks_and_components_in_json_have_the_numbers_of_sacct(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (json.dumps({"jobs": [of_json()]})[:-9], "line 1: this is not valid JSON, or the end is missing"),
+        (json.dumps({"jobs": [of_json()]})[:-9], "line 1: this JSON cannot be read: Expecting"),
         ('{"meta": {"plugin": {"data_parser": 1}}}', "the file has no list of jobs"),
-        ('{"jobs": [3], "data_parser": 1}', "line 1: a job is not a table of values"),
+        ('{"jobs": [3], "data_parser": 1}', "line 1: 'jobs' is not a list of objects"),
+        (
+            '{"jobs": [{"association": ' + "9" * 5000,
+            "line 1: this JSON cannot be read: it is nested too deeply, or",
+        ),
+        (json.dumps({"jobs": [of_json()]}) + "\n3", "line 2: this JSON cannot be read: Expecting '{'"),
     ],
 )
 def test_damaged_json_is_refused_in_one_sentence(text: str, sentence: str, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_partitions_in_json_have_their_limits(partition: object, tmp_path: Path)
     unlimited = {
         "name": "batch",
         "nodes": {"configured": "n[1-2]"},
-        "maximums": {"time": INFINITE, "shares": 0},
+        "maximums": {"time": INFINITE, "shares": 0, "nodes": 2**32 - 1},
     }
     found = read(tmp_path, V0_0_40, {"partitions": [partition, unlimited]})
     assert found.partitions == {
@@ -139,18 +139,21 @@ def test_groups_of_sinfo_are_read_with_a_note_and_refused_where_nodes_differ(tmp
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('{"nodes": [', "line 1: this is not valid JSON: Expecting value"),
+        ('{"nodes": [', "line 1: this JSON cannot be read: Expecting value"),
         ("{}", "there is no node; expected"),
-        ('{"nodes": 3}', "'nodes' is not a list of objects; expected the output of scontrol or sinfo"),
+        (
+            '{"nodes": 3}',
+            "line 1: 'nodes' is not a list of objects; expected the output of scontrol or sinfo",
+        ),
         ('{"nodes": [{"cpus": 3}]}', "an object has no name; expected the output of scontrol or sinfo"),
         ('{"nodes": [{"name": "a"}, {"name": "a", "cpus": 2}]}', "node a is defined twice"),
         ('{"nodes": [{"name": "a", "cpus": "x"}]}', "node a: cpus is 'x'; expected a whole number"),
-        ('{"a":' * 100_000, "the JSON is nested too deeply, or a number has too many digits"),
+        ('{"a":' * 100_000, "it is nested too deeply, or a number has too many digits"),
         (
             '{"nodes": [{"name": "a", "cpus": ' + "9" * 5000 + "}]}",
-            "the JSON is nested too deeply, or a number",
+            "it is nested too deeply, or a number",
         ),
-        ("{} 3", "expected a JSON object with 'nodes', 'partitions' or 'sinfo'"),
+        ("{} 3", "line 1: this JSON cannot be read: Expecting '{'; expected the output of scontrol"),
     ],
     ids=lambda text: text[:20],
 )
