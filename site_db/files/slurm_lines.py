@@ -9,16 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil, inf
 from pathlib import Path
 from typing import NamedTuple
 
 from site_db.files.given import InvalidFile, quoted, shortened
 from site_db.files.slurm_output import blocks, is_output, values_of
 from site_db.files.slurm_records import records_of
-
-NO_LIMIT = ("", "unlimited", "infinite", "none", "-1")
-_UNITS_S = (86_400, 3_600, 60, 1)
 
 MOST_NUMBER = 2**31 - 1
 """Of a node: each is stored by itself."""
@@ -192,18 +188,3 @@ def _configured(text: str, where: str) -> Iterator[Line]:
     pairs = (*pairs_of(text),)
     if pairs:
         yield Line({pair.name: pair.value for pair in pairs if pair.key}, where, pairs)
-
-
-def limit_s(text: str) -> float:
-    """Seconds of a limit in minutes, or in one of Slurm's formats like 1-00:00:00 or 12:00:00, in whole
-    minutes, rounded up; infinite if there is none. Raises ValueError with a clause."""
-    if text.lower() in NO_LIMIT:
-        return inf
-    days, dash, clock = text.rpartition("-")
-    parts = [*([days] if dash else []), *clock.split(":")]
-    if len(parts) <= 3 + bool(dash) and all(x.isascii() and x.isdigit() and len(x) <= 9 for x in parts):
-        first = 0 if dash else 1 if len(parts) == 3 else 2
-        time_s = sum(int(x) * unit_s for x, unit_s in zip(parts, _UNITS_S[first:], strict=False))
-        if time_s > 0:
-            return 60.0 * ceil(time_s / 60)
-    raise ValueError(f"'{text}'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import inf
 
 from scheduler.node_request import Partition
-from site_db.files.slurm_lines import NO_LIMIT, Line, limit_s
+from site_db.files.slurm_lines import Line
+from site_db.files.slurm_times import NO_LIMIT, limit_s
 from site_db.slurm.keys import NOT_MODELLED, IgnoredKeys
 
 _SHARED = ("NO", "NONE", "OK")

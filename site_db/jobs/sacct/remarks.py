@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from site_db.files.plain_numbers import whole
+from site_db.files.slurm_times import duration_s
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.sacct.rows import Fields
-from site_db.jobs.sacct.times import elapsed_s
 
 ELIGIBLE = (
     "could only start some time after the submission (Eligible: dependencies, begin times, holds): the "
@@ -52,7 +52,7 @@ def remarks(row: Fields, job: LoggedJob) -> Iterator[tuple[str, str]]:
         yield ELIGIBLE, number
     if row["reservation"]:
         yield RESERVED, number
-    if elapsed_s(row["suspended"]):
+    if duration_s(row["suspended"], 1):
         yield SUSPENDED, number
     if whole(row["restarts"]):
         yield RESTARTED, number

@@ -75,19 +75,3 @@ def _seconds(time: datetime) -> float:
 def _occurs_twice(time: datetime, zone: tzinfo) -> bool:
     first, second = (time.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
     return first is not None and second is not None and first > second
-
-
-def elapsed_s(text: str) -> int | None:
-    """The seconds of a text like 3600, 60:00, 01:00:00 or 0-01:00:00; None for other texts."""
-    if not text:
-        return None
-    days, dash, clock = text.rpartition("-")
-    parts = [whole(part) for part in clock.split(":")]
-    if len(parts) > 3 or (dash and len(parts) != 3):
-        return None
-    seconds = whole(days) if dash else 0
-    for part, base in zip(parts, (24, 60, 60)[-len(parts) :], strict=True):
-        if seconds is None or part is None:
-            return None
-        seconds = seconds * base + part
-    return seconds

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, tzinfo
 
-from site_db.files.plain_numbers import whole
-from site_db.files.slurm_lines import limit_s
+from site_db.files.slurm_times import NO_LIMIT, duration_s
 from site_db.jobs.logs.logged_job import Refused
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 from site_db.jobs.sacct.rows import Fields
-from site_db.jobs.sacct.times import elapsed_s, is_local, unix_times
+from site_db.jobs.sacct.times import is_local, unix_times
 
 NO_TIME = ("", "0", "unknown", "none", "n/a")
-_NO_LIMIT = ("", "unlimited", "partition_limit", "infinite", "unknown", "none", "n/a")
 _SLACK_S = 2
 """Tolerated difference of the elapsed time from end minus start: each of them is rounded."""
 
@@ -38,11 +36,10 @@ def runs_of(row: Fields, zone: tzinfo, submits: Sequence[float]) -> list[tuple[f
     between the times in the hour that occurs twice. It did not start before the first of `submits`."""
     starts, ends = _known_times(row["start"], zone), _known_times(row["end"], zone)
     runs = [(started_s, ended_s) for started_s in starts for ended_s in ends]
-    raw, clock = row["elapsedraw"], row["elapsed"]
-    ran_s = elapsed_s(raw)
-    ran_s = elapsed_s(clock) if ran_s is None else ran_s
+    stated = [text for text in (row["elapsedraw"], row["elapsed"]) if text]
+    ran_s = _first_s(stated, 1)
     if ran_s is None:
-        if raw or clock:
+        if stated:
             row.repairs.append("the elapsed time cannot be read, end minus start taken")
         forward = [(started_s, ended_s) for started_s, ended_s in runs if ended_s > started_s]
         if len(forward) > 1:
@@ -71,7 +68,7 @@ def _with_elapsed(
     row: Fields, runs: list[tuple[float, float]], ran_s: float, zone: tzinfo
 ) -> list[tuple[float, float]]:
     """Of possible runs, those that took as long as it says. The elapsed time leaves out suspensions."""
-    suspended_s = elapsed_s(row["suspended"]) or 0
+    suspended_s = duration_s(row["suspended"], 1) or 0
     likely = _nearest(runs, ran_s + suspended_s)
     long_s = likely[0][1] - likely[0][0]
     if suspended_s and abs(long_s - ran_s - suspended_s) <= _SLACK_S:
@@ -111,15 +108,16 @@ def _known_times(text: str, zone: tzinfo) -> tuple[float, ...]:
 
 
 def time_limit_s(row: Fields) -> float | None:
-    texts = [row[name] for name in ("timelimitraw", "timelimit")]
-    if all(text.lower() in _NO_LIMIT for text in texts):
+    texts = [row[name] for name in ("timelimitraw", "timelimit") if row[name].lower() not in NO_LIMIT]
+    if not texts:
         return None
-    minutes = whole(texts[0])
-    try:
-        found_s = limit_s(texts[1]) if minutes is None else 60.0 * minutes
-    except ValueError:
-        found_s = 0.0
-    if not 0.0 < found_s <= LATEST_UNIX_S:
+    found_s = _first_s(texts, 60)
+    if not found_s or found_s > LATEST_UNIX_S:
         row.repairs.append("the time limit cannot be read, taken as none")
         return None
-    return found_s
+    return float(found_s)
+
+
+def _first_s(texts: Iterable[str], alone_s: int) -> int | None:
+    """The first duration that can be read."""
+    return next((found_s for text in texts if (found_s := duration_s(text, alone_s)) is not None), None)
