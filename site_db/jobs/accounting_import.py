@@ -61,7 +61,7 @@ def import_accounting(
     if file.machines and cluster is None:
         notes.append(ALONE.format(site=site))
     elif cluster is None:
-        cluster = _inferred(log)
+        cluster = _inferred(log, zone)
         if not cluster.nodes:
             notes.append(NO_NODES)
         else:
@@ -76,9 +76,9 @@ def import_accounting(
     return skipped, [*notes, *tally.remarks(), *of_site]
 
 
-def _inferred(log: Path) -> Cluster:
+def _inferred(log: Path, zone: tzinfo) -> Cluster:
     """The nodes of a log, as far as its jobs used them."""
     occupancy = Occupancy()
-    for job in read_file(log, Tally()):
+    for job in read_file(log, Tally(), zone=zone):
         occupancy.add(job)
     return occupancy.cluster()

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_STATES = """BOOT_FAIL CANCELLED COMPLETED COMPLETING CONFIGURING DEADLINE EXPEDITING FAILED LAUNCH_FAILED
-    NODE_FAIL OUT_OF_MEMORY PENDING POWER_UP_NODE PREEMPTED RECONFIG_FAIL REQUEUED REQUEUE_FED REQUEUE_HOLD
-    RESIZING RESV_DEL_HOLD REVOKED RUNNING SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED TIMEOUT"""
-_UNKNOWN = "|unknown|none|n/a|none assigned"
+from site_db.jobs.sacct.states import REFUSED
+
+UNKNOWN = ("", "unknown", "none", "n/a", "none assigned")
+"""In place of a value, in small letters."""
+_UNKNOWN = "|".join(UNKNOWN)
 _FORMS = {
     "job": r"\d+(_(\d+|\[[\d,:%.-]*\]?))?(\+\d+)?(\.\w[\w+.-]*)?",
-    "state": rf"({'|'.join(_STATES.split())})\+?|cancelled by \S+|[a-z_]+\+",
+    "state": rf"({'|'.join(REFUSED)})\+?|cancelled by \S+|[a-z_]+\+",
     "time": rf"\d{{4}}-\d\d-\d\d[t ]\d\d:\d\d\S*|\d{{1,12}}{_UNKNOWN}",
     "duration": rf"(\d+-)?\d+(:\d+){{0,2}}(\.\d+)?|unlimited|partition_limit|infinite|invalid{_UNKNOWN}",
     "count": r"-?\d*(\.\d+)?[kmgtpe]?[cn]?\??|n/a|unknown",
@@ -61,6 +62,10 @@ _BEGINNINGS = {
     "submitline": re.compile(r"(\S*/)?(sbatch|srun|salloc|scrontab)\b|$"),
 }
 """With what texts of programs usually begin."""
+
+
+def is_unknown(time: str) -> bool:
+    return time == "0" or time.lower() in UNKNOWN
 
 
 def is_free(column: str) -> bool:

@@ -11,45 +11,15 @@ from pathlib import Path
 
 from site_db.files.opened import beginning, open_lines
 from site_db.jobs.logs.logged_job import LoggedJob, Refused, Tally
+from site_db.jobs.sacct.columns import is_unknown
 from site_db.jobs.sacct.header import is_accounting
 from site_db.jobs.sacct.json_rows import is_json_of_jobs, rows_of_json
 from site_db.jobs.sacct.order import JobNumbers, Submissions
 from site_db.jobs.sacct.remarks import remarks
 from site_db.jobs.sacct.rows import NO_NUMBER, Fields, rows_of
 from site_db.jobs.sacct.sizes import nodes_of, processors_of, resources_of
-from site_db.jobs.sacct.when import NO_TIME, runs_of, submitted_s, time_limit_s
-
-_UNFINISHED = """COMPLETING CONFIGURING PENDING REQUEUE_FED REQUEUE_HOLD RESIZING RUNNING SIGNALING
-    SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED"""
-_REFUSED = {
-    **dict.fromkeys(_UNFINISHED.split(), "the job has not ended"),
-    "BOOT_FAIL": "a node of the job did not boot",
-    "CANCELLED": "the job was cancelled",
-    "COMPLETED": "",
-    "DEADLINE": "the job would have missed its deadline",
-    "FAILED": "the job failed",
-    "LAUNCH_FAILED": "the job could not be launched",
-    "NODE_FAIL": "a node of the job failed",
-    "OUT_OF_MEMORY": "the job ran out of memory",
-    "PREEMPTED": "the job was preempted",
-    "REQUEUED": "the job was requeued",
-    "REVOKED": "the job ran on another cluster",
-    "TIMEOUT": "the job ran into its time limit",
-}
-"""Why a job in this state is refused; one that completed is not."""
-
-COMPLETED = frozenset({"COMPLETED"})
-RAN = COMPLETED | {
-    "CANCELLED",
-    "DEADLINE",
-    "FAILED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "PREEMPTED",
-    "REQUEUED",
-    "TIMEOUT",
-}
-"""The states of jobs that used their nodes, for whatever result."""
+from site_db.jobs.sacct.states import COMPLETED, RAN, REFUSED, state_of
+from site_db.jobs.sacct.when import runs_of, submitted_s, time_limit_s
 
 STEP = "a step of a job, not a job (use sacct -X)"
 HEAD = 2**16
@@ -134,10 +104,10 @@ def _job(row: Fields, states: Container[str], zone: tzinfo, number: str, order: 
         raise Refused(NO_NUMBER)
     if "." in number:
         raise Refused(STEP)
-    state = _state(row["state"].upper())
+    state = state_of(row["state"])
     if state not in states:
-        raise Refused(_REFUSED.get(state) or "the state is not known")
-    if state == "CANCELLED" and row["start"].lower() in NO_TIME:
+        raise Refused(REFUSED.get(state) or "the state is not known")
+    if state == "CANCELLED" and is_unknown(row["start"]):
         raise Refused("the job was cancelled before it started")
     nodes = nodes_of(row)
     resources = resources_of(row, len(nodes))
@@ -165,14 +135,3 @@ def _job(row: Fields, states: Container[str], zone: tzinfo, number: str, order: 
         constraints=row["constraints"],
         line=row.line,
     )
-
-
-def _state(text: str) -> str:
-    """The state itself. A text too wide for its column is cut and ends in +: it counts as any of the possible
-    states if all are alike."""
-    if text.endswith("+"):
-        possible = [state for state in _REFUSED if state.startswith(text[:-1])]
-        if len({_REFUSED[state] for state in possible}) == 1:
-            return possible[0]
-    # Slurm appends the user who cancelled: "CANCELLED by 1234".
-    return "CANCELLED" if text.startswith("CANCELLED ") else text

@@ -10,12 +10,10 @@ from site_db.files.given import MOST
 from site_db.files.plain_numbers import whole
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, Refused
 from site_db.jobs.logs.tres import BadTres, Tres, amount_of, memory_mib, tres_of
+from site_db.jobs.sacct.columns import UNKNOWN
 from site_db.jobs.sacct.lines import printable
 from site_db.jobs.sacct.rows import Fields
 from site_db.site_file import hostlist
-
-_NO_COUNT = ("", "unknown", "n/a", "none", "?")
-_NO_NODES = ("", "none assigned", "none", "unknown", "n/a")
 
 _OF_NODES = ("allocnodes", "nnodes", "reqnodes")
 _ABOUT_RESOURCES = (
@@ -85,7 +83,7 @@ def _first(row: Mapping[str, str], *names: str) -> int:
 
 def _count(text: str) -> int | None:
     """Of 4, 4.0 or 2K, which `sacct` prints for 2048; 0 where it is unknown, and None for other texts."""
-    if text.lower() in _NO_COUNT:
+    if text == "?" or text.lower() in UNKNOWN:
         return 0
     if (found := whole(text)) is None:
         with suppress(BadTres):
@@ -95,7 +93,7 @@ def _count(text: str) -> int | None:
 
 def nodes_of(row: Fields) -> tuple[str, ...]:
     text = row["nodelist"]
-    if text.lower() in _NO_NODES:
+    if text.lower() in UNKNOWN:
         return ()
     try:
         # Longer lists are few; to remember many of them would take much memory.

@@ -8,10 +8,10 @@ from datetime import UTC, tzinfo
 from site_db.files.slurm_times import NO_LIMIT, duration_s
 from site_db.jobs.logs.logged_job import Refused
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
+from site_db.jobs.sacct.columns import is_unknown
 from site_db.jobs.sacct.rows import Fields
 from site_db.jobs.sacct.times import is_local, unix_times
 
-NO_TIME = ("", "0", "unknown", "none", "n/a")
 _SLACK_S = 2
 """Tolerated difference of the elapsed time from end minus start: each of them is rounded."""
 
@@ -102,8 +102,7 @@ def submitted_s(row: Fields, started_s: float, zone: tzinfo, submits: Sequence[f
 def _known_times(text: str, zone: tzinfo) -> tuple[float, ...]:
     times = unix_times(text, zone)
     if not times:
-        unknown = text.lower() in NO_TIME
-        raise Refused("the start or the end is unknown" if unknown else "a time cannot be read")
+        raise Refused("the start or the end is unknown" if is_unknown(text) else "a time cannot be read")
     return times
 
 

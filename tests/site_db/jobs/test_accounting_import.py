@@ -16,6 +16,7 @@ from site_db.jobs.accounting_import import import_accounting
 from site_db.jobs.arrived import what_arrived
 from site_db.jobs.logs.logged_job import Tally
 from site_db.jobs.past import past_jobs
+from site_db.jobs.sacct.times import zone_named
 from site_db.jobs.writer import AlreadyRecorded
 from site_db.nodes_import import import_nodes
 from site_db.rows import insert_rows
@@ -171,6 +172,18 @@ def test_gpus_without_a_type_are_of_the_only_type_that_is_named(session: Session
     imported(session, rows, tmp_path)
     gpus = {name: group.gpus for group in file_of(session).machines for name in group.names}
     assert gpus == {"g1": {"a100": 3}, "g2": {"gpu": 2}}
+
+
+def test_nodes_are_inferred_from_what_ran_at_a_time_in_the_time_zone_of_the_log(
+    session: Session, tmp_path: Path
+) -> None:
+    """The second job starts after the first one has ended, when the clock shows 02:30 again."""
+    log, day = tmp_path / "log.txt", "2026-10-25T"
+    rows = (f"1|{day}01:50:00|{day}02:50:00|3600", f"2|{day}02:30:00|{day}03:10:00|2400")
+    log.write_text("".join(f"{row}|COMPLETED|4|n1\n" for row in ("JobID|Start|End|ElapsedRaw", *rows)))
+    log.write_text(log.read_text().replace("COMPLETED|4|n1", "State|NCPUS|NodeList", 1))
+    import_accounting(session, "ours", log, Tally(), LATE, zone_named("Europe/Berlin"))
+    assert {node.cores for node in cluster_of(file_of(session)).nodes.values()} == {4}
 
 
 def test_an_inferred_node_is_in_every_partition_of_its_jobs_and_its_class_depends_on_hardware_only(

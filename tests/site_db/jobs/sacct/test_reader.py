@@ -14,8 +14,9 @@ from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.tres import Tres
 from site_db.jobs.sacct.command import COLUMNS, COMMAND
 from site_db.jobs.sacct.order import OF_A_DATA_FRAME
-from site_db.jobs.sacct.reader import RAN, STEP, read_sacct
+from site_db.jobs.sacct.reader import STEP, read_sacct
 from site_db.jobs.sacct.rows import TOO_MANY
+from site_db.jobs.sacct.states import RAN
 from site_db.jobs.sacct.when import BACKWARDS, CLOCK
 
 PATH = Path("log.txt")
@@ -205,6 +206,7 @@ STATES = {
     "PENDING": "the job has not ended",
     "SUSPENDED": "the job has not ended",
     "REQUEUED": "the job was requeued",
+    "RECONFIG_FAIL": "a node of the job could not be reconfigured",
     "REQUEUE_HOLD": "the job has not ended",
     "FAILED": "the job failed",
     "failed": "the job failed",

@@ -9,7 +9,8 @@ import pytest
 from site_db.files.given import InvalidFile
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.sacct.order import UNDECIDED
-from site_db.jobs.sacct.reader import RAN, read_sacct
+from site_db.jobs.sacct.reader import read_sacct
+from site_db.jobs.sacct.states import RAN
 from site_db.jobs.sacct.times import zone_named
 from site_db.jobs.sacct.when import BACKWARDS, CLOCK, LATER, TWICE
 
