@@ -15,7 +15,7 @@ MARKS = {"scheduler": "The scheduler a site would run", "site_db": ""}
 
 @cache
 def shadowed(installed_beside: Path = PACKAGES) -> str | None:
-    """The error message for a package or a file that has the name of one of ours, or None.
+    """The error message for a package or a file that hides one of `sil-testbed`, or None.
 
     Ours are installed beside `sil`; what has the same name elsewhere on the path hides them, a package
     installed into the same folder overwrites their files.

@@ -230,7 +230,7 @@ def in_sentences(address: Address) -> Iterator[None]:
 
 
 OF_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SQLAlchemyError)
-"""What may follow from values that no database of ours has, and from messages that quote them."""
+"""What may follow from values that no database written by `sil` has, and from messages that quote them."""
 
 
 def _is_damaged(address: Address) -> bool:

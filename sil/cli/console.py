@@ -97,7 +97,7 @@ def one_sentence_for_bad_input() -> Iterator[None]:
 
 
 def _failed(error: BaseException) -> str:
-    """A sentence on an error that nobody expected: exit code 1 would blame a scheduler."""
+    """A sentence on an unexpected error: exit code 1 would blame a scheduler."""
     what = f"{type(error).__name__}: {one_line(error)}"
     return f"the testbed failed ({what}); no scheduler is to blame; `sil --traceback` shows where"
 

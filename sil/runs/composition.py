@@ -228,7 +228,7 @@ class Managed:
     log: Path
     """The file for the output of another process."""
     max_batch_requeue: int | None = None
-    """How often a job is requeued after failed runs, whoever manages them; None where no run fails."""
+    """How often a job is requeued after failed runs, under any manager; None where no run fails."""
     remote: Callable[[Callable[[Ports], ResourceManager]], ResourceManager] | None = None
     """Puts a network between the machines and the manager that a function makes; None: there is none."""
 

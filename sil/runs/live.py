@@ -45,7 +45,7 @@ def run_live(
     scenario: MachinesScenario, run: RunKey, printed: Path, on_ended: Callable[[int], None]
 ) -> LiveRun:
     """One run on this computer: machine j is its j-th core, jobs are processes, and time is real. What the
-    scheduler prints goes into the file `printed`; `on_ended` is told how many jobs have ended. A fault of the
+    scheduler prints goes into the file `printed`; `on_ended` gets the number of ended jobs. A fault of the
     scheduler ends the run and is its last fact. Raises JobFailed and KilledFromOutside."""
     site, trace = scenario.in_use.site, TraceRecorder()
     actual = scenario.actual_runtimes(scenario.jobs(run.replication), run.replication)

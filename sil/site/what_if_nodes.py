@@ -100,8 +100,8 @@ def partitions_of_new(site: WhatIfSite, machine_class: str, change: NotionalTabl
 
 
 def _example(site: WhatIfSite, change: NotionalTable) -> str:
-    """The change with all that new nodes need: what it says, and for the rest what other nodes have, those
-    with GPUs if there are some."""
+    """The change with all that new nodes need: its own values, and for the rest those of other nodes, which
+    have GPUs if any node has."""
     name, like = max(site.machines.items(), key=lambda one: bool(one[1].gpus))
     places = [place for place, table in site.partitions.items() if name in table.nodes]
     gpus = change.gpus or like.gpus

@@ -35,7 +35,7 @@ class Recorder:
         """Each batch, its number, and what it is the last one of."""
         self._name = uuid4().hex
         self._is_late = False
-        """The user was told that batches wait."""
+        """Whether a message has said that batches wait."""
         with store.reading(engine) as session:
             self._writer = JobWriter(session, site)
 

@@ -28,8 +28,8 @@ class DatabaseJournal(ChainedJournal):
     """A database with one table, with a row for each entry: an SQLite file, or one on a PostgreSQL server.
 
     A site's database is no place for it: commits of a journal wait for the disk. Several processes may have
-    the journal open, but the numbers of entries admit one writer: whoever appends an entry after another has
-    appended one is refused.
+    the journal open, but the numbers of entries admit one writer: an entry is refused once another
+    process has appended one.
     """
 
     def __init__(self, address: Address) -> None:

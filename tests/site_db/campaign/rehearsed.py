@@ -16,7 +16,7 @@ from tests.site_db.campaign.work import Work
 from tests.site_db.conftest import put_small_site
 
 
-class Nobody:
+class Discarding:
     """A connection that discards the messages of a writer."""
 
     def send(self, said: object) -> None:
@@ -26,6 +26,6 @@ class Nobody:
 with TemporaryDirectory() as folder:
     address = Address.of_file(f"{folder}/rehearsal.db")
     put_small_site(address, Path(folder))
-    writer.record(address, Work("rehearsal", 3), Fault(), Nobody())
+    writer.record(address, Work("rehearsal", 3), Fault(), Discarding())
 gc.collect()
 gc.freeze()
