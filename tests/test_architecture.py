@@ -161,8 +161,8 @@ def test_only_selected_packages_import_the_database() -> None:
         *(f"site_db.files.{name}" for name in ("given", "memory", "opened", "plain_numbers")),
     }
     of_slurm = {
-        "site_db.files.slurm_lines",
-        *("site_db.site_file.cluster", "site_db.slurm_conf"),
+        *("site_db.slurm.lines", "site_db.slurm.times", "site_db.slurm_conf"),
+        "site_db.site_file.cluster",
     }
     none_of(
         (path, module)

@@ -32,7 +32,7 @@ from sil.slurm.surroundings import calling_user, reserved_port
 from sil.world.guard.faults import one_line
 from site_db.files.given import InvalidFile, quoted
 from site_db.files.opened import read_text
-from site_db.files.slurm_lines import Pair
+from site_db.slurm.lines import Pair
 
 REMEDY = "apt install slurmdbd mariadb-server"
 _QOS_KEYS = {

@@ -17,7 +17,7 @@ from sil.slurm.settings.kept import NOT_READ, OF_ACCOUNTING, OF_CLUSTER, kept, w
 from sil.slurm.settings.own import Surroundings, own_settings
 from sil.slurm.settings.selection import LEFT_OUT, Replaced, Selection
 from site_db.files.given import InvalidFile, quoted
-from site_db.files.slurm_lines import Pair, pairs_of
+from site_db.slurm.lines import Pair, pairs_of
 
 MERGED = "schedulerparameters"
 """The one setting that is a list of options of which single ones may be given anew."""

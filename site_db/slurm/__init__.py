@@ -1,1 +1,1 @@
-"""What the lines of Slurm's configuration mean: nodes, partitions, and what the model ignores."""
+"""What Slurm's configuration and its commands say: lines, JSON, durations, nodes, partitions."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from site_db.files.given import quoted, shortened
-from site_db.files.slurm_lines import Line, Pair
+from site_db.slurm.lines import Line, Pair
 
 _READ = {
     "nodename": """NodeName Boards CoreSpecCount CoresPerSocket CPUs CpuSpecList Feature Features Gres

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from scheduler import counted
 from scheduler.node_request import MOST_GPUS, Node
 from site_db.files.given import MOST
-from site_db.files.slurm_lines import MOST_NUMBER, Line
-from site_db.jobs.logs.tres import BadTres, amount_of
 from site_db.site_file.hostlist import expand, patterns
 from site_db.slurm.keys import IgnoredKeys
+from site_db.slurm.lines import MOST_NUMBER, Line
+from site_db.slurm.tres import BadTres, amount_of
 
 _DOWN = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "ERROR", "FAIL", "FAILING"}
 _SILENT = {"NOT_RESPONDING", "NO_RESPOND", "INVAL", "INVALID", "INVALID_REG"}

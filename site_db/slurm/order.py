@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from scheduler import counted, shown
 from site_db.files.given import shortened
-from site_db.files.slurm_lines import Line
+from site_db.slurm.lines import Line
 
 _WITHOUT_EFFECT = {
     "prioritytype": ("priority/basic",),

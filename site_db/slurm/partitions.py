@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf
 
 from scheduler.node_request import Partition
-from site_db.files.slurm_lines import Line
-from site_db.files.slurm_times import NO_LIMIT, limit_s
 from site_db.slurm.keys import NOT_MODELLED, IgnoredKeys
+from site_db.slurm.lines import Line
+from site_db.slurm.times import NO_LIMIT, limit_s
 
 _SHARED = ("NO", "NONE", "OK")
 _EXCLUSIVE = ("NODE", "USER", "TOPO")

@@ -21,9 +21,9 @@ from site_db.files.memory import VARIABLE, amount
 from site_db.files.opened import open_lines
 from site_db.jobs import csv_file
 from site_db.jobs.logs.logged_job import Tally
-from site_db.jobs.logs.tres import BadTres, memory_mib
 from site_db.jobs.sacct.reader import read_sacct
 from site_db.site_file.hostlist import expand
+from site_db.slurm.tres import BadTres, memory_mib
 from site_db.slurm_conf import read_cluster
 from tests.builders import TINY_SITE
 from tests.sil.test_cli import sil, the_sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from site_db.files.slurm_lines import Pair
+from site_db.slurm.lines import Pair
 
 
 class Surroundings(NamedTuple):

@@ -10,7 +10,7 @@ from pathlib import Path
 from sil.slurm.settings.kept import OF_CLUSTER, kept, why_left_out
 from sil.slurm.settings.own import Surroundings, own_settings
 from site_db.files.given import InvalidFile
-from site_db.files.slurm_lines import Pair, lines_of
+from site_db.slurm.lines import Pair, lines_of
 
 LEFT_OUT = ""
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from scheduler import UserError
-from site_db.files.slurm_lines import Pair
+from site_db.slurm.lines import Pair
 
 _LINE = re.compile(r"(\w+)(?:\[\d+\])?\s+= (.*)")
 _PATH = re.compile(r"(?<![\w/])/[^\s,;:|()\"']*")

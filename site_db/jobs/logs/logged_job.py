@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from site_db.files.given import InvalidFile
-from site_db.jobs.logs.tres import Tres
 from site_db.jobs.records import CLOCKS_AGREE_TO_S
+from site_db.slurm.tres import Tres
 
 MOST_PROCESSORS = 2**31 - 1
 """The greatest integer of a column in every database. Slurm's mark for "no value" is greater."""

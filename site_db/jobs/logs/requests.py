@@ -12,8 +12,8 @@ from scheduler import counted
 from scheduler.node_request import Gpus, Request
 from site_db.jobs.logs.constraints import features_of
 from site_db.jobs.logs.logged_job import LoggedJob
-from site_db.jobs.logs.tres import Tres
 from site_db.site_file.cluster import Cluster
+from site_db.slurm.tres import Tres
 
 
 def partitions_of(job: LoggedJob) -> frozenset[str]:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from site_db.files.plain_numbers import whole
-from site_db.files.slurm_times import duration_s
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.sacct.rows import Fields
+from site_db.slurm.times import duration_s
 
 ELIGIBLE = (
     "could only start some time after the submission (Eligible: dependencies, begin times, holds): the "

@@ -9,11 +9,11 @@ from functools import lru_cache
 from site_db.files.given import MOST
 from site_db.files.plain_numbers import whole
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, Refused
-from site_db.jobs.logs.tres import BadTres, Tres, amount_of, memory_mib, tres_of
 from site_db.jobs.sacct.columns import UNKNOWN
 from site_db.jobs.sacct.lines import printable
 from site_db.jobs.sacct.rows import Fields
 from site_db.site_file import hostlist
+from site_db.slurm.tres import BadTres, Tres, amount_of, memory_mib, tres_of
 
 _OF_NODES = ("allocnodes", "nnodes", "reqnodes")
 _ABOUT_RESOURCES = (

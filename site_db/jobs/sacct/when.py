@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, tzinfo
 
-from site_db.files.slurm_times import NO_LIMIT, duration_s
 from site_db.jobs.logs.logged_job import Refused
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 from site_db.jobs.sacct.columns import is_unknown
 from site_db.jobs.sacct.rows import Fields
 from site_db.jobs.sacct.times import is_local, unix_times
+from site_db.slurm.times import NO_LIMIT, duration_s
 
 _SLACK_S = 2
 """Tolerated difference of the elapsed time from end minus start: each of them is rounded."""

@@ -12,7 +12,7 @@ from scheduler.node_request import Node
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.logs.occupancy import Occupancy, Overbooked
 from site_db.jobs.logs.requests import LoggedRequests
-from site_db.jobs.logs.tres import Tres
+from site_db.slurm.tres import Tres
 from tests.examples import up_to
 
 NODES = ["n1", "n2", "n3"]

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from site_db.files.given import InvalidFile
 from site_db.files.opened import open_lines
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
-from site_db.jobs.logs.tres import Tres
 from site_db.jobs.sacct.command import COLUMNS, COMMAND
 from site_db.jobs.sacct.order import OF_A_DATA_FRAME
 from site_db.jobs.sacct.reader import STEP, read_sacct
 from site_db.jobs.sacct.rows import TOO_MANY
 from site_db.jobs.sacct.states import RAN
 from site_db.jobs.sacct.when import BACKWARDS, CLOCK
+from site_db.slurm.tres import Tres
 
 PATH = Path("log.txt")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from site_db.files.given import InvalidFile, quoted, shortened
-from site_db.files.slurm_output import blocks, is_output, values_of
-from site_db.files.slurm_records import records_of
+from site_db.slurm.output import blocks, is_output, values_of
+from site_db.slurm.records import records_of
 
 MOST_NUMBER = 2**31 - 1
 """Of a node: each is stored by itself."""
