@@ -95,6 +95,10 @@ class Commands(LazyGroup):
             "Inspect, cut, convert and generate workloads: logs of rigid jobs (SWF), Batsim's "
             "workloads (JSON), and Slurm's accounting.",
         ),
+        "slurm": Listed(
+            "sil.cli.slurm.commands:app",
+            "Slurm's controller under test: other releases, and what they refuse of a slurm.conf.",
+        ),
         "db": Listed(
             "sil.cli.db.commands:app",
             "The database of a site: machines, users, job classes, and execution history.",

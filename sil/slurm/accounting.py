@@ -26,7 +26,6 @@ from sil.slurm.daemons import (
     Daemons,
     InvalidConfiguration,
 )
-from sil.slurm.installation import program
 from sil.slurm.settings.own import credential_settings
 from sil.slurm.surroundings import calling_user, reserved_port
 from sil.world.guard.faults import one_line
@@ -99,7 +98,7 @@ def _checked(name: str, what: str) -> str:
 def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) -> int:
     """Start slurmdbd and its database, with munge's socket or without it. Returns the port at which it
     listens. Raises NoSlurm, and as `Daemons.start`."""
-    slurmdbd = program("slurmdbd", REMEDY)
+    slurmdbd = daemons.installation.program("slurmdbd", REMEDY)
     reservation, port = reserved_port()
     context.enter_context(reservation)
     user = f"sil_{secrets.token_hex(8)}"  # which no other database has
@@ -120,6 +119,8 @@ def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) 
         "StorageUser": user,
         "StorageLoc": "slurm",
     }
+    if (plugins := daemons.installation.plugins) is not None:
+        own["PluginDir"] = plugins
     path = daemons.folder / "slurmdbd.conf"
     path.write_text("".join(f"{Pair(key, str(value))}\n" for key, value in own.items()))
     path.chmod(0o600)  # slurmdbd insists on it
@@ -174,7 +175,7 @@ def _sacctmgr(
     """Run a command that changes the database, with what the user's file `of` says. Raises CommandFailed, and
     InvalidFile with that file."""
     try:
-        daemons.command(program("sacctmgr", REMEDY), "--immediate", *words, variables=variables or {})
+        daemons.slurm("sacctmgr", "--immediate", *words, variables=variables or {})
     except CommandFailed as error:
         if of is None:
             raise
@@ -229,8 +230,9 @@ def _says_something(key: str, value: str) -> bool:
 
 def _started_database(daemons: Daemons, user: str) -> tuple[Path, int]:
     """Start MariaDB on new tables, with this user. Returns its socket and its process id."""
-    mariadbd, install = program("mariadbd", REMEDY), program("mariadb-install-db", REMEDY)
-    folder = daemons.folder
+    folder, installation = daemons.folder, daemons.installation
+    mariadbd = installation.helper("mariadbd", REMEDY)
+    install = installation.helper("mariadb-install-db", REMEDY)
     socket, pid = folder / "mariadb.sock", folder / "mariadb.pid"
     own = {
         "datadir": folder / "mariadb",
@@ -252,16 +254,17 @@ def _started_database(daemons: Daemons, user: str) -> tuple[Path, int]:
         **({"loose-user": "root"} if os.geteuid() == 0 else {}),
     }
     (folder / "mariadb.tmp").mkdir()
-    (folder / "mariadb.sql").write_text(f"GRANT ALL ON *.* TO {user}@localhost IDENTIFIED BY '';\n")
+    granted = f"CREATE USER {user}@localhost IDENTIFIED BY '';\nGRANT ALL ON *.* TO {user}@localhost;\n"
+    (folder / "mariadb.sql").write_text(granted)
     options = folder / "mariadb.cnf"
     options.write_text("[mariadbd]\n" + "".join(f"{key}={value}\n" for key, value in own.items()))
-    made = subprocess.run(
-        [install, f"--defaults-file={options}", "--auth-root-authentication-method=normal", "--skip-test-db"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    words, variables = installation.invoked(
+        [install, f"--defaults-file={options}", "--auth-root-authentication-method=normal", "--skip-test-db"]
+    )
+    made = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
     if made.returncode:
         raise InvalidConfiguration(f"MariaDB cannot make its tables: {one_line(made.stderr or made.stdout)}")
-    process = daemons.started("mariadb", [str(mariadbd), f"--defaults-file={options}"], {})
+    process = daemons.started("mariadb", [mariadbd, f"--defaults-file={options}"], {})
     deadline_s = time.monotonic() + STARTS_WITHIN_S
     while not (socket.exists() and pid.exists() and pid.read_text().strip()):
         if process.how_it_ended() is not None:

@@ -12,19 +12,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scheduler import UserError, counted
-from sil.slurm.installation import SUPPORTED
+from sil.slurm.release import TESTED, Release
 from sil.slurm.settings.kept import NOT_READ, OF_ACCOUNTING, OF_CLUSTER, kept, why_left_out
 from sil.slurm.settings.own import Surroundings, own_settings
 from sil.slurm.settings.selection import LEFT_OUT, Replaced, Selection
 from site_db.files.given import InvalidFile, quoted
+from site_db.site_file.hostlist import expand, patterns
 from site_db.slurm.lines import Pair, pairs_of
 
 MERGED = "schedulerparameters"
 """The one setting that is a list of options of which single ones may be given anew."""
 TOPOLOGY = "topology.conf"
 """Another file of the operator's folder that the controller reads."""
+LOOPBACK = "127.0.0.1"
 _GIVEN = "as given with the scheduler's name"
-_RELEASE = SUPPORTED[0]
+_RELEASE = Release(22, 5, TESTED[0])
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Configuration:
     replaced: tuple[Replaced, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    release: str = _RELEASE
+    release: Release = _RELEASE
     """Of the Slurm for which it is."""
 
     @property
@@ -77,9 +79,8 @@ class Configuration:
             lines = _without(lines, OF_ACCOUNTING)
         if "clustername" not in self._values():
             own.append(f"ClusterName={cluster}")
-        nodes = f"NodeAddr=127.0.0.1 NodeHostname=localhost Port={here.node_port}"
         # Nodes come last, after the settings that tell how to read them.
-        return "\n".join((*own, *(f"{line} {nodes}" if _is_of_nodes(line) else line for line in lines), ""))
+        return "\n".join((*own, *(_with_address(line) if _is_of_nodes(line) else line for line in lines), ""))
 
     def with_settings(self, text: str) -> Configuration:
         """With other settings, like `SchedulerParameters=bf_window=2880 PriorityType=priority/basic`.
@@ -132,6 +133,13 @@ def _is_of_nodes(line: str) -> bool:
     return re.match(r"NodeName=(?!DEFAULT(?:\s|$))", line, re.IGNORECASE) is not None
 
 
+def _with_address(line: str) -> str:
+    """Builds without --enable-multiple-slurmd take neither a port of a node nor a host name that nodes share;
+    before 24.11 they want an address for each node."""
+    nodes = next(pair.value for pair in pairs_of(line) if pair.name == "nodename")
+    return f"{line} NodeAddr={','.join([LOOPBACK] * len(expand(patterns(nodes))))}"
+
+
 def _without(lines: Iterable[str], names: Collection[str]) -> Iterator[str]:
     """Lines without some settings, by name in small letters; lines of nodes and partitions may have keys that
     are called the same."""
@@ -140,7 +148,7 @@ def _without(lines: Iterable[str], names: Collection[str]) -> Iterator[str]:
             yield line
 
 
-def read_configuration(path: Path, release: str = _RELEASE) -> Configuration:
+def read_configuration(path: Path, release: Release = _RELEASE) -> Configuration:
     """An operator's `slurm.conf` with all that it includes, for a Slurm of this release. Raises
     InvalidFile."""
     selection = Selection(release)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
 
@@ -25,9 +26,10 @@ _OF_A_PROCESS = 2
 class Controller(Daemons):
     """A running slurmctld, and slurmdbd with its database if the configuration needs them; see `running`."""
 
-    def __init__(self, folder: Path, clock: Clock, nodes: socket, context: ExitStack) -> None:
-        super().__init__(folder, clock, nodes, context)
-        self.installation: Installation = installed()
+    def __init__(
+        self, installation: Installation, folder: Path, clock: Clock, nodes: socket, context: ExitStack
+    ) -> None:
+        super().__init__(installation, folder, clock, nodes, context)
         self.process_id = 0
         """Of slurmctld."""
         self.reservation, self.port = reserved_port()
@@ -39,10 +41,18 @@ class Controller(Daemons):
         """Seconds of CPU time that slurmctld has used."""
         return time.clock_gettime(~self.process_id << 3 | _OF_A_PROCESS)
 
-    def slurm(self, name: str, *words: str) -> str:
-        """What a command of Slurm prints, like `slurm("scontrol", "show", "config")`, at the controller's
-        time. Raises CommandFailed, and as `advance`."""
-        return self.command(self.installation.program(name), *words)
+
+@dataclass(frozen=True)
+class How:
+    """The real time that a controller has to come to rest after each event, how messages are authenticated,
+    and which installation it is: by default, that of this computer."""
+
+    limit_s: float = LIMIT_S
+    credential: Credential = stated
+    installation: Installation | None = None
+
+
+USUALLY = How()
 
 
 @contextmanager
@@ -51,14 +61,12 @@ def running(
     start_s: float,
     users: Mapping[str, int] | None = None,
     accounting: Accounting | None = None,
-    limit_s: float = LIMIT_S,
-    credential: Credential = stated,
+    how: How = USUALLY,
 ) -> Iterator[Controller]:
     """A controller that runs within this context and has come to rest at `start_s` (seconds since the epoch).
 
     Users of jobs are `users` (name to user id), besides those of this computer. The directory is removed at
-    the end, with all processes. The controller has `limit_s` of real time to come to rest after each event.
-    `credential` says how messages are authenticated.
+    the end, with all processes.
     Raises NoSlurm, NoClock, InvalidConfiguration, NotIsolated, ControllerDied, ControllerHangs, and UserError
     if there is no free port.
     """
@@ -68,12 +76,20 @@ def running(
         context.enter_context(nodes)
         nodes.listen(4096)
         nodes.setblocking(False)
-        clock = context.enter_context(Clock(folder / "clock", start_s, limit_s))
-        found = Controller(folder, clock, nodes, context)
+        clock = context.enter_context(Clock(folder / "clock", start_s, how.limit_s))
+        found = Controller(how.installation or installed(), folder, clock, nodes, context)
         _write_files(folder, configuration, users or {})
-        found.munge = credential(found)
+        found.munge = how.credential(found)
         socket_of_munge = None if found.munge is None else str(found.munge)
-        here = Surroundings(str(folder), calling_user(), found.port, node_port, munge=socket_of_munge)
+        plugins = found.installation.plugins
+        here = Surroundings(
+            str(folder),
+            calling_user(),
+            found.port,
+            node_port,
+            munge=socket_of_munge,
+            plugins=None if plugins is None else str(plugins),
+        )
         if configuration.needs_accounting:
             here = here._replace(accounting_port=started_accounting(found, context, socket_of_munge))
         (folder / "slurm.conf").write_text(configuration.text(here))

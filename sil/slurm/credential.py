@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scheduler.rules import RETURNS_IN_TIME
 from sil.slurm.daemons import STARTS_WITHIN_S, ControllerHangs, Daemons, InvalidConfiguration
-from sil.slurm.installation import NoSlurm, program
+from sil.slurm.installation import Installation, NoSlurm
 from sil.slurm.protocol.authentication import Authentication, Stated
 from sil.slurm.protocol.munge import Munge
 from sil.world.guard.faults import one_line
@@ -33,7 +33,7 @@ def munge(daemons: Daemons) -> Path:
     `Daemons.started`."""
     folder = daemons.folder
     socket, pid = folder / "munge.socket", folder / "munge.pid"
-    process = daemons.started("munge", munge_command(folder), {})
+    process = daemons.started("munge", munge_command(folder, daemons.installation), {})
     deadline_s = time.monotonic() + STARTS_WITHIN_S
     while not (socket.exists() and pid.exists() and pid.read_text().strip()):
         if process.how_it_ended() is not None:
@@ -46,9 +46,9 @@ def munge(daemons: Daemons) -> Path:
     return socket
 
 
-def munge_command(folder: Path) -> list[str]:
+def munge_command(folder: Path, installation: Installation) -> list[str]:
     """Of munge's daemon with a new key; all its files are in `folder`. Raises NoSlurm."""
-    munged = program("munged", REMEDY)
+    munged = installation.helper("munged", REMEDY)
     key = folder / "munge.key"
     key.touch(mode=0o600)
     key.write_bytes(secrets.token_bytes(128))
@@ -76,10 +76,10 @@ def of_nodes(munge_socket: Path | None) -> Authentication:
     return Stated() if munge_socket is None else Munge(str(munge_socket))
 
 
-def credential_used() -> str:
+def credential_used(installation: Installation) -> str:
     """A sentence on what `munge_if_installed` finds."""
     try:
-        munged = program("munged", REMEDY)
+        munged = installation.helper("munged", REMEDY)
     except NoSlurm:
         return (
             f"Messages are not authenticated (auth/none), since munge is not installed ({REMEDY}): users of "

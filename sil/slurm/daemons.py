@@ -21,7 +21,7 @@ from scheduler import UserError
 from scheduler.rules import RETURNS_IN_TIME
 from sil.isolation.process import OwnProcess, execute, own_process
 from sil.slurm.clock.driver import Clock, Outcome
-from sil.slurm.installation import PLUGINS
+from sil.slurm.installation import PLUGINS, Installation
 from sil.slurm.surroundings import listens
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line
 
@@ -53,14 +53,21 @@ class CommandFailed(UserError):
 
 
 class Daemons:
-    """What runs in `folder` on `clock`, and ends with `context`, the latest first.
+    """What runs of an installation in `folder` on `clock`, and ends with `context`, the latest first.
 
     Connections to the cluster's nodes arrive at `nodes`, a listening socket, which `serve` has to accept and
     answer, one at each call. Methods that let time pass raise ControllerDied and ControllerHangs.
     """
 
-    def __init__(self, folder: Path, clock: Clock, nodes: socket.socket, context: ExitStack) -> None:
-        self.folder, self.clock, self.nodes = folder, clock, nodes
+    def __init__(
+        self,
+        installation: Installation,
+        folder: Path,
+        clock: Clock,
+        nodes: socket.socket,
+        context: ExitStack,
+    ) -> None:
+        self.installation, self.folder, self.clock, self.nodes = installation, folder, clock, nodes
         self.serve: Callable[[], None] = self._refuse
         self._context = context
         self._start_s = clock.now_s
@@ -88,14 +95,19 @@ class Daemons:
             self._reached(self.clock.until_readable(handle))
             self._serve_waiting()
 
+    def slurm(self, name: str, *words: str, variables: Mapping[str, str] = _NONE) -> str:
+        """What a command of Slurm prints, like `slurm("scontrol", "show", "config")`. Raises as `command`."""
+        return self.command(self.installation.program(name), *words, variables=variables)
+
     def command(self, program: Path, *words: str, variables: Mapping[str, str] = _NONE) -> str:
         """What a command of Slurm prints, at the daemons' time, with further environment variables. Raises
         CommandFailed, too."""
-        environment = {**_inherited(), **self.environment("driven"), **variables}
+        command, environment = self.installation.invoked(
+            [program, *words], {**self.environment("driven"), **variables}
+        )
         with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
             with subprocess.Popen(
-                [str(program), *words],
-                env=environment, stdin=subprocess.DEVNULL, stdout=printed, stderr=errors, text=True,
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=printed, stderr=errors, text=True,
             ) as process:  # fmt: skip
                 try:
                     while process.poll() is None:
@@ -137,9 +149,9 @@ class Daemons:
         """Start a daemon of Slurm, and wait until it listens at its port and has come to rest. Raises
         InvalidConfiguration, too."""
         link = self.folder / name  # the daemons look at the name by which they were called
-        link.symlink_to(program)
+        link.symlink_to(self.installation.inside(program))
         n_before = self.clock.n_daemons
-        process = self.started(name, [str(link), *options], {**self.environment("daemon"), **environment})
+        process = self.started(name, [link, *options], {**self.environment("daemon"), **environment})
         began_s = busy_s = time.monotonic()
         while self.clock.n_daemons == n_before or not listens(port):
             ended = process.how_it_ended()
@@ -161,12 +173,11 @@ class Daemons:
         self._names.insert(0, name)
         self.settle()
 
-    def started(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> OwnProcess:
+    def started(self, name: str, command: Sequence[object], environment: Mapping[str, str]) -> OwnProcess:
         """Start a program that ends with us. What it prints goes to `name`.out. Raises ControllerDied if it
         cannot be run."""
-        become = partial(
-            _become, [*command], {**_inherited(), **environment}, str(self.folder / f"{name}.out")
-        )
+        words, variables = self.installation.invoked(command, environment)
+        become = partial(_become, words, variables, str(self.folder / f"{name}.out"))
         process = self._context.enter_context(own_process(become))
         self._context.callback(process.close)  # it does not end by itself
         if (why_not := process.handed_over()) is not None:
@@ -205,12 +216,6 @@ class Daemons:
         """Nodes without a process: connections are closed."""
         with suppress(OSError):
             self.nodes.accept()[0].close()
-
-
-def _inherited() -> dict[str, str]:
-    """The variables that programs of Slurm get from this process: others, like SLURM_CLUSTERS, lead to the
-    operator's cluster."""
-    return {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH") if key in os.environ}
 
 
 def _become(command: list[str], environment: dict[str, str], output: str, connection: socket.socket) -> None:

@@ -1,38 +1,76 @@
-"""Slurm on this computer: its executables, their version, and what proves which they are."""
+"""Slurm on this computer: its executables, their release, and what proves which they are."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from scheduler import UserError, printable
+from sil.slurm.protocol.packing.versions import UnsupportedVersion
+from sil.slurm.release import Release
+from sil.slurm.roots import entering
 
-SUPPORTED = ("22.05",)
-"""Releases whose protocol and whose waiting are known; each is to be tried before it is added."""
 PACKAGES = "slurmctld slurm-wlm-basic-plugins slurm-client"
 REMEDY = f"apt install {PACKAGES}"
 PLUGINS = "apt install slurm-wlm-basic-plugins slurm-wlm-plugins"
+LISTED = "packages.txt"
+"""In a root that `sil slurm install` has made: a package with its version on each line."""
 _FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin", "/usr/bin", "/usr/local/bin", "/opt/slurm/bin")
 """Where programs are, besides PATH, which has no sbin for most users."""
+_CONTROLLERS = ("slurmctld-wlm", "slurmctld")
+"""In this order in each folder: Debian's alternative `slurmctld` may be the emulator, which has another front
+end."""
+_LIBRARY = "libslurmfull.so"
+"""Of all its programs; its folder is that of the plug-ins."""
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class NoSlurm(UserError):
     """Slurm is missing here, or of a release that is not supported. The message has the remedy."""
 
 
+class Place(NamedTuple):
+    """Where Slurm is: below a prefix with sbin, bin and lib, or within a root directory with the /usr of
+    another suite or distribution; else in PATH and the usual folders."""
+
+    prefix: Path | None = None
+    root: Path | None = None
+
+    @property
+    def folders(self) -> list[Path]:
+        """Those of Slurm's controller."""
+        if self.root is not None:
+            return [self.root / "usr" / name for name in ("sbin", "bin")]
+        if self.prefix is not None:
+            return [self.prefix / name for name in ("sbin", "bin")]
+        return _search_path()
+
+    @property
+    def remedy(self) -> str:
+        if self.root is not None:
+            return f"sil slurm install SUITE {self.root}"
+        return REMEDY if self.prefix is None else f"make install with --prefix={self.prefix}"
+
+
+ANYWHERE = Place()
+
+
 @dataclass(frozen=True)
 class Installation:
-    """An installed Slurm: its controller, and its release like 22.05.8."""
+    """An installed Slurm: its controller, its release, and where it is."""
 
     controller: Path
-    release: str
+    release: Release
+    place: Place = ANYWHERE
 
     @cached_property
     def sha256(self) -> str:
@@ -44,63 +82,112 @@ class Installation:
     def package(self) -> str | None:
         """The distribution's package with its version, like "slurmctld 22.05.8-4+deb12u3"; None if it is
         of none."""
-        owner = _output(["dpkg-query", "--search", str(self.controller)]).partition(":")[0]
-        if owner:
+        if self.place.root is not None:
+            listed = self.place.root / LISTED
+            lines = listed.read_text().splitlines() if listed.is_file() else []
+            return next((line for line in lines if line.startswith("slurmctld ")), None)
+        path = str(self.controller.resolve())
+        if owner := _output(["dpkg-query", "--search", path]).partition(":")[0]:
             return _output(["dpkg-query", "--show", "--showformat=${Package} ${Version}", owner]) or None
-        return (
-            _output(
-                [
-                    "rpm",
-                    "--query",
-                    "--file",
-                    "--queryformat=%{NAME} %{VERSION}-%{RELEASE}",
-                    str(self.controller),
-                ]
-            )
-            or None
+        layout = "--queryformat=%{NAME} %{VERSION}-%{RELEASE}"
+        return _output(["rpm", "--query", "--file", layout, path]) or None
+
+    @cached_property
+    def plugins(self) -> Path | None:
+        """The folder of the plug-ins below a prefix, which need not be where Slurm was built for."""
+        prefix = self.place.prefix
+        found = (
+            sorted(prefix.glob(f"{lib}/**/{_LIBRARY}")) for lib in ("lib64", "lib") if prefix is not None
         )
+        return next((paths[0].parent for paths in found if paths), None)
 
-    def program(self, name: str) -> Path:
-        """Another program of Slurm, like scontrol. Raises NoSlurm."""
-        return program(name, REMEDY)
+    def program(self, name: str, remedy: str = "") -> Path:
+        """Another program of Slurm, like scontrol, of the same installation. Raises NoSlurm, with the
+        remedy."""
+        folder = self.controller.parent
+        folders = (folder, folder.with_name("bin"), folder.with_name("sbin"))
+        return _found([name], dict.fromkeys(folders), self._remedy(remedy))
 
+    def helper(self, name: str, remedy: str) -> Path:
+        """A program that Slurm uses, like munged: of this computer, unless Slurm is in a root of its own.
+        Raises NoSlurm."""
+        folders = self.place.folders if self.place.root is not None else _search_path()
+        return _found([name], folders, self._remedy(remedy))
 
-def program(name: str, remedy: str) -> Path:
-    """An installed program. Raises NoSlurm, with the remedy."""
-    path = os.pathsep.join((os.environ.get("PATH", ""), *_FOLDERS))
-    found = shutil.which(name, path=path)
-    if found is None:
-        raise NoSlurm(f"{name} is not installed, or not in PATH; install it ({remedy})")
-    return Path(found)
+    def _remedy(self, packages: str) -> str:
+        return packages if packages and self.place == ANYWHERE else self.place.remedy
+
+    def inside(self, program: Path) -> Path:
+        """Where a program finds itself when it runs."""
+        root = self.place.root
+        if root is None or not program.is_relative_to(root):
+            return program
+        return Path("/") / program.relative_to(root)
+
+    def invoked(
+        self, command: Sequence[object], variables: Mapping[str, str] = _NONE
+    ) -> tuple[list[str], dict[str, str]]:
+        """The words and the variables with which a command runs. Of the variables of this process, others,
+        like SLURM_CLUSTERS, would lead to the operator's cluster."""
+        root = self.place.root
+        if root is None:
+            inherited = {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH") if key in os.environ}
+            if self.plugins is not None:
+                others = inherited.get("LD_LIBRARY_PATH")
+                inherited["LD_LIBRARY_PATH"] = ":".join(filter(None, (str(self.plugins), others)))
+            return [*map(str, command)], {**inherited, **variables}
+        variables = {"PATH": "/usr/sbin:/usr/bin", **variables}
+        words = [f"{name}={value}" for name, value in variables.items()]
+        program, *rest = command
+        enter = [sys.executable, "-I", "-S", entering.__file__, str(root)]
+        return [*enter, *words, "--", str(self.inside(Path(str(program)))), *map(str, rest)], {}
 
 
 @cache
-def installed() -> Installation:
-    """The Slurm of this computer. Raises NoSlurm."""
+def installed(place: Place = ANYWHERE) -> Installation:
+    """The Slurm that is there. Raises NoSlurm."""
+    controller = _found(_CONTROLLERS, place.folders, place.remedy)
+    if place == ANYWHERE:
+        controller = controller.resolve()
+    found = Installation(controller, Release(0, 0, ""), place)
+    command, variables = found.invoked([controller, "-V"])
+    says = _output(command, variables, or_error=True)
+    release = Release.of(says)
+    if release is None:
+        raise NoSlurm(
+            f"{controller} -V says '{printable(says)}' instead of its release; install it again "
+            f"({place.remedy})"
+        )
     try:
-        # Debian's alternative `slurmctld` may be the emulator, whose front end is another one.
-        found = program("slurmctld-wlm", REMEDY)
-    except NoSlurm:
-        found = program("slurmctld", REMEDY)
-    controller = found.resolve()
-    says = _output([str(controller), "-V"])
-    match = re.search(r"\b(\d+\.\d+)\.\d+\S*", says)
-    if match is None:
-        raise NoSlurm(
-            f"{controller} -V says '{printable(says)}' instead of its release; install it again ({REMEDY})"
-        )
-    if match[1] not in SUPPORTED:
-        raise NoSlurm(
-            f"{controller} is of release {match[0]}, which is not supported; install "
-            f"{' or '.join(SUPPORTED)}, for example in a container of Debian 12 ({REMEDY})"
-        )
-    return Installation(controller, match[0])
+        _ = release.protocol
+    except UnsupportedVersion as error:
+        raise NoSlurm(f"{controller}: {error}") from None
+    return Installation(controller, release, place)
 
 
-def _output(command: Sequence[str]) -> str:
-    """What a program prints; empty if it fails or is not there."""
+def _search_path() -> list[Path]:
+    return [Path(folder) for folder in (*os.get_exec_path(), *_FOLDERS)]
+
+
+def _found(names: Sequence[str], folders: Iterable[Path], remedy: str) -> Path:
+    """The first of these programs in the first folder that has one. Raises NoSlurm, with the remedy."""
+    folders = [*folders]
+    for folder in folders:
+        for name in names:
+            if (path := shutil.which(name, path=folder)) is not None:
+                return Path(path)
+    where = "PATH" if folders == _search_path() else " and ".join(map(str, folders))
+    raise NoSlurm(f"{names[-1]} is not installed, or not in {where}; install it ({remedy})")
+
+
+def _output(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, or_error: bool = False
+) -> str:
+    """What a program prints; empty if it fails or is not there, or else what it says then."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=environment
+        )
+    except OSError as error:
+        return str(error) if or_error else ""
+    return done.stdout.strip() if done.returncode == 0 else done.stderr.strip() if or_error else ""

@@ -1,6 +1,9 @@
 """Names of Slurm's controller as a scheduler under test: `slurm`, `slurm: slurm.conf`, and either with
 settings that take the place of others, as in `slurm: slurm.conf (SchedulerParameters=bf_window=2880)`.
 
+`slurm(prefix=/opt/slurm-26.05): slurm.conf` is the Slurm that is installed there; `slurm(root=FOLDER)` the
+one in another root directory, such as an unpacked suite of a distribution.
+
 With a number, as in `slurm #2`, it is the same again: two runs of one log are not equal to the byte.
 """
 
@@ -15,9 +18,12 @@ from scheduler.registry import SchedulerNotLoaded
 
 if TYPE_CHECKING:
     from sil.slurm.configuration import Configuration
+    from sil.slurm.installation import Installation
 
 _NAME = re.compile(
-    r"slurm(?::\s*(?P<path>[^()#]*[^()#\s]))?\s*(?:\((?P<settings>.*)\))?\s*(?:#\d+)?\s*", re.DOTALL
+    r"slurm(?:\s*\((?P<where>prefix|root)=(?P<folder>[^()#,]*[^()#,\s])\))?"
+    r"(?:\s*:\s*(?P<path>[^()#]*[^()#\s]))?\s*(?:\((?P<settings>.*)\))?\s*(?:#\d+)?\s*",
+    re.DOTALL,
 )
 
 ASSOCIATIONS, QOS = "sacctmgr.cfg", "qos.txt"
@@ -26,21 +32,34 @@ ASSOCIATIONS, QOS = "sacctmgr.cfg", "qos.txt"
 
 @dataclass(frozen=True)
 class SlurmController:
-    """The controller with the `slurm.conf` at `path`, or one made for the nodes, and with other settings."""
+    """The controller with the `slurm.conf` at `path`, or one made for the nodes, and with other settings.
+
+    It is that of this computer, or the one below a prefix or a root (`sil.slurm.installation.Place`)."""
 
     path: Path | None = None
     settings: str = ""
+    prefix: Path | None = None
+    root: Path | None = None
+
+    @property
+    def installation(self) -> Installation:
+        """Raises NoSlurm."""
+        from sil.slurm.installation import Place, installed  # not loaded for other schedulers
+
+        return installed(Place(self.prefix, self.root))
 
     def described(self) -> list[str]:
         """Sentences: what proves that it is unmodified, and each part of its configuration that is replaced.
         Raises NoSlurm, and InvalidFile."""
         from sil.slurm.credential import credential_used
-        from sil.slurm.installation import installed
 
-        program, configuration = installed(), self._configuration
-        package = program.package or "of no package"
-        found = [f"{program.controller} {program.release} ({package}), unmodified: SHA-256 {program.sha256}"]
-        found += [credential_used(), *configuration.summary, *map(str, configuration.replaced)]
+        program, configuration = self.installation, self._configuration
+        release, package = program.release, program.package or "of no package"
+        found = [
+            f"{program.controller} {release.name} ({package}), unmodified: SHA-256 {program.sha256}",
+            *((release.not_tested,) if release.not_tested else ()),
+        ]
+        found += [credential_used(program), *configuration.summary, *map(str, configuration.replaced)]
         if self.path is None and self.settings:
             found.append(f"Settings: {self.settings}")
         if configuration.needs_accounting:
@@ -59,24 +78,24 @@ class SlurmController:
 
     def notes(self) -> tuple[str, ...]:
         """Sentences on what of its slurm.conf is not passed on. Raises NoSlurm, and InvalidFile."""
-        return () if self.path is None else self._configuration.summary
+        not_tested = self.installation.release.not_tested
+        found = () if not_tested is None else (not_tested,)
+        return found if self.path is None else (*found, *self._configuration.summary)
 
     @property
     def _configuration(self) -> Configuration:
         """For nodes of any number, if no file has them."""
         from sil.slurm.configuration import configuration_of, read_configuration
-        from sil.slurm.installation import installed
 
-        own = configuration_of(1) if self.path is None else read_configuration(self.path, installed().release)
+        release = self.installation.release
+        own = configuration_of(1) if self.path is None else read_configuration(self.path, release)
         return own.with_settings(self.settings)
 
     @property
     def files(self) -> list[Path]:
         """The program and its configuration. Raises NoSlurm."""
-        from sil.slurm.installation import installed  # not loaded for other schedulers
-
         beside = [self.associations, self.qos]
-        return [installed().controller, *(path for path in (self.path, *beside) if path is not None)]
+        return [self.installation.controller, *(path for path in (self.path, *beside) if path is not None)]
 
     @property
     def associations(self) -> Path | None:
@@ -102,9 +121,14 @@ def slurm_controller(name: str) -> SlurmController | None:
     if found is None:
         raise SchedulerNotLoaded(
             f"scheduler '{name}': expected 'slurm', 'slurm: slurm.conf', or either with settings, like "
-            f"'slurm (SchedulerParameters=bf_window=2880)'"
+            f"'slurm (SchedulerParameters=bf_window=2880)'; and for another installation "
+            f"'slurm(prefix=FOLDER)' or 'slurm(root=FOLDER)'"
         )
     path = None if found["path"] is None else Path(found["path"])
     if path is not None and not path.is_file():
         raise SchedulerNotLoaded(f"scheduler '{name}': there is no file {path}")
-    return SlurmController(path, (found["settings"] or "").strip())
+    where = {found["where"]: Path(found["folder"]).absolute()} if found["where"] else {}
+    for key, folder in where.items():
+        if not folder.is_dir():
+            raise SchedulerNotLoaded(f"scheduler '{name}': there is no folder {folder} ({key})")
+    return SlurmController(path, (found["settings"] or "").strip(), **where)

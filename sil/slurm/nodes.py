@@ -20,7 +20,6 @@ from sil.slurm.protocol.packing.fields import ProtocolError
 from sil.slurm.protocol.replies import NEVER_ANSWERED, Answer, reply, usual_answer
 from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE, SUCCESS, reason
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, SuspendJob
-from sil.slurm.release import Release
 
 LIMIT_S = 10.0
 """Real time for a message to arrive as a whole."""
@@ -41,9 +40,7 @@ class NodesOfController:
         self._controller = controller
         self._nodes = nodes
         self._authentication = of_nodes(controller.munge)
-        release = Release.of(controller.installation.release)
-        assert release is not None
-        self._version = release.protocol
+        self._version = controller.installation.release.protocol
         self._on_launch, self._on_kill, self._on_suspend = on_launch, on_kill, on_suspend
         controller.serve = self.serve
 
@@ -76,7 +73,7 @@ class NodesOfController:
                 disk=1_000_000,
                 up_time_s=100,
                 gres=_gres(node),
-                version=self._controller.installation.release,
+                version=self._controller.installation.release.name,
             )
             answer = self.ask(registration)
             if isinstance(answer, ReturnCode) and answer.code != SUCCESS:

@@ -25,6 +25,10 @@ class Release(NamedTuple):
         found = re.search(r"\b(\d+)\.(\d+)(?:\.\d+\S*)?", text)
         return None if found is None else cls(int(found[1]), int(found[2]), found[0])
 
+    def is_since(self, series: str) -> bool:
+        """Whether it is of this series, like 24.11, or a later one; "" is the oldest."""
+        return not series or self >= tuple(map(int, series.split(".")))
+
     @property
     def series(self) -> str:
         """The release with all of its corrections, like 24.11."""

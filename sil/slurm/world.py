@@ -19,10 +19,9 @@ from sil.slurm.accounting import Accounting
 from sil.slurm.cluster.configuration import configuration_for
 from sil.slurm.cluster.same_nodes import check_nodes
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
-from sil.slurm.controller import running
+from sil.slurm.controller import How, running
 from sil.slurm.credential import munge_if_installed
 from sil.slurm.daemons import InvalidConfiguration
-from sil.slurm.installation import installed
 from sil.slurm.jobs.patience import patience_of
 from sil.slurm.jobs.submissions import Components, Submissions
 from sil.slurm.layout import Layout, Parts, Processors
@@ -100,11 +99,10 @@ def managed_by(
         qos = set()
     accounting = Accounting(named.associations, named.qos, accounts, qos)
     uids = {names[user]: uid for user, uid in user_ids.items()}
+    how = How(guard.limit_s, munge_if_installed, named.installation)
     with ExitStack() as context:
         try:
-            controller = context.enter_context(
-                running(configuration, starts_at_s, uids, accounting, guard.limit_s, munge_if_installed)
-            )
+            controller = context.enter_context(running(configuration, starts_at_s, uids, accounting, how))
         except InvalidConfiguration as error:
             raise SchedulerFault(PROCESS_SURVIVES, str(error), 0.0) from None
         events = _as_charged(world) if configuration.needs_accounting else world.events
@@ -133,10 +131,8 @@ def _as_charged(world: SlurmWorld) -> Events:
 def _configured(named: SlurmController, world: SlurmWorld) -> tuple[Configuration, Layout]:
     machine = world.machine
     if named.path is not None:
-        configuration, theirs = (
-            read_configuration(named.path, installed().release),
-            read_cluster(named.path).up,
-        )
+        configuration = read_configuration(named.path, named.installation.release)
+        theirs = read_cluster(named.path).up
         if isinstance(machine, Cluster):
             check_nodes(named.path, theirs, machine)
             return configuration, Parts(replace(machine, has_memory=theirs.has_memory))

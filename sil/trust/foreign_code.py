@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,9 @@ def _foreign(names: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def is_foreign(name: str) -> bool:
-    """Whether a scheduler's name denotes a module or a command, also in a parameter."""
+    """Whether a scheduler's name denotes a module, a command or a folder of programs, also in a parameter."""
+    if re.match(r"slurm\s*\(\s*(prefix|root)\s*=", name):
+        return True
     if ":" not in name or name.startswith(("batsim+tcp://", "slurm:", "slurm (")):
         return False  # of a slurm.conf, nothing is run
     try:

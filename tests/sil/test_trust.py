@@ -119,6 +119,9 @@ def test_names_given_as_options_are_trusted_and_those_of_the_file_do_not_matter_
         ("batsim: sh -c 'id(1)'", True),
         ("batsim+tcp://127.0.0.1:28000", False),
         (" batsim: sh", True),
+        ("slurm: slurm.conf (PriorityType=priority/basic)", False),
+        ("slurm(prefix=/opt/theirs): slurm.conf", True),
+        ("slurm (root=theirs)", True),
     ],
 )
 def test_what_is_neither_built_in_nor_installed_is_foreign(name: str, foreign: bool) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sil.slurm.release import Release
+
 OF_CLUSTER = ""
 """The kind of settings of the whole cluster; those of nodes and so on have the first key of their lines."""
 _KEPT = {
@@ -24,8 +26,8 @@ _KEPT = {
             PriorityWeightQOS PriorityWeightTRES ReconfigFlags RequeueExit RequeueExitHold ResvOverRun
             SchedulerParameters SchedulerTimeSlice SchedulerType SelectType SelectTypeParameters
             TopologyParam TopologyPlugin TrackWCKey VSizeFactor WaitTime""",
-        "24.05": "PreemptParameters",
-        "24.11": "MaxBatchRequeue",
+        "23.02": "MaxBatchRequeue PreemptParameters",
+        "26.05": "LicenseParameters",
     },
     "nodename": {
         "": """NodeName Boards CPUs CPUSpecList CoreSpecCount CoresPerSocket CpuBind Feature Features Gres
@@ -43,10 +45,12 @@ _KEPT = {
         "23.02": "MaxCPUsPerSocket",
         "24.05": "ExclusiveTopo",
         "25.05": "Topology",
+        "26.05": "Exclusive",
     },
     "downnodes": {"": "DownNodes Reason State"},
     "nodeset": {"": "NodeSet Feature Nodes"},
     "frontendname": {"": ""},
+    "poweraction": {"26.05": ""},
     # Of topology.conf:
     "switchname": {"": "SwitchName LinkSpeed Nodes Switches"},
     "blockname": {"23.11": "BlockName Nodes"},
@@ -55,17 +59,13 @@ _KEPT = {
 """By kind, and by the release that introduced them ("": all that are supported)."""
 
 
-def _release(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split("."))) if text else ()
-
-
-def kept(release: str) -> Mapping[str, Mapping[str, str]]:
-    """The keys that pass to a Slurm of a release, like 22.05, by kind and by name in small letters."""
+def kept(release: Release) -> Mapping[str, Mapping[str, str]]:
+    """The keys that pass to a Slurm of a release, by kind and by name in small letters."""
     return {
         kind: {
             key.lower(): key
             for since, keys in of_kind.items()
-            if _release(since) <= _release(release)
+            if release.is_since(since)
             for key in keys.split()
         }
         for kind, of_kind in _KEPT.items()
@@ -77,7 +77,8 @@ _GROUPS = {
         SlurmctldAddr SlurmctldHost SlurmctldPort SlurmdPort SlurmctldParameters CommunicationParameters
         EnableConfigless SlurmctldPrimaryOnProg SlurmctldPrimaryOffProg SlurmctldPlugstack FrontendName
         FederationParameters SrunPortRange TLSType TLSParameters CertmgrType CertmgrParameters CertgenType
-        CertgenParameters HttpParserType UrlParserType DataParserParameters MetricsType""",
+        CertgenParameters HttpParserType UrlParserType DataParserParameters MetricsType MetricsParameters
+        MetricsAuthUsers SlurmctldHttpAuthParameters SlurmdHttpAuthParameters""",
     "all nodes are one process": """SlurmdParameters SlurmdTimeout SlurmctldTimeout TreeWidth MessageTimeout
         TCPTimeout RoutePlugin BcastExclude BcastParameters ReturnToService InactiveLimit HashPlugin
         KeepAliveTime TmpFS""",
@@ -107,7 +108,7 @@ _GROUPS = {
         SuspendRate ResumeRate SuspendExcNodes SuspendExcParts SuspendExcStates ResumeFailProgram
         PowerParameters PowerPlugin""",
     "nodes fail and are repaired as the testbed says": """HealthCheckProgram HealthCheckInterval
-        HealthCheckNodeState NodeFeaturesPlugins""",
+        HealthCheckNodeState HealthCheckTimeout NodeFeaturesPlugins""",
     "jobs do not communicate": "MpiDefault MpiParams SwitchType SwitchParameters",
     "file systems are not modelled": "BurstBufferType BurstBufferParameters",
     "accounting is the run's own": """AccountingStorageType AccountingStorageHost
@@ -119,22 +120,30 @@ _ADDRESS = "all nodes share an address"
 _POWER = "nodes do not save power"
 _REASONS = {
     OF_CLUSTER: {name.lower(): why for why, names in _GROUPS.items() for name in names.split()},
-    "nodename": dict.fromkeys(("nodeaddr", "nodehostname", "port", "bcastaddr"), _ADDRESS),
+    "nodename": {
+        **dict.fromkeys(("nodeaddr", "nodehostname", "port", "bcastaddr"), _ADDRESS),
+        "gresconf": "devices are counted, and have no files",
+        "parameters": "all nodes are one process",
+        "suspendtime": _POWER,
+    },
     "partitionname": {
         "allowgroups": "users of a log have no groups here",
         "allocnodes": "jobs are submitted from anywhere",
         **dict.fromkeys(("suspendtime", "suspendtimeout", "resumetimeout", "powerdownonidle"), _POWER),
     },
     "frontendname": {"frontendname": _ADDRESS},
+    "poweraction": dict.fromkeys(("poweraction", "program", "location"), _POWER),
 }
 
 
-def why_left_out(kind: str, name: str, release: str) -> str:
+def why_left_out(kind: str, name: str, release: Release) -> str:
     """Why a key (in small letters) that is not kept is left out."""
     why = _REASONS.get(kind, {}).get(name)
     since = next((r for r, keys in _KEPT[kind].items() if name in keys.lower().split()), "")
     later = (
-        f"Slurm {release} does not know it" if since else "it is not listed as one that is safe to pass on"
+        f"Slurm {release.name} does not know it"
+        if since
+        else "it is not listed as one that is safe to pass on"
     )
     return why or later
 

@@ -19,6 +19,8 @@ class Surroundings(NamedTuple):
     munge: str | None = None
     """Its socket."""
     log_level: str = "info"
+    plugins: str | None = None
+    """Their folder, unless Slurm knows it."""
 
 
 def credential_settings(munge: str | None) -> Iterator[Pair]:
@@ -36,6 +38,8 @@ def own_settings(here: Surroundings) -> Iterator[Pair]:
         "SlurmdPort": str(here.node_port),
         "SlurmUser": here.user,
         "SlurmdUser": here.user,
+        # Since 24.11 connections have a pool of threads, 64 of them by default; the clock looks at each.
+        "SlurmctldParameters": "conmgr_threads=4",
         "StateSaveLocation": f"{here.folder}/state",
         "SlurmdSpoolDir": f"{here.folder}/spool",
         "TmpFS": f"{here.folder}/spool",
@@ -64,6 +68,8 @@ def own_settings(here: Surroundings) -> Iterator[Pair]:
         "CredType": "cred/none" if here.munge is None else "cred/munge",
         "AccountingStorageType": "accounting_storage/none",
     }
+    if here.plugins is not None:
+        settings["PluginDir"] = here.plugins
     if here.accounting_port is not None:
         settings |= {
             "AccountingStorageType": "accounting_storage/slurmdbd",

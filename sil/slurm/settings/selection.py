@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sil.slurm.release import Release
 from sil.slurm.settings.kept import OF_CLUSTER, kept, why_left_out
 from sil.slurm.settings.own import Surroundings, own_settings
 from site_db.files.given import InvalidFile
@@ -48,7 +49,7 @@ _OURS = {
 class Selection:
     """What is kept of files for a Slurm of this release; what is not, is added to `replaced`."""
 
-    def __init__(self, release: str) -> None:
+    def __init__(self, release: Release) -> None:
         self._release = release
         self._kept = kept(release)
         self.replaced: list[Replaced] = []

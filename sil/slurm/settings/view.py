@@ -14,7 +14,8 @@ from site_db.slurm.lines import Pair
 _LINE = re.compile(r"(\w+)(?:\[\d+\])?\s+= (.*)")
 _PATH = re.compile(r"(?<![\w/])/[^\s,;:|()\"']*")
 _OF_PROGRAMS = re.compile(r"prog$|program$|prolog|epilog|script$|plugstack$", re.IGNORECASE)
-_OF_TIMES = re.compile(r"(timeout|flags|time)$", re.IGNORECASE)
+_NO_PROGRAM = re.compile(r"(timeout|flags|time|^archivejobscript)$", re.IGNORECASE)
+"""Whether scripts are archived is yes or no."""
 _OF_HOSTS = re.compile(r"(host|addr|machine|controller)$", re.IGNORECASE)
 _NONE = ("", "(null)", "none", "N/A")
 _ONLY_READ = ("plugindir", "slurm_conf")
@@ -39,7 +40,7 @@ def check_view(name: str, shown: str, folder: str, own: Iterable[Pair]) -> None:
         if value in _NONE or key.lower() in _ONLY_READ or value == ours.get(key.lower()):
             continue
         outside = [path for path in _PATH.findall(value) if not _is_in(path, folder)]
-        is_program = _OF_PROGRAMS.search(key) and not _OF_TIMES.search(key)
+        is_program = _OF_PROGRAMS.search(key) and not _NO_PROGRAM.search(key)
         if outside or is_program or (_OF_HOSTS.search(key) and _LOOPBACK.fullmatch(value) is None):
             raise NotIsolated(
                 f"{name} has {key}={value}, which does not belong to the run, so nothing was run; remove it "

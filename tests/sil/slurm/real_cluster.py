@@ -75,7 +75,7 @@ def real_cluster(scheduling: Sequence[str], nodes: Sequence[str]) -> Iterator[Re
         with ExitStack() as reserved:
             controller, *of_nodes = (_port(reserved) for _ in range(1 + len(nodes)))
             _configure(folder, scheduling, controller, dict(zip(nodes, of_nodes, strict=True)))
-            cluster.started(*munge_command(folder))
+            cluster.started(*munge_command(folder, installed()))
             until("munged listens", lambda: (folder / "munge.socket").exists())
             cluster.started(installed().controller, "-D", "-c")
             until("slurmctld listens", lambda: listens(controller))

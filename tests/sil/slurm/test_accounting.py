@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sil.slurm.accounting import REMEDY, Accounting, dumped, loaded, qualities
+from sil.slurm.accounting import Accounting, dumped, loaded, qualities
 from sil.slurm.configuration import configuration_of
 from sil.slurm.controller import Controller, running
-from sil.slurm.installation import program
 from sil.slurm.surroundings import listening
 from site_db.files.given import InvalidFile
 from tests.sil.slurm.installed import needs_slurm
@@ -106,7 +105,7 @@ def test_what_was_dumped_is_loaded(controller: Controller, tmp_path: Path) -> No
     dump = tmp_path / "dump.cfg"
     administrator = {"SIL_USERS": str(controller.folder / "administrators")}
     words = ("dump", "testbed", f"file={dump}")
-    controller.command(program("sacctmgr", REMEDY), *words, variables=administrator)
+    controller.slurm("sacctmgr", *words, variables=administrator)
     fair = configuration_of(2, settings=(*GPUS, *FAIR_SHARE[::2]))
     with running(fair, START_S, USERS, Accounting(associations=dump)) as other:
         shown = other.slurm("sacctmgr", "-nP", "show", "assoc", "format=account,user,grptres,maxtres,qos")

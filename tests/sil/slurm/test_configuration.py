@@ -41,12 +41,12 @@ def test_what_decides_where_and_when_jobs_run_is_kept_word_for_word(conf: Config
 
 
 def test_nodes_keep_what_they_are_and_lose_their_addresses(conf: Configuration) -> None:
-    nodes = "NodeAddr=127.0.0.1 NodeHostname=localhost Port=1002"
+    here = ["127.0.0.1"]
     lines = conf.text(HERE).splitlines()
-    assert f"NodeName=g[1-2] CPUs=32 Gres=gpu:a100:4 Weight=50 {nodes}" in lines
+    assert f"NodeName=g[1-2] CPUs=32 Gres=gpu:a100:4 Weight=50 NodeAddr={','.join(here * 2)}" in lines
     assert (
-        f"NodeName=n[01-08] CPUs=64 Sockets=2 CoresPerSocket=32 ThreadsPerCore=1 Weight=10 Feature=ib {nodes}"
-        in lines
+        f"NodeName=n[01-08] CPUs=64 Sockets=2 CoresPerSocket=32 ThreadsPerCore=1 Weight=10 Feature=ib "
+        f"NodeAddr={','.join(here * 8)}" in lines
     )
     assert conf.files["gres.conf"] == "AutoDetect=off\nNodeName=g[1-2] Name=gpu Type=a100 Count=4\n"
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sil.slurm import credential
 from sil.slurm.configuration import configuration_of
-from sil.slurm.controller import running
+from sil.slurm.controller import How, running
 from sil.slurm.credential import munge, munge_if_installed
 from sil.slurm.daemons import CommandFailed
-from sil.slurm.installation import NoSlurm
+from sil.slurm.installation import Installation, NoSlurm
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.test_controller import advance, processes_in
 
@@ -24,7 +23,7 @@ pytestmark = [
 
 
 def test_who_has_no_credential_is_refused(tmp_path: Path) -> None:
-    with running(configuration_of(2), START_S, credential=munge) as controller:
+    with running(configuration_of(2), START_S, how=How(credential=munge)) as controller:
         assert controller.munge == controller.folder / "munge.socket"
         advance(controller, 30)
         assert controller.slurm("sinfo", "--noheader", "--format=%D") == "2\n"
@@ -40,12 +39,12 @@ def test_who_has_no_credential_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_munge_it_is_named_or_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str, remedy: str) -> Path:
+    def missing(installation: Installation, name: str, remedy: str) -> Path:
         raise NoSlurm(f"{name} is not installed, or not in PATH; install it ({remedy})")
 
-    monkeypatch.setattr(credential, "program", missing)
-    with running(configuration_of(2), START_S, credential=munge_if_installed) as controller:
+    monkeypatch.setattr(Installation, "helper", missing)
+    with running(configuration_of(2), START_S, how=How(credential=munge_if_installed)) as controller:
         assert controller.munge is None
         assert "auth/none" in controller.slurm("scontrol", "show", "config")
     with pytest.raises(NoSlurm, match=r"^munged is not installed.*\(apt install munge\)$"):
-        running(configuration_of(2), START_S, credential=munge).__enter__()
+        running(configuration_of(2), START_S, how=How(credential=munge)).__enter__()

@@ -1,0 +1,1 @@
+"""`sil slurm`: Slurm's controller under test."""
