@@ -168,6 +168,11 @@ class Prepared:
             why = "" if plan.log is None else ", and the weeks of a log are drawn for its nodes"
             self._refuse([(("site",), f"site is missing{why}; name {known}")])
         if plan.observed is not None and plan.weeks is None and not _varies(plan, schedulers.values()):
+            self._refuse(
+                ((key,), f"{key} has no effect where all jobs arrive once, as they did; leave it out")
+                for key in ("first_replications", "most_replications")
+                if getattr(plan, key) != Plan.model_fields[key].default
+            )
             plan = plan.in_one_replication()
         self.plan = plan
         self.offers = one_of_each(plan)

@@ -252,6 +252,12 @@ class Plan(RunSettings):
         said += ["nodes"] if self.nodes != NodesTable() else []
         if said:
             raise ValueError(f"{said[0]} does not apply to the rigid jobs of a log; leave it out")
+        usual: int = Plan.model_fields["most_replications"].default
+        if self.most_replications not in (usual, min(self.most_replications, self.log.n_parts)):
+            raise ValueError(
+                f"most_replications is {self.most_replications}, which has no effect: each of the "
+                f"{self.log.n_parts} parts of the log is a replication; set log.parts instead"
+            )
         if self.log.n_parts < self.first_replications:
             least = f"first_replications, {self.first_replications}, or more"
             raise ValueError(f"log.parts is {self.log.n_parts}; expected {least}")
@@ -290,6 +296,11 @@ class Plan(RunSettings):
     def weeks(self) -> int | None:
         """So many weeks of a log or of the past are drawn for each replication."""
         return None if self.observed is None else self.observed.weeks
+
+    @property
+    def key_of_replications(self) -> str:
+        """The key that allows more of them."""
+        return "most_replications" if self.is_on_site or self.log is None else "log.parts"
 
     def in_one_replication(self) -> Plan:
         """The same plan where all replications would be the same. There are no intervals then."""

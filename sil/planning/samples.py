@@ -106,8 +106,9 @@ class OptionSamples:
         return (self.sign if key is None else -1.0) * gained
 
     def identity(self, option: Option) -> str:
-        """Equal for options whose runs are the same in all replications, since their changes are."""
-        return self._scenario.run(option, self.scheduler, 0).key
+        """Equal for options whose runs are the same in all replications, since their changes are, except for
+        what jobs cannot use."""
+        return self._scenario.run(self._scenario.usable(option, self.scheduler), self.scheduler, 0).key
 
     def _with_goals(self, measures: dict[str, float]) -> dict[str, float]:
         """Stored measures. Raises ValueError unless they have all goals."""

@@ -5,10 +5,12 @@ difference has an interval (`sil.outcome.paired`); Bonferroni's correction for t
 looks makes all statements hold simultaneously at the confidence asked for. This is the selection procedure of
 Clark and Yang 1986 ("A Bonferroni selection procedure when using common random numbers with unknown
 variances") with the repeated confidence intervals of Jennison and Turnbull 1989 instead of its two stages,
-and a third verdict: two options are tied if the whole interval is within the indifference.
+and a third verdict: two options are tied if the whole interval is within the indifference. Where only the
+first option matters, one that costs as much as it or more need only be settled to be no better, by more than
+the indifference: whether it is worse or tied changes no answer.
 
 What is rare is not in the first replications, so a tie needs FEWEST_FOR_A_TIE of them, and differences that
-are nearly all 0 settle nothing; only options with the same runs are tied without replications.
+are nearly all 0 settle nothing; only options with the same runs are tied at the first look.
 """
 
 from __future__ import annotations
@@ -68,7 +70,8 @@ class Criteria:
 class Ranking:
     """The effects of options, the best first, and the verdicts between them; `base_means` are the means of
     the base by goal. `choice` is the option to recommend, and `against_choice` the gains of the others less
-    its own. `no_interval` says why the differences of pairs that are not settled have none."""
+    its own. Of pairs that are not settled, `no_interval` says why their differences have none, and
+    `n_needed` about how many replications would settle them."""
 
     criteria: Criteria
     base_means: dict[str, float]
@@ -77,6 +80,7 @@ class Ranking:
     choice: str = ""
     against_choice: Mapping[str, Interval] = field(default_factory=dict)
     no_interval: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    n_needed: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def effect(self, name: str) -> Effect:
         return next(effect for effect in self.effects if effect.option.name == name)
@@ -98,12 +102,12 @@ def rank_options(
 ) -> Ranking:
     """Replicate until the ranking is settled, or `most_replications` are done."""
     race, base = _Race(samples, options, criteria), criteria.base
-    for n in race.looks:
+    n: int | None = race.looks[0]
+    while n is not None:
         samples.ensure([base, *race.still_open()], n)
         race.judge()
         on_look(n, len(race.open_pairs()) + len(race.open_against_base()))
-        if not race.still_open():
-            break
+        n = race.next_look()
     effects = {option.name: race.effect(option) for option in options}
     figures = {
         name: ((criteria.by_price and effect.per_price) or effect.gain).mean
@@ -113,7 +117,8 @@ def rank_options(
     means = {goal.key: float(np.mean(samples.values(base, goal.key))) for goal in samples.plan.goals}
     choice = race.choice(best_first[0].option.name)
     against = {name: race.against(name, choice) for name in effects if name != choice}
-    return Ranking(criteria, means, best_first, race.standings, choice, against, race.no_interval)
+    no_interval, n_needed = race.not_settled()
+    return Ranking(criteria, means, best_first, race.standings, choice, against, no_interval, n_needed)
 
 
 class _Race:
@@ -131,30 +136,56 @@ class _Race:
         self.standings = Standings(list(self._options))
         self._against_base = dict.fromkeys(self._options, PairVerdict.UNSETTLED)
         self._identity = {option.name: samples.identity(option) for option in (criteria.base, *options)}
-        self.no_interval: dict[tuple[str, str], str] = {}
-        """Of pairs that are not settled, why their differences have no interval."""
 
     def judge(self) -> None:
         """Settle what the samples allow."""
-        base = self._base
-        within = self._samples.plan.indifference * abs(float(np.mean(self._samples.values(base))))
         for one, other in self.standings.unsettled:
             first, second = self._options[one], self._options[other]
-            by_price = self._criteria.by_price
-            indifference = within / max(first.cost, second.cost) if by_price else within
-            gained = self._gained(first, second)
-            verdict = self._demand.verdict(gained, indifference)
-            if (not by_price or first.cost == second.cost) and self._are_alike(one, other):
+            verdict = self._demand.verdict(self._gained(first, second), self._indifference(first, second))
+            cost_same = not self._criteria.by_price or first.cost == second.cost
+            if self._are_alike(first, second) and (cost_same or self._are_alike(first, self._base)):
                 verdict = PairVerdict.TIE
             self.standings.settle(one, other, verdict)
-            self.no_interval[one, other] = self.no_interval[other, one] = why_no_interval(gained)
         for name, option in self._options.items():
             if self._against_base[name] is PairVerdict.UNSETTLED:
-                verdict = self._demand.verdict(self._samples.gains(option, base), within)
-                self._against_base[name] = PairVerdict.TIE if self._are_alike(name, base.name) else verdict
+                gains = self._samples.gains(option, self._base)
+                verdict = self._demand.verdict(gains, self._indifference())
+                is_alike = self._are_alike(option, self._base)
+                self._against_base[name] = PairVerdict.TIE if is_alike else verdict
+        if (ahead := self._first()) is not None:
+            self._settle_dearer_ones(self._options[ahead])
 
-    def _are_alike(self, one: str, other: str) -> bool:
-        return self._identity[one] == self._identity[other]
+    def _settle_dearer_ones(self, ahead: Option) -> None:
+        """Those that are no better than the option that is ahead, and cost as much or more."""
+        for name in self.standings.that_are(PairVerdict.UNSETTLED, ahead.name):
+            option = self._options[name]
+            gained, within = self._gained(option, ahead), self._indifference(option, ahead)
+            if option.cost >= ahead.cost and self._demand.is_no_better(gained, within):
+                self.standings.settle(name, ahead.name, PairVerdict.NO_BETTER)
+
+    def _indifference(self, *options: Option) -> float:
+        """Between two options, or to the base."""
+        plan, base = self._samples.plan, self._samples.values(self._base)
+        within = plan.indifference * abs(float(np.mean(base)))
+        by_price = options and self._criteria.by_price
+        return within / max(option.cost for option in options) if by_price else within
+
+    def not_settled(self) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], int]]:
+        """Of pairs, why their differences have no interval, and how many replications would settle them."""
+        why, needed = {}, {}
+        for one, other in self.standings.unsettled:
+            first, second = self._options[one], self._options[other]
+            gained = self._gained(first, second)
+            why[one, other] = why[other, one] = why_no_interval(gained)
+            n = self._demand.n_needed(gained, self._indifference(first, second))
+            if n is not None:
+                needed[one, other] = needed[other, one] = n
+        return why, needed
+
+    def _are_alike(self, one: Option, other: Option) -> bool:
+        """Whether their runs are the same, and no goal, like utilisation, counts what is not used."""
+        is_same = self._identity[one.name] == self._identity[other.name]
+        return is_same and not np.any(self._samples.gains(one, other))
 
     def _gained(self, one: Option, other: Option) -> Sample:
         """By how much more `one` gains than `other`, in the replications that both have."""
@@ -179,6 +210,12 @@ class _Race:
         """The options that need more replications."""
         names = {name for pair in self.open_pairs() for name in pair} | set(self.open_against_base())
         return [option for name, option in self._options.items() if name in names]
+
+    def next_look(self) -> int | None:
+        """The next number of replications of the open options that have fewest: what they lack may settle
+        their pairs before others need more. None if nothing is open, or they have the most."""
+        fewest = min(map(self._samples.count, self.still_open()), default=self.looks[-1])
+        return next((n for n in self.looks if n > fewest), None)
 
     def open_pairs(self) -> list[tuple[str, str]]:
         first = self._first()

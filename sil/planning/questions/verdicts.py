@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
+from math import ceil, floor, log10
 
 from sil.outcome.paired import skewed_interval
 from sil.outcome.statistics import Interval, Sample, n_different
@@ -17,10 +18,14 @@ class PairVerdict(StrEnum):
     BETTER = "better"
     WORSE = "worse"
     TIE = "tie"
+    NO_BETTER = "no better"
+    """Worse, or a tie. It settles a pair whose first option costs as much as the second, or more."""
+    NO_WORSE = "no worse"
     UNSETTLED = "unsettled"
 
 
-OPPOSITE = {PairVerdict.BETTER: PairVerdict.WORSE, PairVerdict.WORSE: PairVerdict.BETTER}
+OPPOSITE = {PairVerdict.BETTER: PairVerdict.WORSE, PairVerdict.NO_BETTER: PairVerdict.NO_WORSE}
+OPPOSITE |= {second: first for first, second in OPPOSITE.items()}
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
@@ -59,11 +64,31 @@ class Demand:
         if found.half_width is None and n > 1 and (n_different(gained) or n < FEWEST_FOR_A_TIE):
             return PairVerdict.UNSETTLED
         if -indifference <= found.low and found.high <= indifference:
-            is_known = n == 1 or (n >= FEWEST_FOR_A_TIE and found.half_width is not None)
-            return PairVerdict.TIE if is_known else PairVerdict.UNSETTLED
+            return PairVerdict.TIE if self._knows_a_tie(found, n) else PairVerdict.UNSETTLED
         if found.low > 0.0:
             return PairVerdict.BETTER
         return PairVerdict.WORSE if found.high < 0.0 else PairVerdict.UNSETTLED
+
+    def is_no_better(self, gained: Sample, indifference: float) -> bool:
+        """Whether the gain is settled to be at most the indifference."""
+        found = self.interval(gained)
+        return found.high <= indifference and self._knows_a_tie(found, len(gained))
+
+    def _knows_a_tie(self, found: Interval, n: int) -> bool:
+        """Whether rare effects are accounted for."""
+        return n == 1 or (n >= FEWEST_FOR_A_TIE and found.half_width is not None)
+
+    def n_needed(self, gained: Sample, indifference: float) -> int | None:
+        """About how many replications would settle such differences, as a better, a worse or a tied option,
+        to two digits; None if they have no interval."""
+        found, n = self.interval(gained), len(gained)
+        if found.half_width is None:
+            return None
+        to_a_tie = indifference - abs(found.mean)
+        needed = float(n * (found.half_width / max(abs(found.mean), to_a_tie)) ** 2)
+        needed = max(needed, n + 1, FEWEST_FOR_A_TIE if to_a_tie > abs(found.mean) else 0)
+        unit = 10.0 ** max(0, floor(log10(needed)) - 1)
+        return int(unit) * ceil(needed / unit)
 
 
 class Standings:
@@ -102,10 +127,10 @@ class Standings:
         return self.that_are(PairVerdict.TIE, option)
 
     def first(self, figures: Mapping[str, float]) -> str:
-        """The option with the highest figure among those that are not settled to be worse than another."""
-        beaten = {
-            one for one in figures for other in figures if self.between(one, other) is PairVerdict.WORSE
-        }
+        """The option with the highest figure among those that are not settled to be worse than another, or
+        no better than one that costs no more."""
+        is_beaten = (PairVerdict.WORSE, PairVerdict.NO_BETTER)
+        beaten = {one for one in figures for other in figures if self.between(one, other) in is_beaten}
         unbeaten = [option for option in figures if option not in beaten]
         return max(unbeaten or figures, key=lambda option: figures[option])
 

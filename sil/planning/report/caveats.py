@@ -108,7 +108,9 @@ def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:
         only_first = ranking.criteria.only_first
         for one, others in _pairs(ranking, PairVerdict.UNSETTLED):
             after = f"after {plan.replications} replications ({what})"
-            yield f"not settled {after}: whether '{one}' is better than {listed(others)}."
+            needed = [ranking.n_needed[one, other] for other in others if (one, other) in ranking.n_needed]
+            more = f"; it takes about {max(needed):,} ({plan.key_of_replications})" if needed else ""
+            yield f"not settled {after}: whether '{one}' is better than {listed(others)}{more}."
             for why, unseen in _by_reason(ranking, one, others).items():
                 yield f"between '{one}' and {listed(unseen)} ({what}), {why}."
         for effect in ranking.effects[:1] if only_first else ranking.effects:

@@ -77,7 +77,7 @@ def _open(plan: Plan, effect: Effect, answer: Answer) -> str:
     return (
         f"{known}: after {counted(effect.n, 'replication')}, it is not settled whether "
         f"'{effect.option.name}' makes a difference ({effect.no_interval or _change(plan, effect, answer)}); "
-        f"allow more (most_replications)"
+        f"allow more ({plan.key_of_replications})"
     )
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from scheduler.node_request import Node, Request
 from sil.planning.options import AS_IT_IS, Option
-from sil.planning.scenario.node_demand import specification
+from sil.planning.scenario.node_demand import any_runs_on, specification
 from sil.planning.scenario.on_site import OnSite
 from sil.settings.notional import NO_TIME_CHANGES, NotionalTable
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.nodes import cluster_of, request_of
+from site_db.site_file.nodes import cluster_of
 
 OF_TIMES = ("like", "times_as_fast", "sequential_s", "rating", "uncertainty")
 SPEEDS = {"like", "sequential_s", "rating"}
@@ -24,22 +24,13 @@ def without_effect(site: OnSite, offers: Sequence[Option]) -> Iterator[str]:
             if any(change.leaves_times for change in option.changes):
                 yield f"'{option.name}': {NO_TIME_CHANGES}."
         return
-    requests = _requests(site)
+    requests = site.requests()
     before, known = cluster_of(today.file), {table.machine_class for table in today.file.machines}
     for option in offers:
         after = cluster_of(site.in_use(option).file)
         of_times = [s for change in option.changes for s in _of_times(change, today.log is not None, known)]
         for sentence in dict.fromkeys((*of_times, *_of_nodes(before, after, requests))):
             yield f"'{option.name}': {sentence}."
-
-
-def _requests(site: OnSite) -> list[Request]:
-    """Those of all jobs that may arrive."""
-    in_use = site.in_use(AS_IT_IS)
-    if in_use.log is not None:
-        return list(in_use.log.requests)
-    mix = site.plan.forecast.mix
-    return [request_of(table.request) for table in in_use.file.job_classes if not mix or table.name in mix]
 
 
 def _of_times(change: NotionalTable, is_observed: bool, known: set[str]) -> Iterator[str]:
@@ -58,8 +49,8 @@ def _of_times(change: NotionalTable, is_observed: bool, known: set[str]) -> Iter
 
 def _of_nodes(before: Cluster, after: Cluster, requests: Sequence[Request]) -> Iterator[str]:
     """Added or changed nodes that no job can use, and what no job requests of them."""
-    added = _distinct(node for name, node in after.nodes.items() if name not in before.nodes)
-    if added and not any(request.chunks_on(node) for node in added for request in requests):
+    added = [node for name, node in after.nodes.items() if name not in before.nodes]
+    if added and not any_runs_on(added, requests):
         yield "no job of the forecast can run on the added nodes"
     for resource, new in _changed(before, after).items():
         if not any(
@@ -94,7 +85,3 @@ def _asks(request: Request, resource: str) -> bool:
     amounts = {"cores": request.cores, "memory": request.memory_mib, "GPUs": request.n_gpus, **request.others}
     features = {name for each in request.features for name in each.split("|")}
     return bool(amounts.get(resource)) or resource.removeprefix("the feature ") in features
-
-
-def _distinct(nodes: Iterator[Node]) -> list[Node]:
-    return list({specification(node): node for node in nodes}.values())

@@ -60,6 +60,12 @@ def specification(node: Node) -> object:
     return *has, node.features, node.partitions
 
 
+def any_runs_on(nodes: Sequence[Node], requests: Sequence[Request]) -> bool:
+    """Whether a job with any of these requests can run on any of the nodes."""
+    distinct = {specification(node): node for node in nodes}.values()
+    return any(request.chunks_on(node) for node in distinct for request in requests)
+
+
 def demand(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> list[Demand] | None:
     """Of jobs that keep arriving and are admitted; None if all are submitted at the beginning. Jobs of a log
     that arrive once, as they did, have no rate: it is 0."""

@@ -85,6 +85,9 @@ class OnLog:
         mark, processors = self._marks[scheduler], self._processors(option)
         return LogRun(self.plan, mark, scheduler, replication, processors, part, self._under_test[scheduler])
 
+    def usable(self, option: Option, scheduler: str) -> Option:
+        return option
+
     def load(self, option: Option) -> Load | None:
         found = self._log.on(self._processors(option)).load
         return None if found is None else Load(found, RIGID)

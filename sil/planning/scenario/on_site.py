@@ -9,17 +9,21 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
+from scheduler.node_request import Request
 from sil.experiment.provenance import fingerprint
 from sil.outcome.jobs import job_table, run_table
-from sil.planning.options import AS_IT_IS, Option
+from sil.planning.options import AS_IT_IS, Option, bought
 from sil.planning.plan_file import Plan
 from sil.planning.scenario.capacity import Load, load
+from sil.planning.scenario.node_demand import any_runs_on, specification
 from sil.planning.scenario.scenario import OptionRun, Shares, Simulated
 from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.runs.scenario import Scenario
 from sil.runs.under_test import Find, resolve
 from sil.site.site_in_use import SiteInUse, SiteSource
+from sil.site.what_if_site import InapplicableChange
+from site_db.site_file.nodes import cluster_of, request_of
 from site_db.store import Address
 
 
@@ -89,6 +93,38 @@ class OnSite:
         scenario, mark = self._scenario(option)
         capacity = int(scenario.model.get("cores", scenario.in_use.site.n_machines))
         return SiteRun(self.plan, mark, scheduler, replication, capacity, scenario)
+
+    def requests(self) -> list[Request]:
+        """Those of all jobs that may arrive at nodes."""
+        in_use = self.in_use(AS_IT_IS)
+        if in_use.log is not None:
+            return list(in_use.log.requests)
+        mix = self.plan.forecast.mix
+        arriving = [table for table in in_use.file.job_classes if not mix or table.name in mix]
+        return [request_of(table.request) for table in arriving]
+
+    def usable(self, option: Option, scheduler: str) -> Option:
+        """Built-in schedulers do not see nodes on which no job can run; others, and failures, may."""
+        plan, is_ours = self.plan, self._find(scheduler).is_built_in
+        if not is_ours or plan.failures or plan.messages or plan.crashes or not self.in_use(option).has_nodes:
+            return option
+        for k in dict.fromkeys(option.offers):
+            counts = (0 if n == k else option.offers.count(n) for n in range(len(plan.offers)))
+            less = bought(plan, tuple(counts))
+            if self._is_usable_alike(less, option):
+                option = less
+        return option
+
+    def _is_usable_alike(self, less: Option, more: Option) -> bool:
+        """Whether all that `more` has besides are nodes on which no job of the forecast can run."""
+        try:
+            before, after = (cluster_of(self.in_use(option).file) for option in (less, more))
+        except InapplicableChange:
+            return False
+        same = {name: specification(node) for name, node in after.nodes.items() if name in before.nodes}
+        added = [node for name, node in after.nodes.items() if name not in before.nodes]
+        is_same = same == {name: specification(node) for name, node in before.nodes.items()}
+        return is_same and bool(added) and not any_runs_on(added, self.requests())
 
     def load(self, option: Option) -> Load | None:
         scenario = self.scenario(option)

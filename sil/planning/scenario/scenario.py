@@ -43,6 +43,10 @@ class OptionRunner(Protocol):
         """One scheduler on one option in one replication."""
         ...
 
+    def usable(self, option: Option, scheduler: str) -> Option:
+        """The option without offers that no job of the forecast can use, whatever happens in a run."""
+        ...
+
     def load(self, option: Option) -> Load | None:
         """The load of the option; None if all jobs are submitted at the beginning."""
         ...

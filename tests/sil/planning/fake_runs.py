@@ -55,6 +55,9 @@ class FakeScenario:
         key = f"{option.changes} {replication}"
         return SimpleNamespace(option=option, replication=replication, key=key, name="")
 
+    def usable(self, option: Option, scheduler: str) -> Option:
+        return option
+
     def load(self, option: Option) -> None:
         return None
 

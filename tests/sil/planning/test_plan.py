@@ -612,6 +612,11 @@ def test_parts_of_a_log_measure_each_job_once_in_order_after_others(tmp_path: Pa
             "goals does not apply to the rigid jobs",
         ),
         ("parts = 10", "parts = 5", "log.parts is 5; expected first_replications, 10, or more"),
+        (
+            "[log]",
+            "most_replications = 800\n[log]",
+            "most_replications is 800, which has no effect: each of the 10 parts of the log is a replication",
+        ),
         ("parts = 10", "load = 9", "the forecast is 7."),
         ("[log]", "[history]\njobs = 5\n[log]", "one of the tables [workload], [history] and [log]"),
         (

@@ -480,6 +480,39 @@ def test_parts_of_offers_without_effect_are_said(
     assert sentence in said
 
 
+@pytest.mark.parametrize(
+    ("goal", "more", "is_tied"),
+    [
+        ("mean_waiting", {}, True),
+        ("utilisation", {}, False),
+        (
+            "mean_waiting",
+            {"failures": {"mean_time_between_failures_s": 1e9, "mean_time_to_repair_s": 1.0}},
+            False,
+        ),
+    ],
+    ids=["waiting", "utilisation", "failures"],
+)
+def test_nodes_that_no_job_can_use_are_a_tie_without_replications(
+    goal: str, more: dict[str, Any], is_tied: bool, tmp_path: Path
+) -> None:
+    """They took all replications, and were then not settled."""
+    offers = [
+        {"name": "unusable", "changes": [{**NEW, "like": "gpu-node", "partitions": ["all"]}], "price": 1.0},
+        {"name": "usable", "changes": ["1 x gpu-node"], "price": 2.0},
+    ]
+    of = plan(goals=[{"metric": goal}], offers=offers, budget=3, **FEW, **more)
+    (answer,) = answers_of(tmp_path, of).answers
+    assert answer.marginal is not None
+    effect = answer.marginal.effect("unusable")
+    assert (effect.against_today is PairVerdict.TIE) is is_tied
+    assert answer.best_buy is not None
+    tied = answer.best_buy.ranking.standings.tied_with("usable")
+    assert ("unusable + usable" in tied) is is_tied
+    site, (unusable, _) = on_site(tmp_path, of), one_of_each(of)
+    assert site.usable(unusable, "tests.sil.of_the_caller:SmallestFirst") is unusable
+
+
 def test_an_offer_with_effect_has_no_such_note_and_unknown_speed_is_said(tmp_path: Path) -> None:
     offers = [
         {"name": "memory", "changes": [MEMORY], "price": 1.0},
@@ -547,6 +580,12 @@ WEEKS = '\n[log]\nfile = "sacct.txt"\nweeks = 2\n'
             "and no 'changes'; a log for the nodes of a site needs 'site'",
         ),
         ("", "", f"{WEEKS}parts = 5\n", "log.parts is for a log without a site, and log.weeks for the nodes"),
+        (
+            "gpu_waiting",
+            "mean_waiting",
+            '\n[log]\nfile = "sacct.txt"\n',
+            "has no effect where all jobs arrive once",
+        ),
         ("", "", f"{WEEKS}processors = 5\n", "log.processors is for a log without a site"),
         (
             "",

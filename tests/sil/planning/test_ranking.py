@@ -244,3 +244,65 @@ def test_all_verdicts_hold_simultaneously_at_the_confidence() -> None:
             wrong += verdict is PairVerdict.TIE
         right += not wrong
     assert right >= 0.91 * plans
+
+
+def test_what_costs_as_much_as_the_first_need_only_be_no_better() -> None:
+    """All pairs of the first option were replicated until they were tied or worse."""
+    of = plan(indifference=0.01)
+
+    def turnaround(option: Option, r: int) -> float:
+        effects = {"A": -30.0, "B": -28.5, "C": -28.5}
+        return 300.0 + noise(6, r) + effects.get(option.name, 0.0) + noise(6, r, option.name, 8.0)
+
+    drawn, runs = samples(of, turnaround)
+    found = rank_options(drawn, one_of_each(of), Criteria(only_first=True))
+    verdicts = {name: found.standings.between(name, "A") for name in "BC"}
+    assert found.choice == "A"
+    assert set(verdicts.values()) <= {PairVerdict.NO_BETTER, PairVerdict.WORSE}, verdicts
+    assert PairVerdict.NO_BETTER in verdicts.values()
+    first_only = len(runs.done)
+    drawn, runs = samples(of, turnaround)
+    rank_options(drawn, one_of_each(of))
+    assert first_only < len(runs.done)
+
+
+def test_an_option_that_costs_less_than_the_first_is_not_settled_by_being_no_better() -> None:
+    of = plan()
+    cheap, _, dear = one_of_each(of)
+    drawn, _ = samples(of, lambda o, r: 300.0 - (o.name == "C") + noise(7, r, o.name, 8.0))
+    found = rank_options(drawn, [cheap, dear], Criteria(only_first=True))
+    assert found.standings.between("A", "C") is not PairVerdict.NO_BETTER
+
+
+def test_an_option_that_was_settled_early_gets_only_the_replications_that_it_lacks() -> None:
+    """B is soon worse than C. When A is the first option, B and A went on to the next look of A at once."""
+
+    def turnaround(option: Option, r: int) -> float:
+        c = 300.0 + noise(8, r, deviation=20.0) - 30.0 * (option != AS_IT_IS)
+        alternating = 8.0 if r % 2 else -8.0
+        return c + {"A": alternating + (1.0 if r < 40 else -1.0), "B": 3.0 + noise(8, r)}.get(
+            option.name, 0.0
+        )
+
+    of = plan()
+    drawn, runs = samples(of, turnaround)
+    found = rank_options(drawn, one_of_each(of), Criteria(only_first=True))
+    counts = {name: sum(option == name for option, _ in runs.done) for name in "ABC"}
+    assert found.choice == "A"
+    assert counts["B"] < counts["A"] == counts["C"], counts
+
+
+def test_a_report_says_how_many_replications_would_settle_a_pair() -> None:
+    of = plan(most_replications=12)
+
+    def turnaround(option: Option, r: int) -> float:
+        return 300.0 + noise(3, r, option.name, 10.0)
+
+    found = rank_options(samples(of, turnaround)[0], one_of_each(of))
+    needed = max(found.n_needed.values())
+    assert set(found.n_needed) >= set(found.standings.unsettled)
+    enough = plan(most_replications=3 * needed)
+    settled = rank_options(samples(enough, turnaround)[0], one_of_each(enough))
+    assert not settled.standings.unsettled
+    assert min(effect.n for effect in settled.effects) > 12
+    assert Demand(0.95, 1, 1).n_needed(np.zeros(400), 1.0) is None
