@@ -22,6 +22,7 @@ from scheduler import registry
 from sil import cli
 from sil.cli.app import Commands, app
 from sil.cli.progress import ProgressBar
+from sil.cli.start.lazy_group import loaded
 from sil.experiment.little_work import is_little_work
 from sil.experiment.matrix import read_matrix
 from sil.settings.code_version import package_version
@@ -109,7 +110,7 @@ def test_every_command_that_prints_a_table_can_print_json() -> None:
 @pytest.mark.parametrize("name", Commands.listed)
 def test_the_help_lists_a_command_with_the_first_sentence_of_its_own_help(name: str) -> None:
     listed = Commands.listed[name]
-    paragraph, *_ = listed.load(name).help.split("\n\n")
+    paragraph, *_ = loaded(listed, name).help.split("\n\n")
     assert " ".join(paragraph.split()) == listed.line
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pkgutil import resolve_name
 from typing import Any, ClassVar
 
@@ -54,13 +55,16 @@ class Listed:
     line: str
     """The first sentence of its help."""
 
-    def load(self, name: str) -> Any:
-        found: typer.Typer | Callable[..., Any] = resolve_name(self.place)
-        if isinstance(found, typer.Typer):
-            return typer.main.get_group(found)
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name)(found)
-        return typer.main.get_command(alone)
+
+@cache
+def loaded(listed: Listed, name: str) -> Any:
+    """The command, once for all that a process runs."""
+    found: typer.Typer | Callable[..., Any] = resolve_name(listed.place)
+    if isinstance(found, typer.Typer):
+        return typer.main.get_group(found)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name)(found)
+    return typer.main.get_command(alone)
 
 
 class _Unloaded(TyperCommand):
@@ -71,7 +75,7 @@ class _Unloaded(TyperCommand):
         self._listed = listed
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        return self._listed.load(str(self.name)).make_context(info_name, args, *rest, **extra)
+        return loaded(self._listed, str(self.name)).make_context(info_name, args, *rest, **extra)
 
 
 class LazyGroup(Group):
