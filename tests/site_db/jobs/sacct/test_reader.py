@@ -39,6 +39,7 @@ GOOD = {
 NINE = 1_704_099_600.0
 """2024-01-01, nine o'clock UTC."""
 HOUR = 3600.0
+ENDED = NINE + 2 * HOUR
 
 
 def log(*rows: dict[str, str]) -> list[str]:
@@ -62,46 +63,6 @@ def the_job(row: dict[str, str], *repairs: str) -> LoggedJob:
     assert tally.repaired == dict.fromkeys(repairs, 1)
     assert tally.rows == tally.used == 1
     return job
-
-
-def refusal(row: dict[str, str]) -> str:
-    jobs, tally = read(log(row))
-    assert jobs == []
-    assert not tally.repaired
-    ((reason, count),) = tally.refused.items()
-    assert count == 1
-    return reason
-
-
-def run_time_s(job: LoggedJob) -> float:
-    return job.ended_unix_s - job.started_unix_s
-
-
-@pytest.mark.parametrize(
-    ("columns", "limit_s"),
-    [
-        ({}, None),
-        ({"TimelimitRaw": "90"}, 5400.0),
-        ({"TimelimitRaw": "90.0"}, 5400.0),
-        ({"TimelimitRaw": "UNLIMITED"}, None),
-        ({"TimelimitRaw": "Partition_Limit"}, None),
-        ({"TimelimitRaw": ""}, None),
-        ({"Timelimit": "1-02:00:00"}, 93_600.0),
-        ({"Timelimit": "00:30:00"}, 1800.0),
-        ({"Timelimit": "5000"}, 300_000.0),
-        ({"Timelimit": "90:00"}, 5400.0),
-        ({"Timelimit": "1-02"}, 93_600.0),
-        ({"TimelimitRaw": "60", "Timelimit": "01:00:00"}, 3600.0),
-    ],
-)
-def test_the_limit_is_in_minutes_or_in_clock_format(columns: dict[str, str], limit_s: float | None) -> None:
-    assert the_job(GOOD | columns).time_limit_s == limit_s
-
-
-@pytest.mark.parametrize("text", ["soon", "-5", "0", "9" * 15])
-def test_an_unreadable_limit_is_none(text: str) -> None:
-    repair = "the time limit cannot be read, taken as none"
-    assert the_job(GOOD | {"TimelimitRaw": text}, repair).time_limit_s is None
 
 
 def test_a_row_becomes_a_run_with_utc_times() -> None:
@@ -152,22 +113,6 @@ def test_irrelevant_columns_are_ignored() -> None:
     assert the_job(without(Reason="None", NTasks="3")) == the_job(GOOD)
 
 
-@pytest.mark.parametrize("number", ["1234", "1234_7", "1234+1", "99+0"])
-def test_array_tasks_and_heterogeneous_job_components_keep_their_ids(number: str) -> None:
-    assert the_job(without(JobID=number)).number == number
-
-
-def test_job_id_takes_precedence_over_the_raw_id() -> None:
-    assert the_job({"JobIDRaw": "1300"} | without(JobID="1234_7")).number == "1234_7"
-
-
-@pytest.mark.parametrize("number", ["1234.batch", "1234.extern", "1234.0", "1234_7.batch", "1234+1.0"])
-@pytest.mark.parametrize("state", ["COMPLETED", "FAILED"])
-def test_a_job_step_is_rejected_in_any_state(number: str, state: str) -> None:
-    reason = "a step of a job, not a job (use sacct -X)"
-    assert refusal(without(JobID=number, State=state, User="")) == reason
-
-
 @pytest.mark.parametrize("columns", [(), ("User",)])
 def test_ids_and_numbers_of_a_data_frame_are_read_as_whole_ones(columns: tuple[str, ...]) -> None:
     rows = [without(*columns, JobID=number, AllocCPUS="8.0", NNodes="2.0") for number in ("7.0", "8.0")]
@@ -181,10 +126,6 @@ def test_a_first_step_is_one_also_in_a_log_without_users(columns: dict[str, str]
     steps = [without("User", JobID="1234.0") | columns, without("User", JobID="1235.0") | columns]
     jobs, tally = read(log(without("User") | columns, *steps))
     assert (len(jobs), tally.refused) == (1, {STEP: 2})
-
-
-def test_a_row_without_a_job_id_is_rejected() -> None:
-    assert refusal(without(JobID=" ")) == "there is no job id"
 
 
 def test_every_completed_run_of_a_requeued_job_counts() -> None:
@@ -231,225 +172,177 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize(("state", "reason"), STATES.items(), ids=STATES)
-def test_an_incomplete_job_is_rejected_with_the_reason_for_its_state(state: str, reason: str) -> None:
-    assert refusal(without(State=state)) == reason
-
-
-def test_a_pending_array_has_not_ended() -> None:
-    row = without(JobID="1234_[1-10%4]", State="PENDING", Start="Unknown", End="Unknown", NodeList="")
-    assert refusal(row) == "the job has not ended"
-
-
-@pytest.mark.parametrize("column", ["Start", "End"])
-@pytest.mark.parametrize("text", ["Unknown", "None", "NONE", "", "0"])
-def test_a_job_with_unknown_start_or_end_is_rejected(column: str, text: str) -> None:
-    assert refusal(without(**{column: text})) == "the start or the end is unknown"
-
-
-@pytest.mark.parametrize("column", ["Start", "End"])
-@pytest.mark.parametrize(
-    "text",
-    [
+UNREADABLE = [
+    *(
         "01 Jan 10:00",
         "2024-01-01",
         "2024-01-01T10:61:00",
         "2024-W01-1",
         "1969-12-31T23:59:59",
         "-1704103200",
-        "1704103200.5",
-        "9" * 12,
-        "9" * 5000,
-        "9999-12-31T23:59:59-01:00",
+    ),
+    *("1704103200.5", "9" * 12, "9" * 5000, "9999-12-31T23:59:59-01:00"),
+]
+STEPS = ("1234.batch", "1234.extern", "1234.0", "1234_7.batch", "1234+1.0")
+REFUSED = {
+    STEP: [without(JobID=id, State=state, User="") for id in STEPS for state in ("COMPLETED", "FAILED")],
+    "there is no job id": [without(JobID=" ")],
+    "the job has not ended": [
+        without(JobID="1234_[1-10%4]", State="PENDING", Start="Unknown", End="Unknown", NodeList="")
     ],
-)
-def test_an_unreadable_time_is_rejected(column: str, text: str) -> None:
-    assert refusal(without(**{column: text})) == "a time cannot be read"
-
-
-def test_times_may_be_unix_seconds() -> None:
-    row = without(Submit="1704099600", Start="1704103200", End="1704106800")
-    assert the_job(row) == the_job(GOOD)
-
-
-def test_a_time_zone_is_respected() -> None:
-    assert the_job(without(Start="2024-01-01T11:00:00+0100")) == the_job(GOOD)
+    "the start or the end is unknown": [
+        without(**{column: text})
+        for column in ("Start", "End")
+        for text in ("Unknown", "None", "NONE", "", "0")
+    ],
+    "a time cannot be read": [
+        without(**{column: text}) for column in ("Start", "End") for text in UNREADABLE
+    ],
+    "the run time is zero": [without(Elapsed="00:00:00"), without("Elapsed", End=GOOD["Start"])],
+    BACKWARDS: [without("Elapsed", End="2024-01-01T09:59:59")],
+    "the elapsed time reaches back before 1970": [
+        without(Elapsed=f"{days}-00:00:00") for days in ("99999", "9" * 18)
+    ],
+    TOO_MANY: [without("JobName", Partition="a|b")],
+    "the job failed": [without(JobName="a|b", State="FAILED")],
+}
 
 
 @pytest.mark.parametrize(
-    ("row", "hours"),
+    ("row", "reason"),
     [
-        (GOOD, 0.5),
-        (without("Eligible"), 0),
-        (without("Submit"), 0.5),
-        (without(Submit="Unknown"), 0.5),
-        (without(Eligible="Unknown"), 0),
-        (without(Eligible="2024-01-01T08:00:00"), 0),
-        (without(Eligible="2024-01-01T10:30:00"), 0),
-        (without("Submit", Eligible="None"), 1),
-        (without("Submit", "Eligible"), 1),
+        *((without(State=state), reason) for state, reason in STATES.items()),
+        *((row, reason) for reason, rows in REFUSED.items() for row in rows),
     ],
 )
-def test_a_job_arrives_when_it_was_eligible_to_run(row: dict[str, str], hours: float) -> None:
-    assert the_job(row).submitted_unix_s == NINE + hours * HOUR
-
-
-def test_submission_is_never_after_the_start() -> None:
-    repair = "submitted after the start, taken as submitted at the start"
-    assert the_job(without(Submit="2024-01-01T10:00:01"), repair).submitted_unix_s == NINE + HOUR
-
-
-@pytest.mark.parametrize(
-    ("column", "text", "run_s"),
-    [
-        ("Elapsed", "01:00:00", 3600),
-        ("Elapsed", "0-01:00:00", 3600),
-        ("Elapsed", "60:00", 3600),
-        ("Elapsed", "0-01:00", 3600),
-        ("Elapsed", "01:00:01", 3601),
-        ("Elapsed", "00:59:58", 3598),
-        ("ElapsedRaw", "3600", 3600),
-        ("ElapsedRaw", "3602", 3602),
-    ],
-)
-def test_the_run_time_is_the_elapsed_time(column: str, text: str, run_s: int) -> None:
-    job = the_job(without("Elapsed") | {column: text})
-    assert run_time_s(job) == run_s
-    assert job.ended_unix_s == NINE + 2 * HOUR
-
-
-@pytest.mark.parametrize(
-    ("column", "text", "run_s"),
-    [
-        ("Elapsed", "00:59:57", 3597),
-        ("Elapsed", "05:06", 306),
-        ("Elapsed", "1-02:03:04", 93784),
-        ("ElapsedRaw", "3603", 3603),
-    ],
-)
-def test_a_conflicting_elapsed_time_moves_the_start(column: str, text: str, run_s: int) -> None:
-    job = the_job(without("Elapsed", "Submit", "Eligible") | {column: text}, CLOCK)
-    assert run_time_s(job) == run_s
-    assert job.ended_unix_s == NINE + 2 * HOUR
-    assert job.submitted_unix_s == job.started_unix_s
-
-
-def test_a_run_across_the_end_of_daylight_saving_time_may_appear_to_end_before_it_starts() -> None:
-    row = without(
-        "Submit", "Eligible", Start="2024-10-27T02:50:00", End="2024-10-27T02:10:00", Elapsed="20:00"
-    )
-    assert run_time_s(the_job(row, CLOCK)) == 20 * 60
-
-
-def test_the_raw_elapsed_time_takes_precedence() -> None:
-    assert run_time_s(the_job(without(ElapsedRaw="3601"))) == 3601
-    assert run_time_s(the_job(without(ElapsedRaw="?", Elapsed="01:00:02"))) == 3602
-
-
-@pytest.mark.parametrize("text", ["INVALID", "1:2:3:4", "-01:00", "1-", ":", "01:00:00.5", "²"])
-def test_an_unreadable_elapsed_time_is_replaced_by_end_minus_start(text: str) -> None:
-    repair = "the elapsed time cannot be read, end minus start taken"
-    assert the_job(without(Elapsed=text), repair) == the_job(GOOD)
-
-
-def test_without_an_elapsed_time_the_run_time_is_end_minus_start() -> None:
-    assert the_job(without("Elapsed")) == the_job(without(Elapsed="")) == the_job(GOOD)
-
-
-def test_a_run_of_zero_length_is_rejected() -> None:
-    assert refusal(without(Elapsed="00:00:00")) == "the run time is zero"
-    assert refusal(without("Elapsed", End=GOOD["Start"])) == "the run time is zero"
-
-
-def test_a_run_that_ends_before_its_start_or_precedes_1970_is_rejected() -> None:
-    assert refusal(without("Elapsed", End="2024-01-01T09:59:59")) == BACKWARDS
-    reason = "the elapsed time reaches back before 1970"
-    assert refusal(without(Elapsed="99999-00:00:00")) == reason
-    assert refusal(without(Elapsed=f"{'9' * 18}-00:00:00")) == reason
-
-
-@pytest.mark.parametrize(
-    ("processors", "number"),
-    [
-        ({"AllocCPUS": "8", "NCPUS": "4", "ReqCPUS": "2"}, 8),
-        ({"NCPUS": "4", "ReqCPUS": "2", "AllocCPUS": "8"}, 8),
-        ({"NCPUS": "4", "ReqCPUS": "2"}, 4),
-        ({"AllocCPUS": "0", "NCPUS": "", "ReqCPUS": "2"}, 2),
-        ({"AllocCPUS": "", "NCPUS": "1K"}, 1024),
-        ({"AllocCPUS": "2K"}, 2048),
-        ({"AllocCPUS": "4294967294", "ReqCPUS": "2"}, 2),
-    ],
-)
-def test_allocated_processors_take_precedence_over_requested_ones(
-    processors: dict[str, str], number: int
+def test_a_row_that_is_no_completed_run_is_refused_with_the_reason_and_without_repairs(
+    row: dict[str, str], reason: str
 ) -> None:
-    assert the_job(without("AllocCPUS") | processors).processors == number
+    jobs, tally = read(log(row))
+    assert (jobs, tally.refused) == ([], {reason: 1})
+    assert not tally.repaired
 
 
-@pytest.mark.parametrize("text", ["", "0", "many", "-3", "1.5"])
-def test_an_unknown_number_of_processors_is_one(text: str) -> None:
-    repair = "the number of processors is unknown, taken as 1"
-    assert the_job(without(AllocCPUS=text), repair).processors == 1
+READ: dict[str, list[tuple[dict[str, str], object]]] = {
+    "number": [
+        *((without(JobID=number), number) for number in ("1234", "1234_7", "1234+1", "99+0")),
+        ({"JobIDRaw": "1300"} | without(JobID="1234_7"), "1234_7"),
+    ],
+    "time_limit_s": [
+        (GOOD, None),
+        *((without(TimelimitRaw=text), 5400.0) for text in ("90", "90.0")),
+        *((without(TimelimitRaw=text), None) for text in ("UNLIMITED", "Partition_Limit", "Infinity", "")),
+        *((without(Timelimit=text), 93_600.0) for text in ("1-02:00:00", "1-02")),
+        (without(Timelimit="00:30:00"), 1800.0),
+        (without(Timelimit="5000"), 300_000.0),
+        (without(Timelimit="90:00"), 5400.0),
+        (without(TimelimitRaw="60", Timelimit="01:00:00"), 3600.0),
+    ],
+    "submitted_unix_s": [  # when it was eligible to run
+        (GOOD, NINE + HOUR / 2),
+        (without("Eligible"), NINE),
+        (without("Submit"), NINE + HOUR / 2),
+        (without(Submit="Unknown"), NINE + HOUR / 2),
+        (without(Eligible="Unknown"), NINE),
+        (without(Eligible="2024-01-01T08:00:00"), NINE),
+        (without(Eligible="2024-01-01T10:30:00"), NINE),
+        (without("Submit", Eligible="None"), NINE + HOUR),
+        (without("Submit", "Eligible"), NINE + HOUR),
+    ],
+    "started_unix_s": [  # the end less the elapsed time
+        *((without(Elapsed=text), ENDED - HOUR) for text in ("01:00:00", "0-01:00:00", "60:00", "0-01", "")),
+        (without("Elapsed"), ENDED - HOUR),
+        (without(Elapsed="01:00:01"), ENDED - 3601),
+        (without(Elapsed="00:59:58"), ENDED - 3598),
+        (without("Elapsed", ElapsedRaw="3600"), ENDED - HOUR),
+        (without("Elapsed", ElapsedRaw="3602"), ENDED - 3602),
+        (without(ElapsedRaw="3601"), ENDED - 3601),
+        (without(ElapsedRaw="?", Elapsed="01:00:02"), ENDED - 3602),
+        (without(Submit="1704099600", Start="1704103200", End="1704106800"), ENDED - HOUR),
+        (without(Start="2024-01-01T11:00:00+0100"), ENDED - HOUR),
+    ],
+    "processors": [
+        (without(NCPUS="4", ReqCPUS="2"), 8),
+        (without("AllocCPUS", NCPUS="4", ReqCPUS="2"), 4),
+        (without(AllocCPUS="0", NCPUS="", ReqCPUS="2"), 2),
+        (without(AllocCPUS="", NCPUS="1K"), 1024),
+        (without(AllocCPUS="2K"), 2048),
+        (without(AllocCPUS="4294967294", ReqCPUS="2"), 2),
+    ],
+    "nodes": [
+        (without(NodeList="n1"), ("n1",)),
+        (without(NodeList="n1,n2"), ("n1", "n2")),
+        (without(NodeList="n[01-03],x7"), ("n01", "n02", "n03", "x7")),
+        (without(NodeList="x7,n[1,3-4],m[8],k"), ("x7", "n1", "n3", "n4", "m8", "k")),
+        (without(NodeList="n[1-2]-ib,m[1-2]"), ("n1-ib", "n2-ib", "m1", "m2")),
+        (without(NodeList="n1,,n2,"), ("n1", "n2")),
+        *((without(NodeList=text), ()) for text in ("None assigned", "")),
+    ],
+    "program": [  # the name without its folder, else the partition
+        (without(JobName="run.sh"), "run.sh"),
+        (without(JobName="/home/x/run.sh"), "run.sh"),
+        (without(JobName="./a b"), "a b"),
+        (without(JobName="folder/"), "folder"),
+        *((without(JobName=name), "batch") for name in ("", "/", "\t\0")),
+        (without(JobName="b\ta\x1b[31md\u200b"), "ba[31md"),
+        (without(JobName="Señor"), "Señor"),
+        (without("JobName", Partition=""), "unknown"),
+    ],
+    "user": [(GOOD, "ann"), (without("User"), "unknown")],
+    "partition": [(GOOD, "batch"), (without(Partition=""), "")],
+}
+REPAIRED: dict[str, list[tuple[dict[str, str], str, object]]] = {
+    "the time limit cannot be read, taken as none": [
+        (without(TimelimitRaw=text), "time_limit_s", None) for text in ("soon", "-5", "0", "9" * 15)
+    ],
+    "submitted after the start, taken as submitted at the start": [
+        (without(Submit="2024-01-01T10:00:01"), "submitted_unix_s", NINE + HOUR)
+    ],
+    "the elapsed time cannot be read, end minus start taken": [
+        (without(Elapsed=text), "started_unix_s", NINE + HOUR)
+        for text in ("INVALID", "1:2:3:4", "-01:00", "1-", ":", "01:00:00.5", "²")
+    ],
+    CLOCK: [
+        *(
+            (without("Submit", "Eligible", Elapsed=text), name, ENDED - run_s)
+            for text, run_s in (("00:59:57", 3597), ("05:06", 306), ("1-02:03:04", 93_784))
+            for name in ("started_unix_s", "submitted_unix_s")
+        ),
+        (without("Elapsed", ElapsedRaw="3603"), "started_unix_s", ENDED - 3603),
+        (
+            without("Submit", Start="2024-01-01T11:40:00", Elapsed="20:00"),
+            "started_unix_s",
+            ENDED - 1200,
+        ),
+    ],
+    "the number of processors is unknown, taken as 1": [
+        (without(AllocCPUS=text), "processors", 1) for text in ("", "0", "many", "-3", "1.5")
+    ],
+    "the list of nodes cannot be read, taken as none": [
+        (without(NodeList=text), "nodes", ())
+        for text in ("n[1-3", "n1-3]", "n[a]", "x,n[1,2", "n[0-999999]", "n[]")
+    ],
+    "a | inside JobName": [
+        (without(JobName="a|b|/c"), "program", "c"),
+        (without(JobName="a|b|/c"), "partition", "batch"),
+        (without(JobName="a|b"), "program", "a|b"),
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    ("text", "nodes"),
+    ("row", "attribute", "value", "repairs"),
     [
-        ("n1", ("n1",)),
-        ("n1,n2", ("n1", "n2")),
-        ("n[01-03],x7", ("n01", "n02", "n03", "x7")),
-        ("x7,n[1,3-4],m[8],k", ("x7", "n1", "n3", "n4", "m8", "k")),
-        ("n[1-2]-ib,m[1-2]", ("n1-ib", "n2-ib", "m1", "m2")),
-        ("n1,,n2,", ("n1", "n2")),
-        ("None assigned", ()),
-        ("", ()),
+        *((row, name, value, []) for name, rows in READ.items() for row, value in rows),
+        *((*row, [repair]) for repair, rows in REPAIRED.items() for row in rows),
     ],
 )
-def test_nodes_are_read_from_bracket_notation(text: str, nodes: tuple[str, ...]) -> None:
-    assert the_job(without(NodeList=text)).nodes == nodes
-
-
-@pytest.mark.parametrize("text", ["n[1-3", "n1-3]", "n[a]", "x,n[1,2", "n[0-999999]", "n[]"])
-def test_an_unreadable_node_list_is_ignored(text: str) -> None:
-    assert the_job(without(NodeList=text), "the list of nodes cannot be read, taken as none").nodes == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "program"),
-    [
-        ("run.sh", "run.sh"),
-        ("/home/x/run.sh", "run.sh"),
-        ("./a b", "a b"),
-        ("folder/", "folder"),
-        ("", "batch"),
-        ("/", "batch"),
-        ("\t\0", "batch"),
-        ("b\ta\x1b[31md\u200b", "ba[31md"),
-        ("Señor", "Señor"),
-    ],
-)
-def test_the_program_is_the_job_name_without_its_folder_or_the_partition(name: str, program: str) -> None:
-    assert the_job(without(JobName=name)).program == program
-
-
-def test_a_missing_program_or_user_is_unknown() -> None:
-    job = the_job(without("JobName", "User", Partition=""))
-    assert (job.program, job.partition, job.user) == ("unknown", "", "unknown")
-
-
-def test_a_job_name_that_contains_the_separator_is_rejoined() -> None:
-    job = the_job(without(JobName="a|b|/c"), "a | inside JobName")
-    assert job.program == "c"
-    assert job.partition == "batch"
-    assert the_job(without(JobName="a|b"), "a | inside JobName").program == "a|b"
-
-
-def test_repairs_of_a_rejected_row_are_not_counted() -> None:
-    assert refusal(without(JobName="a|b", State="FAILED")) == "the job failed"
-
-
-def test_extra_fields_are_rejected_if_no_job_name_can_contain_them() -> None:
-    assert refusal(without("JobName", Partition="a|b")) == TOO_MANY
+def test_a_row_has_what_its_columns_say_with_each_repair_in_the_tally(
+    row: dict[str, str], attribute: str, value: object, repairs: list[str]
+) -> None:
+    job = the_job(row, *repairs)
+    assert getattr(job, attribute) == value
+    assert job.ended_unix_s == ENDED
 
 
 def test_missing_fields_are_rejected() -> None:
