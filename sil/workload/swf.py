@@ -18,7 +18,6 @@ import polars as pl
 
 from scheduler.node_request import Request
 from sil.trace.log_ids import LOG_ID
-from sil.workload.archive.preceding_jobs import PLACE, preceding_notes
 from sil.workload.archive.repairs import LINE, NEEDED, memory_kib, repaired
 from sil.workload.archive.writing import TITLES, KeptSwf
 from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, JobLog, possible_size
@@ -27,6 +26,7 @@ from sil.workload.swf_rules import Rules
 from site_db.files import opened
 from site_db.files.advice import remedy
 from site_db.files.given import InvalidFile, quoted
+from site_db.jobs.logs.preceding import Named, of_preceding
 from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
 from site_db.site_file.cluster import Cluster
 
@@ -73,11 +73,21 @@ def read_swf(
 
 
 def _of_preceding(rows: pl.DataFrame, repaired_rows: pl.DataFrame) -> Iterator[str]:
-    rows = rows.select(LINE, "job", "preceding").with_row_index(PLACE)
+    named = rows.filter(pl.col("preceding") > 0).select("job", "preceding", LINE)
+    first = rows.filter(pl.col("job").is_in(named["preceding"].implode())).group_by("job").agg(pl.min(LINE))
     kept = None
-    if len(repaired_rows) < len(rows):
-        kept = rows.join(repaired_rows, on=LINE, how="semi")["job"].to_list()
-    return preceding_notes(rows.filter(pl.col("preceding") > 0), rows, kept)
+    if len(named) and len(repaired_rows) < len(rows):
+        kept = frozenset(rows.join(repaired_rows, on=LINE, how="semi")["job"])
+    return _preceding_notes(named.rows(), named[LINE], dict(first.iter_rows()), kept)
+
+
+def _preceding_notes(
+    named: Named, lines: pl.Series, first: Mapping[float, float], kept: frozenset[float] | None = None
+) -> Iterator[str]:
+    if named:
+        n = len(named)
+        who = f"line {lines[0]} names" if n == 1 else f"{n:,} lines, the first is line {lines[0]}, name"
+        yield f"{who} {of_preceding(named, first, kept)}"
 
 
 def _long_clean_log(path: Path, rules: Rules, processors: int | None) -> JobLog | None:
@@ -96,7 +106,7 @@ def _long_clean_log(path: Path, rules: Rules, processors: int | None) -> JobLog 
 def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int | None) -> JobLog | None:
     comments: list[tuple[str, str]] = []
     sizes: set[int] = set()
-    last_s, last_job, n, n_lines = -inf, -1, 0, 0
+    last_s, last_job, n_lines = -inf, -1, 0
     named = []
     with ColumnFiles(SCHEMA) as columns:
         for data in parts:
@@ -116,17 +126,18 @@ def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int
                 return None
             last_s, last_job = float(submit_s[-1]), int(job[-1])
             columns.add(jobs)
-            here = rows.select(pl.col(LINE) + n_lines, "job", "preceding").with_row_index(PLACE, n)
-            named.append(here.filter(pl.col("preceding") > 0))
-            n, n_lines = n + len(rows), n_lines + data.count(b"\n")
+            here = rows.filter(pl.col("preceding") > 0)
+            named.append(here.select("job", "preceding", pl.col(LINE) + n_lines))
+            n_lines += data.count(b"\n")
         table, pages = columns.mapped()
     notes = () if processors is not None else tuple(_other_sizes(comments))
     all_named = pl.concat(named)
-    there = pl.DataFrame({"job": table["job"].cast(pl.Float64)}).with_row_index(PLACE)
-    there = (
-        there.join(all_named, left_on="job", right_on="preceding", how="semi") if len(all_named) else there
-    )
-    notes = (*notes, *preceding_notes(all_named, there))
+    if len(all_named):  # the numbers rise, and are used as places
+        preceding = all_named["preceding"].unique()
+        there = preceding.filter(preceding.is_in(table["job"].cast(pl.Float64).implode()))
+        by_number = all_named.select("job", "preceding", place="job").rows()
+        first = dict(zip(there, there, strict=True))
+        notes = (*notes, *_preceding_notes(by_number, all_named[LINE], first))
     return JobLog(path.name, table, size, dict(reversed(comments)), notes, pages=pages)
 
 

@@ -1,42 +1,30 @@
-"""Jobs of SWF logs that name a preceding one (field 17): counted by kind, since none waits for another."""
+"""Fields 17 and 18 of the Standard Workload Format: the job that has to end before another one may start, and
+the seconds between. They are counted, not modelled."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
 
-from site_db.jobs.logs.logged_job import Tally
-
-NAMES = (
-    "in field 17 a preceding job, after whose end it may start; not modelled: jobs do not wait for preceding "
-    "jobs and think times (field 18)"
-)
+Named = Sequence[tuple[float, float, float]]
+"""Jobs, the preceding jobs that they name, and their places in the log."""
 
 
-@dataclass(slots=True)
-class Preceding:
-    """What the lines of a log name, in their order."""
-
-    _place: dict[float, int] = field(default_factory=dict)
-    """Of each job: its first line."""
-    _named: list[tuple[float, float, int]] = field(default_factory=list)
-    """Jobs, their preceding ones, and their lines."""
-
-    def add(self, job: float, preceding: float, line: int) -> None:
-        self._place.setdefault(job, line)
-        if preceding > 0:
-            self._named.append((job, preceding, line))
-
-    def remark(self, tally: Tally) -> None:
-        """After the last line."""
-        is_one = len({preceding for _, preceding, _ in self._named}) == 1 < len(self._named)
-        for job, preceding, line in self._named:
-            number, place = f"{job:.0f}", self._place.get(preceding)
-            tally.remark(f"named {NAMES}", number)
-            if preceding == job:
-                tally.remark("named the job itself", number)
-            elif place is None:
-                tally.remark("named a preceding job that is not in the log", number)
-            elif place > line:
-                tally.remark("named a preceding job on a later line", number)
-            if is_one:
-                tally.remark(f"named job {preceding:.0f}, as all others do: probably no dependency", number)
+def of_preceding(named: Named, first: Mapping[float, float], kept: Container[float] | None = None) -> str:
+    """What jobs name, for the end of a sentence. `first` are the first places of the jobs that they name;
+    `kept` are the jobs that are used, if that are not all."""
+    there = [(preceding, place) for job, preceding, place in named if preceding != job and preceding in first]
+    to_itself = sum(job == preceding for job, preceding, _ in named)
+    kinds = {
+        "itself": to_itself,
+        "a job that is not in the log": len(named) - to_itself - len(there),
+        "a job on a later line": sum(first[preceding] > place for preceding, place in there),
+        "a job that is left out": sum(kept is not None and preceding not in kept for preceding, _ in there),
+    }
+    some = [f"{n:,} {'names' if n == 1 else 'name'} {what}" for what, n in kinds.items() if n]
+    if len(named) > 1 and len({preceding for _, preceding, _ in named}) == 1:
+        some.append(f"all name job {named[0][1]:.0f}, which is probably no dependency")
+    of_these = f" (of these, {', '.join(some)})" if some else ""
+    return (
+        f"a preceding job in field 17, after whose end the job may start{of_these}; not modelled: jobs do "
+        f"not wait for preceding jobs and think times (field 18)"
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from site_db.files.given import InvalidFile, quoted
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
-from site_db.jobs.logs.preceding import Preceding
+from site_db.jobs.logs.preceding import of_preceding
 from site_db.jobs.logs.swf_format import (
     EXPECTED,
     FIELDS,
@@ -80,18 +80,26 @@ def read_swf(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJ
 
     Raises InvalidFile after the last line if no line was a row of 18 numbers; `path` is for its message.
     """
-    reported, preceding = False, Preceding()
-    for row, job in _jobs(_noted(_rows(lines, path, tally), preceding), tally):
+    reported, first = False, dict[float, float]()
+    named: list[tuple[float, float, float]] = []
+    for row, job in _jobs(_noted(_rows(lines, path, tally), first, named), tally):
         if row.origin_s is None and not reported:
             tally.repair("no UnixStartTime header: times count from 0", row.line)
             reported = True
         yield job
-    preceding.remark(tally)
+    for number in (number for number, _, _ in named):
+        tally.remark(f"named {of_preceding(named, first)}", f"{number:.0f}")
 
 
-def _noted(rows: Iterable[_Row], preceding: Preceding) -> Iterator[_Row]:
+def _noted(
+    rows: Iterable[_Row], first: dict[float, float], named: list[tuple[float, float, float]]
+) -> Iterator[_Row]:
+    """The rows, of which those that name a preceding job are noted, and the first line of each job."""
     for row in rows:
-        preceding.add(row.number("job"), row.number("preceding"), row.line)
+        job, preceding = row.number("job"), row.number("preceding")
+        first.setdefault(job, row.line)
+        if preceding > 0:
+            named.append((job, preceding, row.line))
         yield row
 
 

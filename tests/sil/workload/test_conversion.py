@@ -76,7 +76,7 @@ PRECEDING = [
 COUNTED = (
     "4 lines, the first is line 3, name a preceding job in field 17, after whose end the job may start (of "
     "these, 1 names itself, 1 names a job that is not in the log, 1 names a job on a later line, 1 names a "
-    "job that is left out); not modelled: jobs do not wait for preceding jobs and think times (field 18) here"
+    "job that is left out); not modelled: jobs do not wait for preceding jobs and think times (field 18)"
 )
 
 
