@@ -148,7 +148,7 @@ def test_only_selected_packages_import_the_database() -> None:
     }
     may |= {"cli"}
     of_logs = {
-        *(f"site_db.jobs.logs.{name}" for name in ("log_file", "logged_job", "swf_format", "tres")),
+        *(f"site_db.jobs.logs.{name}" for name in ("log_file", "logged_job", "preceding", "swf_format")),
         "site_db.files",
         "site_db.jobs.logs.occupancy",
         "site_db.jobs.logs.requests",
