@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import resource
@@ -29,6 +28,11 @@ STARTS_WITHIN_S = 60.0
 """Real time for a daemon to begin and to listen."""
 RESTS_FOR_S = 0.2
 """Real time after which a daemon that starts waits for time to pass, and not for a process of its own."""
+STARTS_IN_S = 5.0
+"""Longer waits of a daemon that starts are timeouts, of connections, and not steps of its start."""
+_BEGUN = {"slurmctld": "Running as primary controller"}
+"""What the log of a daemon says when it has started, if it listens before (since 25.05): meanwhile it waits
+for a process of its own, and time must not pass to a timeout."""
 LAST_LINES = 5
 """Lines of the log in a message."""
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -153,7 +157,7 @@ class Daemons:
         n_before = self.clock.n_daemons
         process = self.started(name, [link, *options], {**self.environment("daemon"), **environment})
         began_s = busy_s = time.monotonic()
-        while self.clock.n_daemons == n_before or not listens(port):
+        while self.clock.n_daemons == n_before or not listens(port) or not self._has_begun(name):
             ended = process.how_it_ended()
             outcome = Outcome.DIED if ended else self.clock.settle()
             if outcome is Outcome.DIED:
@@ -165,13 +169,20 @@ class Daemons:
                 raise ControllerHangs(RETURNS_IN_TIME, f"{name} did not start{self._last_lines(name)}", 0.0)
             if outcome is Outcome.READABLE:
                 self.serve()
-            elif time.monotonic() < busy_s + RESTS_FOR_S or self.clock.next_s == math.inf:
+            elif outcome is Outcome.REAL:
+                self._reached(outcome)
+            elif (
+                time.monotonic() < busy_s + RESTS_FOR_S or self.clock.next_s > self.clock.now_s + STARTS_IN_S
+            ):
                 time.sleep(0.001)
             else:
                 self.clock.advance(self.clock.next_s)
                 busy_s = time.monotonic()
         self._names.insert(0, name)
         self.settle()
+
+    def _has_begun(self, name: str) -> bool:
+        return name not in _BEGUN or any(_BEGUN[name] in line for line in self.log_tail(name, 1000))
 
     def started(self, name: str, command: Sequence[object], environment: Mapping[str, str]) -> OwnProcess:
         """Start a program that ends with us. What it prints goes to `name`.out. Raises ControllerDied if it
@@ -185,14 +196,19 @@ class Daemons:
         return process
 
     def _reached(self, outcome: Outcome) -> bool:
-        time_s = self.clock.now_s - self._start_s
-        if outcome in (Outcome.DIED, Outcome.HANGS):
-            logs = "".join(self._last_lines(name) for name in self._names)
-            if outcome is Outcome.DIED:
-                raise ControllerDied(PROCESS_SURVIVES, f"{' or '.join(self._names)} has ended{logs}", time_s)
-            limit = f"did not come to rest within {self.clock.limit_s:g} s"
-            raise ControllerHangs(RETURNS_IN_TIME, f"{' or '.join(self._names)} {limit}{logs}", time_s)
-        return outcome is Outcome.REACHED
+        if outcome in (Outcome.REACHED, Outcome.READABLE):
+            return outcome is Outcome.REACHED
+        time_s, names = self.clock.now_s - self._start_s, " or ".join(self._names) or "a daemon"
+        logs = "".join(self._last_lines(name) for name in self._names)
+        if outcome is Outcome.DIED:
+            raise ControllerDied(PROCESS_SURVIVES, f"{names} has ended{logs}", time_s)
+        if outcome is Outcome.REAL:
+            waits = ", ".join(str(wait) for wait in self.clock.unknown_waits if not wait.length_s)
+            raise ControllerHangs(
+                RETURNS_IN_TIME, f"{names} waits in real time, which cannot be simulated: {waits}", time_s
+            )
+        limit = f"did not come to rest within {self.clock.limit_s:g} s"
+        raise ControllerHangs(RETURNS_IN_TIME, f"{names} {limit}{logs}", time_s)
 
     def _serve_waiting(self) -> None:
         if _is_readable(self.nodes.fileno()):

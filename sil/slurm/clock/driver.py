@@ -9,14 +9,16 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
+from scheduler import counted
 from sil.slurm.clock.library import NoClock, built
+from sil.slurm.clock.waits import Wait
 
 SECOND_US = 1_000_000
 FINE_S = 5.0
@@ -40,6 +42,33 @@ class Outcome(IntEnum):
     """A daemon has ended."""
     HANGS = 3
     """The daemons did not come to rest within the real time allowed."""
+    REAL = 4
+    """A daemon waits in real time, so that its result would be a matter of chance (`Clock.unknown_waits`)."""
+
+
+class UnknownWait(NamedTuple):
+    """A kind of waits of a daemon that is not listed for its release."""
+
+    thread: str
+    function: str
+    length_s: float
+    times: int
+
+    def __str__(self) -> str:
+        return (
+            f"thread {self.thread} in {self.function} for {self.length_s:g} s ({counted(self.times, 'time')})"
+        )
+
+
+class _Unknown(ctypes.Structure):
+    """As in `native/layout.h`."""
+
+    _fields_ = (
+        ("thread", ctypes.c_char * 16),
+        ("function", ctypes.c_char * 16),
+        ("length_us", ctypes.c_int64),
+        ("times", ctypes.c_uint32),
+    )
 
 
 class Clock:
@@ -148,6 +177,24 @@ class Clock:
         fine_until_us = _us(self.now_s + FINE_S)
         self._library.sil_clock_beats(self._driver, self._step_us, fine_until_us)
 
+    def classify(self, waits: Iterable[Wait]) -> None:
+        """How the waits of daemons that are started from now on are taken; without, each is woken on time."""
+        for wait in waits:
+            name, function = wait.thread.encode(), wait.function.encode()
+            length = _us(wait.least_s), _FOREVER_US if wait.most_s == math.inf else _us(wait.most_s)
+            if self._library.sil_clock_rule(self._driver, name, function, *length, wait.pace):
+                raise ValueError("there are too many kinds of waits")
+
+    @property
+    def unknown_waits(self) -> list[UnknownWait]:
+        """Those of all daemons so far for which there was no kind."""
+        found: list[UnknownWait] = []
+        while entry := self._library.sil_clock_unknown(self._driver, len(found)):
+            one = entry.contents
+            length_s = one.length_us / SECOND_US
+            found.append(UnknownWait(one.thread.decode(), one.function.decode(), length_s, one.times))
+        return found
+
     def charge_computing(self, factor: float) -> None:
         """From now on, a second of CPU time of the daemon that began last takes `factor` seconds; with 0,
         time stands still while it computes."""
@@ -219,6 +266,8 @@ def _library() -> Any:
         ("daemons", ctypes.c_int, driver),
         ("now", time_us, driver),
         ("next", time_us, driver),
+        ("rule", ctypes.c_int, driver, ctypes.c_char_p, ctypes.c_char_p, time_us, time_us, ctypes.c_int),
+        ("unknown", ctypes.POINTER(_Unknown), driver, ctypes.c_uint32),
         ("beats", None, driver, time_us, time_us),
         ("charge", None, driver, ctypes.c_double),
         ("advance", ctypes.c_int, driver, time_us, ctypes.c_int, handles, ctypes.c_int, ctypes.c_double),

@@ -13,23 +13,21 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
-#define BEAT_US 100000 /* the background loop of slurmctld sleeps ten times as long, then looks around */
 #define YIELD_US 1000  /* shorter sleeps only let other threads go first */
-#define BACKFILL "bckfl" /* this thread looks each second whether anything has changed since it ran */
-#define POLL_S 2       /* slurmctld's agent, a thread without a name, waits as long only to look whether it is to end, */
-#define FEDERATION "fed_" /* as do the threads of a federation, of which a cluster with accounting could be a part */
 
 static struct clock *shared;
-static int waits_for_driver;
+static int waits_for_driver, is_daemon;
 
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("SIL_CLOCK"), *role = getenv("SIL_CLOCK_ROLE");
@@ -40,7 +38,7 @@ __attribute__((constructor)) static void begin(void) {
     if (memory == MAP_FAILED || ((struct clock *) memory)->magic != MAGIC) return;
     shared = memory;
     waits_for_driver = !role || strcmp(role, "reader");
-    if (!role || strcmp(role, "daemon")) return;
+    if (!(is_daemon = role && !strcmp(role, "daemon"))) return;
     setenv("SIL_CLOCK_ROLE", "driven", 1);
     uint32_t k = __atomic_load_n(&shared->n_processes, __ATOMIC_SEQ_CST);
     if (k == MOST_PROCESSES) abort();
@@ -70,8 +68,15 @@ static int real_clock(clockid_t clock, struct timespec *found) {
     return (int) syscall(SYS_clock_gettime, clock, found);
 }
 
+/* Deadlines of a simulated clock are waited for in simulated time: with another one, a thread whose wait is over would find
+ * its time not come, and try again without end (24.11 and 25.05 use CLOCK_TAI for connections). Intervals, for which there
+ * is the monotonic clock, are those of the others. */
+static int is_simulated(clockid_t clock) {
+    return clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID && clock >= 0;
+}
+
 int clock_gettime(clockid_t clock, struct timespec *found) {
-    if (!shared || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)) return real_clock(clock, found);
+    if (!shared || !is_simulated(clock)) return real_clock(clock, found);
     int64_t now = now_us();
     found->tv_sec = now / SECOND_US;
     found->tv_nsec = now % SECOND_US * 1000;
@@ -92,6 +97,50 @@ int gettimeofday(struct timeval *restrict found, void *restrict zone) {
     found->tv_sec = now.tv_sec;
     found->tv_usec = now.tv_nsec / 1000;
     return 0;
+}
+
+/* ---- what is known of waits ---- */
+
+static int matches(const char *pattern, const char *name) {
+    size_t n = strcspn(pattern, "*");
+    return pattern[n] ? !strncmp(pattern, name, n) : !strcmp(pattern, name);
+}
+
+/* Remember what is not known, for the driver to say. */
+static void note(const char *thread, const char *function, int64_t length_us) {
+    while (__atomic_exchange_n(&shared->locked, 1, __ATOMIC_SEQ_CST)) sched_yield();
+    uint32_t k = 0, n = shared->n_unknown;
+    while (k < n && (strcmp(shared->unknown[k].thread, thread) || strcmp(shared->unknown[k].function, function) ||
+                    shared->unknown[k].length_us != length_us)) k++;
+    if (k == n && n < MOST_UNKNOWN) {
+        struct unknown *new = &shared->unknown[shared->n_unknown++];
+        strncpy(new->thread, thread, NAME_SIZE - 1);
+        strncpy(new->function, function, NAME_SIZE - 1);
+        new->length_us = length_us;
+    }
+    if (k < MOST_UNKNOWN) shared->unknown[k].times++;
+    __atomic_store_n(&shared->locked, 0, __ATOMIC_SEQ_CST);
+}
+
+/* The name of this thread, as rules have it. */
+static void thread_name(char name[NAME_SIZE]) {
+    memset(name, 0, NAME_SIZE);
+    if (syscall(SYS_gettid) == getpid()) strcpy(name, "main");
+    else {
+        prctl(PR_GET_NAME, name, 0, 0, 0);
+        if (!strncmp(name, program_invocation_short_name, NAME_SIZE - 1)) strcpy(name, "none");
+    }
+}
+
+static enum pace pace_of(const char *function, int64_t length_us) {
+    char name[NAME_SIZE];
+    thread_name(name);
+    for (struct rule *rule = shared->rules; rule < shared->rules + shared->n_rules; rule++)
+        if (length_us >= rule->least_us && length_us <= rule->most_us && matches(rule->thread, name) &&
+            matches(rule->function, function))
+            return rule->pace;
+    if (is_daemon) note(name, function, length_us);
+    return ON_TIME;
 }
 
 /* ---- waiting for a time ---- */
@@ -130,14 +179,14 @@ static enum state end_wait(struct wait *wait) {
     return state;
 }
 
-static void sleep_us(int64_t us) {
+static void sleep_us(const char *function, int64_t us) {
     /* A beat that was stretched stands for those that follow it within one turn of the loop. */
     static __thread int64_t slept_before;
     if (us < YIELD_US) {
         sched_yield();
         return;
     }
-    enum pace pace = us == BEAT_US ? BEAT : ON_TIME;
+    enum pace pace = pace_of(function, us);
     if (pace == BEAT && slept_before >= us) {
         slept_before -= us;
         return;
@@ -152,18 +201,24 @@ static void sleep_us(int64_t us) {
 
 static void really_sleep(time_t s, long ns) {
     struct timespec left = {s, ns};
-    while (nanosleep(&left, &left) && errno == EINTR) {}
+    while (syscall(SYS_nanosleep, &left, &left) && errno == EINTR) {}
 }
 
 int usleep(useconds_t us) {
-    if (shared && waits_for_driver) sleep_us(us);
+    if (shared && waits_for_driver) sleep_us("usleep", us);
     else really_sleep(us / SECOND_US, us % SECOND_US * 1000L);
     return 0;
 }
 
 unsigned sleep(unsigned s) {
-    if (shared && waits_for_driver) sleep_us((int64_t) s * SECOND_US);
+    if (shared && waits_for_driver) sleep_us("sleep", (int64_t) s * SECOND_US);
     else really_sleep(s, 0);
+    return 0;
+}
+
+int nanosleep(const struct timespec *length, struct timespec *left) {
+    if (shared && waits_for_driver) sleep_us("nanosleep", length->tv_sec * (int64_t) SECOND_US + length->tv_nsec / 1000);
+    else return (int) syscall(SYS_nanosleep, length, left);
     return 0;
 }
 
@@ -177,17 +232,9 @@ static void *real(const char *name) {
     return found ? found : dlsym(RTLD_NEXT, name);
 }
 
-static int is_called(const char *name, size_t n_letters) {
-    char found[16] = "";
-    prctl(PR_GET_NAME, found, 0, 0, 0);
-    return !strncmp(found, name, n_letters < sizeof found - 1 ? n_letters : sizeof found - 1);
-}
-
-static enum pace pace_of(int64_t now_us, const struct timespec *until, int64_t due_us) {
-    if (until->tv_nsec == 0 && until->tv_sec - now_us / SECOND_US == POLL_S &&
-        (is_called(program_invocation_short_name, SIZE_MAX) || is_called(FEDERATION, strlen(FEDERATION))))
-        return POLL;
-    return due_us - now_us == SECOND_US && is_called(BACKFILL, SIZE_MAX) ? BEAT : ON_TIME;
+/* Deadlines in whole seconds are taken as if they were set at the beginning of this one. */
+static int64_t length_us(int64_t now_us, const struct timespec *until, int64_t due_us) {
+    return until->tv_nsec ? due_us - now_us : due_us - now_us / SECOND_US * SECOND_US;
 }
 
 int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
@@ -212,7 +259,8 @@ int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *
         pthread_mutex_lock(mutex);
         return ETIMEDOUT;
     }
-    struct wait *wait = begin_wait(now, due, condition, pace_of(now, until, due)); /* before another can signal */
+    enum pace pace = pace_of("cond_timedwait", length_us(now, until, due));
+    struct wait *wait = begin_wait(now, due, condition, pace); /* before another can signal */
     pthread_mutex_unlock(mutex);
     enum state state = end_wait(wait);
     pthread_mutex_lock(mutex);
@@ -248,3 +296,30 @@ int pthread_cond_broadcast(pthread_cond_t *condition) {
     signal_waits(condition, 1);
     return really(condition);
 }
+
+/* ---- what takes real time, and must not ---- */
+
+#define NOT_SIMULATED(name, declared, given, waits)                                                        \
+    int name declared {                                                                                     \
+        static int (*really) declared;                                                                      \
+        if (!really) really = (int (*) declared) dlsym(RTLD_NEXT, #name);                                   \
+        if (shared && is_daemon && (waits)) {                                                        \
+            char thread[NAME_SIZE];                                                                         \
+            thread_name(thread);                                                                            \
+            note(thread, #name, 0);                                                                         \
+            shared->waits_really = 1;                                                                        \
+        }                                                                                                   \
+        return really given;                                                                                \
+    }
+
+typedef const struct timespec *deadline;
+typedef const struct itimerspec *setting;
+#define IS_SET(at) (at->it_value.tv_sec || at->it_value.tv_nsec)
+
+NOT_SIMULATED(timer_settime, (timer_t timer, int flags, setting at, struct itimerspec *old), (timer, flags, at, old), IS_SET(at))
+NOT_SIMULATED(timerfd_settime, (int file, int flags, setting at, struct itimerspec *old), (file, flags, at, old), IS_SET(at))
+NOT_SIMULATED(clock_nanosleep, (clockid_t clock, int flags, deadline at, struct timespec *left), (clock, flags, at, left), 1)
+NOT_SIMULATED(sem_timedwait, (sem_t *restrict semaphore, deadline restrict at), (semaphore, at), 1)
+NOT_SIMULATED(pthread_cond_clockwait,
+              (pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex, clockid_t clock, deadline restrict at),
+              (condition, mutex, clock, at), 1)

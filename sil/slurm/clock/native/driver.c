@@ -28,7 +28,7 @@
 #define SPIN_NS 200000      /* look as often as possible for so long, */
 #define LONGEST_NAP_NS 2000000 /* then sleep for an eighth of the time that it took, at most as long */
 
-enum outcome { REACHED, READABLE, DIED, HANGS };
+enum outcome { REACHED, READABLE, DIED, HANGS, REAL };
 
 struct daemon {
     int is_guest;    /* it may end */
@@ -192,6 +192,7 @@ static enum outcome settle(struct driver *driver, const int *handles, int n_hand
     while (driver->n_known < (int) driver->clock->n_processes)
         if (sil_clock_watch(driver, driver->clock->processes[driver->n_known++], DAEMON)) return DIED;
     for (;; took = read_ns(CLOCK_MONOTONIC) - began) {
+        if (driver->clock->waits_really) return REAL;
         enum outcome found = look(driver, handles, n_handles, 0);
         if (found != REACHED) return found;
         if (all_quiet(driver)) return look(driver, handles, n_handles, 0);
@@ -254,6 +255,27 @@ void sil_clock_charge(struct driver *driver, double factor) {
     clock->charged = clock->processes[clock->n_processes - 1];
     clock->charged_ns = computed_ns(clock);
     clock->charge = factor;
+}
+
+/* How the daemons' waits are taken. Returns -1 if there are too many rules. */
+int sil_clock_rule(struct driver *driver, const char *thread, const char *function, int64_t least_us, int64_t most_us,
+                   int pace) {
+    struct clock *clock = driver->clock;
+    if (clock->n_rules == MOST_RULES) return -1;
+    struct rule *rule = &clock->rules[clock->n_rules];
+    snprintf(rule->thread, NAME_SIZE, "%s", thread);
+    snprintf(rule->function, NAME_SIZE, "%s", function);
+    rule->least_us = least_us;
+    rule->most_us = most_us;
+    rule->pace = pace;
+    clock->n_rules++;
+    return 0;
+}
+
+/* The `k`th wait for which there is no rule; NULL if there are fewer. */
+const struct unknown *sil_clock_unknown(struct driver *driver, uint32_t k) {
+    struct clock *clock = driver->clock;
+    return k < __atomic_load_n(&clock->n_unknown, __ATOMIC_SEQ_CST) ? &clock->unknown[k] : NULL;
 }
 
 /* Beats last `step_us`, but one second before `fine_until_us`. */

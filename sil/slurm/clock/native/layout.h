@@ -6,6 +6,9 @@
 #define MAGIC 0x316b636f6c63u
 #define MOST_WAITS 1024
 #define MOST_PROCESSES 8
+#define MOST_RULES 64
+#define MOST_UNKNOWN 64
+#define NAME_SIZE 16
 #define SECOND_US 1000000
 
 /* Of a wait: not in use (as in a new file), being filled in, about to sleep, asleep, and the two ends of that. */
@@ -14,6 +17,21 @@ enum state { FREE, CLAIMED, ENTERED, WAITING, DUE, SIGNALLED };
 /* When a wait is over: at its time; or it is the beat of a loop that looks each second whether there is something to do,
  * and may be stretched; or it is a poll, whose end has no effect unless the daemon is to end. */
 enum pace { ON_TIME, BEAT, POLL };
+
+/* How waits of a kind are taken: those of threads with a name (in which "*" at the end stands for anything, "main" for the
+ * first thread, and "none" for others that have that of the program), by a function, for so long. */
+struct rule {
+    char thread[NAME_SIZE], function[NAME_SIZE];
+    int64_t least_us, most_us;
+    enum pace pace;
+};
+
+/* A wait for which there is no rule, or a timer, which is not simulated (its length is 0). */
+struct unknown {
+    char thread[NAME_SIZE], function[NAME_SIZE];
+    int64_t length_us;
+    uint32_t times;
+};
 
 /* A thread that waits until a time, perhaps at a condition variable. `state` is the futex that it sleeps on. */
 struct wait {
@@ -38,6 +56,11 @@ struct clock {
     uint32_t n_waits;      /* waits that have been used: one more than the highest index */
     uint32_t n_processes;
     int32_t processes[MOST_PROCESSES];
+    uint32_t n_rules, n_unknown;
+    uint32_t waits_really; /* a timer was set, or a daemon waits in another way that is not simulated */
+    uint32_t locked;       /* while what is unknown is noted */
+    struct rule rules[MOST_RULES];
+    struct unknown unknown[MOST_UNKNOWN];
     struct wait waits[MOST_WAITS];
 };
 #endif

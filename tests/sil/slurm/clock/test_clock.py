@@ -14,6 +14,7 @@ import pytest
 
 from sil.slurm.clock.driver import Clock, Outcome
 from sil.slurm.clock.library import NoClock, built
+from sil.slurm.clock.waits import Pace, waits_of
 from tests.sil.slurm.installed import skip_unless_programs_run_in
 
 try:
@@ -37,6 +38,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def clock(tmp_path: Path) -> Iterator[Clock]:
     try:
         with Clock(tmp_path / "clock", START_S, limit_s=20.0) as found:
+            found.classify(waits_of((22, 5)))
             yield found
     except NoClock as error:
         pytest.skip(str(error))
@@ -150,6 +152,42 @@ def test_a_poll_whose_end_has_no_effect_is_woken_once_a_minute(
     assert [at_s for at_s, what in found if what == "named"] == [2.0 * k for k in range(1, 31)]
     for idle in ("poll", "fed_jobs"):
         assert [at_s for at_s, what in found if what == idle] == [60.0]
+
+
+def test_waits_that_are_not_known_are_woken_on_time_and_named(run: Run, clock: Clock, tmp_path: Path) -> None:
+    run("polls")
+    clock.advance(START_S + 10)
+    assert [str(wait) for wait in clock.unknown_waits] == [
+        "thread named in cond_timedwait for 2 s (6 times)"
+    ], "the others are the agent and a federation"
+    assert said(tmp_path) == [(2.0 * k, "named") for k in range(1, 6)]
+
+
+def test_all_clocks_but_those_of_the_cpu_agree(run: Run, clock: Clock, tmp_path: Path) -> None:
+    """A deadline that a daemon takes from another clock would be over for one of both only."""
+    run("measures")
+    clock.advance(START_S + 3)
+    assert (tmp_path / "printed").read_text() == "2.5 2.5 2.5 2.5 \n"
+
+
+def test_a_timer_of_the_kernel_is_refused_since_it_takes_real_time(run: Run, clock: Clock) -> None:
+    """Its time, which is simulated, may be long past, and then it is set again without end."""
+    run("timer")
+    assert clock.advance(START_S + 10) is Outcome.REAL
+    assert [(wait.thread, wait.function) for wait in clock.unknown_waits] == [("main", "timer_settime")]
+
+
+@pytest.mark.parametrize(
+    ("release", "thread", "paces"),
+    [
+        ((22, 5), "worker[*", []),
+        ((26, 5), "worker[*", [Pace.POLL, Pace.ON_TIME]),
+        ((24, 11), "powersave", []),
+        ((28, 5), "powersave", [Pace.POLL]),
+    ],
+)
+def test_each_release_has_its_own_waits(release: tuple[int, int], thread: str, paces: list[Pace]) -> None:
+    assert [wait.pace for wait in waits_of(release) if wait.thread == thread] == paces
 
 
 def test_an_advance_ends_while_a_connection_waits(run: Run, clock: Clock, tmp_path: Path) -> None:

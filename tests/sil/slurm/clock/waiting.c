@@ -1,9 +1,11 @@
 /* What daemons do with time, for tests: `waiting MODE`. */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <grp.h>
 #include <pthread.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +100,28 @@ static void *signals_after_4_s(void *unused) {
     return unused;
 }
 
+/* Four ways of taking the time, and a sleep that is measured with another clock. */
+static void measures(void) {
+    const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_TAI, CLOCK_MONOTONIC, CLOCK_BOOTTIME};
+    struct timespec before[4], after, nap = {2, 500000000};
+    for (int k = 0; k < 4; k++) clock_gettime(clocks[k], &before[k]);
+    nanosleep(&nap, NULL);
+    for (int k = 0; k < 4; k++) {
+        clock_gettime(clocks[k], &after);
+        printf("%g ", after.tv_sec - before[k].tv_sec + (after.tv_nsec - before[k].tv_nsec) * 1e-9);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+/* At an absolute time, which need not be that of the kernel. */
+static void sets_a_timer(void) {
+    struct itimerspec at = {.it_value = {time(NULL) + 60, 0}};
+    struct sigevent nothing = {.sigev_notify = SIGEV_NONE};
+    timer_t timer;
+    if (!timer_create(CLOCK_REALTIME, &nothing, &timer)) timer_settime(timer, TIMER_ABSTIME, &at, NULL);
+}
+
 static void start_with(void *(*what)(void *), void *argument) {
     pthread_t thread;
     pthread_create(&thread, NULL, what, argument);
@@ -132,6 +156,8 @@ int main(int n, char **words) {
     else if (!strcmp(mode, "beats")) start(beats);
     else if (!strcmp(mode, "looks")) start(looks);
     else if (!strcmp(mode, "polls")) { start(polls); start_with(polls, "fed_jobs"); start_with(polls, "named"); }
+    else if (!strcmp(mode, "measures")) measures();
+    else if (!strcmp(mode, "timer")) sets_a_timer();
     else if (!strcmp(mode, "users")) { users(); return 0; }
     else if (!strcmp(mode, "listens")) { listens(); return 0; }
     else if (!strcmp(mode, "computes")) { sleep(1); say("before"); compute(0.2); say("after"); }

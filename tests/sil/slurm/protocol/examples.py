@@ -48,15 +48,13 @@ def written(address: IPv4Address | IPv6Address) -> str:
 
 
 ADDRESSES = st.none() | st.builds(Address, st.ip_addresses().map(written), numbers("H"))
-SINGLE: dict[int, st.SearchStrategy[Any]] = {
-    id(hint.__metadata__[0]): found
-    for hint, found in (
-        (Text, TEXTS),
-        (Bits, bitmaps()),
-        (Octets, st.binary(max_size=5)),
-        (PackedAddress, ADDRESSES),
-    )
-}
+_HINTS: list[tuple[Any, st.SearchStrategy[Any]]] = [
+    (Text, TEXTS),
+    (Bits, bitmaps()),
+    (Octets, st.binary(max_size=5)),
+    (PackedAddress, ADDRESSES),
+]
+SINGLE = {id(hint.__metadata__[0]): found for hint, found in _HINTS}
 SINGLE[id(JOB_ONLY)] = numbers("I").map(of_job)
 
 

@@ -277,8 +277,8 @@ def main() -> None:
     relays = Relays()
     relays.between(CONTROLLER_RELAY, CONTROLLER)
     with contextlib.ExitStack() as running:
-        for place, name in enumerate(NODES, 1):
-            relays.between(DAEMON_RELAYS + place, DAEMONS + place)
+        for number, name in enumerate(NODES, 1):
+            relays.between(DAEMON_RELAYS + number, DAEMONS + number)
             running.enter_context(daemon("slurmd", "-D", "-N", name))
         controller = ("slurmctld", "-D", "-f", "/var/spool/controller/slurm.conf")
         with daemon(*controller, "-c"):

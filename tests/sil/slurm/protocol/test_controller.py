@@ -28,7 +28,6 @@ from sil.slurm.protocol.packing.versions import COMPLETE, RELEASES, V22_05
 from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE, SUCCESS
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, Empty
-from sil.slurm.release import Release
 from tests.sil.slurm.installed import missing
 from tests.sil.slurm.protocol.live import Controller, controller, munge_daemon
 
@@ -53,8 +52,7 @@ PartitionName=new Nodes=ALL Default=YES
 NAMES = [f"n{number}" for number in range(1, 13)]
 if (why_not := missing()) is not None:
     pytest.skip(why_not, allow_module_level=True)
-RELEASE = Release.of(installed().release)
-assert RELEASE is not None
+RELEASE = installed().release
 NEW = max(version for version, name in RELEASES.items() if RELEASE.series >= name and version in COMPLETE)
 OLD = max((version for version in COMPLETE if V22_05 < version < NEW), default=NEW)
 VERSIONS = {"new": NEW, "old": OLD}
