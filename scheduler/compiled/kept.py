@@ -6,6 +6,7 @@ import hashlib
 import os
 import pickle
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -35,8 +36,8 @@ class Kept:
 
     The name of a file is a digest of the signature, the processor, the compiler, and all sources whose
     functions and constants the code can contain, so code that is found is up to date. The file begins with a
-    checksum: a damaged one counts as missing. Numba's own cache looks at the source of the function alone,
-    and raises where its index is damaged.
+    checksum: a damaged one counts as missing, as does one of another user, who could make this one run it.
+    Numba's own cache looks at the source of the function alone, and raises where its index is damaged.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -82,8 +83,17 @@ def is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
+def is_own(path: Path) -> bool:
+    """Whether a file belongs to this user, to root, or to whom this package belongs, and is a regular one.
+    Raises OSError."""
+    found = path.stat()
+    return stat.S_ISREG(found.st_mode) and found.st_uid in (0, os.getuid(), SCHEDULER.stat().st_uid)
+
+
 def _read(path: Path) -> bytes | None:
     try:
+        if not is_own(path):
+            return None
         data = path.read_bytes()
     except OSError:
         return None

@@ -26,6 +26,7 @@ from sil.site.site_in_use import SiteSource
 from sil.trace.facts import TRACE, write_trace
 from sil.workers.executor import Listener
 from sil.world.guard.faults import SchedulerFault
+from site_db.files.written import no_link
 
 
 def machines_to_run_live(scenario: Scenario, name: str) -> MachinesScenario:
@@ -90,4 +91,4 @@ def run_live_and_simulated(
 def _write(folder: Path, scenario: Scenario, facts: pl.DataFrame, timings: pl.DataFrame) -> None:
     make_usable(folder)
     write_trace(folder / TRACE, facts, describe(scenario))
-    timings.write_parquet(folder / BESIDE_THE_TRACE["timings"])
+    timings.write_parquet(no_link(folder / BESIDE_THE_TRACE["timings"]))

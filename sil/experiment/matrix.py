@@ -26,7 +26,6 @@ from site_db.files.matrix_text import EACH, NO_NUMBER, number_of, read_rows
 from site_db.files.opened import read_text
 from site_db.files.plain_numbers import is_whole
 from site_db.files.spreadsheet import escaped
-from site_db.files.written import no_link
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ def write_mapping(path: Path, mapped: list[MappedMatrix]) -> None:
             [escaped(result.scheduler), a.job, a.resource, a.start_s, a.completion_s] for a in assignments
         ]
     try:
-        with no_link(path).open("w", newline="", encoding="utf-8") as file:
+        with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(rows if len(mapped) > 1 else [row[1:] for row in rows])
     except OSError as error:
         raise InvalidFile(f"{path} cannot be written: {error.strerror}") from None

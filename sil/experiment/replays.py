@@ -95,7 +95,8 @@ def _replay_into(
 ) -> list[Outcome]:
     schedulers = list(folders)
     for folder in folders.values():
-        make_usable(folder)
+        make_usable(no_link(folder))
+        no_link(folder / SCHEDULE)  # the others are renamed when they are complete
     for old in (SUMMARY, REPORT):
         (out / old).unlink(missing_ok=True)
     record_origin(out, replay.log.sources or {replay.log.name: replay.log.digest()})

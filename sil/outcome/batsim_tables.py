@@ -17,7 +17,7 @@ from sil.outcome.jobs import (
     bounded_slowdown,
     stretch,
 )
-from sil.trace.csv_tables import read_csv
+from sil.trace.csv_tables import columns_of, read_csv
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.log_ids import LOG_ID
@@ -44,7 +44,7 @@ class ImpossibleJob(InvalidFile):
 
 def read_whole_jobs_csv(path: Path) -> pl.DataFrame:
     """All columns of a jobs.csv."""
-    texts = {name: pl.String for name in pl.read_csv(path, n_rows=0, glob=False).columns if name in TEXTS}
+    texts = {name: pl.String for name in columns_of(path) if name in TEXTS}
     return read_csv(path, texts)
 
 
@@ -65,7 +65,7 @@ def read_jobs_csv(path: Path) -> pl.DataFrame:
         "allocated_resources": pl.String,
         "bounded_slowdown": pl.Float64,
     }
-    if "requested_gpus" in pl.read_csv(path, n_rows=0, glob=False).columns:
+    if "requested_gpus" in columns_of(path):
         kinds["requested_gpus"] = pl.Float64
     jobs = read_csv(path, kinds, list(kinds))
     valid = {name: pl.col(name).cast(pl.Float64).is_finite() for name in kinds if name not in _MAY_LACK}

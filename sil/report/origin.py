@@ -18,7 +18,7 @@ from pathlib import Path
 from scheduler import counted
 from sil.trace.json_text import json_text
 from site_db.files.opened import digest
-from site_db.files.written import no_link
+from site_db.files.written import no_link, regular
 
 ORIGIN = "origin.json"
 LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow")
@@ -42,13 +42,13 @@ def record_origin(folder: Path, inputs: Mapping[str, str]) -> None:
 def origin_terms(folder: Path) -> Iterator[tuple[str, str]]:
     """The origin of the results in a folder: pairs of a term and its description; none if it is unknown."""
     try:
-        found = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
+        found = json.loads(regular(folder / ORIGIN).read_text(encoding="utf-8"))
         yield "Command", found["command"]
         yield "Versions", ", ".join(f"{name} {number}" for name, number in found["versions"].items())
         for name, digest in found["inputs"].items():
             yield "Input", f"{name}, SHA-256 {digest}"
         yield "Host", found["host"]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return
 
 

@@ -143,13 +143,13 @@ def write_page(path: Path, page: Page) -> None:
 
 def write_figures(folder: Path, kind: FigureKind, page: Page, titled: bool = False) -> list[Path]:
     """Write every chart of a page as a file of its own, with the title of its part if `titled`."""
-    folder.mkdir(parents=True, exist_ok=True)
+    no_link(folder).mkdir(parents=True, exist_ok=True)
     paths = []
     for name, part in page.charts():
         assert part.chart is not None
         paths.append(folder / f"{name}.{kind}")
         chart = part.chart.properties(title=part.title) if titled else part.chart
-        save(chart, paths[-1])
+        save(chart, no_link(paths[-1]))
     return paths
 
 

@@ -14,7 +14,6 @@ import polars as pl
 from polars import selectors
 
 from scheduler import printable
-from site_db.files.written import no_link
 
 Spec = dict[str, Any]
 
@@ -164,7 +163,6 @@ def save(figure: Figure, path: Path) -> None:
     import vl_convert
 
     spec = specification(figure)
-    no_link(path)
     match path.suffix:
         case ".png":
             path.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))

@@ -23,7 +23,7 @@ from sil.world.random_streams import RandomStreams
 from site_db.files.given import InvalidFile
 from site_db.files.memory import OF_JSON
 from site_db.files.opened import read_text
-from site_db.files.toml_file import NotNegative, Period
+from site_db.files.written import no_link
 
 MOST_FAULTS = 5
 DEFAULT_JOBS = 20
@@ -31,6 +31,10 @@ DEFAULT_MACHINES = 4
 CORES = 4
 """Of each node."""
 MOST_MACHINES = 1_000
+LONGEST_S = 1e7
+"""Of any time in a case: there is a round at least every few minutes as long as a job runs."""
+NotNegative = Annotated[float, Field(ge=0, le=LONGEST_S)]
+Period = Annotated[float, Field(ge=1e-3, le=LONGEST_S)]
 
 
 class Machines(StrEnum):
@@ -121,7 +125,7 @@ class Case:
         return found
 
     def write(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        no_link(path).write_text(json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Case:

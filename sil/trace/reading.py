@@ -21,6 +21,7 @@ from sil.trace.log_ids import LOG_ID
 from sil.trace.stream import Schema
 from sil.trace.well_formed import mistake_in, mistake_in_runs
 from site_db.files.memory import Memory
+from site_db.files.written import regular
 
 
 class NoTrace(UserError):
@@ -50,6 +51,7 @@ DAMAGED = (OSError, UnicodeDecodeError, pa.ArrowException, PolarsError, PanicExc
 def reading(path: Path) -> Iterator[None]:
     """Raises NoTrace for a file that is missing or cannot be read."""
     try:
+        regular(path)
         yield
     except FileNotFoundError:
         raise NoTrace(f"{path}: there is no such file; `sil run` and `sil replay` write traces") from None

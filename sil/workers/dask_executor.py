@@ -22,6 +22,8 @@ from sil.settings.code_version import code_and_data
 from sil.workers.executor import Concurrent, Died, Failed, Item, NoExecutor, Outcome, Result
 from sil.workers.processes import Processes
 from sil.world.guard.faults import KILLED
+from site_db.files.memory import OF_JSON
+from site_db.files.opened import read_text
 
 ANSWER_WITHIN_S = 5.0
 """Time in which a scheduler must answer."""
@@ -150,15 +152,14 @@ def _address(where: str) -> str:
     path = Path(where)
     if not path.exists() and re.fullmatch(r"[^/\s]+:\d+", where):
         return f"tcp://{where}"
-    try:
-        address = json.loads(path.read_text())["address"]
-    except FileNotFoundError:
+    if not path.is_file():
         raise NoExecutor(
             f"{where}: there is no such scheduler file; an address looks like tcp://scheduler:8786"
-        ) from None
-    except OSError as error:
-        raise NoExecutor(f"{where}: the scheduler file cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+        )
+    text = read_text(path, OF_JSON)
+    try:
+        address = json.loads(text)["address"]
+    except (ValueError, LookupError, TypeError, RecursionError):
         address = None
     if not isinstance(address, str):
         raise NoExecutor(f"{where}: this is not a scheduler file written by Dask")

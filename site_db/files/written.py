@@ -1,13 +1,22 @@
-"""How files of results are written."""
+"""Files of results, which may come from somebody else: how they are written, and opened again."""
 
 from __future__ import annotations
 
+from errno import EINVAL
 from pathlib import Path
 
 
 def no_link(path: Path) -> Path:
-    """The path, at which there is no symbolic link any more: a folder of results may come from somebody else,
-    and writing there must change no file elsewhere."""
-    if path.is_symlink():
+    """The path, at which there is no symbolic link and no pipe any more: a folder of results may come from
+    somebody else, and writing there must change no file elsewhere, and not wait for a reader."""
+    if path.is_symlink() or path.is_fifo():
         path.unlink()
+    return path
+
+
+def regular(path: Path) -> Path:
+    """The path, at which there is no pipe or device, for which a reader would wait without a limit. Raises
+    OSError."""
+    if path.exists() and not path.is_file():
+        raise OSError(EINVAL, "it is not a regular file", str(path))
     return path

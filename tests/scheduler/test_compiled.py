@@ -28,6 +28,7 @@ from scheduler.compiled import (
     inlined,
     part,
 )
+from scheduler.compiled.kept import is_own
 from scheduler.compiled.signatures import signatures_remembered
 
 RUN_WITH_CHECKS = (
@@ -104,6 +105,18 @@ def test_damaged_files_of_compiled_code_are_written_again(tmp_path: Path) -> Non
     again = kept(tmp_path)
     load(tmp_path)
     assert kept(tmp_path) == again, "and what was written again is used"
+
+
+def test_code_of_another_user_and_pipes_are_not_loaded(tmp_path: Path) -> None:
+    file, pipe = tmp_path / "file.bin", tmp_path / "pipe.bin"
+    file.touch()
+    os.mkfifo(pipe)
+    assert is_own(file)
+    assert not is_own(pipe)
+    if os.getuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    os.chown(file, 12_345, -1)
+    assert not is_own(file)
 
 
 def test_code_is_compiled_again_after_a_source_changes(tmp_path: Path, sources: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import hashlib
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -1161,16 +1162,44 @@ def test_results_are_byte_identical_with_any_number_of_workers(
     assert of_run["one"] == of_run["two"]
 
 
-@pytest.mark.parametrize("name", ["report.html", "origin.json", "summary.json", "unfinished.db"])
-def test_a_link_in_a_results_folder_is_replaced_and_what_it_names_is_kept(name: str, here: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["report.html", "origin.json", "summary.json", "unfinished.db", "fcfs/jobs.csv", "fcfs/schedule.csv"],
+)
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_link_or_a_pipe_in_a_results_folder_is_replaced_and_what_a_link_names_is_kept(
+    kind: str, name: str, here: Path
+) -> None:
     """A folder of somebody else may have links to files of the user who writes there."""
     assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
     (here / "precious").write_text("precious")
-    link = here / "out" / name
-    link.unlink(missing_ok=True)
-    link.symlink_to(here / "precious")
+    place = here / "out" / name
+    place.unlink(missing_ok=True)
+    if kind == "link":
+        place.symlink_to(here / "precious")
+    else:
+        os.mkfifo(place)
     assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
     if name == "report.html":
         assert sil("report", "out").exit_code == 0
     assert (here / "precious").read_text() == "precious"
-    assert not link.is_symlink()
+    assert place.is_file() or name == "unfinished.db"
+    assert not place.is_symlink()
+
+
+def test_a_link_to_a_folder_in_a_results_folder_is_replaced(here: Path) -> None:
+    (here / "elsewhere").mkdir()
+    (here / "out").mkdir()
+    (here / "out/fcfs").symlink_to(here / "elsewhere")
+    assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
+    assert not [*(here / "elsewhere").iterdir()]
+
+
+@pytest.mark.parametrize("name", ["summary.json", "origin.json", "fcfs/jobs.csv", "fcfs/trace.parquet"])
+def test_a_pipe_in_place_of_results_does_not_keep_a_report_waiting(name: str, here: Path) -> None:
+    assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
+    (here / "out" / name).unlink()
+    os.mkfifo(here / "out" / name)
+    done = sil("report", "out")
+    assert done.exit_code == (0 if name in ("origin.json", "fcfs/trace.parquet") else 2)
+    assert done.exception is None or isinstance(done.exception, SystemExit)

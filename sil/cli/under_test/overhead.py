@@ -13,6 +13,7 @@ from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
 from sil.report.listing import Column, Listing, Row, number
 from site_db.files.plain_numbers import is_whole
+from site_db.files.written import no_link
 
 if TYPE_CHECKING:
     import polars as pl
@@ -172,4 +173,4 @@ def _draw(points: pl.DataFrame, folder: Path) -> None:
     else:
         chart = overhead_figure(points, "machines", "parallel_percent")
     for ending in ("png", "svg"):
-        save(chart, folder / f"{FIGURE}.{ending}")
+        save(chart, no_link(folder / f"{FIGURE}.{ending}"))

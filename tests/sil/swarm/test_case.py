@@ -77,6 +77,7 @@ def _put(value: object, *where: str | int) -> Callable[[dict[str, Any]], None]:
     ("change", "mistake"),
     [
         (_put("x", "jobs", 0, "run_s"), "jobs.0.run_s: Input should be a valid number"),
+        (_put(1e14, "jobs", 0, "run_s"), "jobs.0.run_s: Input should be less than or equal to 10000000"),
         (_put(0.0, "jobs", 0, "run_s"), "jobs.0.run_s: Input should be greater than"),
         (_put([], "jobs"), "jobs: Tuple should have at least 1 item"),
         (_put("moon", "machines"), "machines: Input should be 'different machines'"),

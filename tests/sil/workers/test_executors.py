@@ -151,12 +151,12 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
 @needs_dask
 def test_a_missing_or_invalid_scheduler_file_is_reported(tmp_path: Path) -> None:
     assert "missing.json: there is no such scheduler file" in sentence_of(tmp_path / "missing.json")
-    for content in ("", "no json", "[]", "{}", '{"address": 3}'):
+    for content in ("", "no json", "[]", "{}", '{"address": 3}', "[" * 100_000):
         (tmp_path / "other").write_text(content)
         assert sentence_of(tmp_path / "other").endswith("other: this is not a scheduler file written by Dask")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     assert "this is not a scheduler file written by Dask" in sentence_of(tmp_path / "bytes")
-    assert f"{tmp_path}: the scheduler file cannot be read" in sentence_of(tmp_path)
+    assert f"{tmp_path}: there is no such scheduler file" in sentence_of(tmp_path)
 
 
 @needs_dask
