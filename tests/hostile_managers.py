@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import count
 from typing import Any
 
 import numpy as np
 
-from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId, Share
-from scheduler.resource_manager import OnMachines, ResourceManager
+from scheduler.model import DispatchOrder, Job, JobId, Share
 from scheduler.rules import (
     COMPLETION_AS_EXPECTED,
     KNOWN_JOB,
@@ -22,43 +20,9 @@ from scheduler.rules import (
 )
 from sil.world.guard.faults import SchedulerFault
 from tests.hostile import Endless, throw, without_end
+from tests.one_at_a_time import OneAtATime
 
 RULES: dict[str, str | None] = {}
-
-
-class OneAtATime(ResourceManager):
-    """Each job alone, in order of arrival."""
-
-    first_run = 0
-
-    def __init__(self, ports: Any) -> None:
-        self.ports = ports
-        self.waiting: list[Job] = []
-        self.runs = count(self.first_run)
-        self.running: Any = None
-
-    def on_job_arrived(self, job: Job) -> Any:
-        self.waiting.append(job)
-        self.wants_round = True
-        return None
-
-    def on_run_ended(self, completion: Any) -> None:
-        self.running = None
-        self.wants_round = True
-
-    def run_round(self) -> None:
-        self.wants_round = False
-        if self.running is None and self.waiting:
-            self.start(self.waiting.pop(0))
-
-    def start(self, job: Job) -> None:
-        self.running = RunId(next(self.runs))
-        self.ports.dispatcher.dispatch(self.order(job))
-
-    def order(self, job: Job) -> DispatchOrder:
-        where: Any = range(job.n_tasks)
-        resource = 0 if isinstance(self.ports, OnMachines) else ON_NODES
-        return DispatchOrder(self.running, job, resource, where, 1.0)
 
 
 def hostile(rule: str | None, kind: type[OneAtATime]) -> type[OneAtATime]:

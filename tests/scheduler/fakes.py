@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, cycle, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -243,6 +244,12 @@ class Desk:
         self.manager.run_round()
         check_books(self.manager)
         check_plan(self.manager, self.clock.now_s)
+
+    def serve(self, *jobs: tuple[Any, ...], at_s: float | None = None) -> None:
+        """Jobs arrive (`submit`), and a round follows."""
+        for job in jobs:
+            self.submit(*job)
+        self.round(at_s)
 
     def run_of(self, job: int) -> RunId:
         return next(order.run for _, order in reversed(self.dispatcher.orders) if order.job.id == job)

@@ -98,8 +98,7 @@ def test_a_round_maps_jobs_in_arrival_order_and_starts_the_first_runs() -> None:
     desk.submit(7, 0)
     desk.submit(5, 0)
     desk.clock.now_s = 1.0
-    desk.submit(3, 1)
-    desk.round(2.0)
+    desk.serve((3, 1), at_s=2.0)
     assert desk.scheduler.offered == [[5, 7, 3]]
     assert desk.dispatched == [(2.0, 5, 0), (2.0, 3, 1)]
     assert desk.planned == {7: (12.0, 22.0)}
@@ -108,17 +107,14 @@ def test_a_round_maps_jobs_in_arrival_order_and_starts_the_first_runs() -> None:
 
 def test_an_order_names_the_job_the_resource_and_its_machines() -> None:
     desk = with_pair()
-    desk.submit(1, PAIR)
-    desk.round()
+    desk.serve((1, PAIR))
     ((_, order),) = desk.dispatcher.orders
     assert (order.job.id, order.resource, order.machines) == (1, PAIR, (0, 1))
 
 
 def test_a_planned_run_starts_without_a_round_when_its_predecessor_ends() -> None:
     desk = machines(1)
-    desk.submit(1, 0)
-    desk.submit(2, 0)
-    desk.round()
+    desk.serve((1, 0), (2, 0))
     desk.end(1, 10.0)
     assert desk.dispatched == [(0.0, 1, 0), (10.0, 2, 0)]
 
@@ -132,10 +128,7 @@ def test_the_first_planned_run_does_not_wait_for_its_planned_time() -> None:
 
 def test_a_cluster_run_waits_for_its_last_member() -> None:
     desk = with_pair()
-    desk.submit(1, 0)
-    desk.submit(2, 1)
-    desk.submit(3, PAIR)
-    desk.round()
+    desk.serve((1, 0), (2, 1), (3, PAIR))
     desk.end(1, 8.0)
     assert (8.0, 3, PAIR) not in desk.dispatched
     desk.end(2, 14.0)
@@ -155,8 +148,7 @@ def test_a_member_reserved_for_a_cluster_run_starts_no_later_run() -> None:
 
 def test_a_waiting_job_is_offered_again_and_its_reason_is_reported() -> None:
     desk = machines(1)
-    desk.submit(1)
-    desk.round()
+    desk.serve((1,))
     assert desk.manager.why_waiting() == {1: NO_TARGET}
     assert not desk.manager.wants_round
     desk.round(5.0)
@@ -165,9 +157,7 @@ def test_a_waiting_job_is_offered_again_and_its_reason_is_reported() -> None:
 
 def test_a_job_mapped_since_loses_its_old_wait_reason() -> None:
     desk = machines(2)
-    desk.submit(1, 0)
-    desk.submit(2)
-    desk.round()
+    desk.serve((1, 0), (2,))
     desk.scheduler.targets[2] = 0
     desk.round(1.0)
     desk.observe(0, up=False)
@@ -176,18 +166,14 @@ def test_a_job_mapped_since_loses_its_old_wait_reason() -> None:
 
 def test_no_round_is_requested_while_no_job_waits() -> None:
     desk = machines(1)
-    desk.submit(1, 0)
-    desk.submit(2, 0)
-    desk.round()
+    desk.serve((1, 0), (2, 0))
     desk.end(1, 10.0)
     assert not desk.manager.wants_round
 
 
 def test_an_end_requests_a_round_while_a_job_waits() -> None:
     desk = machines(1)
-    desk.submit(1, 0)
-    desk.submit(2)
-    desk.round()
+    desk.serve((1, 0), (2,))
     desk.end(1, 10.0)
     assert desk.manager.wants_round
 
@@ -197,21 +183,16 @@ def test_an_end_requests_a_round_while_a_job_waits() -> None:
 
 def test_a_committed_run_keeps_its_mapping() -> None:
     desk = machines(2)
-    desk.submit(1, 0)
-    desk.submit(2, 0)
-    desk.round()
+    desk.serve((1, 0), (2, 0))
     desk.scheduler.targets[2] = 1
-    desk.submit(3, 1)
-    desk.round(1.0)
+    desk.serve((3, 1), at_s=1.0)
     assert desk.scheduler.offered == [[1, 2], [3]]
     assert desk.planned == {2: (10.0, 20.0)}
 
 
 def test_remap_maps_planned_runs_again_but_not_started_ones() -> None:
     desk = machines(2, 10.0, QueuePolicy(mapping=REMAP))
-    desk.submit(1, 0)
-    desk.submit(2, 0)
-    desk.round()
+    desk.serve((1, 0), (2, 0))
     desk.scheduler.targets[2] = 1
     desk.round(1.0)
     assert desk.scheduler.offered == [[1, 2], [2]]
@@ -252,11 +233,8 @@ def test_a_round_looks_only_at_the_planned_runs_of_queues_that_remap() -> None:
 
 def test_runs_to_be_remapped_do_not_delay_other_queues() -> None:
     desk = machines(1, 10.0, MIDDLE, QueuePolicy("low", mapping=REMAP))
-    desk.submit(1, 0, "low")
-    desk.submit(2, 0, "low")
-    desk.round()
-    desk.submit(3, 0, "middle")
-    desk.round(1.0)
+    desk.serve((1, 0, "low"), (2, 0, "low"))
+    desk.serve((3, 0, "middle"), at_s=1.0)
     assert desk.scheduler.ready_s[1:] == [[10.0], [20.0]]
     assert desk.planned == {3: (10.0, 20.0), 2: (20.0, 30.0)}
 
@@ -266,9 +244,7 @@ def test_runs_to_be_remapped_do_not_delay_other_queues() -> None:
 
 def test_queues_are_served_by_priority_and_share_ready_times() -> None:
     desk = machines(2, 10.0, LOW, MIDDLE)
-    desk.submit(1, 0, "low")
-    desk.submit(2, 0, "middle")
-    desk.round()
+    desk.serve((1, 0, "low"), (2, 0, "middle"))
     assert desk.scheduler.offered == [[2], [1]]
     assert desk.scheduler.ready_s == [[0.0, 0.0], [10.0, 0.0]]
     assert desk.planned == {1: (10.0, 20.0)}
@@ -276,18 +252,14 @@ def test_queues_are_served_by_priority_and_share_ready_times() -> None:
 
 def test_queues_of_equal_priority_are_served_in_the_given_order() -> None:
     desk = machines(1, 10.0, QueuePolicy("b"), QueuePolicy("a"))
-    desk.submit(1, 0, "a")
-    desk.submit(2, 0, "b")
-    desk.round()
+    desk.serve((1, 0, "a"), (2, 0, "b"))
     assert desk.scheduler.offered == [[2], [1]]
 
 
 def test_a_higher_queue_without_displacement_waits_behind_a_lower_one() -> None:
     desk = machines(1, 10.0, MIDDLE, LOW)
-    desk.submit(1, 0, "low")
-    desk.round()
-    desk.submit(2, 0, "middle")
-    desk.round(1.0)
+    desk.serve((1, 0, "low"))
+    desk.serve((2, 0, "middle"), at_s=1.0)
     assert desk.preempted == []
     assert desk.planned == {2: (10.0, 20.0)}
 
@@ -316,21 +288,18 @@ def with_a_low_run(
     """One machine, on which job 1 of the low queue runs from 0 to 10 s."""
     schedulers = {"high": high} if high else {}
     desk = Desk(make_site(1), [10.0], (HIGH, *between, LOW), schedulers, preemption=preemption)
-    desk.submit(1, 0, "low")
-    desk.round(0.0)
+    desk.serve((1, 0, "low"), at_s=0.0)
     return desk
 
 
 def test_a_job_displaced_too_often_moves_to_the_next_higher_queue() -> None:
     desk = with_a_low_run(PreemptionPolicy(raised_after=2), MIDDLE)
     for k, at_s in enumerate((4.0, 20.0)):
-        desk.submit(10 + k, 0, "high")
-        desk.round(at_s)
+        desk.serve((10 + k, 0, "high"), at_s=at_s)
         desk.stop(1)
         desk.end(10 + k, at_s + 10.0)
     assert desk.preempted == [(4.0, 1), (20.0, 1)]
-    desk.submit(12, 0, "high")
-    desk.round(34.0)
+    desk.serve((12, 0, "high"), at_s=34.0)
     assert desk.preempted == [(4.0, 1), (20.0, 1)]
     desk.end(1, 40.0)
     assert desk.dispatched[-1] == (40.0, 12, 0)
@@ -338,8 +307,7 @@ def test_a_job_displaced_too_often_moves_to_the_next_higher_queue() -> None:
 
 def test_moving_a_job_to_a_queue_already_served_requests_another_round() -> None:
     desk = with_a_low_run(PreemptionPolicy(raised_after=1))
-    desk.submit(10, 0, "high")
-    desk.round(4.0)
+    desk.serve((10, 0, "high"), at_s=4.0)
     assert desk.manager.wants_round
     desk.round(4.0)
     assert not desk.manager.wants_round
@@ -349,8 +317,7 @@ def test_moving_a_job_to_a_queue_already_served_requests_another_round() -> None
 def test_a_raised_job_that_ends_before_its_preemption_is_finished() -> None:
     desk = with_a_low_run(PreemptionPolicy(raised_after=1), MIDDLE)
     del desk.scheduler.targets[1]
-    desk.submit(10, 0, "high")
-    desk.round(4.0)
+    desk.serve((10, 0, "high"), at_s=4.0)
     assert desk.waiting == {1}
     desk.end(1, 4.0)
     assert desk.waiting == set()
@@ -361,15 +328,15 @@ def test_a_queue_displaces_only_if_its_own_gain_exceeds_the_minimum(
     least_gain_s: float, displaced: bool
 ) -> None:
     desk = with_a_low_run(PreemptionPolicy(least_gain_s=least_gain_s, gain=Gain.OWN), high=Mct())
-    desk.submit(10, None, "high")
-    desk.round(4.0)  # it would be done at 14 s instead of 20 s
+    desk.serve((10, None, "high"), at_s=4.0)  # it would be done at 14 s instead of 20 s
     assert desk.preempted == ([(4.0, 1)] if displaced else [])
 
 
 def test_a_gain_that_is_less_than_the_loss_of_the_displaced_job_displaces_nothing() -> None:
     desk = with_a_low_run(PreemptionPolicy(least_gain_s=1.0), high=Mct())
-    desk.submit(10, None, "high")
-    desk.round(4.0)  # it would gain 6 s, and the displaced job end at 24 s instead of 10 s
+    desk.serve(
+        (10, None, "high"), at_s=4.0
+    )  # it would gain 6 s, and the displaced job end at 24 s instead of 10 s
     assert desk.preempted == []
     assert desk.planned == {10: (10.0, 20.0)}
 
@@ -383,17 +350,16 @@ def test_a_displaced_job_loses_what_it_takes_longer_where_it_is_done_first(
 ) -> None:
     seconds = {"work": [10.0, 200.0], "long": [100.0, 103.0]}
     desk = Desk(make_site(2), seconds, (HIGH, LOW), preemption=PreemptionPolicy(None, least_gain_s, gain))
-    desk.submit(1, 0, "low", "long")
-    desk.round(0.0)
-    desk.submit(10, 0, "high")
-    desk.round(4.0)  # done at 14 s instead of 110 s; job 1 on the other machine at 107 s instead of 100 s
+    desk.serve((1, 0, "low", "long"), at_s=0.0)
+    desk.serve(
+        (10, 0, "high"), at_s=4.0
+    )  # done at 14 s instead of 110 s; job 1 on the other machine at 107 s instead of 100 s
     assert desk.preempted == ([(4.0, 1)] if displaced else [])
 
 
 def test_withdrawn_plans_do_not_raise_a_job() -> None:
     desk = with_a_low_run(PreemptionPolicy(raised_after=1), MIDDLE)
-    desk.submit(2, 0, "low")
-    desk.round(0.5)
+    desk.serve((2, 0, "low"), at_s=0.5)
     for high, at_s in ((10, 10.0), (11, 20.0)):
         desk.submit(high, 0, "high", not_before_s=at_s)
         desk.round(at_s / 10.0)  # overlaps the plan of job 2 only
@@ -407,8 +373,7 @@ def test_withdrawn_plans_do_not_raise_a_job() -> None:
 def with_fixed_starts() -> Desk:
     """One machine with a run of job 1 until 10 s and one of job 2 planned after it, whose start is kept."""
     desk = Desk(make_site(1), [10.0], planned_starts=PlannedStarts.KEPT)
-    desk.submit(1, 0)
-    desk.round(0.0)
+    desk.serve((1, 0), at_s=0.0)
     desk.submit(2, 0)
     desk.manager.run_round()
     return desk
@@ -454,19 +419,15 @@ def test_a_high_queue_sees_ready_times_without_the_displaced_queue() -> None:
     for job, resource, queue in ((1, 0, "low"), (2, 0, "low"), (3, 1, "middle"), (4, 1, "low")):
         desk.submit(job, resource, queue)
     desk.round()
-    desk.submit(5, 2, "high")
-    desk.submit(6, 2, "middle")
-    desk.round(4.0)
+    desk.serve((5, 2, "high"), (6, 2, "middle"), at_s=4.0)
     assert desk.scheduler.ready_s[-2:] == [[4.0, 10.0, 4.0], [20.0, 20.0, 14.0]]
     assert desk.preempted == []
 
 
 def test_a_low_run_is_preempted_and_the_new_run_waits_for_the_notice() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.round()
-    desk.submit(2, 0, "high")
-    desk.round(4.0)
+    desk.serve((1, 0, "low"))
+    desk.serve((2, 0, "high"), at_s=4.0)
     assert desk.preempted == [(4.0, 1)]
     assert desk.dispatched == [(0.0, 1, 0)]
     desk.stop(1, 4.5)
@@ -475,10 +436,8 @@ def test_a_low_run_is_preempted_and_the_new_run_waits_for_the_notice() -> None:
 
 def test_a_preempted_job_returns_to_its_queue_in_the_same_round() -> None:
     desk = machines(2, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.round()
-    desk.submit(2, 0, "high")
-    desk.round(4.0)
+    desk.serve((1, 0, "low"))
+    desk.serve((2, 0, "high"), at_s=4.0)
     assert desk.scheduler.offered[-2:] == [[2], [1]]
     assert desk.scheduler.ready_s[-1] == [14.0, 4.0]
     assert desk.planned == {2: (4.0, 14.0), 1: (14.0, 24.0)}
@@ -486,8 +445,7 @@ def test_a_preempted_job_returns_to_its_queue_in_the_same_round() -> None:
 
 def test_a_preempted_job_restarts_elsewhere_only_after_the_notice() -> None:
     desk = machines(2, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.round()
+    desk.serve((1, 0, "low"))
     desk.submit(2, 0, "high")
     desk.scheduler.targets[1] = 1
     desk.round(4.0)
@@ -498,23 +456,18 @@ def test_a_preempted_job_restarts_elsewhere_only_after_the_notice() -> None:
 
 def test_a_run_waiting_for_its_own_preemption_is_not_planned_in_the_past() -> None:
     desk = machines(2, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.round()
+    desk.serve((1, 0, "low"))
     desk.submit(2, 0, "high")
     desk.scheduler.targets[1] = 1
     desk.round(4.0)
-    desk.submit(3, 1, "low")
-    desk.round(8.0)
+    desk.serve((3, 1, "low"), at_s=8.0)
     assert desk.planned == {2: (8.0, 18.0), 1: (8.0, 18.0), 3: (18.0, 28.0)}
 
 
 def test_an_overlapping_planned_low_run_is_withdrawn_without_an_order() -> None:
     desk = machines(1, 10.0, HIGH, MIDDLE, LOW)
-    desk.submit(1, 0, "middle")
-    desk.submit(2, 0, "low")
-    desk.round()
-    desk.submit(3, 0, "high")
-    desk.round(2.0)
+    desk.serve((1, 0, "middle"), (2, 0, "low"))
+    desk.serve((3, 0, "high"), at_s=2.0)
     assert desk.preempted == []
     assert desk.scheduler.offered[-2:] == [[3], [2]]
     assert desk.planned == {3: (10.0, 20.0), 2: (20.0, 30.0)}
@@ -522,10 +475,7 @@ def test_an_overlapping_planned_low_run_is_withdrawn_without_an_order() -> None:
 
 def test_a_low_run_that_does_not_overlap_the_high_run_is_not_displaced() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.submit(2, 0, "low")
-    desk.submit(3, 0, "low")
-    desk.round()
+    desk.serve((1, 0, "low"), (2, 0, "low"), (3, 0, "low"))
     desk.submit(4, 0, "high", not_before_s=10.0)
     desk.round(2.0)
     assert desk.preempted == []
@@ -535,9 +485,7 @@ def test_a_low_run_that_does_not_overlap_the_high_run_is_not_displaced() -> None
 
 def test_preempting_a_parallel_low_run_frees_all_its_machines() -> None:
     desk = with_pair(HIGH, LOW)
-    desk.submit(1, PAIR, "low")
-    desk.submit(2, 1, "low")
-    desk.round()
+    desk.serve((1, PAIR, "low"), (2, 1, "low"))
     desk.submit(3, 0, "high")
     desk.scheduler.targets[1] = 2
     desk.round(2.0)
@@ -547,11 +495,8 @@ def test_preempting_a_parallel_low_run_frees_all_its_machines() -> None:
 
 def test_a_high_cluster_run_displaces_on_every_member_and_waits_for_all_notices() -> None:
     desk = with_pair(HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.submit(2, 1, "low")
-    desk.round()
-    desk.submit(3, PAIR, "high")
-    desk.round(2.0)
+    desk.serve((1, 0, "low"), (2, 1, "low"))
+    desk.serve((3, PAIR, "high"), at_s=2.0)
     assert desk.preempted == [(2.0, 1), (2.0, 2)]
     desk.stop(2, 3.0)
     assert len(desk.dispatched) == 2
@@ -561,50 +506,39 @@ def test_a_high_cluster_run_displaces_on_every_member_and_waits_for_all_notices(
 
 def test_runs_of_a_queue_that_is_not_displaced_are_never_preempted() -> None:
     desk = machines(1, 10.0, HIGH, MIDDLE, LOW)
-    desk.submit(1, 0, "middle")
-    desk.round()
-    desk.submit(2, 0, "high")
-    desk.round(2.0)
+    desk.serve((1, 0, "middle"))
+    desk.serve((2, 0, "high"), at_s=2.0)
     assert desk.preempted == []
     assert desk.planned == {2: (10.0, 20.0)}
 
 
 def test_an_overdue_low_run_is_preempted_like_any_other() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.round()
-    desk.submit(2, 0, "high")
-    desk.round(30.0)
+    desk.serve((1, 0, "low"))
+    desk.serve((2, 0, "high"), at_s=30.0)
     assert desk.preempted == [(30.0, 1)]
 
 
 def test_a_low_run_that_ends_when_the_high_run_starts_is_not_preempted() -> None:
     desk = with_pair(HIGH, MIDDLE, LOW)
-    desk.submit(1, 0, "low")
-    desk.submit(2, 1, "middle")
-    desk.round()
-    desk.submit(3, PAIR, "high")
-    desk.round(2.0)
+    desk.serve((1, 0, "low"), (2, 1, "middle"))
+    desk.serve((3, PAIR, "high"), at_s=2.0)
     assert desk.preempted == []
     assert desk.planned == {3: (10.0, 16.0)}
 
 
 def test_a_run_is_not_preempted_twice() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.round()
-    desk.submit(2, 0, "high")
-    desk.round(4.0)
-    desk.submit(3, 0, "high")
-    desk.round(5.0)
+    desk.serve((1, 0, "low"))
+    desk.serve((2, 0, "high"), at_s=4.0)
+    desk.serve((3, 0, "high"), at_s=5.0)
     assert desk.preempted == [(4.0, 1)]
 
 
 def test_a_start_early_by_a_rounding_error_does_not_overtake_the_current_run() -> None:
     early = FixedScheduler(Schedule.of([Assignment(0, 0, 1000.0 - 1e-7, 1010.0 - 1e-7)]))
     desk = Desk(make_site(1), [10.0], (HIGH, LOW), {"high": early})
-    desk.submit(1, 0, "low")
-    desk.round(1000.0)
+    desk.serve((1, 0, "low"), at_s=1000.0)
     desk.submit(2, queue="high")
     desk.round()
     assert desk.dispatched == [(1000.0, 1, 0)]
@@ -613,12 +547,9 @@ def test_a_start_early_by_a_rounding_error_does_not_overtake_the_current_run() -
 
 def test_plans_behind_a_slow_preemption_move_with_time() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.round()
-    desk.submit(2, 0, "high")
-    desk.round(4.0)
-    desk.submit(3, 0, "high")
-    desk.round(100.0)
+    desk.serve((1, 0, "low"))
+    desk.serve((2, 0, "high"), at_s=4.0)
+    desk.serve((3, 0, "high"), at_s=100.0)
     assert desk.planned == {2: (100.0, 110.0), 3: (110.0, 120.0), 1: (120.0, 130.0)}
 
 
@@ -627,11 +558,9 @@ def test_plans_behind_a_slow_preemption_move_with_time() -> None:
 
 def test_a_job_that_ends_before_its_preemption_order_is_finished_once() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.round()
+    desk.serve((1, 0, "low"))
     run = desk.run_of(1)
-    desk.submit(2, 0, "high")
-    desk.round(10.0)
+    desk.serve((2, 0, "high"), at_s=10.0)
     desk.end(1, 10.0)
     desk.manager.on_run_preempted(run)
     desk.end(2, 20.0)
@@ -643,11 +572,9 @@ def test_a_job_that_ends_before_its_preemption_order_is_finished_once() -> None:
 
 def test_a_job_that_ends_before_its_preemption_order_leaves_the_waiting_jobs() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.round()
+    desk.serve((1, 0, "low"))
     del desk.scheduler.targets[1]
-    desk.submit(2, 0, "high")
-    desk.round(4.0)
+    desk.serve((2, 0, "high"), at_s=4.0)
     assert desk.waiting == {1}
     desk.end(1, 5.0)
     assert desk.waiting == set()
@@ -655,8 +582,7 @@ def test_a_job_that_ends_before_its_preemption_order_leaves_the_waiting_jobs() -
 
 def test_a_run_lost_before_its_preemption_lets_its_job_start_elsewhere() -> None:
     desk = machines(2, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.round()
+    desk.serve((1, 0, "low"))
     desk.submit(2, 0, "high")
     desk.scheduler.targets[1] = 1
     desk.round(4.0)
@@ -667,8 +593,7 @@ def test_a_run_lost_before_its_preemption_lets_its_job_start_elsewhere() -> None
 
 def test_a_job_preempted_without_an_order_returns_to_its_queue() -> None:
     desk = machines(1)
-    desk.submit(1, 0)
-    desk.round()
+    desk.serve((1, 0))
     desk.stop(1, 3.0)
     assert desk.waiting == {1}
     assert desk.manager.wants_round
@@ -676,9 +601,7 @@ def test_a_job_preempted_without_an_order_returns_to_its_queue() -> None:
 
 def test_notices_of_finished_runs_change_nothing() -> None:
     desk = machines(1)
-    desk.submit(1, 0)
-    desk.submit(2, 0)
-    desk.round()
+    desk.serve((1, 0), (2, 0))
     run = desk.run_of(1)
     desk.end(1, 10.0)
     desk.manager.on_run_ended(Completion(run, 11.0))
@@ -696,8 +619,7 @@ def test_notices_of_finished_runs_change_nothing() -> None:
 
 def test_a_victim_chosen_by_the_scheduler_is_preempted_and_its_job_waits_again() -> None:
     desk = machines(1)
-    desk.submit(1, 0)
-    desk.round()
+    desk.serve((1, 0))
     desk.submit(2, 0)
     desk.scheduler.victims.append(desk.run_of(1))
     desk.round(4.0)
@@ -711,10 +633,8 @@ def test_a_victim_chosen_by_the_scheduler_is_preempted_and_its_job_waits_again()
 
 def test_querying_ready_times_without_a_run_changes_nothing() -> None:
     desk = machines(1)
-    desk.submit(1, 0)
-    desk.round()
-    desk.submit(2)
-    desk.round(4.0)
+    desk.serve((1, 0))
+    desk.serve((2,), at_s=4.0)
     problem = desk.scheduler.problems[-1]
     assert problem.ready_times_without([desk.run_of(1)]).machine_s.tolist() == [4.0]
     check_books(desk.manager)
@@ -726,17 +646,14 @@ def test_without_its_victims_a_machine_is_ready_after_its_planned_runs() -> None
     for job in (1, 2):
         desk.submit(job, 0)
     desk.round()
-    desk.submit(3, 1)
-    desk.round(4.0)
+    desk.serve((3, 1), at_s=4.0)
     problem = desk.scheduler.problems[-1]
     assert problem.ready_times_without([desk.run_of(1)]).machine_s.tolist() == [20.0, 14.0]
 
 
 def test_victims_of_a_high_queue_are_removed_in_addition_to_displaced_queues() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "high")
-    desk.submit(2, 0, "low")
-    desk.round()
+    desk.serve((1, 0, "high"), (2, 0, "low"))
     desk.submit(3, 0, "high")
     desk.scheduler.victims.append(desk.run_of(1))
     desk.round(4.0)
@@ -747,32 +664,24 @@ def test_victims_of_a_high_queue_are_removed_in_addition_to_displaced_queues() -
 
 def test_the_scheduler_does_not_see_runs_being_preempted() -> None:
     desk = machines(2, 10.0, HIGH, LOW)
-    desk.submit(1, 0, "low")
-    desk.submit(2, 1, "low")
-    desk.round()
-    desk.submit(3, 0, "high")
-    desk.round(4.0)
+    desk.serve((1, 0, "low"), (2, 1, "low"))
+    desk.serve((3, 0, "high"), at_s=4.0)
     assert desk.scheduler.running[-2:] == [{1: 10.0, 2: 10.0}, {2: 10.0}]
 
 
 def test_the_scheduler_sees_an_overdue_run_as_ending_now() -> None:
     desk = machines(2)
-    desk.submit(1, 0)
-    desk.round()
-    desk.submit(2, 1)
-    desk.round(30.0)
+    desk.serve((1, 0))
+    desk.serve((2, 1), at_s=30.0)
     assert desk.scheduler.running[-1] == {1: 30.0}
-    desk.submit(3, 1)
-    desk.round(33.0)
+    desk.serve((3, 1), at_s=33.0)
     assert desk.scheduler.running[-1] == {1: 33.0, 2: 40.0}
 
 
 def test_a_scheduler_cannot_modify_the_running_jobs_or_ready_times() -> None:
     desk = machines(1)
-    desk.submit(1, 0)
-    desk.round()
-    desk.submit(2)
-    desk.round(1.0)
+    desk.serve((1, 0))
+    desk.serve((2,), at_s=1.0)
     assert not hasattr(desk.scheduler.problems[-1].running, "pop")
     assert not desk.scheduler.problems[-1].ready_times.machine_s.flags.writeable
 
@@ -806,8 +715,7 @@ def test_an_invalid_schedule_is_not_carried_out(answer: Schedule) -> None:
 
 def test_a_victim_that_is_already_being_preempted_is_rejected() -> None:
     desk = machines(1)
-    desk.submit(1, 0)
-    desk.round()
+    desk.serve((1, 0))
     desk.submit(2, 0)
     desk.scheduler.victims.append(desk.run_of(1))
     desk.round(1.0)
@@ -836,8 +744,7 @@ def test_the_round_after_a_rejected_one_starts_its_jobs_and_earlier_decisions() 
 
 def test_the_job_of_a_lost_run_waits_and_restarts() -> None:
     desk = machines(1)
-    desk.submit(1, 0)
-    desk.round()
+    desk.serve((1, 0))
     first = desk.run_of(1)
     desk.lose(1, at_s=5.0)
     assert desk.waiting == {1}
@@ -849,16 +756,14 @@ def test_the_job_of_a_lost_run_waits_and_restarts() -> None:
 
 def test_a_machine_found_down_by_an_order_stays_down_until_a_later_up_reading() -> None:
     desk = machines(2)
-    desk.submit(1, 0)
-    desk.round(10.0)
+    desk.serve((1, 0), at_s=10.0)
     desk.lose(1, [0])
     desk.scheduler.targets[1] = 1
     desk.round(11.0)
     assert desk.scheduler.ready_s[-1] == [INF, 11.0]
     assert desk.dispatched[-1] == (11.0, 1, 1)
     desk.observe(0, up=True, measured_s=9.0)
-    desk.submit(2)
-    desk.round(12.0)
+    desk.serve((2,), at_s=12.0)
     assert desk.scheduler.ready_s[-1] == [INF, 21.0]
     desk.observe(0, up=True, measured_s=12.0)
     assert desk.manager.wants_round
@@ -868,8 +773,7 @@ def test_a_machine_found_down_by_an_order_stays_down_until_a_later_up_reading() 
 
 def test_a_machine_that_recovered_before_the_loss_was_reported_is_used() -> None:
     desk = machines(1)
-    desk.submit(1, 0)
-    desk.round()
+    desk.serve((1, 0))
     desk.clock.now_s = 20.0
     desk.manager.on_run_lost(Loss(desk.run_of(1), 12.0, (0,)))
     desk.observe(0, up=True, measured_s=15.0)
@@ -879,8 +783,7 @@ def test_a_machine_that_recovered_before_the_loss_was_reported_is_used() -> None
 
 def test_losing_all_interconnects_closes_the_cluster_but_not_its_machines() -> None:
     desk = with_pair()
-    desk.submit(1, PAIR)
-    desk.round(10.0)
+    desk.serve((1, PAIR), at_s=10.0)
     desk.lose(1, ["lan", "wan"])
     desk.submit(2, 0)
     desk.scheduler.targets[1] = 2
@@ -890,8 +793,7 @@ def test_losing_all_interconnects_closes_the_cluster_but_not_its_machines() -> N
     assert desk.dispatched[1:] == [(11.0, 1, 2), (11.0, 2, 0)]
     desk.observe("wan", up=True, measured_s=9.0)
     desk.observe("lan", up=True, measured_s=12.0)
-    desk.submit(3)
-    desk.round(13.0)
+    desk.serve((3,), at_s=13.0)
     assert desk.scheduler.problems[-1].ready_times.members == ((0, 1),)
 
 
@@ -907,9 +809,7 @@ def test_a_loss_withdraws_the_other_runs_planned_on_the_failed_resources() -> No
 
 def test_runs_planned_on_a_failed_machine_are_remapped_and_the_started_run_continues() -> None:
     desk = machines(2)
-    desk.submit(1, 0)
-    desk.submit(2, 0)
-    desk.round()
+    desk.serve((1, 0), (2, 0))
     desk.observe(0, up=False)
     assert desk.waiting == {2}
     assert desk.manager.wants_round
@@ -930,8 +830,7 @@ def test_a_round_reads_pending_monitor_news_first() -> None:
 
 def test_a_reading_without_news_requests_no_round() -> None:
     desk = machines(1)
-    desk.submit(1)
-    desk.round()
+    desk.serve((1,))
     desk.observe(0, up=True)
     assert not desk.manager.wants_round
     desk.observe(0, up=False)
@@ -940,10 +839,7 @@ def test_a_reading_without_news_requests_no_round() -> None:
 
 def test_runs_behind_a_withdrawn_run_start_at_once() -> None:
     desk = with_pair()
-    desk.submit(1, 0)
-    desk.submit(2, PAIR)
-    desk.submit(3, 1)
-    desk.round()
+    desk.serve((1, 0), (2, PAIR), (3, 1))
     desk.clock.now_s = 2.0
     desk.observe("lan", up=False)
     assert desk.dispatched == [(0.0, 1, 0)]
@@ -958,9 +854,7 @@ def test_runs_behind_a_withdrawn_run_start_at_once() -> None:
 def test_an_open_degraded_cluster_runs_slower_on_its_available_members() -> None:
     desk = with_pair(least_share=0.5)
     desk.observe(1, up=False)
-    desk.submit(1, PAIR)
-    desk.submit(2, PAIR)
-    desk.round()
+    desk.serve((1, PAIR), (2, PAIR))
     assert desk.dispatcher.orders[0][1].machines == (0,)
     assert desk.planned == {2: (12.0, 24.0)}
 
@@ -968,16 +862,13 @@ def test_an_open_degraded_cluster_runs_slower_on_its_available_members() -> None
 def test_a_cluster_below_its_least_share_is_closed() -> None:
     desk = with_pair(least_share=0.51)
     desk.observe(1, up=False)
-    desk.submit(1)
-    desk.round()
+    desk.serve((1,))
     assert desk.scheduler.problems[-1].ready_times.cluster_s.tolist() == [INF]
 
 
 def test_a_run_planned_on_a_failed_member_is_remapped_even_if_its_cluster_stays_open() -> None:
     desk = with_pair(least_share=0.5)
-    desk.submit(1, 0)
-    desk.submit(2, PAIR)
-    desk.round()
+    desk.serve((1, 0), (2, PAIR))
     desk.observe(1, up=False)
     assert desk.waiting == {2}
     desk.round(1.0)
@@ -987,8 +878,7 @@ def test_a_run_planned_on_a_failed_member_is_remapped_even_if_its_cluster_stays_
 def test_a_run_on_a_degraded_cluster_is_recorded_with_its_number_of_machines() -> None:
     desk = with_pair(least_share=0.5)
     desk.observe(1, up=False)
-    desk.submit(1, PAIR)
-    desk.round()
+    desk.serve((1, PAIR))
     desk.end(1, 12.0)
     assert [(record.resource, record.n_machines) for record in desk.experience.records] == [(PAIR, 1)]
     assert not desk.waiting
@@ -1003,8 +893,7 @@ def test_runs_behind_an_early_end_move_up() -> None:
         desk.submit(job, 0)
     desk.round()
     desk.end(1, 4.0)
-    desk.submit(4)
-    desk.round(5.0)
+    desk.serve((4,), at_s=5.0)
     assert desk.planned == {3: (14.0, 24.0)}
     assert desk.scheduler.ready_s[-1] == [24.0]
 
@@ -1014,8 +903,7 @@ def test_runs_behind_a_late_run_are_planned_after_now() -> None:
     for job in (1, 2):
         desk.submit(job, 0)
     desk.round()
-    desk.submit(3)
-    desk.round(17.0)
+    desk.serve((3,), at_s=17.0)
     assert desk.planned == {2: (17.0, 27.0)}
     desk.round(19.0)
     assert desk.planned == {2: (19.0, 29.0)}
@@ -1037,11 +925,7 @@ def test_runs_moved_behind_a_late_run_do_not_deadlock() -> None:
     # before 3 on machine 0: each would wait for the other.
     seconds = {"work": (10.0, 10.0, 10.0, 6.0), "long": (50.0, 50.0, 50.0, 50.0)}
     desk = Desk(make_site(3, [ClusterOf((0, 1))]), seconds, (HIGH, LOW))
-    desk.submit(1, 0, "low")
-    desk.submit(2, 0, "low", "long")
-    desk.submit(3, PAIR, "low")
-    desk.submit(4, 1, "low")
-    desk.round()
+    desk.serve((1, 0, "low"), (2, 0, "low", "long"), (3, PAIR, "low"), (4, 1, "low"))
     desk.submit(5, PAIR, "high", not_before_s=70.0)
     desk.round(40.0)
     desk.end(1, 50.0)
@@ -1055,8 +939,7 @@ def test_runs_moved_behind_a_late_run_do_not_deadlock() -> None:
 
 def test_a_completed_run_enters_experience_with_its_times() -> None:
     desk = with_pair()
-    desk.submit(1, PAIR)
-    desk.round(3.0)
+    desk.serve((1, PAIR), at_s=3.0)
     desk.end(1, 8.5)
     (record,) = desk.experience.records
     assert (record.job.id, record.resource, record.started_s, record.run_time_s) == (1, PAIR, 3.0, 5.5)
@@ -1065,9 +948,7 @@ def test_a_completed_run_enters_experience_with_its_times() -> None:
 
 def test_preempted_and_lost_runs_never_enter_experience() -> None:
     desk = machines(2)
-    desk.submit(1, 0)
-    desk.submit(2, 1)
-    desk.round()
+    desk.serve((1, 0), (2, 1))
     desk.submit(3, 0)
     desk.scheduler.victims.append(desk.run_of(1))
     desk.round(1.0)
@@ -1204,8 +1085,7 @@ def test_a_user_at_the_limit_may_submit_again_after_a_job_ends() -> None:
 def test_a_preempted_job_still_counts_as_unfinished() -> None:
     users = [UserPolicy("ann", most_jobs=1)]
     desk = Desk(make_site(1), [10.0], [HIGH, LOW], users=users)
-    desk.submit(1, 0, "low")
-    desk.round()
+    desk.serve((1, 0, "low"))
     desk.submit(2, 0, "high", user="bob")
     desk.round(1.0)
     desk.stop(1)

@@ -25,39 +25,26 @@ pytestmark = pytest.mark.usefixtures("isolated", "in_this_process", "without_rep
 MANAGERS = """
 import time
 from itertools import count
-from scheduler.model import ON_NODES, DispatchOrder
-from scheduler.resource_manager import ResourceManager
+from tests.one_at_a_time import OneAtATime as WithoutPause
 
-class OneAtATime(ResourceManager):
-    '''Each job alone, in order of arrival, after a pause.'''
+class OneAtATime(WithoutPause):
     def __init__(self, ports, pause_s: float = 0.0):
-        self.ports, self.pause_s = ports, pause_s
-        self.waiting, self.runs, self.running = [], count(), None
-    def on_job_arrived(self, job):
-        self.waiting.append(job)
-        self.wants_round = True
+        super().__init__(ports)
+        self.pause_s = pause_s
     def on_run_ended(self, completion):
-        self.running = None
+        super().on_run_ended(completion)
         if self.pause_s:
-            self.wakes_at_s = completion.ended_s + self.pause_s
-        else:
-            self.wants_round = True
+            self.wakes_at_s, self.wants_round = completion.ended_s + self.pause_s, False
     def on_time_passed(self):
         self.wakes_at_s = None
         self.wants_round = True
     def run_round(self):
         self.wants_round = False
-        if self.running is None and self.wakes_at_s is None and self.waiting:
-            self.start(self.waiting.pop(0))
-    def start(self, job):
-        self.running = next(self.runs)
-        nodes = range(job.n_tasks)
-        self.ports.dispatcher.dispatch(DispatchOrder(self.running, job, ON_NODES, nodes, 1.0))
+        if self.wakes_at_s is None:
+            super().run_round()
 
 class OnTheFirstMachine(OneAtATime):
-    def start(self, job):
-        self.running = next(self.runs)
-        self.ports.dispatcher.dispatch(DispatchOrder(self.running, job, 0, (0,), 1.0))
+    pass
 
 class Raises(OneAtATime):
     def on_run_ended(self, completion):

@@ -13,8 +13,9 @@ from scheduler.dependable.journal import JournalEntry
 from scheduler.dependable.journalled_manager import JournalledManager, JournalMismatch
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.free_nodes_manager import free_nodes_manager
-from scheduler.model import ON_NODES, Completion, DispatchOrder, Job, JobId, Loss, RunId
+from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
 from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
+from tests.one_at_a_time import OneAtATime
 from tests.scheduler.dependable.line import Kept, Wire
 from tests.scheduler.fakes import HandClock, ScriptedMonitor
 
@@ -38,34 +39,12 @@ def job(number: int, n_tasks: int = 1, estimate_s: float = 60.0) -> Job:
     return Job(JobId(number), "work", 0.0, n_tasks=n_tasks, estimate_s=estimate_s)
 
 
-class OneAfterTheOther(ResourceManager):
-    """Starts each job when the one before is over, at most at `now_s` of its clock."""
-
-    def __init__(self, ports: Ports) -> None:
-        self.ports = ports
-        self.waiting: list[Job] = []
-        self.is_busy = False
-        self.runs = count()
-        self.began_s: list[float] = []
-
-    def on_job_arrived(self, job: Job) -> str | None:
-        self.waiting.append(job)
-        self.wants_round = True
-        return None
-
-    def on_run_ended(self, completion: Completion) -> None:
-        self.is_busy = False
-        self.wants_round = True
-
-    def run_round(self) -> None:
-        self.wants_round = False
-        if self.waiting and not self.is_busy:
-            self.is_busy = True
-            self.began_s.append(self.ports.clock.now_s)
-            self.ports.dispatcher.dispatch(self.order(self.waiting.pop(0)))
+class OneAfterTheOther(OneAtATime):
+    """It looks at the clock when it starts a job."""
 
     def order(self, job: Job) -> DispatchOrder:
-        return DispatchOrder(RunId(next(self.runs)), job, ON_NODES, [0], 1.0)
+        assert self.ports.clock.now_s >= 0.0
+        return super().order(job)._replace(machines=[0])
 
 
 def test_a_manager_that_is_made_anew_is_in_the_same_state_at_another_time() -> None:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from scheduler.rules import CLASS_CAN_RUN_THERE, KNOWN_RESOURCE, MAKES_PROGRESS
+from scheduler.rules import CLASS_CAN_RUN_THERE, KNOWN_NODES, MAKES_PROGRESS
 from sil.outcome.comparison import Comparison
 from sil.trace.facts import Fact
 from sil.trace.reading import read_facts
@@ -276,29 +276,19 @@ def test_on_shared_nodes_a_batsim_scheduler_equals_loras_with_one_job_per_node(
 
 
 MANAGER = """
-from itertools import count
-from scheduler.model import ON_NODES, DispatchOrder
-from scheduler.resource_manager import OnSharedNodes, ResourceManager
+from scheduler.resource_manager import OnSharedNodes
+from tests.one_at_a_time import OneAtATime as OnFirstNodes
 
-class OneAtATime(ResourceManager):
-    '''Each job alone, on the first nodes.'''
+class OneAtATime(OnFirstNodes):
     def __init__(self, ports, first: int = 0):
         assert isinstance(ports, OnSharedNodes)
-        self.ports, self.first, self.waiting, self.runs, self.running = ports, first, [], count(), None
-    def on_job_arrived(self, job):
-        self.waiting.append(job)
-        self.wants_round = True
-    def on_run_ended(self, completion):
-        self.running = None
-        self.wants_round = True
-    def run_round(self):
-        self.wants_round = False
+        super().__init__(ports)
+        self.first = first
+    def order(self, job):
         self.ports.monitor.news()
-        if self.running is None and self.waiting:
-            job, self.running = self.waiting.pop(0), next(self.runs)
-            needed = self.ports.characterisation.requirement(job)
-            nodes = range(self.first, self.first + job.n_tasks)
-            self.ports.dispatcher.dispatch(DispatchOrder(self.running, job, ON_NODES, nodes, needed.exe_s))
+        expected_s = self.ports.characterisation.requirement(job).exe_s
+        nodes = range(self.first, self.first + job.n_tasks)
+        return super().order(job)._replace(machines=nodes, expected_s=expected_s)
 """
 
 
@@ -307,7 +297,7 @@ def test_a_custom_manager_schedules_shared_nodes(tmp_path: Path, monkeypatch: py
     (tmp_path / "own_on_shared.py").write_text(MANAGER)
     names = ["basic", "own_on_shared:OneAtATime", "own_on_shared:OneAtATime(first=2)"]
     comparison = on_shared_nodes(tmp_path, names)
-    assert [(fault.scheduler, fault.rule) for fault in comparison.faults] == [(names[2], KNOWN_RESOURCE)]
+    assert [(fault.scheduler, fault.rule) for fault in comparison.faults] == [(names[2], KNOWN_NODES)]
     facts = read_facts(tmp_path / "out" / "trace.parquet").filter(scheduler=names[1])
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED)["time_s"].to_list()
     ended = facts.filter(pl.col("event") == Fact.RUN_ENDED)["time_s"].to_list()

@@ -7,10 +7,10 @@ from typing import Any
 
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.mapping.immediate import Mct, Olb
-from scheduler.model import DispatchOrder, Job, RunId
-from scheduler.resource_manager import OnMachines, ResourceManager
+from scheduler.model import Job
 from scheduler.time_shared.loras import Loras
 from tests.hostile import good_answer
+from tests.one_at_a_time import OneAtATime
 
 BORN_IN = os.getpid()
 
@@ -53,30 +53,10 @@ class SaysWhereItRuns:
         return answer._replace(wait_reasons=dict.fromkeys(answer.wait_reasons, process))
 
 
-class Manager(ResourceManager):
-    """Each job alone on the first machine, in order of arrival."""
-
-    def __init__(self, ports: OnMachines) -> None:
-        self._ports = ports
-        self._waiting: list[Job] = []
-        self._runs = 0
-        self._is_busy = False
+class Manager(OneAtATime):
+    """It refuses some jobs."""
 
     def on_job_arrived(self, job: Job) -> str | None:
         if job.id % 5 == 4:
             return f"job {job.id} is not wanted"
-        self._waiting.append(job)
-        self.wants_round = True
-        return None
-
-    def on_run_ended(self, completion: Any) -> None:
-        self._is_busy = False
-        self.wants_round = True
-
-    def run_round(self) -> None:
-        self.wants_round = False
-        if self._waiting and not self._is_busy:
-            self._is_busy = True
-            self._runs += 1
-            job = self._waiting.pop(0)
-            self._ports.dispatcher.dispatch(DispatchOrder(RunId(self._runs), job, 0, (0,), 1.0))
+        return super().on_job_arrived(job)

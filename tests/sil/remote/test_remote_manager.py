@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import ON_NODES, Completion, DispatchOrder, ExecutionRecord, Job, RunId
+from scheduler.model import ON_NODES, Completion, DispatchOrder, ExecutionRecord, Job
 from scheduler.resource_manager import OnMachines, Ports, ResourceManager
 from scheduler.rules import KNOWN_NODES, MAKES_PROGRESS
 from sil.trace.recorder import TraceRecorder
@@ -26,6 +26,7 @@ from sil.world.remote.clocks import ManagerClock
 from sil.world.remote.crashes import Crashes, ManagerCrashed
 from sil.world.remote.network import Lost, Partition, Until
 from sil.world.rounds import OnRequest
+from tests.one_at_a_time import OneAtATime
 from tests.scheduler.fakes import TableExperience, make_site
 from tests.sil.remote.worlds import CrashesAt, Remote, job, times_s, world_of
 
@@ -44,34 +45,6 @@ class Learned:
 
     def learn(self, job: Job, ran_s: float) -> None:
         self.ran_s.append((job.id, ran_s))
-
-
-class OneAfterTheOther(ResourceManager):
-    """Starts each job on the first machine when the one before is over."""
-
-    def __init__(self, ports: Ports) -> None:
-        self.ports = ports
-        self.waiting: list[Job] = []
-        self.is_busy = False
-        self.runs = count()
-
-    def on_job_arrived(self, job: Job) -> str | None:
-        self.waiting.append(job)
-        self.wants_round = True
-        return None
-
-    def on_run_ended(self, completion: Completion) -> None:
-        self.is_busy = False
-        self.wants_round = True
-
-    def run_round(self) -> None:
-        self.wants_round = False
-        if self.waiting and not self.is_busy:
-            self.is_busy = True
-            self.ports.dispatcher.dispatch(self.order(self.waiting.pop(0)))
-
-    def order(self, job: Job) -> DispatchOrder:
-        return DispatchOrder(RunId(next(self.runs)), job, ON_NODES, (0,), 1.0)
 
 
 # -- crashes -------------------------------------------------------------------------------------------------
@@ -95,7 +68,7 @@ def test_wherever_the_manager_crashes_each_job_ends_and_is_recorded_once(times: 
         assert changes == ["manager_down", "manager_up"] * (len(changes) // 2) != []
 
 
-class Records(OneAfterTheOther):
+class Records(OneAtATime):
     """Orders the next run in the call in which it records the one before."""
 
     def on_run_ended(self, completion: Completion) -> None:
@@ -171,7 +144,7 @@ def test_a_manager_that_decides_otherwise_when_it_is_made_again_is_at_fault() ->
     def fickle(ports: Ports) -> ResourceManager:
         n = next(made)
 
-        class Fickle(OneAfterTheOther):
+        class Fickle(OneAtATime):
             def order(self, job: Job) -> DispatchOrder:
                 return super().order(job)._replace(machines=(n % 2,))
 
@@ -246,7 +219,7 @@ def test_lost_orders_and_notices_are_made_good() -> None:
 # -- clocks --------------------------------------------------------------------------------------------------
 
 
-class WakesUp(OneAfterTheOther):
+class WakesUp(OneAtATime):
     """Starts its first job 100 s after it arrived, by its clock."""
 
     woken_s: list[float]
@@ -303,7 +276,7 @@ def test_a_conversation_without_an_end_is_a_fault_also_while_a_job_runs(
 ) -> None:
     monkeypatch.setattr(remote_manager, "MOST_MESSAGES_WITHOUT_PROGRESS", 500)
 
-    class WakesForEver(OneAfterTheOther):
+    class WakesForEver(OneAtATime):
         @property
         def wakes_at_s(self) -> float | None:  # type: ignore[override]
             return self.ports.clock.now_s + 1e-6
@@ -316,7 +289,7 @@ def test_a_conversation_without_an_end_is_a_fault_also_while_a_job_runs(
 def test_a_manager_that_never_starts_a_job_is_at_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_manager, "MOST_MESSAGES_WITHOUT_PROGRESS", 500)
 
-    class Waits(OneAfterTheOther):
+    class Waits(OneAtATime):
         def on_time_passed(self) -> None:
             self.wakes_at_s = self.ports.clock.now_s + 60.0
 
@@ -346,7 +319,7 @@ def test_pings_during_a_long_run_or_of_a_dead_machine_are_no_endless_conversatio
 def test_an_order_for_what_the_site_does_not_have_is_a_fault(
     resource: int, machines: tuple[int, ...], crashes: CrashesAt | None
 ) -> None:
-    class Elsewhere(OneAfterTheOther):
+    class Elsewhere(OneAtATime):
         def order(self, job: Job) -> DispatchOrder:
             return super().order(job)._replace(resource=resource, machines=machines)
 
@@ -356,7 +329,7 @@ def test_an_order_for_what_the_site_does_not_have_is_a_fault(
 
 
 def test_an_order_without_machines_is_rejected_where_it_is_given() -> None:
-    class Nowhere(OneAfterTheOther):
+    class Nowhere(OneAtATime):
         def order(self, job: Job) -> DispatchOrder:
             return super().order(job)._replace(machines=())
 
