@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 from scheduler import rules
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-from scheduler.free_nodes.rigid import Rigid
 from scheduler.model import NodeSchedule, Share, Start
 from scheduler.node_resources.kernels.tables import FREE, HAS, NODE
 from scheduler.node_resources.placement import Placement
@@ -17,38 +16,32 @@ from tests import faulty_on_free_nodes as on_free_nodes
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
 
 
-class _Wrong(ABC):
-    """FCFS, and then something is done to the first start."""
+class _Wrong(on_free_nodes.Wrong):
+    """Something is done to the first start."""
 
-    def __init__(self) -> None:
-        self._fcfs = Rigid()
-
-    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
-        good = self._fcfs.schedule(problem)
-        if not good.starts:
-            return good
+    def spoil(self, problem: ConsumableNodesProblem, good: NodeSchedule) -> NodeSchedule:
         first, *others = good.starts
-        return good._replace(starts=(self.spoil(problem, first), *others))
+        return good._replace(starts=(self.spoil_start(problem, first), *others))
 
     @abstractmethod
-    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
         """The first start with one mistake."""
 
 
 class GivesAChunkTooMany(_Wrong):
-    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
         node, chunks, gpus = start.shares[0]
         return start._replace(shares=(Share(node, chunks + 1, gpus), *start.shares[1:]))
 
 
 class GivesNoChunk(_Wrong):
-    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
         node, _, gpus = start.shares[0]
         return start._replace(shares=(Share(node, 0, gpus), *start.shares[1:]))
 
 
 class NamesOtherNodesThanItsShares(_Wrong):
-    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
         nodes = {node for node in range(problem.n_places) if node not in start.nodes} or {*start.nodes, 0}
         return start._replace(nodes=NodeSet.of(nodes))
 
@@ -56,13 +49,13 @@ class NamesOtherNodesThanItsShares(_Wrong):
 class UsesAGpuTwice(_Wrong):
     """Where a start has two GPUs, it has the first of them twice."""
 
-    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
         shares = [Share(s.node, s.chunks, s.gpus[:1] * len(s.gpus)) for s in start.shares]
         return start._replace(shares=tuple(shares))
 
 
 class UsesAGpuThatIsNotThere(_Wrong):
-    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
         shares = [Share(s.node, s.chunks, tuple(d + 60 for d in s.gpus)) for s in start.shares]
         return start._replace(shares=tuple(shares))
 
@@ -74,7 +67,7 @@ class StartsEverythingOnTheFirstNode:
 
 
 class TakesTheNodesItself(_Wrong):
-    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
         problem.free_nodes.nodes.table.free[:] = 0
         return start
 
@@ -96,11 +89,6 @@ class IgnoresTheSitesResources:
         return NodeSchedule(tuple(starts), reasons)
 
 
-class StartsNoJob:
-    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
-        return NodeSchedule((), dict.fromkeys(range(problem.n_jobs), "not today"))
-
-
 BROKEN_RULE = {
     GivesAChunkTooMany: rules.NODES_FREE,
     GivesNoChunk: rules.NODES_FREE,
@@ -110,7 +98,7 @@ BROKEN_RULE = {
     StartsEverythingOnTheFirstNode: rules.NODES_FREE,
     IgnoresTheSitesResources: rules.NODES_FREE,
     TakesTheNodesItself: rules.PROBLEM_UNTOUCHED,
-    StartsNoJob: rules.MAKES_PROGRESS,
+    on_free_nodes.StartsNoJob: rules.MAKES_PROGRESS,
     Raises: rules.RAISES_NOTHING,
     NeverReturns: rules.RETURNS_IN_TIME,
     ReturnsNothing: rules.RETURNS_A_SCHEDULE,

@@ -4,74 +4,75 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from decimal import Decimal
+from typing import Any
 
 from scheduler import rules
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.rigid import Rigid
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, NodeSchedule, RunId, Schedule, Start
 from scheduler.node_set import NodeSet
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
-from tests.spoiling import ByCompletionsThatAreNotFloats, ByPlainTuples
+from tests.hostile import good_answer
 
 
-class _Wrong(ABC):
-    """FCFS, and then something is done to its schedule where it starts a job."""
+class Wrong(ABC):
+    """FCFS, and then something is done to its schedule where it starts a job; also for time-shared nodes."""
 
-    def __init__(self) -> None:
-        self._fcfs = Rigid()
-
-    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
-        good = self._fcfs.schedule(problem)
+    def schedule(self, problem: Any) -> NodeSchedule:
+        good = good_answer(problem)
         return self.spoil(problem, good) if good.starts else good
 
     @abstractmethod
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+    def spoil(self, problem: Any, good: NodeSchedule) -> NodeSchedule:
         """Each of them has a way of its own."""
 
 
-class ForgetsAJob(_Wrong):
+class ForgetsAJob(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         return good._replace(starts=good.starts[1:])
 
 
-class StartsAJobTwice(_Wrong):
+class StartsAJobTwice(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         return good._replace(starts=(*good.starts, good.starts[0]))
 
 
-class StartsAJobThatItLeavesWaiting(_Wrong):
+class StartsAJobThatItLeavesWaiting(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         return good._replace(wait_reasons=dict.fromkeys(range(problem.n_jobs), "not today"))
 
 
-class PlacesByPlainTuples(ByPlainTuples, _Wrong):
-    pass
+class PlacesByPlainTuples(Wrong):
+    def spoil(self, problem: Any, good: NodeSchedule) -> NodeSchedule:
+        return good._replace(starts=tuple(map(tuple, good.starts)))  # type: ignore[arg-type]
 
 
-class CompletesAtNoFloat(ByCompletionsThatAreNotFloats, _Wrong):
-    pass
+class CompletesAtNoFloat(Wrong):
+    def spoil(self, problem: Any, good: NodeSchedule) -> NodeSchedule:
+        placements = [one._replace(completion_s=Decimal(one.completion_s)) for one in good.starts]  # type: ignore[arg-type]
+        return good._replace(starts=tuple(placements))
 
 
-class StartsAnUnknownJob(_Wrong):
+class StartsAnUnknownJob(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         return good._replace(starts=(*good.starts, Start(problem.n_jobs, NodeSet.of([0]), 1.0)))
 
 
-class NamesANodeThatIsNotThere(_Wrong):
+class NamesANodeThatIsNotThere(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         first = good.starts[0]
-        nodes = NodeSet.of([*first.nodes[1:], problem.free_nodes.n_nodes])
+        nodes = NodeSet.of([*first.nodes[1:], problem.n_places])
         return good._replace(starts=(first._replace(nodes=nodes), *good.starts[1:]))
 
 
-class GivesOneNodeTooFew(_Wrong):
+class GivesOneNodeTooFew(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         first = good.starts[0]
         return good._replace(starts=(first._replace(nodes=NodeSet.of(first.nodes[1:])), *good.starts[1:]))
 
 
-class PutsTwoTasksOnOneNode(_Wrong):
+class PutsTwoTasksOnOneNode(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         first = good.starts[0]
         nodes = (*first.nodes, first.nodes[0])
@@ -107,19 +108,19 @@ class GivesANodeToTwoJobs:
         return NodeSchedule(starts, waiting)
 
 
-class MapsToMachines(_Wrong):
+class MapsToMachines(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> Schedule:  # type: ignore[override]
         return Schedule.of([Assignment(0, 0, 0.0, 1.0)])
 
 
-class TakesTheNodesItself(_Wrong):
+class TakesTheNodesItself(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         for node in good.starts[0].nodes:
             problem.free_nodes.set_available(node, False)
         return good
 
 
-class StartsAJobItself(_Wrong):
+class StartsAJobItself(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         i, nodes, completion_s, _ = good.starts[0]
         job = problem.jobs[i].id
@@ -139,14 +140,14 @@ class StartsNoJob:
         return NodeSchedule([], dict.fromkeys(range(problem.n_jobs), "not today"))
 
 
-class DecidesByChance(_Wrong):
+class DecidesByChance(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         first = good.starts[0]
         guessed = first._replace(completion_s=first.completion_s + random.SystemRandom().random())
         return good._replace(starts=(guessed, *good.starts[1:]))
 
 
-class CompletesBeforeItStarts(_Wrong):
+class CompletesBeforeItStarts(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         return good._replace(starts=[one._replace(completion_s=problem.now_s) for one in good.starts])
 
