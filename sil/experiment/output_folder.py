@@ -83,8 +83,8 @@ def failed_access(error: BaseException) -> str | None:
         return None
     what = f"{error.filename}: {error.strerror}" if error.filename else " ".join(str(error).split())
     gone = isinstance(error, FileNotFoundError | NotADirectoryError | FileExistsError) or number == ESTALE
-    remedy = "its folder has changed since the command began; repeat the command" if gone else "name another"
-    return f"a file cannot be read or written: {what}; {remedy}"
+    advice = "its folder has changed since the command began; repeat the command" if gone else "name another"
+    return f"a file cannot be read or written: {what}; {advice}"
 
 
 _OF_PROCESSES = (ConnectionError, ChildProcessError, ProcessLookupError, BlockingIOError, TimeoutError)

@@ -20,7 +20,7 @@ COLUMNS = (*ROW, "tasks")
 WIDE = 2**16
 """Numbers in a range so wide, or eight times as wide as there are numbers, are sorted; others get a table."""
 _OF_A_DESCRIPTION = {"job": pl.Int64, "metadata": pl.String}
-_IS_ENDING = np.isin(np.arange(len(CODES)), [CODES[ending] for ending in ENDINGS])
+IS_ENDING = np.isin(np.arange(len(CODES)), [CODES[ending] for ending in ENDINGS])
 """By code of an event."""
 
 Rows = dict[str, Any]
@@ -74,7 +74,7 @@ class FinishedJobs:
         self._are_described(facts, facts.places(Fact.JOB_DESCRIBED))
         arrived = _joined(self._arrived)
         started = _joined([*self._started, self._starts(facts, facts.places(Fact.RUN_STARTED))])
-        over = np.flatnonzero(_IS_ENDING[facts.event])
+        over = np.flatnonzero(IS_ENDING[facts.event])
         end = places_of(started["run"], facts.run[over])
         is_over = end >= 0
         ends = over[end[is_over]]

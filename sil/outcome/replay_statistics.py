@@ -1,4 +1,4 @@
-"""The statistics of the jobs of a replayed log, which arrive in parts, and of what waits and is idle."""
+"""The statistics of the jobs of a replayed log, which arrive in parts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.outcome.exact_summary import ExactSum, ExactSummary
-from sil.outcome.finished_jobs import places_of
-from sil.outcome.jobs import BOUND_S, ENDINGS, per_processor_slowdown
+from sil.outcome.jobs import BOUND_S, per_processor_slowdown
 from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, UTILISATION
-from sil.trace.fact_columns import FactColumns
-from sil.trace.facts import CODES, Fact
 
 _SUMMARISED = ("waiting_time", "turnaround_time", "bounded_slowdown")
 _NEEDED = (
@@ -167,137 +164,3 @@ class ReplayStatistics:
 
 def _used(jobs: pl.DataFrame, what: str, ran_s: pl.Expr) -> NDArray[np.float64]:
     return jobs.select((pl.col(what) * ran_s.clip(0.0)).cast(pl.Float64)).to_series().to_numpy()
-
-
-# -- the backlog ---------------------------------------------------------------------------------------------
-
-BACKLOG_COLUMNS = ("time_s", "event", "job", "run", "resource", "tasks")
-"""Of facts, those that are read."""
-
-_WAITING = np.zeros(len(CODES), np.int64)
-"""By code of an event: by how many more jobs wait after it. One whose run is preempted or lost waits again,
-until it is started or refused."""
-_WAITING[CODES[Fact.JOB_ARRIVED]] = 1
-_WAITING[[CODES[Fact.JOB_REFUSED], CODES[Fact.RUN_STARTED]]] = -1
-_WAITING[[CODES[ending] for ending in ENDINGS if ending is not Fact.RUN_ENDED]] = 1
-_IS_ENDING = np.isin(np.arange(len(CODES)), [CODES[ending] for ending in ENDINGS])
-
-Times = NDArray[np.float64]
-
-
-class Backlog:
-    """Follows the facts of a replay. `capacities` are the processors, or cores, of each machine; `partitions`
-    has the columns job and partition, or none; only jobs `measured`, and the time `within_s`, count."""
-
-    def __init__(
-        self,
-        capacities: NDArray[np.int64],
-        partitions: pl.DataFrame | None = None,
-        measured: NDArray[np.int64] | None = None,
-        within_s: tuple[float, float] = (-inf, inf),
-    ) -> None:
-        self._capacities, self._measured, self._within_s = capacities, measured, within_s
-        self._partitions = None
-        if partitions is not None:
-            codes = partitions["partition"].rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
-            self._partitions = partitions["job"].to_numpy(), codes
-        self._now_s, self._idle, self._up, self._n_waiting = 0.0, 0, int(capacities.sum()), 0
-        self._busy = 0
-        self._running = np.zeros((2, 0), np.int64)
-        """Runs, and how much each holds."""
-        self._waiting = np.zeros(0, np.int64)
-        """The jobs that have not started, in order of submission."""
-        self._idle_s = ExactSum()
-        """Processor-seconds that were idle while jobs waited."""
-        self._down_since: dict[int, float] = {}
-        self._outages: list[tuple[float, float, int]] = []
-        """From, until, and how much was down."""
-        self._n_started = self._n_overtaking = 0
-
-    def add(self, facts: FactColumns) -> None:
-        """The next facts."""
-        if not len(facts):
-            return
-        self._overtake(facts)
-        up = self._up + np.cumsum(self._changes(facts))
-        busy = self._busy + np.cumsum(self._held(facts))
-        waiting = self._n_waiting + np.cumsum(_WAITING[facts.event])
-        idle = np.where(waiting > 0, np.maximum(up - busy, 0), 0)
-        times = np.concatenate([[self._now_s], facts.time_s]).clip(*self._within_s)
-        self._idle_s.add(np.concatenate([[self._idle], idle[:-1]]) * np.diff(times))
-        self._now_s, self._idle = float(facts.time_s[-1]), int(idle[-1])
-        self._up, self._busy, self._n_waiting = int(up[-1]), int(busy[-1]), int(waiting[-1])
-
-    def _changes(self, facts: FactColumns) -> NDArray[np.int64]:
-        """By how much more is up after each fact."""
-        changes = np.zeros(len(facts), np.int64)
-        down = CODES[Fact.MACHINE_DOWN]
-        for place in np.flatnonzero((facts.event == down) | (facts.event == CODES[Fact.MACHINE_UP])).tolist():
-            machine, time_s = int(facts.resource[place]), float(facts.time_s[place])
-            capacity = int(self._capacities[machine])
-            if facts.event[place] == down and machine not in self._down_since:
-                self._down_since[machine] = time_s
-                changes[place] = -capacity
-            elif facts.event[place] != down and machine in self._down_since:
-                self._outages.append((self._down_since.pop(machine), time_s, capacity))
-                changes[place] = capacity
-        return changes
-
-    def _held(self, facts: FactColumns) -> NDArray[np.int64]:
-        """By how much more is held by runs after each fact."""
-        held = np.zeros(len(facts), np.int64)
-        starts, ends = facts.places(Fact.RUN_STARTED), np.flatnonzero(_IS_ENDING[facts.event])
-        held[starts] = facts.tasks[starts]
-        started = np.array([facts.run[starts], facts.tasks[starts]], np.int64)
-        running = np.hstack([self._running, started])
-        of_end = places_of(facts.run[ends], running[0])
-        held[ends] = np.where(of_end >= 0, -running[1, of_end], 0) if running.size else 0
-        stays = np.ones(running.shape[1], np.bool_)
-        stays[of_end[of_end >= 0]] = False
-        self._running = running[:, stays]
-        return held
-
-    def _overtake(self, facts: FactColumns) -> None:
-        """Count the jobs that start for the first time, and those that do while one waits that was submitted
-        earlier (to the same partitions)."""
-        leaving = np.flatnonzero(
-            (facts.event == CODES[Fact.RUN_STARTED]) | (facts.event == CODES[Fact.JOB_REFUSED])
-        )[::-1]
-        waiting = np.concatenate([self._waiting, facts.job[facts.places(Fact.JOB_ARRIVED)]])
-        place = places_of(facts.job[leaving], waiting)
-        leaving, place = leaving[place >= 0], place[place >= 0]
-        leaves_s = np.full(len(waiting), inf)
-        leaves_s[place] = facts.time_s[leaving]  # the first of several counts, which is the last one here
-        is_start = np.zeros(len(waiting), np.bool_)
-        is_start[place] = facts.event[leaving] == CODES[Fact.RUN_STARTED]
-        if self._measured is not None:
-            is_start &= np.isin(waiting, self._measured)
-        self._n_started += int(is_start.sum())
-        for partition in self._parts_of(waiting):
-            latest_s = np.maximum.accumulate(leaves_s[partition])
-            self._n_overtaking += int((is_start[partition] & (leaves_s[partition] < latest_s)).sum())
-        self._waiting = waiting[~np.isfinite(leaves_s)]
-
-    def _parts_of(self, jobs: NDArray[np.int64]) -> list[NDArray[np.bool_] | slice]:
-        if self._partitions is None:
-            return [slice(None)]
-        known, codes = self._partitions
-        of_jobs = codes[places_of(jobs, known)]
-        return [of_jobs == code for code in np.unique(of_jobs)]
-
-    def metrics(self, begins_s: float, ends_s: float, computing_s: float) -> dict[str, float]:
-        """Those of a replay whose runs held `computing_s` processor-seconds between two times."""
-        found = {}
-        if self._n_started:
-            found["backfilled_share"] = 100.0 * self._n_overtaking / self._n_started
-        available_s = float(self._capacities.sum()) * (ends_s - begins_s)
-        if available_s > 0.0:
-            found["loss_of_capacity"] = 100.0 * self._idle_s.sum / available_s
-        still = [(since_s, inf, int(self._capacities[n])) for n, since_s in self._down_since.items()]
-        down_s = sum(
-            max(min(until_s, ends_s) - max(from_s, begins_s), 0.0) * capacity
-            for from_s, until_s, capacity in (*self._outages, *still)
-        )
-        if 0.0 < down_s < available_s:
-            found["utilisation_of_up"] = 100.0 * computing_s / (available_s - down_s)
-        return found

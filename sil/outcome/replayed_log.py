@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from scheduler import counted
 from sil.outcome import finished_jobs
+from sil.outcome.backlog import Backlog
 from sil.outcome.batsim_tables import batsim_jobs
 from sil.outcome.finished_jobs import FinishedJobs, Wanted
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import Invariants
 from sil.outcome.metrics import REFUSED
 from sil.outcome.refused_and_failed import refusal_sentence
-from sil.outcome.replay_statistics import Backlog, Measured, ReplayStatistics
+from sil.outcome.replay_statistics import Measured, ReplayStatistics
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog

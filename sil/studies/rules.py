@@ -187,9 +187,7 @@ def count_of(found: Iterable[Estimate]) -> str:
 
 def text(found: Estimate, digits: int = 1, unit: str = "") -> str:
     """As text, for example 12.3 ± 0.4 s."""
-    of = found.interval()
-    half = "" if of.half_width is None else f" ± {of.half_width:,.{digits}f}"
-    return f"{of.mean:,.{digits}f}{half}{f' {unit}' if unit else ''}"
+    return f"{found.interval().text(f',.{digits}f', plus_minus='± ')}{f' {unit}' if unit else ''}"
 
 
 def signed(found: Interval, unit: str = "") -> str:

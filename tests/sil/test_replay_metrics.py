@@ -11,7 +11,7 @@ import pytest
 
 import sil
 from scheduler import UserError
-from sil.outcome.replay_statistics import BACKLOG_COLUMNS, Backlog
+from sil.outcome.backlog import Backlog
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import EVENTS, Fact
 from tests.sil.test_cli import sil as command
@@ -95,7 +95,7 @@ def facts(*rows: tuple[float, Fact, int | None, int | None, int | None, int | No
             },
             orient="row",
         ),
-        BACKLOG_COLUMNS,
+        ("time_s", "event", "job", "run", "resource", "tasks"),
     )
 
 

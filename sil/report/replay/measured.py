@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 from scheduler import UserError
-from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, REFUSED, UTILISATION
-from sil.outcome.replay_statistics import ReplayStatistics
+from sil.outcome.metrics import REFUSED
+from sil.outcome.replay_statistics import Measured, ReplayStatistics
 from sil.outcome.replayed_schedulers import SENTENCES, Replayed
 from sil.report.analysis import Analysis
-from sil.report.replay.over_time import RUNNING, held
 from sil.workload.weeks import DAY_S
 
 
@@ -28,29 +27,22 @@ def measured(replayed: Replayed, analysis: Analysis) -> Replayed:
     jobs = {name: table.filter(counts) for name, table in replayed.jobs.items()}
     if not any(map(len, jobs.values())):
         raise UserError("no job was submitted between the warm-up and the cool-down; give fewer days")
-    rows = {
-        name: {key: row[key] for key in (*SENTENCES, *(m.key for m in REFUSED)) if key in row}
-        | (_statistics(replayed, jobs[name], name, (from_s, until_s)) if replayed.statistics[name] else {})
-        for name, row in replayed.described["schedulers"].items()
-    }
+    kept = (*SENTENCES, *(m.key for m in REFUSED))
+    rows: dict[str, Any] = {}
+    for name, row in replayed.described["schedulers"].items():
+        rows[name] = {key: row[key] for key in kept if key in row}
+        if replayed.statistics[name]:
+            rows[name] |= _statistics(
+                replayed, name, Measured(jobs[name]["job_id"].to_list(), from_s, until_s)
+            )
     left = {name: table for name, table in jobs.items() if len(table)}
     return replace(replayed, described={**replayed.described, "schedulers": rows}, jobs=left)
 
 
-def _statistics(
-    replayed: Replayed, jobs: pl.DataFrame, name: str, between_s: tuple[float, float]
-) -> dict[str, float]:
+def _statistics(replayed: Replayed, name: str, counted: Measured) -> dict[str, float]:
     """Of some jobs of a scheduler; utilisation is by all jobs, in a part of the time."""
-    processors, gpus = int(replayed.described["processors"]), int(replayed.described["gpus"])
-    bound_s = float(replayed.described["bounded_slowdown_threshold_s"])
-    found = ReplayStatistics(processors, gpus, bound_s=bound_s)
-    found.add(jobs)
-    metrics = {key: value for key, value in found.metrics.items() if key != MAKESPAN.key}
-    for metric, requested, capacity in (
-        (UTILISATION, "requested_number_of_resources", processors),
-        (GPU_UTILISATION, "requested_gpus", gpus),
-    ):
-        if metric.key in metrics:
-            (in_use,) = held(replayed.jobs[name], RUNNING, pl.col(requested), np.array(between_s))
-            metrics[metric.key] = 100.0 * float(in_use) / capacity
-    return metrics
+    d = replayed.described
+    bound_s = float(d["bounded_slowdown_threshold_s"])
+    found = ReplayStatistics(int(d["processors"]), int(d["gpus"]), measured=counted, bound_s=bound_s)
+    found.add(replayed.jobs[name])
+    return found.metrics
