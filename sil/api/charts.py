@@ -10,7 +10,6 @@ import polars as pl
 
 from scheduler import UserError
 from sil.api.settings import Moment, since_first_s
-from sil.outcome.replayed_schedulers import Replayed
 from sil.report.replay.by_size import (
     jobs_by_size_and_run_time,
     slowdown_by_size,
@@ -19,6 +18,7 @@ from sil.report.replay.by_size import (
 )
 from sil.report.replay.by_user import by_user, slowdown_by_user
 from sil.report.replay.gantt import gantt
+from sil.report.replay.measured import Replayed
 from sil.report.replay.over_time import queue_length, small_multiples, utilisation
 from sil.report.replay.waiting import waiting_distribution
 from sil.report.vega_lite import Figure, save, specification

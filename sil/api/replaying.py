@@ -23,10 +23,10 @@ from sil.experiment.replays import replay_all
 from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
 from sil.outcome.jobs import BOUND_S
 from sil.outcome.metrics import REPLAY_METRICS
-from sil.outcome.replayed_schedulers import Replayed
 from sil.policy.settings import whole_number
 from sil.report.analysis import ALL_JOBS
 from sil.report.file_name import file_name
+from sil.report.replay.measured import Replayed
 from sil.runs.log_schedulers import COMPARED, check_for_logs
 from sil.runs.on_log import DECISION_LIMIT_S, Replay
 from sil.runs.own_schedulers import named

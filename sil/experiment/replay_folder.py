@@ -15,10 +15,10 @@ from pydantic import Field, create_model
 from scheduler import UserError
 from sil.outcome.batsim_tables import JOBS, ImpossibleJob, read_jobs_csv, with_users_and_reasons
 from sil.outcome.jobs import BOUND_S
-from sil.outcome.replayed_schedulers import Replayed
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.report.file_name import file_name
+from sil.report.replay.measured import Replayed
 from sil.settings.estimates import Estimates
 from sil.trace.facts import TRACE
 from sil.trace.log_clock import KEY

@@ -1,8 +1,9 @@
-"""The jobs that count in a report, and their statistics."""
+"""A log that was replayed under several schedulers; the jobs that count in a report, and their statistics."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -10,9 +11,40 @@ import polars as pl
 from scheduler import UserError
 from sil.outcome.metrics import REFUSED
 from sil.outcome.replay_statistics import Measured, ReplayStatistics
-from sil.outcome.replayed_schedulers import SENTENCES, Replayed
 from sil.report.analysis import Analysis
 from sil.workload.weeks import DAY_S
+
+SENTENCES = ("fault", "refused")
+"""What summary.json has of a scheduler besides statistics."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A log under several schedulers: `described` as in summary.json, and the jobs of those that have any."""
+
+    described: Mapping[str, Any]
+    jobs: Mapping[str, pl.DataFrame]
+
+    @property
+    def statistics(self) -> Mapping[str, Mapping[str, float]]:
+        """Metrics by scheduler; none for those that broke a rule."""
+        return {
+            name: {key: value for key, value in row.items() if key not in SENTENCES}
+            for name, row in self.described["schedulers"].items()
+        }
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """A sentence for each scheduler that broke a rule."""
+        return self._sentences("fault")
+
+    @property
+    def refusals(self) -> Sequence[str]:
+        """A sentence for each scheduler under which jobs were refused."""
+        return self._sentences("refused")
+
+    def _sentences(self, key: str) -> Sequence[str]:
+        return [row[key] for row in self.described["schedulers"].values() if row.get(key)]
 
 
 def measured(replayed: Replayed, analysis: Analysis) -> Replayed:

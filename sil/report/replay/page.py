@@ -8,7 +8,6 @@ from typing import Any
 from scheduler import counted
 from sil.outcome.metrics import REFUSED
 from sil.outcome.refused_and_failed import IF_RESUBMITTED
-from sil.outcome.replayed_schedulers import Replayed
 from sil.report.analysis import Analysis
 from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug
 from sil.report.replay import Jobs
@@ -21,7 +20,7 @@ from sil.report.replay.by_size import (
 from sil.report.replay.by_user import by_user, fairness_table, slowdown_by_user
 from sil.report.replay.differences import Compared
 from sil.report.replay.gantt import gantt
-from sil.report.replay.measured import measured
+from sil.report.replay.measured import Replayed, measured
 from sil.report.replay.over_time import small_multiples
 from sil.report.replay.waiting import waiting_distribution
 from sil.report.schedule.chart import MOST_RECTANGLES, schedules
