@@ -139,7 +139,7 @@ def _wrap(table: Table) -> None:
             column.min_width = max(widest, *map(cell_len, lines), 0)
         else:
             words = " ".join([heading, *cells]).split()
-            column.min_width = max(*map(cell_len, words), min(widest, NARROW_TEXT), 0, 0)
+            column.min_width = max(*map(cell_len, words), min(widest, NARROW_TEXT), 0)
 
 
 def _line_width(terminal: Console) -> int:

@@ -110,7 +110,7 @@ class JobsOnNodes(LogBuilder):
     def assumptions(self) -> Iterator[str]:
         """Sentences on what does not fit the site, and on what is assumed."""
         if self._n_unlimited:
-            yield f"{counted(self._n_unlimited, 'job')} without a time limit of their own"
+            yield f"{counted(self._n_unlimited, 'job')} without a time limit"
         if self._n_overrun:
             yield f"{counted(self._n_overrun, 'job')} ran for longer than the time limit"
         yield from self._requests.ignored()

@@ -26,40 +26,38 @@ def test_nodes_have_cpus_memory_gpus_by_type_other_resources_and_features(tmp_pa
     found = cluster(
         tmp_path,
         "NodeName=g[01-02] CPUs=64 RealMemory=512000 MemSpecLimit=2000 Feature=nvlink,ib "
-        "Gres=gpu:a100:4(S:0-1),gpu:h100:1,fpga:2,shard:40",
+        "Gres=gpu:a100:4(S:0-1),gpu:h100:1,fpga:2,shard:40,ram:2K,scratch:1T",
     )
-    node = Node(64, 510_000, ("a100",) * 4 + ("h100",), {"fpga": 2}, frozenset({"nvlink", "ib"}), frozenset())
+    others = {"fpga": 2, "ram": 2 * 2**10, "scratch": 2**40}
+    node = Node(64, 510_000, ("a100",) * 4 + ("h100",), others, frozenset({"nvlink", "ib"}), frozenset())
     assert found.nodes == {"g01": node, "g02": node}
 
 
-def test_cpus_are_threads_where_no_number_is_given(tmp_path: Path) -> None:
-    found = cluster(tmp_path, "NodeName=n1 Sockets=2 CoresPerSocket=16 ThreadsPerCore=2")
-    assert (found.nodes["n1"].cores, found.threads["n1"]) == (64, 2)
-
-
-def test_where_cpus_are_cores_threads_are_not_allocated(tmp_path: Path) -> None:
-    found = cluster(tmp_path, "NodeName=n1 CPUs=32 Sockets=2 CoresPerSocket=16 ThreadsPerCore=2")
-    assert (found.nodes["n1"].cores, found.threads["n1"]) == (32, 1)
+TOPOLOGY = "Sockets=2 CoresPerSocket=8 ThreadsPerCore=2"
 
 
 @pytest.mark.parametrize(
-    ("line", "cores"),
+    ("line", "cores", "threads"),
     [
-        ("CPUs=30 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2", 32),
-        ("CPUs=7 SocketsPerBoard=2 Boards=2 CoresPerSocket=2", 8),
-        ("CPUs=12 CoresPerSocket=8", 8),
-        ("CPUs=2 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2", 2),
-        ("CPUs=16 CoresPerSocket=8", 16),
-        ("CPUs=32 CoresPerSocket=8 ThreadsPerCore=2", 32),
-        ("CPUs=5", 5),
+        (TOPOLOGY, 32, 2),
+        (f"CPUs=16 {TOPOLOGY}", 16, 1),  # cores: threads are not allocated
+        (f"CPUs=2 {TOPOLOGY}", 2, 1),
+        (f"CPUs=30 {TOPOLOGY}", 32, 2),
+        ("CPUs=7 SocketsPerBoard=2 Boards=2 CoresPerSocket=2", 8, 1),
+        ("CPUs=12 CoresPerSocket=8", 8, 1),
+        ("CPUs=16 CoresPerSocket=8", 16, 1),
+        ("CPUs=32 CoresPerSocket=8 ThreadsPerCore=2", 32, 2),
+        ("CPUs=5", 5, 1),
+        ("CPUs=16 CoreSpecCount=2", 14, 1),  # jobs do not get the cores of the system
+        (f"{TOPOLOGY} CoreSpecCount=1", 30, 2),
+        (f"CPUs=16 {TOPOLOGY} CoreSpecCount=1", 15, 1),
+        ("CPUs=16 CpuSpecList=0-1,8", 13, 1),
     ],
 )
-def test_cpus_that_are_neither_sockets_nor_cores_nor_threads_become_all_threads(
-    line: str, cores: int, tmp_path: Path
-) -> None:
+def test_cpus_are_counted_as_in_slurm(line: str, cores: int, threads: int, tmp_path: Path) -> None:
     found = cluster(tmp_path, f"NodeName=n1 {line}")
-    assert found.nodes["n1"].cores == cores
-    is_reset = f"CPUs={cores}" not in line.split()
+    assert (found.nodes["n1"].cores, found.threads["n1"]) == (cores, threads)
+    is_reset = line.startswith(("CPUs=30", "CPUs=7", "CPUs=12"))
     assert [("its CPUs are all threads" in note) for note in found.notes] == [True] * is_reset
 
 
@@ -160,28 +158,31 @@ def test_whole_nodes_are_stated_by_exclusive_of_newer_releases_or_by_oversubscri
 
 
 @pytest.mark.parametrize(
-    ("text", "time_s"),
+    ("text", "time_s", "default_s"),
     [
-        *((text, None) for text in ("-1", "UNLIMITED", "infinite")),
-        ("60", 3_600.0),
-        ("1:30", 120.0),
-        ("1:00:00", 3_600.0),
-        ("2-12", 216_000.0),
-        ("2-12:30", 217_800.0),
-        ("1000-00:00:01", 86_400_060.0),
+        *((text, None, None) for text in ("-1", "UNLIMITED", "infinite")),
+        ("60", 3_600.0, None),
+        ("60 DefaultTime=60", 3_600.0, 3_600.0),
+        ("60 DefaultTime=61", 3_600.0, None),  # does not count, as in Slurm
+        ("1:30", 120.0, None),
+        ("1:00:00", 3_600.0, None),
+        ("2-12", 216_000.0, None),
+        ("2-12:30", 217_800.0, None),
+        ("1000-00:00:01", 86_400_060.0, None),
     ],
 )
 def test_limits_of_time_are_in_the_formats_of_slurm_and_whole_minutes(
-    text: str, time_s: float | None, tmp_path: Path
+    text: str, time_s: float | None, default_s: float | None, tmp_path: Path
 ) -> None:
-    found = cluster(tmp_path, "NodeName=n1 CPUs=4", f"PartitionName=p MaxTime={text} DefaultTime=-1")
-    assert found.partitions["p"].max_time_s == time_s
+    found = cluster(tmp_path, "NodeName=n1 CPUs=4", f"PartitionName=p MaxTime={text}").partitions["p"]
+    assert (found.max_time_s, found.default_time_s) == (time_s, default_s)
 
 
 @pytest.mark.parametrize(
     ("setting", "meant"),
     [
         ("MaxTimes=5 MaxTime=60", "MaxTime"),
+        ("MaxTimer=30", "MaxTime"),  # the default is not lost
         ("TresBillingWeight=x", "TRESBillingWeights"),
         ("AllowAccount=x", "AllowAccounts"),
     ],
@@ -189,20 +190,10 @@ def test_limits_of_time_are_in_the_formats_of_slurm_and_whole_minutes(
 def test_a_key_that_is_similar_to_another_is_ignored_with_a_question_if_no_value_is_lost(
     setting: str, meant: str, tmp_path: Path
 ) -> None:
-    (note,) = cluster(tmp_path, "NodeName=n1 CPUs=4", f"PartitionName=p Nodes=n1 {setting}").notes
+    lines = "NodeName=n1 CPUs=4", "PartitionName=DEFAULT MaxTime=60", f"PartitionName=p Nodes=n1 {setting}"
+    (note,) = cluster(tmp_path, *lines).notes
     key = setting.split()[0]
     assert note.endswith(f"ignored: {key} of PartitionName=p, because it is not known; did you mean {meant}?")
-
-
-def test_a_value_that_a_default_states_is_not_lost(tmp_path: Path) -> None:
-    found = cluster(
-        tmp_path,
-        "NodeName=n1 CPUs=4",
-        "PartitionName=DEFAULT MaxTime=60",
-        "PartitionName=p Nodes=n1 MaxTimer=30",
-    )
-    assert found.partitions["p"].max_time_s == 3_600.0
-    assert "did you mean MaxTime?" in found.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -297,21 +288,6 @@ def test_licences_are_resources_of_the_whole_site_with_their_servers(tmp_path: P
     assert found.model[1].endswith("; the whole site has 5 matlab, 20 abaqus@srv.example, 1 intel")
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("matlab:five", "line 1: Licenses has 'matlab:five'; expected matlab:5, or matlab@server:5"),
-        ("a:1,a:2", "line 1: Licenses has a twice; expected each name once"),
-    ],
-)
-def test_licences_that_cannot_be_read_are_quoted(text: str, sentence: str, tmp_path: Path) -> None:
-    assert the_sentence(tmp_path, f"Licenses={text}", "NodeName=n1 CPUs=4") == sentence
-
-
-def test_nodes_of_the_future_are_left_out(tmp_path: Path) -> None:
-    assert list(cluster(tmp_path, "NodeName=a CPUs=1", "NodeName=b CPUs=1 State=FUTURE").nodes) == ["a"]
-
-
 def test_a_partition_may_list_nodes_of_the_future(tmp_path: Path) -> None:
     found = cluster(
         tmp_path, "NodeName=a CPUs=1", "NodeName=b CPUs=1 State=FUTURE", "PartitionName=p Nodes=a,b"
@@ -342,25 +318,21 @@ def test_all_nodes_are_those_of_the_whole_file(tmp_path: Path) -> None:
     assert [node.partitions for node in found.nodes.values()] == [frozenset({"p"})] * 2
 
 
-def test_a_default_time_above_the_largest_does_not_count_as_in_slurm(tmp_path: Path) -> None:
-    found = cluster(tmp_path, "NodeName=a CPUs=1", "PartitionName=p Nodes=a MaxTime=60 DefaultTime=61")
-    assert found.partitions["p"] == Partition("p", 3_600.0, default_time_s=None)
-
-
-def test_counts_of_resources_have_binary_suffixes(tmp_path: Path) -> None:
-    found = cluster(tmp_path, "NodeName=a CPUs=1 Gres=fpga:2K,scratch:1T,gpu:a100:1")
-    assert found.nodes["a"].others == {"fpga": 2 * 2**10, "scratch": 2**40}
-
-
-@pytest.mark.parametrize(("kind", "counts"), [("CR_Core", False), ("CR_Core_Memory", True)])
-def test_memory_counts_only_where_slurm_allocates_it(kind: str, counts: bool, tmp_path: Path) -> None:
-    found = cluster(tmp_path, f"SelectTypeParameters={kind}", "NodeName=n1 CPUs=4 RealMemory=1000")
-    assert found.has_memory is counts
-
-
-def test_jobs_take_whole_nodes_where_slurm_selects_linearly(tmp_path: Path) -> None:
-    found = cluster(tmp_path, "SelectType=select/linear", "NodeName=n1 CPUs=4", "PartitionName=p Nodes=n1")
-    assert found.partitions["p"].is_exclusive
+@pytest.mark.parametrize(
+    ("setting", "of_the_partition", "has_memory", "is_exclusive"),
+    [
+        ("SelectTypeParameters=CR_Core", "", False, False),
+        ("SelectTypeParameters=CR_Core_Memory", "", True, False),
+        ("SelectTypeParameters=CR_Core_Memory", "SelectTypeParameters=CR_Socket", True, False),
+        ("SelectType=select/linear", "", True, True),
+    ],
+)
+def test_the_site_states_whether_memory_counts_and_jobs_have_whole_nodes(
+    setting: str, of_the_partition: str, has_memory: bool, is_exclusive: bool, tmp_path: Path
+) -> None:
+    lines = "NodeName=n1 CPUs=4 RealMemory=1000", f"PartitionName=p Nodes=n1 {of_the_partition}"
+    found = cluster(tmp_path, setting, *lines)
+    assert (found.has_memory, found.partitions["p"].is_exclusive) == (has_memory, is_exclusive)
 
 
 def test_the_model_is_stated_in_two_lines(tmp_path: Path) -> None:
@@ -376,19 +348,6 @@ def test_the_model_is_stated_in_two_lines(tmp_path: Path) -> None:
         "Jobs share nodes by CPUs, memory and GPUs; partitions, by number of nodes: cpu (3), all (4, "
         "exclusive)",
     ]
-
-
-@pytest.mark.parametrize(
-    ("line", "cores"),
-    [
-        ("CPUs=16 CoreSpecCount=2", 14),
-        ("Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CoreSpecCount=1", 14),
-        ("CPUs=8 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CoreSpecCount=1", 7),
-        ("CPUs=16 CpuSpecList=0-1,8", 13),
-    ],
-)
-def test_jobs_do_not_get_the_cores_of_the_system(line: str, cores: int, tmp_path: Path) -> None:
-    assert cluster(tmp_path, f"NodeName=n1 {line}").nodes["n1"].cores == cores
 
 
 @pytest.mark.parametrize(
@@ -422,6 +381,7 @@ def test_nodes_that_are_only_busy_or_powered_down_are_not_down(state: str, tmp_p
         ("MinNodes=2", "partitions have no least number of nodes"),
         ("PriorityTier=10", "the order of service is that of [[queues]]"),
         ("State=DOWN", "partitions are always up"),
+        ("QuantumBits=7", "it is not known"),
         ("OverSubscribe=FORCE:4", "jobs do not share a CPU by turns"),
     ],
 )
@@ -449,24 +409,14 @@ def test_keys_without_effect_are_counted_in_one_sentence_and_values_that_say_not
     )
 
 
-def test_a_key_that_may_be_of_a_newer_slurm_is_named_and_ignored(tmp_path: Path) -> None:
-    (note,) = cluster(tmp_path, "NodeName=n1 CPUs=4 QuantumBits=7").notes
-    assert note.endswith("line 1: ignored: QuantumBits=7 of NodeName=n1, because it is not known")
-
-
-def test_what_a_partition_selects_is_not_what_the_site_selects(tmp_path: Path) -> None:
-    found = cluster(
-        tmp_path,
-        "SelectTypeParameters=CR_Core_Memory",
-        "NodeName=n1 CPUs=4 RealMemory=1000",
-        "PartitionName=p Nodes=n1 SelectTypeParameters=CR_Socket",
-    )
-    assert found.has_memory
-
-
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
+        (
+            ("Licenses=matlab:five", "NodeName=n1 CPUs=1"),
+            "line 1: Licenses has 'matlab:five'; expected matlab:5, or matlab@server:5",
+        ),
+        (("Licenses=a:1,a:2", "NodeName=n1 CPUs=1"), "line 1: Licenses has a twice; expected each name once"),
         (("NodeName=n1 CPU=3",), "line 1: NodeName=n1 has CPU=3, which is no key of Slurm; expected CPUs"),
         (
             ("NodeName=n1 CPUs=1", "PartitionName=p Nodes=n1 MaxTme=60"),

@@ -32,8 +32,8 @@ def resources_of(row: Fields, n_nodes: int) -> Tres:
 
 
 def processors_of(row: Fields) -> int:
-    allocated = tres_of(row["alloctres"]).cpus if row["alloctres"] else 0
-    for processors in (row["alloccpus"], row["ncpus"], str(allocated), row["reqcpus"]):
+    allocated, requested = (str(tres_of(row[name]).cpus) for name in ("alloctres", "reqtres"))
+    for processors in (row["alloccpus"], row["ncpus"], allocated, row["reqcpus"], requested):
         if 1 <= (found := _count(processors) or 0) <= MOST_PROCESSORS:
             return found
     row.repairs.append("the number of processors is unknown, taken as 1")

@@ -267,6 +267,7 @@ READ: dict[str, list[tuple[dict[str, str], object]]] = {
         (without(AllocCPUS="0", NCPUS="", ReqCPUS="2"), 2),
         (without(AllocCPUS="", NCPUS="1K"), 1024),
         (without(AllocCPUS="2K"), 2048),
+        (without("AllocCPUS", ReqTRES="cpu=3,node=1"), 3),
         (without(AllocCPUS="4294967294", ReqCPUS="2"), 2),
     ],
     "nodes": [
