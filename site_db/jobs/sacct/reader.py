@@ -66,7 +66,8 @@ def read_sacct(
     is submitted when it could start: at Eligible, else Submit, else Start. The run time is the elapsed
     time, if there is one, and then the start is the end less the elapsed time; it is else End less Start.
     Processors are AllocCPUS, else NCPUS, else those of AllocTRES, else ReqCPUS, else those of ReqTRES. The
-    program is the job's name without its folder, else the partition. Characters that cannot be printed are removed.
+    program is the job's name without its folder, else the partition. Characters that cannot be printed are
+    removed.
 
     Refused are rows with too few fields or too many, without a job id, steps of a job, jobs in any other
     state, resources that cannot be read, unknown or unreadable times, and run times of zero or less. A job

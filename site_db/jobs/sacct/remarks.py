@@ -25,6 +25,7 @@ DEPENDENT = (
 )
 THROTTLED = "limited how many tasks of the array run at a time (%), which is not modelled"
 NAMED_NODES = "requested or excluded nodes by name (SubmitLine), which is not modelled"
+OLD_GRES = "had generic resources in ReqGRES or AllocGRES, which are not read; print the log with ReqTRES"
 HETEROGENEOUS = (
     "requested several components (a heterogeneous job), which Slurm starts together; built-in schedulers "
     "start each component by itself"
@@ -50,6 +51,8 @@ def remarks(row: Fields, job: LoggedJob) -> Iterator[tuple[str, str]]:
     # Of one form, times are in the order of their texts.
     if eligible > row["submit"] > "" and eligible[0].isdigit():
         yield ELIGIBLE, number
+    if (row["reqgres"] or row["allocgres"]) and not (row["reqtres"] or row["alloctres"]):
+        yield OLD_GRES, number
     if row["reservation"]:
         yield RESERVED, number
     if duration_s(row["suspended"], 1):

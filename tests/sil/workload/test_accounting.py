@@ -316,6 +316,10 @@ def test_a_job_arrives_when_it_was_eligible_and_a_note_says_so(tmp_path: Path) -
     ("job", "beginning"),
     [
         ({"Reservation": "maintenance"}, "2 jobs (first: 7) ran in a reservation, which is not modelled"),
+        (
+            {"ReqGRES": "gpu:2", "ReqTRES": "", "AllocTRES": "", "NCPUS": "4"},
+            "2 jobs (first: 7) had generic resources in ReqGRES or AllocGRES, which are not read",
+        ),
         ({"QOS": "high"}, "2 jobs (first: 7) ran under a quality of service (QOS)"),
         ({"Restarts": "2"}, "2 jobs (first: 7) ran again after a requeue"),
         ({"SubmitLine": "sbatch --array=1-9%3 a.sh"}, "2 jobs (first: 7) limited how many tasks"),
