@@ -141,6 +141,7 @@ def test_only_selected_packages_import_the_database() -> None:
         "runs",
         "experiment",
         "workers",
+        "rehearsal",
         "planning",
         "studies",
         "swarm",
@@ -191,6 +192,7 @@ STAGES = [
     "live",
     "runs",
     "experiment",
+    "rehearsal",
     "planning",
     "studies",
     "swarm",
@@ -201,7 +203,7 @@ STAGES = [
 ]
 """In import order: a stage imports only itself and earlier ones."""
 PACKAGES = ("scheduler", "sil", "site_db")
-MOST_MODULES, MOST_LINES = 16, 350
+MOST_MODULES, MOST_LINES = 20, 400
 MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 60, 6
 
 

@@ -97,7 +97,7 @@ class Commands(LazyGroup):
         ),
         "slurm": Listed(
             "sil.cli.slurm.commands:app",
-            "Slurm's controller under test: other releases, and what they refuse of a slurm.conf.",
+            "Slurm's controller under test: rehearsals of changes, other releases, and what they refuse.",
         ),
         "db": Listed(
             "sil.cli.db.commands:app",

@@ -145,7 +145,7 @@ class PairedDifferences:
     jobs, the day on which it begins and the mean."""
 
     difference: Interval
-    """Of all jobs, at 95 % confidence; there is none with fewer than FEWEST_BLOCKS blocks."""
+    """Of all jobs; there is none with fewer than FEWEST_BLOCKS blocks."""
     less: float
     more: float
     """Shares of jobs."""
@@ -167,7 +167,11 @@ class PairedDifferences:
 
 
 def paired_differences(
-    jobs: pl.DataFrame, baseline: pl.DataFrame, column: str, block_days: float | None = None
+    jobs: pl.DataFrame,
+    baseline: pl.DataFrame,
+    column: str,
+    block_days: float | None = None,
+    confidence: float = CONFIDENCE,
 ) -> PairedDifferences | None:
     """Over the jobs that both have finished; None if there are none. Blocks have 7 days by default, or one
     day where these jobs were submitted in fewer than FEWEST_BLOCKS weeks. A rest of less than half a block
@@ -194,7 +198,7 @@ def paired_differences(
     of_blocks = mean + (sums - mean * counts) * n / len(later)
     is_known = n >= FEWEST_BLOCKS and has_spread(sums / counts)
     return PairedDifferences(
-        skewed_interval(of_blocks) if is_known else Interval(mean, None),
+        skewed_interval(of_blocks, confidence) if is_known else Interval(mean, None),
         float((later < 0).mean()),
         float((later > 0).mean()),
         len(later),

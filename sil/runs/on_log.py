@@ -101,6 +101,8 @@ class Replay:
     """What operators and users did besides submitting jobs, for Slurm's controller."""
     slurm_step_s: float = 1.0
     """How often Slurm's controller looks around while jobs only wait."""
+    slurm_statements: bool = False
+    """Whether Slurm's controller is asked for what it says of itself, into the folder of its results."""
     pause_at_s: float = inf
     """When Slurm's controller stands still until the user presses Enter."""
 
@@ -336,9 +338,11 @@ class Replay:
 
         def of_slurm() -> SlurmWorld:
             from sil.runs.slurm_on_log import slurm_world
+            from sil.slurm.statements import STATEMENTS
 
             found = slurm_world(self.log, self.estimates, run_times)
-            return replace(found, step_s=self.slurm_step_s, pause_at_s=self.pause_at_s, events=self.events)
+            found = replace(found, step_s=self.slurm_step_s, pause_at_s=self.pause_at_s, events=self.events)
+            return replace(found, statements=log.parent / STATEMENTS if self.slurm_statements else None)
 
         managed = Managed(ports, batsim_nodes, of_slurm, runs.total, world.dispatcher, supervision, log)
 

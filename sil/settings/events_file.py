@@ -115,7 +115,11 @@ class EventsFile(Table):
 
 def read_events(path: Path, log: JobLog) -> Events:
     """The events of a file, for a log. Raises InvalidFile with file and line."""
-    file = read(path, EventsFile)
+    return events_of(read(path, EventsFile), log, path)
+
+
+def events_of(file: EventsFile, log: JobLog, path: Path) -> Events:
+    """As `read_events`; `path` is for the message."""
     reader = _Reader(log)
     found = reader.events(file)
     if reader.mistakes:

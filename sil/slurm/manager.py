@@ -27,6 +27,7 @@ from sil.slurm.protocol.from_nodes import script_completed
 from sil.slurm.protocol.job_credential import NodeShare
 from sil.slurm.protocol.return_codes import PARTITION_LACKS_IT
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob
+from sil.slurm.statements import EVERY_S, Statements
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import Guard
@@ -128,6 +129,16 @@ class SlurmManager(ResourceManager):
         """Call `act` once, at this time, within a round or before one."""
         self._appointments.add(at_s, act)
         self.wants_round = True
+
+    def hear(self, statements: Statements, at_s: float) -> None:
+        """Have statements collected at this time, and regularly from then on as long as there are jobs."""
+
+        def ask() -> None:
+            waiting = {name: job.id for name, job in self._jobs.named(self._waiting)}
+            statements.hear(waiting, self._clock.now_s)
+            self.hear(statements, at_s + EVERY_S)
+
+        self._appointments.add(at_s, ask, lambda: not self._waiting and self._orders.next_event_s == inf)
 
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
+from pathlib import Path
 
 from scheduler import UserError, counted
 from scheduler.managers.queues import Admission
@@ -28,6 +29,7 @@ from sil.slurm.layout import Layout, Parts, Processors
 from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
 from sil.slurm.pause import wait_for_enter
+from sil.slurm.statements import FIRST_S, Statements
 from sil.slurm.surroundings import calling_user
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.decision_cost import Measured
@@ -72,6 +74,8 @@ class SlurmWorld:
     """Of heterogeneous jobs."""
     accounts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Those of users, as far as they are known; the first is a user's default."""
+    statements: Path | None = None
+    """A file for what the controller says of itself (`sil.slurm.statements`)."""
 
 
 @contextmanager
@@ -113,7 +117,12 @@ def managed_by(
         controller.clock.charge_computing(0.0 if cost is None else cost.factor)
         if world.pause_at_s < inf:
             manager.appoint(world.pause_at_s, lambda: wait_for_enter(controller))
+        if world.statements is not None:
+            statements = Statements(controller, configuration.needs_accounting)
+            manager.hear(statements, FIRST_S)
         yield manager
+        if world.statements is not None:
+            statements.write(world.statements)
 
 
 def _as_charged(world: SlurmWorld) -> Events:

@@ -106,6 +106,9 @@ class Listener:
     def progressed(self, done: int, total: int | None) -> None:
         """The number of runs or jobs that are done, and of all (None: unknown)."""
 
+    def finished(self, scheduler: str) -> None:
+        """The results of a replay under a scheduler are complete."""
+
     def notify(self, sentence: str) -> None:
         """Something that the user should know; the work continues."""
 

@@ -34,8 +34,13 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     QOS. Local times are of the rules' time zone. What is not modelled, or not declared by
     the cluster, is ignored, and counted in the notes. Raises InvalidFile with file and line.
     """
-    tally, requests, occupancy = Tally(), LoggedRequests(cluster), Occupancy()
-    jobs = jobs_of(path, tally, rules)
+    tally = Tally()
+    return log_of(path.name, jobs_of(path, tally, rules), tally, cluster, rules)
+
+
+def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: Cluster, rules: Rules) -> JobLog:
+    """As `read_accounting`, of `jobs` in order of submission, with their tally."""
+    requests, occupancy = LoggedRequests(cluster), Occupancy()
     origin_s = jobs[0].submitted_unix_s
     users = {name: x for x, name in enumerate(dict.fromkeys(job.user for job in jobs))}
     charged = {both: x for x, both in enumerate(dict.fromkeys(Charged(job.account, job.qos) for job in jobs))}
@@ -61,7 +66,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         row[0] for row, job in zip(rows, jobs, strict=True) if row[2] < job.ended_unix_s - job.started_unix_s
     ]
     return JobLog(
-        path.name,
+        name,
         table,
         cluster.cores,
         {"unixstarttime": f"{origin_s:.0f}"},
@@ -99,7 +104,7 @@ QUALITIES = (
 )
 
 
-def _qualities(jobs: list[LoggedJob]) -> Iterator[str]:
+def _qualities(jobs: Sequence[LoggedJob]) -> Iterator[str]:
     """A sentence, if jobs have any QOS other than Slurm's first."""
     with_qos = [job for job in jobs if job.qos not in ("", "normal")]
     if with_qos:

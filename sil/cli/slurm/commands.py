@@ -8,9 +8,11 @@ from typing import Annotated
 from typer import Argument
 
 from sil.cli import console
+from sil.cli.slurm.rehearse import rehearse
 from sil.cli.start.lazy_group import group
 
-app = group("Slurm's controller under test: other releases, and what they refuse of a slurm.conf.")
+app = group("Slurm's controller under test: rehearsals of changes, other releases, and what they refuse.")
+app.command()(rehearse)
 
 
 @app.command()

@@ -28,10 +28,10 @@ def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
         for power in np.unique(powers):
             values = table["bounded_slowdown"].to_numpy()[powers == power]
             low, high = np.quantile(values, [0.5, 0.95], method="inverted_cdf")
-            rows.append((scheduler, _size_class(power), power, float(values.mean()), low, high, len(values)))
+            rows.append((scheduler, size_class(power), power, float(values.mean()), low, high, len(values)))
     columns = ["scheduler", "processors", "power", "mean", "median", "95th percentile", "jobs"]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
-    order = [_size_class(power) for power in sorted(frame["power"].unique())]
+    order = [size_class(power) for power in sorted(frame["power"].unique())]
     x = column(
         "processors:N",
         sort=order,
@@ -100,7 +100,7 @@ def _of_sizes(cells: pl.DataFrame) -> Spec:
 
 
 def _in_order(cells: pl.DataFrame) -> list[str]:
-    return [_size_class(power) for power in sorted(cells["power"].unique())]
+    return [size_class(power) for power in sorted(cells["power"].unique())]
 
 
 def _cells(jobs: Jobs, by: pl.Expr, value: pl.Expr) -> pl.DataFrame:
@@ -112,7 +112,7 @@ def _cells(jobs: Jobs, by: pl.Expr, value: pl.Expr) -> pl.DataFrame:
         groups = table.with_columns(powers, by).group_by("power", by.meta.output_name())
         tables.append(groups.agg(pl.len().alias("jobs"), value).with_columns(scheduler=pl.lit(name)))
     cells = pl.concat(tables).sort("scheduler", "power", by.meta.output_name())
-    texts = {power: _size_class(power) for power in cells["power"].unique()}
+    texts = {power: size_class(power) for power in cells["power"].unique()}
     return cells.with_columns(processors=pl.col("power").replace_strict(texts, return_dtype=pl.String))
 
 
@@ -128,7 +128,7 @@ def _panels(figure: Figure, names: Sequence[str], columns: int) -> Figure:
     return faceted(figure, column("scheduler:N", sort=list(names), title=None), columns)
 
 
-def _size_class(power: int) -> str:
+def size_class(power: int) -> str:
     high = 2**power
     low = high // 2 + 1
     return f"{high:,}" if low >= high else f"{low:,}-{high:,}"

@@ -57,6 +57,11 @@ class LoggedJob:
     qos: str = ""
     constraints: str = ""
     """The features of nodes that it requested, as Slurm writes them."""
+    queued_unix_s: float | None = None
+    """When it was submitted, if it could not start before `submitted_unix_s` (dependencies, begin times)."""
+    reservation: str = ""
+    submit_line: str = ""
+    """The command with which it was submitted; empty where columns of its row were repaired."""
     line: int = field(default=0, compare=False)
     """In the log."""
 

@@ -19,7 +19,7 @@ from site_db.jobs.sacct.remarks import remarks
 from site_db.jobs.sacct.rows import NO_NUMBER, Fields, rows_of
 from site_db.jobs.sacct.sizes import nodes_of, processors_of, resources_of
 from site_db.jobs.sacct.states import COMPLETED, RAN, REFUSED, state_of
-from site_db.jobs.sacct.when import runs_of, submitted_s, time_limit_s
+from site_db.jobs.sacct.when import arrival_of, runs_of, time_limit_s
 
 STEP = "a step of a job, not a job (use sacct -X)"
 HEAD = 2**16
@@ -112,10 +112,12 @@ def _job(row: Fields, states: Container[str], zone: tzinfo, number: str, order: 
         raise Refused("the job was cancelled before it started")
     nodes = nodes_of(row)
     resources = resources_of(row, len(nodes))
+    is_as_printed = not row.repairs
     submits = order.times(row, number)
     (started_s, ended_s), *others = runs_of(row, zone, submits)
     if others:
         order.is_undecided(number)
+    submitted_s, queued_s = arrival_of(row, started_s, zone, submits)
     partition = row["partition"]
     program = row["jobname"].rstrip("/").rpartition("/")[2].strip()
     return LoggedJob(
@@ -125,7 +127,7 @@ def _job(row: Fields, states: Container[str], zone: tzinfo, number: str, order: 
         partition=partition,
         processors=processors_of(row),
         nodes=nodes,
-        submitted_unix_s=submitted_s(row, started_s, zone, submits),
+        submitted_unix_s=submitted_s,
         started_unix_s=started_s,
         ended_unix_s=ended_s,
         time_limit_s=time_limit_s(row),
@@ -134,5 +136,8 @@ def _job(row: Fields, states: Container[str], zone: tzinfo, number: str, order: 
         account=row["account"],
         qos=row["qos"],
         constraints=row["constraints"],
+        queued_unix_s=queued_s,
+        reservation=row["reservation"],
+        submit_line=row["submitline"] if is_as_printed else "",
         line=row.line,
     )

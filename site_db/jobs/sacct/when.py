@@ -83,20 +83,23 @@ def _is_local(row: Fields, zone: tzinfo) -> bool:
     return zone is UTC and is_local(row["start"]) and is_local(row["end"])
 
 
-def submitted_s(row: Fields, started_s: float, zone: tzinfo, submits: Sequence[float]) -> float:
-    """When the job, which was submitted at one of `submits`, could start. Of two possible times, the later
-    one that is not after the start."""
+def arrival_of(
+    row: Fields, started_s: float, zone: tzinfo, submits: Sequence[float]
+) -> tuple[float, float | None]:
+    """When the job, which was submitted at one of `submits`, could start, and when it was submitted, if that
+    was earlier. Of two possible times, the later one that is not after the start."""
     found: list[float] = []
     for name in ("submit", "eligible"):
         times = submits if name == "submit" else unix_times(row[name], zone) if row[name] else ()
         before = [time_s for time_s in times if time_s <= started_s]
         if times and not before and not (name == "eligible" and found):
             row.repairs.append("submitted after the start, taken as submitted at the start")
-            return started_s
+            return started_s, None
         if len(before) > 1 and LATER not in row.repairs:
             row.repairs.append(LATER)
         found += before[-1:]
-    return max(found, default=started_s)
+    arrived_s = max(found, default=started_s)
+    return arrived_s, found[0] if found and found[0] < arrived_s else None
 
 
 def _known_times(text: str, zone: tzinfo) -> tuple[float, ...]:

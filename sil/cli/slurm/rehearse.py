@@ -1,0 +1,111 @@
+"""`sil slurm rehearse`: last month under the present settings of Slurm, and under others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from sil.cli import console, options
+from sil.cli.progress import ProgressBar, progress
+from sil.cli.replay import print_notes_on_slurm
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+def rehearse(
+    accounting: Annotated[
+        Path, Argument(help="Accounting, as printed by sacct; see `sil slurm rehearse` in the documents.")
+    ],
+    conf: Annotated[
+        list[Path],
+        Option(help="The present slurm.conf; a second one, and further ones, are variants of it."),
+    ],
+    to: Annotated[
+        list[str] | None,
+        Option(help="Another Slurm: a prefix like /opt/slurm-26.05, or a root directory. Repeatable."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            help="Other settings, like SchedulerParameters=bf_interval={10,30,60}: one variant for each "
+            "of the values in braces. Repeatable, for all combinations.",
+        ),
+    ] = None,
+    since: options.Begin = None,
+    warm_up_days: Annotated[
+        float,
+        Option(
+            min=0.0, help="Days before --from that are replayed, and do not count: two half-lives of usage."
+        ),
+    ] = 14.0,
+    time_zone: options.TimeZone = None,
+    slurm_step: Annotated[
+        float, Option(min=0.1, max=600.0, help="Seconds from one look of the controller to the next.")
+    ] = 30.0,
+    out_folder: Annotated[Path | None, options.folder("sil-ACCOUNTING")] = None,
+    workers: options.Workers = options.WORKERS,
+    dask: options.Dask = None,
+) -> None:
+    """Replay last month under Slurm's present controller and settings, and under others, and compare them.
+
+    First, what accounting recorded is compared with the replay under the present settings: whether the month
+    reproduces, what explains the rest, and what a comparison may be used for. Then each variant is compared
+    with the present settings: who waits longer, by user, account, partition, QOS and size, beyond what two
+    runs of the present settings differ by. Writes rehearsal.html, and the results of `sil replay`.
+    """
+    if not accounting.exists():
+        console.fail(f"{accounting}: there is no such file")
+    from sil.experiment.output_folder import default_folder
+    from sil.experiment.replay_folder import render
+    from sil.rehearsal.month import month_of
+    from sil.rehearsal.operators import OperatorsActs
+    from sil.rehearsal.page import PAGE, headline, write_rehearsal
+    from sil.rehearsal.run import read_rehearsal, rehearse
+    from sil.rehearsal.variants import AGAIN, present, variants
+    from sil.runs.log_schedulers import schedulers_for_logs
+    from sil.runs.on_log import Replay
+    from sil.site.log_nodes import read_nodes_of
+    from sil.workers.runner import selected_executor
+    from sil.workload.swf_rules import Rules
+    from site_db.jobs.sacct.times import zone_named
+
+    folder = out_folder or default_folder(accounting.name.split(".")[0])
+    with console.one_sentence_for_bad_input():
+        now, *others = conf
+        cluster, rules = read_nodes_of(now), Rules(time_zone=time_zone)
+        done = OperatorsActs.beside(now, zone_named(time_zone))
+        month = month_of(accounting, cluster, rules, done, since, warm_up_days)
+        names = [present(now), *(variants(now, others, to or [], set_ or []))]
+        schedulers = schedulers_for_logs([names[0], f"{names[0]}{AGAIN}", *names[1:]], with_requests=True)
+        for note in month.log.notes:
+            console.print_note(note)
+        print_notes_on_slurm(schedulers[:1] + schedulers[2:])
+        replay = Replay(month.log, events=month.events, slurm_step_s=slurm_step, slurm_statements=True)
+        with progress("jobs") as bars, selected_executor(workers, dask) as executor:
+            bar = _Progress(bars, month.log.name, folder)
+            outcomes = rehearse(month, replay, schedulers, folder, executor, bar)
+        render(folder)
+        found = read_rehearsal(folder)
+        write_rehearsal(folder, found)
+    for variant in found.variants:
+        console.print_line(headline(variant))
+    console.print_line(f"Results are in {folder}; open {folder / PAGE} in a browser.")
+    console.exit_on_faults(outcome.fault for outcome in outcomes if outcome.fault is not None)
+
+
+class _Progress(ProgressBar):
+    """Prints whether the month reproduces as soon as that is known."""
+
+    def __init__(self, progress: Progress, name: str, folder: Path) -> None:
+        super().__init__(progress, name)
+        self._folder = folder
+
+    def finished(self, scheduler: str) -> None:
+        from sil.rehearsal.run import reproduced
+
+        for sentence in reproduced(self._folder).sentences():
+            console.print_line(sentence)

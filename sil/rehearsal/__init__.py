@@ -1,0 +1,1 @@
+"""Last month under Slurm's present controller and settings, and under others."""

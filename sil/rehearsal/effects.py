@@ -1,0 +1,141 @@
+"""Who wins and who loses under another variant of the controller, job by job and beyond its own scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from sil.outcome.paired import FEWEST_BLOCKS, paired_differences
+from sil.outcome.statistics import CONFIDENCE, Interval
+from sil.rehearsal.reproduction import GROUPS, MOST_OF_A_KIND, ORDER
+from sil.workload.weeks import DAY_S
+
+KINDS = {**{kind: title for kind, title in GROUPS.items() if kind != "week"}, "user": "User"}
+QUANTITIES = {"waiting_time": "Mean wait", "bounded_slowdown": "Mean bounded slowdown"}
+FEWEST_JOBS = 20
+"""Of a group that is compared."""
+BLOCKS = 12
+"""Into which a period is cut that is too short for blocks of a day."""
+MOST_CHANGED = 20
+NOTICEABLE_S = 60.0
+"""The controller looks around once a minute; differences of a mean wait below this are its phase."""
+NOTICEABLE = 0.05
+"""Of a mean: differences below this share of it do not count."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The difference of the means of a quantity, for jobs that have something in common: under a variant,
+    less under the present settings. `scatter` is the same for a second run of the latter."""
+
+    kind: str
+    name: str
+    quantity: str
+    jobs: int
+    before: float
+    difference: Interval
+    scatter: Interval
+
+    @property
+    def exceeds_scatter(self) -> bool:
+        """Of these jobs, it is noticeable, and more than two runs of the present settings differ by."""
+        least = max(NOTICEABLE * self.before, NOTICEABLE_S if self.quantity == "waiting_time" else 0.0)
+        return abs(self.difference.mean) > max(self._scatter, least)
+
+    @property
+    def is_settled(self) -> bool:
+        """It is to be expected of other months like this one, too."""
+        found = self.difference
+        beyond = found.low > self._scatter or found.high < -self._scatter
+        return self.exceeds_scatter and found.half_width is not None and beyond
+
+    @property
+    def is_regression(self) -> bool:
+        """Jobs are worse off: all of them in this month, or some as is to be expected of others, too."""
+        is_certain = self.is_settled or (self.kind == "all" and self.exceeds_scatter)
+        return is_certain and self.difference.mean > 0.0
+
+    @property
+    def _scatter(self) -> float:
+        return max(abs(self.scatter.low), abs(self.scatter.high))
+
+
+def effects(
+    groups: pl.DataFrame, before: pl.DataFrame, again: pl.DataFrame, variant: pl.DataFrame
+) -> list[Effect]:
+    """Of all jobs, and of each group with enough of them. `groups` has a column for each of KINDS; the others
+    are tables like jobs.csv: of the present settings, of a second run with these, of the variant.
+
+    The confidence of 95 % is that of all intervals together (Bonferroni).
+    """
+    chosen = [("all", "all", groups["job"])]
+    for kind in KINDS:
+        sizes = groups.group_by(kind).len().sort("len", kind, descending=[True, False])
+        names = sizes.filter(pl.col("len") >= FEWEST_JOBS)[kind].head(MOST_OF_A_KIND).to_list()
+        if len(sizes) < 2:
+            continue
+        if kind in ORDER:
+            ordered = groups.filter(pl.col(kind).is_in(names)).sort(ORDER[kind])
+            names = ordered[kind].unique(maintain_order=True).to_list()
+        chosen += [(kind, name, groups.filter(pl.col(kind) == name)["job"]) for name in names]
+    confidence = 1.0 - (1.0 - CONFIDENCE) / (len(chosen) * len(QUANTITIES))
+    return [
+        effect
+        for kind, name, jobs in chosen
+        for quantity in QUANTITIES
+        if (effect := _effect(kind, name, quantity, jobs, (before, again, variant), confidence)) is not None
+    ]
+
+
+def _effect(
+    kind: str,
+    name: str,
+    quantity: str,
+    jobs: pl.Series,
+    tables: tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame],
+    confidence: float,
+) -> Effect | None:
+    before, again, variant = (table.filter(pl.col("job_id").is_in(jobs.implode())) for table in tables)
+    if before.is_empty():
+        return None
+    submitted = before["submission_time"]
+    days = float(submitted.max() - submitted.min()) / DAY_S  # type: ignore[operator,arg-type]
+    block_days = max(days / BLOCKS, 1e-3) if days < 2 * FEWEST_BLOCKS else None
+    found = paired_differences(variant, before, quantity, block_days, confidence)
+    scatter = paired_differences(again, before, quantity, block_days, confidence)
+    if found is None or scatter is None:
+        return None
+    mean = float(before[quantity].mean())  # type: ignore[arg-type]
+    return Effect(kind, name, quantity, found.jobs, mean, found.difference, scatter.difference)
+
+
+def most_changed(
+    groups: pl.DataFrame, before: pl.DataFrame, again: pl.DataFrame, variant: pl.DataFrame
+) -> pl.DataFrame:
+    """The jobs whose waits change most, later ones first: job, log_id, user, partition, processors, before_s,
+    after_s; without those whose waits differ as much in a second run of the present settings."""
+    waits = groups.select("job", "log_id", "user", "partition", "processors")
+    for column, table in (("before_s", before), ("again_s", again), ("after_s", variant)):
+        waits = waits.join(
+            table.select(**{"job": pl.col("job_id"), column: pl.col("waiting_time")}), on="job"
+        )
+    change, own = pl.col("after_s") - pl.col("before_s"), pl.col("again_s") - pl.col("before_s")
+    moved = waits.with_columns(change_s=change).filter(
+        (change.abs() > own.abs()) & (change.abs() >= NOTICEABLE_S)
+    )
+    ranked = moved.sort(pl.col("change_s").abs(), "job", descending=[True, False]).head(MOST_CHANGED)
+    return ranked.sort("change_s", "job", descending=[True, False]).drop("again_s")
+
+
+def refused_more(before: Mapping[str, float], variant: Mapping[str, float]) -> int:
+    """How many jobs more are refused or never start under a variant, by statistics of replays."""
+    return round(variant.get("refused_jobs", 0.0) - before.get("refused_jobs", 0.0))
+
+
+def differing(before: Mapping[str, str], variant: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Settings as the daemons have read them that differ: the name, and both values."""
+    for key in before.keys() & variant.keys():
+        if before[key] != variant[key]:
+            yield key, before[key], variant[key]

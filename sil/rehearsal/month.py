@@ -1,0 +1,189 @@
+"""A month of Slurm's accounting, as the controller meets it again.
+
+Accounting of a period has the jobs that ran or waited at its beginning, too: all that ran when the first job
+of the file ended are in the file. So the replay begins then. What ran gets its nodes once more for the rest
+of its time, two minutes before; what waited is submitted at the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+
+from scheduler import UserError, counted
+from sil.rehearsal.operators import OperatorsActs
+from sil.rehearsal.submissions import REPLACED, HowSubmitted
+from sil.settings.log_events import Events
+from sil.workload.accounting import job_numbers, jobs_of, log_of
+from sil.workload.job_log import JobLog
+from sil.workload.swf_rules import Rules
+from sil.workload.weeks import DAY_S
+from site_db.jobs.logs.logged_job import LoggedJob, Tally
+from site_db.jobs.sacct.remarks import heterogeneous
+from site_db.jobs.sacct.times import zone_named
+from site_db.site_file.cluster import Cluster
+from site_db.site_file.hostlist import fold
+
+EPSILON_DAYS = 1e-6
+LEAD_S = 120.0
+"""For jobs that ran at the beginning to start again."""
+WAITED = "waited at the beginning, and are submitted then: the controller does not know for how long they had"
+COLUMNS: dict[str, type[pl.DataType]] = {
+    "job": pl.Int64,
+    "start_s": pl.Float64,
+    "submit_s": pl.Float64,
+    "processors": pl.Int64,
+    **dict.fromkeys(("log_id", "partition", "account", "qos", "user"), pl.String),
+}
+
+
+@dataclass(frozen=True)
+class Month:
+    """The jobs, how they are submitted, and what accounting says of them.
+
+    `recorded` has a row (COLUMNS) for each job that counts, with times in seconds of the log; `causes` are
+    the jobs, by number, that may have started at other times because of what is not modelled.
+    """
+
+    log: JobLog
+    events: Events
+    recorded: pl.DataFrame
+    causes: Mapping[str, frozenset[int]]
+    begun: frozenset[int]
+    """Jobs that ran at the beginning."""
+    warm_up_days: float
+    """From the first submission to that of the first job that counts."""
+
+
+@dataclass(frozen=True)
+class Period:
+    """From when on accounting is replayed, and from when on jobs count; seconds since 1970."""
+
+    begin_s: float
+    counts_from_s: float
+
+    @classmethod
+    def of(cls, jobs: list[LoggedJob], since: datetime | None, warm_up_days: float, where: object) -> Period:
+        """`since` has a zone. Raises UserError for a time that the accounting does not reach."""
+        known_s, last_s = min(job.ended_unix_s for job in jobs), jobs[-1].submitted_unix_s
+        if since is None:
+            return cls(known_s, known_s)
+        if not known_s <= since.timestamp() <= last_s:
+            first, last = (
+                datetime.fromtimestamp(at_s, since.tzinfo).isoformat(" ", "minutes")
+                for at_s in (known_s, last_s)
+            )
+            raise UserError(
+                f"{where}: the jobs that ran or waited at a time are known from {first}, when the first job "
+                f"of the file ended, and the last one arrived at {last}; give a time in between, not {since}"
+            )
+        return cls(max(known_s, since.timestamp() - 86_400 * warm_up_days), since.timestamp())
+
+
+def month_of(
+    path: Path,
+    cluster: Cluster,
+    rules: Rules,
+    done: OperatorsActs,
+    since: datetime | None = None,
+    warm_up_days: float = 0.0,
+) -> Month:
+    """The jobs of accounting, of which those count that were submitted `since` a time, after a warm-up, and
+    what operators have `done`. Raises InvalidFile and UserError."""
+    tally, zone = Tally(), zone_named(rules.time_zone)
+    jobs = jobs_of(path, tally, rules)
+    if since is not None and since.tzinfo is None:
+        since = since.replace(tzinfo=zone)
+    period = Period.of(jobs, since, warm_up_days, path)
+    begun = {job.line for job in jobs if job.started_unix_s < period.begin_s}
+    waited = {job.line for job in jobs if job.submitted_unix_s < period.begin_s} - begun
+    jobs = [_from(job, period.begin_s) for job in jobs if job.ended_unix_s > period.begin_s]
+    how = HowSubmitted(jobs, cluster.site_resources, cluster.nodes, done.reservations)
+    jobs = sorted(map(how.arriving, jobs), key=lambda job: job.submitted_unix_s)
+    numbered = dict(zip(job_numbers(jobs), jobs, strict=True))
+    options, arrays = how.options(numbered), (*how.arrays(numbered),)
+    of_begun = {number for number, job in numbered.items() if job.line in begun}
+    for number in of_begun:
+        options[number] = {"nodes": ",".join(fold(numbered[number].nodes))} if numbered[number].nodes else {}
+    for remark in REPLACED:
+        tally.remarked.pop(remark, None)
+    for what, ids in how.left_out.items():
+        tally.remarked.setdefault(what, {}).update(ids)
+    log = log_of(path.name, jobs, tally, cluster, rules)
+    recorded = _recorded(
+        numbered, lambda job: job.line not in begun and job.submitted_unix_s >= period.counts_from_s
+    )
+    if recorded.is_empty():
+        raise UserError(
+            f"{path}: no job arrived after {since or 'the first one had ended'}; give a longer log"
+        )
+    causes = dict(_by_number(numbered, tally.remarked))
+    if late := frozenset(number for number, job in numbered.items() if job.line in waited):
+        causes[WAITED] = late
+    log = replace(log, notes=(*log.notes, *_of_beginning(len(of_begun), len(late))))
+    users: dict[str, dict[str, None]] = {}
+    for job in jobs:
+        users.setdefault(job.reservation, {})[job.user] = None
+    events = replace(done.events(log, users), arrays=arrays, options=options)
+    warm_up_days = (period.counts_from_s - jobs[0].submitted_unix_s) / DAY_S - EPSILON_DAYS
+    return Month(log, events, recorded, causes, frozenset(of_begun), max(warm_up_days, 0.0))
+
+
+def _from(job: LoggedJob, begin_s: float) -> LoggedJob:
+    """A job as it is replayed from this time on."""
+    if job.started_unix_s < begin_s:
+        again_s = begin_s - LEAD_S
+        limit_s = None
+        if job.time_limit_s is not None:
+            limit_s = max(job.time_limit_s - (again_s - job.started_unix_s), job.ended_unix_s - again_s)
+        return replace(
+            job,
+            submitted_unix_s=again_s,
+            started_unix_s=again_s,
+            queued_unix_s=None,
+            time_limit_s=limit_s,
+            submit_line="",
+            reservation="",
+        )
+    if job.submitted_unix_s < begin_s:
+        return replace(job, submitted_unix_s=begin_s, queued_unix_s=None)
+    if job.queued_unix_s is not None and job.queued_unix_s < begin_s:
+        return replace(job, queued_unix_s=begin_s)
+    return job
+
+
+def _recorded(jobs: Mapping[int, LoggedJob], counts: Callable[[LoggedJob], bool]) -> pl.DataFrame:
+    origin_s = next(iter(jobs.values())).submitted_unix_s
+    rows = [
+        (
+            *(number, job.started_unix_s - origin_s, job.submitted_unix_s - origin_s, job.processors),
+            *(job.number, job.partition, job.account, job.qos, job.user),
+        )
+        for number, job in jobs.items()
+        if counts(job)
+    ]
+    return pl.DataFrame(rows, COLUMNS, orient="row")
+
+
+def _by_number(
+    jobs: Mapping[int, LoggedJob], remarked: Mapping[str, Iterable[str]]
+) -> Iterator[tuple[str, frozenset[int]]]:
+    numbers: dict[str, list[int]] = {}
+    for number, job in jobs.items():
+        numbers.setdefault(job.number, []).append(number)
+        if (whole := heterogeneous(job.number)) is not None:
+            numbers.setdefault(whole, []).append(number)
+    for remark, ids in remarked.items():
+        yield remark, frozenset(number for name in ids for number in numbers.get(name, ()))
+
+
+def _of_beginning(n_begun: int, n_waited: int) -> Iterator[str]:
+    if n_begun or n_waited:
+        yield (
+            f"when the replay begins, {counted(n_begun, 'job')} ran, which get the nodes of the log for the "
+            f"rest of their time, and {counted(n_waited, 'job')} waited, which are submitted then"
+        )

@@ -1,0 +1,260 @@
+"""The page of a rehearsal, and its sentences for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import fmean
+
+import polars as pl
+
+from scheduler import counted
+from sil.experiment.replay_folder import REPORT
+from sil.outcome.statistics import Interval
+from sil.rehearsal.effects import KINDS, NOTICEABLE, NOTICEABLE_S, QUANTITIES, Effect
+from sil.rehearsal.reproduction import GROUPS, Group, Reproduction, Use
+from sil.rehearsal.run import Rehearsal, Said, Variant
+from sil.report.figures import WIDTH, tooltips
+from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug, write_page
+from sil.report.tables import duration_text
+from sil.report.vega_lite import Figure, column
+from sil.slurm.statements import FACTORS
+from sil.workload.weeks import DAY_S
+
+PAGE = "rehearsal.html"
+MOST_SETTINGS = 5
+"""That are named in a sentence."""
+_STATISTICS = {
+    "Main schedule: Total cycles": ("Cycles of the main scheduler", sum),
+    "Main schedule: Mean depth cycle": ("Jobs that it looks at in a cycle, mean", fmean),
+    "Backfilling: Total cycles": ("Cycles of backfilling", sum),
+    "Backfilling: Depth Mean": ("Jobs that it looks at in a cycle, mean", fmean),
+    "Backfilling: Depth Mean (try depth)": ("Jobs that it tries to start in a cycle, mean", fmean),
+    "Backfilling: Queue length mean": ("Jobs in the queue, mean", fmean),
+    "Backfilling: Total backfilled jobs (since last stats cycle start)": ("Jobs started by backfilling", sum),
+}
+"""What `sdiag` counts, by its section and name; over days, a sum, or the mean of days."""
+
+
+def write_rehearsal(out: Path, found: Rehearsal) -> None:
+    """Write the page into the folder of a rehearsal."""
+    write_page(out / PAGE, rehearsal_page(found))
+
+
+def rehearsal_page(found: Rehearsal) -> Page:
+    d, month = found.replayed.described, found.reproduction
+    kind = {Use.JOBS: "answer", Use.MEANS: "note", Use.NONE: "refusal"}[month.use]
+    first, *others = month.sentences()
+    notices = [Notice("answer", first), *(Notice(kind, text) for text in others)]
+    notices += [
+        Notice("refusal" if variant.is_regression else "answer", headline(variant))
+        for variant in found.variants
+    ]
+    notices += [Notice("fault", f"{text}.", "Fault") for text in found.replayed.faults]
+    notes = [f"{text}." for text in d["repairs"]]
+    return Page(
+        f"Rehearsal of {d['log']}",
+        f"{counted(month.all.jobs, 'job')} on {counted(d['processors'], 'processor')} under {found.present}"
+        + (f" and {counted(len(found.variants), 'variant')}" if found.variants else ""),
+        f"Rehearsal of {d['log']}",
+        [
+            (
+                "Jobs that count",
+                "those that started after the beginning of the replay, and after its warm-up",
+            ),
+            ("Details", f"charts and statistics of each replay are in {REPORT}"),
+        ],
+        notices,
+        [
+            *_reproduction(month),
+            *(section for variant in found.variants for section in _variant(variant, found.present)),
+            *_controllers(found.said),
+        ],
+        Part(f"Repairs of the log, and notes: {len(notes)}", items=notes) if notes else None,
+    )
+
+
+def headline(variant: Variant) -> str:
+    """What a variant does, in a sentence."""
+    parts = []
+    if variant.refused_more > 0:
+        parts.append(f"{counted(variant.refused_more, 'job')} more are refused or never start")
+    waits = [effect for effect in variant.effects if effect.quantity == "waiting_time"]
+    for effect in waits[:1]:
+        if not effect.exceeds_scatter:
+            parts.append(f"the same mean wait ({duration_text(effect.before)}, {_signed(effect.difference)})")
+        else:
+            elsewhere = "" if effect.is_settled else ", in this month; for others it is not settled"
+            before = duration_text(effect.before)
+            parts.append(f"mean wait {before}, {_signed(effect.difference)}{elsewhere}")
+    settled = [effect for effect in waits[1:] if effect.is_settled]
+    for word, is_longer in (("longer", True), ("shorter", False)):
+        groups = [effect for effect in settled if (effect.difference.mean > 0.0) == is_longer]
+        if groups:
+            most = max(groups, key=lambda effect: abs(effect.difference.mean))
+            more = f" and {counted(len(groups) - 1, 'other group')}" if len(groups) > 1 else ""
+            parts.append(f"{word} waits for {_group_text(most)}{more}")
+    names = ", ".join(name for name, *_ in variant.settings[:MOST_SETTINGS])
+    if names:
+        others = " and others" if len(variant.settings) > MOST_SETTINGS else ""
+        parts.append(f"settings that differ: {names}{others}")
+    what = "Regression" if variant.is_regression else "No regression"
+    return f"{what} under {variant.name}: {'; '.join(parts) or 'no job in common'}."
+
+
+def _group_text(effect: Effect) -> str:
+    title = KINDS[effect.kind]
+    return f"{title if title.isupper() else title.lower()} {effect.name or '(none)'}"
+
+
+def _reproduction(month: Reproduction) -> Iterator[Section]:
+    rows: list[list[Cell | str]] = [
+        _row("All", month.all),
+        *([_row("Waited more than 5 minutes", month.waiting)] if month.waiting.jobs else []),
+        *(_row(f"{GROUPS[group.kind]} {group.name or '(none)'}", group) for group in month.groups()),
+    ]
+    head = ["", "jobs", "mean wait recorded", "replayed", "starts within 5 minutes"]
+    note = (
+        "Starts that accounting has, and those of the replay with the present controller and settings. "
+        "Groups are those with most jobs."
+    )
+    yield Section(
+        "Does it reproduce the month?",
+        note,
+        [Part(table=Table(head, rows)), Part(chart=_waits_by_day(month), name=slug("Waits by day"))],
+    )
+    causes = [[cause, f"{group.jobs:,}", f"{100 * group.near:.1f} %"] for cause, group in month.explained()]
+    if causes:
+        yield Section(
+            "What explains the rest",
+            "Jobs about which accounting says something that is not modelled, with the share that starts "
+            "within 5 minutes of the recorded time all the same.",
+            [Part(table=Table(["jobs that ...", "jobs", "within 5 minutes"], causes, "options"))],
+        )
+
+
+def _row(title: str, group: Group) -> list[Cell | str]:
+    waits = (duration_text(group.recorded_s), duration_text(group.replayed_s))
+    return [title, f"{group.jobs:,}", *waits, f"{100 * group.near:.1f} %"]
+
+
+def _waits_by_day(month: Reproduction) -> Figure:
+    day = (pl.col("submit_s") // DAY_S).cast(pl.Int64)
+    by_day = month.jobs.group_by(day=day).agg(
+        recorded=pl.mean("recorded_s") / 3600, replayed=pl.mean("replayed_s") / 3600
+    )
+    frame = by_day.unpivot(
+        ["recorded", "replayed"], index="day", variable_name="wait", value_name="hours"
+    ).sort("wait", "day")
+    return (
+        Figure(frame)
+        .mark("line", strokeWidth=1.5)
+        .encode(
+            x=column("day:Q", title="Days since the first submission"),
+            y=column("hours:Q", title="Mean wait (hours)"),
+            color=column("wait:N", title=None),
+            tooltip=tooltips(*frame.columns),
+        )
+        .properties(width=WIDTH, height=200, title="Mean wait by day of submission")
+    )
+
+
+def _variant(variant: Variant, present: str) -> Iterator[Section]:
+    parts = []
+    if variant.settings:
+        settings = [[name, before, after] for name, before, after in variant.settings]
+        head = ["setting, as the controller has read it", present, variant.name]
+        parts.append(Part("Settings that differ", table=Table(head, settings, "text")))
+    rows: list[list[Cell | str]] = [
+        [
+            "All" if effect.kind == "all" else f"{KINDS[effect.kind]} {effect.name or '(none)'}",
+            QUANTITIES[effect.quantity],
+            f"{effect.jobs:,}",
+            _number(effect, effect.before),
+            f"{_change(effect)}{'*' if effect.is_settled else ''}" if effect.exceeds_scatter else "-",
+            _change(effect, effect.scatter),
+        ]
+        for effect in variant.effects
+        if effect.kind == "all" or effect.exceeds_scatter
+    ]
+    head = ["", "", "jobs", "before", "change", "second run of the present settings"]
+    parts.append(Part("Who waits longer or less long", table=Table(head, rows)))
+    if len(variant.changed):
+        parts.append(Part("Jobs that change most", table=_changed(variant)))
+    yield Section(
+        variant.name,
+        f"Differences from {present}, job by job. -: not more than two runs of the present settings differ "
+        f"by, less than {100 * NOTICEABLE:g} % or, of waits, than {duration_text(NOTICEABLE_S)}. * Beyond "
+        "this month: the interval over blocks of time excludes 0, at 95 % for all intervals together "
+        "(Bonferroni). Groups without a difference are left out.",
+        parts,
+    )
+
+
+def _changed(variant: Variant) -> Table:
+    rows = [
+        [
+            row["log_id"],
+            row["user"],
+            row["partition"],
+            f"{row['processors']:,}",
+            Cell(duration_text(row["before_s"]), row["before_reason"]),
+            Cell(duration_text(row["after_s"]), row["after_reason"]),
+        ]
+        for row in variant.changed.iter_rows(named=True)
+    ]
+    return Table(["job", "user", "partition", "processors", "wait before", "wait after"], rows, "text")
+
+
+def _number(effect: Effect, value: float) -> str:
+    return duration_text(value) if effect.quantity == "waiting_time" else f"{value:,.2f}"
+
+
+def _change(effect: Effect, of: Interval | None = None) -> str:
+    found = effect.difference if of is None else of
+    return _signed(found) if effect.quantity == "waiting_time" else found.text(",.2f", "+")
+
+
+def _signed(found: Interval) -> str:
+    def text(seconds: float) -> str:
+        return f"{'-' if seconds < 0 else '+'}{duration_text(abs(seconds))}"
+
+    if found.half_width is None:
+        return text(found.mean)
+    return f"{text(found.mean)} [{text(found.low)}, {text(found.high)}]"
+
+
+def _controllers(said: Mapping[str, Said]) -> Iterator[Section]:
+    if not said:
+        return
+    names = list(said)
+    rows = [
+        [title, *(_over_days(each, key, add) for each in said.values())]
+        for key, (title, add) in _STATISTICS.items()
+        if any(key in day for each in said.values() for day in each.days.values())
+    ]
+    parts = [Part("sdiag", table=Table(["", *names], rows))] if rows else []
+    factors = [
+        [factor, *(_mean_factor(each, factor) for each in said.values())]
+        for factor in FACTORS
+        if any(row.get(factor) for each in said.values() for row in each.factors.values())
+    ]
+    if factors:
+        parts.append(
+            Part("sprio: weighted factors of jobs that waited, mean", table=Table(["", *names], factors))
+        )
+    yield Section(
+        "What the controllers say",
+        "Asked once an hour of simulated time. Times of cycles are only known where decisions cost time.",
+        parts,
+    )
+
+
+def _over_days(said: Said, key: str, add: object) -> str:
+    values = [day[key] for day in said.days.values() if key in day]
+    return f"{add(values):,.0f}" if values else "-"  # type: ignore[operator]
+
+
+def _mean_factor(said: Said, factor: str) -> str:
+    values = [row[factor] for row in said.factors.values() if factor in row]
+    return f"{fmean(values):,.0f}" if values else "-"

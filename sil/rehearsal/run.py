@@ -1,0 +1,192 @@
+"""A rehearsal: a month under the present controller, twice, and under variants of it, with one report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pydantic import BaseModel
+
+from scheduler import UserError
+from sil.experiment.replay_folder import NoReplay, read
+from sil.experiment.replays import Outcome, replay_all
+from sil.outcome.batsim_tables import JOBS, read_jobs_csv
+from sil.outcome.replayed_schedulers import Replayed
+from sil.rehearsal.effects import Effect, differing, effects, most_changed, refused_more
+from sil.rehearsal.month import COLUMNS, Month
+from sil.rehearsal.reproduction import Reproduction, reproduction
+from sil.rehearsal.variants import AGAIN
+from sil.report.analysis import Analysis
+from sil.report.file_name import file_name
+from sil.runs.on_log import Replay
+from sil.runs.under_test import UnderTest
+from sil.slurm.statements import STATEMENTS
+from sil.trace.reading import DAMAGED
+from sil.workers.executor import Executor, Listener
+from sil.workload.weeks import DAY_S
+from site_db.files.opened import read_text
+from site_db.files.written import no_link
+
+RECORDED = "recorded.parquet"
+REHEARSAL = "rehearsal.json"
+
+
+class Described(BaseModel):
+    """What rehearsal.json has."""
+
+    schedulers: list[str]
+    causes: dict[str, list[int]]
+    begun: list[int]
+
+
+class Said(BaseModel):
+    """What a controller said of itself (`sil.slurm.statements`), by day and by number of a job."""
+
+    views: dict[str, dict[str, str]]
+    days: dict[str, dict[str, int]]
+    factors: dict[str, dict[str, int]]
+    reasons: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another controller, or other settings, against the present ones."""
+
+    name: str
+    effects: Sequence[Effect]
+    changed: pl.DataFrame
+    """The jobs that change most, with `before_reason` and `after_reason`."""
+    settings: Sequence[tuple[str, str, str]]
+    """As the daemons have read them: name, before, after."""
+    refused_more: int
+
+    @property
+    def is_regression(self) -> bool:
+        return self.refused_more > 0 or any(effect.is_regression for effect in self.effects)
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """The results in a folder: whether the month reproduces, and what becomes of it under each variant."""
+
+    present: str
+    reproduction: Reproduction
+    variants: Sequence[Variant]
+    said: Mapping[str, Said]
+    """By name of the scheduler."""
+    replayed: Replayed
+
+
+def rehearse(
+    month: Month,
+    replay: Replay,
+    schedulers: Sequence[UnderTest],
+    out: Path,
+    executor: Executor,
+    listener: Listener,
+) -> list[Outcome]:
+    """Replay a month under `schedulers`: the present controller, the same again, and variants. Raises what
+    `replay_all` raises."""
+    analysis = Analysis(month.warm_up_days)
+    analysis.check(month.log.span_s / DAY_S)
+    return replay_all(
+        replay, schedulers, out, executor, analysis, Recording(month, schedulers, out, listener)
+    )
+
+
+class Recording(Listener):
+    """Passes progress on, and writes what was recorded as soon as there are results to compare it with."""
+
+    def __init__(self, month: Month, schedulers: Sequence[UnderTest], out: Path, listener: Listener) -> None:
+        self._month, self._out, self._listener = month, out, listener
+        self._names = [scheduler.label for scheduler in schedulers]
+
+    def progressed(self, done: int, total: int | None) -> None:
+        self._listener.progressed(done, total)
+
+    def notify(self, sentence: str) -> None:
+        self._listener.notify(sentence)
+
+    def finished(self, scheduler: str) -> None:
+        """Of others than the first, nothing is passed on."""
+        if scheduler != self._names[0]:
+            return
+        self._month.recorded.write_parquet(no_link(self._out / RECORDED))
+        causes = {cause: sorted(jobs) for cause, jobs in self._month.causes.items()}
+        found = {"schedulers": self._names, "causes": causes, "begun": sorted(self._month.begun)}
+        no_link(self._out / REHEARSAL).write_text(json.dumps(found), encoding="utf-8")
+        self._listener.finished(scheduler)
+
+
+def reproduced(out: Path) -> Reproduction:
+    """How the first scheduler of a rehearsal reproduces the month. Raises NoReplay."""
+    found = _described(out)
+    try:
+        recorded = pl.read_parquet(out / RECORDED, glob=False).select(*COLUMNS)
+        jobs = read_jobs_csv(out / file_name(found["schedulers"][0]) / JOBS)
+    except (*DAMAGED, ValueError) as error:
+        raise _not_one(out, error) from None
+    causes = {cause: frozenset(jobs) for cause, jobs in found["causes"].items()}
+    return reproduction(recorded, jobs, causes, found["begun"])
+
+
+def read_rehearsal(out: Path) -> Rehearsal:
+    """The results in a folder. Raises NoReplay."""
+    replayed, found = read(out), reproduced(out)
+    present, *others = [name for name in _described(out)["schedulers"] if name in replayed.jobs]
+    said = {name: said for name in replayed.jobs if (said := _said(out / file_name(name) / STATEMENTS))}
+    again, names = f"{present}{AGAIN}", [name for name in others if not name.endswith(AGAIN)]
+    variants = [
+        _variant(name, present, again, found.jobs, said, replayed) for name in names if again in others
+    ]
+    return Rehearsal(present, found, variants, said, replayed)
+
+
+def _variant(
+    name: str, present: str, again: str, jobs: pl.DataFrame, said: Mapping[str, Said], replayed: Replayed
+) -> Variant:
+    counted = pl.col("job_id").is_in(jobs["job"].implode())
+    before, once_more, after = (replayed.jobs[each].filter(counted) for each in (present, again, name))
+    changed = most_changed(jobs, before, once_more, after)
+    views = {each: said[each].views if each in said else {} for each in (present, name)}
+    for column, each in (("before_reason", present), ("after_reason", name)):
+        reasons = said[each].reasons if each in said else {}
+        texts = [reasons.get(str(job), "") for job in changed["job"].to_list()]
+        changed = changed.with_columns(pl.Series(column, texts, pl.String))
+    return Variant(
+        name,
+        effects(jobs, before, once_more, after),
+        changed,
+        [
+            each
+            for kind in views[present]
+            for each in sorted(differing(views[present][kind], views[name].get(kind, {})))
+        ],
+        refused_more(replayed.statistics[present], replayed.statistics[name]),
+    )
+
+
+def _described(out: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(read_text(out / REHEARSAL))
+        return Described.model_validate(found, strict=True).model_dump()
+    except (OSError, ValueError, RecursionError, UserError) as error:
+        raise _not_one(out, error) from None
+
+
+def _said(path: Path) -> Said | None:
+    """None where the controller has not been asked, or the file is damaged."""
+    try:
+        return Said.model_validate_json(read_text(path))
+    except (OSError, ValueError, RecursionError, UserError):
+        return None
+
+
+def _not_one(out: Path, error: Exception) -> NoReplay:
+    return NoReplay(
+        f"{out}: this was not written by `sil slurm rehearse` ({type(error).__name__}); repeat the rehearsal"
+    )

@@ -1,0 +1,191 @@
+"""How the jobs of accounting were submitted, besides what they requested of nodes: options of SubmitLine that
+decide when and where they start, their dependencies, and limits of arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from sil.settings.log_events import JobArray
+from sil.slurm.jobs.submit_line import Submitted, submitted
+from site_db.jobs.logs.logged_job import LoggedJob
+from site_db.jobs.sacct.remarks import DEPENDENT, NAMED_NODES, RESERVED, THROTTLED
+from site_db.site_file.hostlist import expand, patterns
+
+_PART = re.compile(r"([a-z]+)(?::(.*))?")
+_AFTER_THE_START = "after"
+_AFTER_THE_END = "afterany"
+"""A job that started had its condition fulfilled, whether the others succeeded or failed, and simulated jobs
+succeed: so afterok, afternotok and afterburstbuffer become this."""
+_OF_ARRAY = re.compile(r"(\d+)_\d+")
+NO_LICENCE = "requested licences that slurm.conf does not have"
+NO_NODE = "requested or excluded nodes by names that slurm.conf does not have"
+OTHER_TASKS = "limited how many tasks of the array run at a time, but differ in what they request or when"
+
+
+@dataclass(frozen=True)
+class HowSubmitted:
+    """Jobs of accounting by line, as they are submitted again.
+
+    `licences` and `nodes` are the names that the controller knows, `reservations` those that it will have.
+    """
+
+    jobs: Sequence[LoggedJob]
+    licences: Collection[str]
+    nodes: Collection[str]
+    reservations: Collection[str]
+    left_out: dict[str, dict[str, None]] = field(default_factory=dict)
+    """What is not modelled, with the log's ids of jobs."""
+
+    @cached_property
+    def said(self) -> Mapping[int, Submitted]:
+        """By line of the log."""
+        return {job.line: submitted(job.submit_line) for job in self.jobs}
+
+    @cached_property
+    def _of_id(self) -> Mapping[str, Sequence[LoggedJob]]:
+        """Jobs by their id, and all tasks of an array by the array's."""
+        found: dict[str, list[LoggedJob]] = {}
+        for job in self.jobs:
+            found.setdefault(job.number, []).append(job)
+            if (array := _OF_ARRAY.fullmatch(job.number)) is not None:
+                found.setdefault(array[1], []).append(job)
+        return found
+
+    @cached_property
+    def dependencies(self) -> Mapping[int, Sequence[tuple[str, Sequence[tuple[LoggedJob, str]]]]]:
+        """By line: parts with their condition, and the jobs on which they are, with what follows each. Jobs
+        that are not among `jobs` had ended, and so had those of a job that waits for any of several."""
+        return {
+            job.line: parts
+            for job in self.jobs
+            if (text := self.said[job.line].options.get("dependency"))
+            and (parts := list(self._parts(job, text)))
+        }
+
+    def _parts(self, job: LoggedJob, text: str) -> Iterator[tuple[str, list[tuple[LoggedJob, str]]]]:
+        if "?" in text:
+            self._leave_out(DEPENDENT, job)
+            return
+        for part in text.lower().split(","):
+            matched = _PART.fullmatch(part.strip())
+            kind, names = ("", "") if matched is None else (matched[1], matched[2] or "")
+            if kind == "singleton":
+                yield _AFTER_THE_END, [(other, "") for other in self._like(job)]
+            elif kind.startswith("after"):
+                condition = kind if kind == _AFTER_THE_START else _AFTER_THE_END
+                on = [
+                    (other, f"+{minutes}" if minutes and condition == kind else "")
+                    for name, _, minutes in (name.partition("+") for name in names.split(":"))
+                    for other in self._named(name, job, kind)
+                ]
+                if on:
+                    yield condition, on
+            else:
+                self._leave_out(DEPENDENT, job)
+
+    def _named(self, name: str, job: LoggedJob, kind: str) -> Iterator[LoggedJob]:
+        task = job.number.partition("_")[2]
+        if kind == "aftercorr" and task and f"{name}_{task}" in self._of_id:
+            name = f"{name}_{task}"
+        for other in self._of_id.get(name, ()):
+            if other.line != job.line and other.submitted_unix_s <= _queued_s(job):
+                yield other
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[str, str], Sequence[LoggedJob]]:
+        found: dict[tuple[str, str], list[LoggedJob]] = {}
+        for job in self.jobs:
+            found.setdefault((job.user, job.program), []).append(job)
+        return found
+
+    def _like(self, job: LoggedJob) -> Iterator[LoggedJob]:
+        """Jobs of its name and user that were submitted before it and had not ended."""
+        for other in self._by_name[job.user, job.program]:
+            if (_queued_s(other), other.line) < (_queued_s(job), job.line) and (
+                other.ended_unix_s > _queued_s(job)
+            ):
+                yield other
+
+    def arriving(self, job: LoggedJob) -> LoggedJob:
+        """A job that waits for others is submitted when it was, not when it was eligible."""
+        parts = self.dependencies.get(job.line)
+        if not parts:
+            return job
+        others_s = max(other.submitted_unix_s for _, on in parts for other, _ in on)
+        return replace(job, submitted_unix_s=max(_queued_s(job), others_s), queued_unix_s=None)
+
+    def options(self, jobs: Mapping[int, LoggedJob]) -> dict[int, dict[str, Any]]:
+        """Options of submissions, of `jobs` by number in order of their submission."""
+        place = {job.line: number for number, job in jobs.items()}
+        order = {line: k for k, line in enumerate(place)}
+        found: dict[int, dict[str, Any]] = {}
+        for number, job in jobs.items():
+            options = {
+                key: value
+                for key, value in self.said[job.line].options.items()
+                if self._is_known(key, value, job)
+            }
+            options.pop("dependency", None)
+            parts = [
+                ":".join((kind, *(f"{place[other.line]}{more}" for other, more in on)))
+                for kind, on in self.dependencies.get(job.line, ())
+                if all(order[other.line] < order[job.line] for other, _ in on)
+            ]
+            if parts:
+                options["dependency"] = ",".join(parts)
+            if job.reservation in self.reservations:
+                options["reservation"] = job.reservation
+            elif job.reservation:
+                self._leave_out(RESERVED, job)
+            for name in self.said[job.line].left_out:
+                self._leave_out(f"requested --{name} (SubmitLine), which is not modelled", job)
+            if options:
+                found[number] = options
+        return found
+
+    def _is_known(self, key: str, value: Any, job: LoggedJob) -> bool:
+        if key == "licenses":
+            names = {part.partition(":")[0].partition("@")[0] for part in re.split(r"[,|]", value)}
+            return names <= {*self.licences} or self._leave_out(NO_LICENCE, job)
+        if key in ("nodes", "excluded_nodes"):
+            try:
+                return {*expand(patterns(value))} <= {*self.nodes} or self._leave_out(NO_NODE, job)
+            except ValueError:  # a file of names
+                return self._leave_out(NAMED_NODES, job)
+        return True
+
+    def arrays(self, jobs: Mapping[int, LoggedJob]) -> Iterator[JobArray]:
+        """Those of which a limited number of tasks run at a time."""
+        tasks: dict[str, list[int]] = {}
+        for number, job in jobs.items():
+            if (array := _OF_ARRAY.fullmatch(job.number)) and self.said[job.line].at_once is not None:
+                tasks.setdefault(array[1], []).append(number)
+        for numbers in tasks.values():
+            first = jobs[numbers[0]]
+            alike = [number for number in numbers if _shape(jobs[number]) == _shape(first)]
+            for number in {*numbers} - {*alike}:
+                self._leave_out(OTHER_TASKS, jobs[number])
+            if len(alike) > 1:
+                yield JobArray(tuple(sorted(alike)), self.said[first.line].at_once)
+
+    def _leave_out(self, what: str, job: LoggedJob) -> bool:
+        """Returns False."""
+        self.left_out.setdefault(what, {})[job.number] = None
+        return False
+
+
+def _queued_s(job: LoggedJob) -> float:
+    return job.submitted_unix_s if job.queued_unix_s is None else job.queued_unix_s
+
+
+def _shape(job: LoggedJob) -> object:
+    """What all tasks of an array have in common."""
+    return job.submitted_unix_s, job.user, job.partition, job.processors, len(job.nodes), str(job.resources)
+
+
+REPLACED = (DEPENDENT, NAMED_NODES, RESERVED, THROTTLED)
+"""Remarks of the reader, in whose place are those of `left_out`."""

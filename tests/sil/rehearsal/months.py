@@ -1,0 +1,69 @@
+"""Months of accounting, made up."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from sil.rehearsal.month import Month, month_of
+from sil.rehearsal.operators import OperatorsActs
+from sil.workload.swf_rules import Rules
+from site_db.slurm_conf import read_cluster
+
+CONF = """ClusterName=ours
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/backfill
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+Licenses=matlab:2
+NodeName=n[1-4] CPUs=4 CoresPerSocket=4
+PartitionName=main Nodes=ALL Default=YES MaxTime=1-0
+PartitionName=long Nodes=n[1-2] MaxTime=7-0
+"""
+HEADER = (
+    "JobID|User|Account|QOS|JobName|Partition|Submit|Eligible|Start|End|State|TimelimitRaw|ReqTRES|AllocTRES|"
+    "NodeList|Reservation|SubmitLine"
+)
+ORIGIN_S = 1_767_225_600
+
+
+def row(
+    number: str,
+    submit_s: int,
+    start_s: int,
+    end_s: int,
+    line: str = "sbatch job.sh",
+    *,
+    cpus: int = 4,
+    node: str = "n1",
+    eligible_s: int | None = None,
+    user: str = "ann",
+    partition: str = "main",
+    reservation: str = "",
+    minutes: int = 600,
+) -> str:
+    times = (submit_s, submit_s if eligible_s is None else eligible_s, start_s, end_s)
+    tres = f"cpu={cpus},node=1"
+    return "|".join(
+        (
+            *(number, user, "physics", "normal", "job", partition),
+            *(str(ORIGIN_S + time_s) for time_s in times),
+            *("COMPLETED", str(minutes), tres, tres, node, reservation, line),
+        )
+    )
+
+
+def written(folder: Path, *rows: str, conf: str = CONF) -> tuple[Path, Path]:
+    """The files of accounting and configuration."""
+    log, slurm_conf = folder / "sacct.txt", folder / "slurm.conf"
+    log.write_text("\n".join((HEADER, *rows, "")))
+    slurm_conf.write_text(conf)
+    return log, slurm_conf
+
+
+def month(folder: Path, *rows: str, since: datetime | None = None, warm_up_days: float = 0.0) -> Month:
+    log, conf = written(folder, *rows)
+    rules = Rules(time_zone="UTC")
+    done = OperatorsActs.beside(conf, datetime.fromisoformat("2026-01-01T00:00+00:00").tzinfo)
+    return month_of(log, read_cluster(conf), rules, done, since, warm_up_days)
