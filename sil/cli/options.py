@@ -178,6 +178,15 @@ TimeZone = Annotated[
     ),
 ]
 AS_FACTOR: dict[str, Any] = {"parser": _factor, "metavar": "NUMBER"}
+OtherThreshold = Annotated[
+    float | None,
+    Option(
+        "--bounded-slowdown-threshold",
+        min=0.001,
+        max=1e9,
+        help="Override bounded_slowdown_threshold_s in the file.",
+    ),
+]
 BoundedSlowdownThreshold = Annotated[
     float,
     Option(

@@ -32,6 +32,7 @@ def plan(
     workers: options.Workers = options.WORKERS,
     dask: options.Dask = None,
     site: options.Site = None,
+    bounded_slowdown_threshold: options.OtherThreshold = None,
     no_determinism_check: options.NoDeterminismCheck = False,
     trust: options.Trust = False,
     as_json: options.Json = False,
@@ -64,7 +65,9 @@ def plan(
     with console.one_sentence_for_bad_input():
         schedulers = tuple(scheduler) if scheduler else None
         guard = {"ask_twice": False} if no_determinism_check else None
-        chosen = changed(read_plan(path), schedulers=schedulers, budget=budget, seed=seed, guard=guard)
+        replaced = {"schedulers": schedulers, "budget": budget, "seed": seed, "guard": guard}
+        replaced["bounded_slowdown_threshold_s"] = bounded_slowdown_threshold
+        chosen = changed(read_plan(path), **replaced)
         address = parse_address(site) if site else None
         if not trust:
             permit(foreign_code(chosen, path, address, schedulers or ()), ask_in_terminal)

@@ -65,6 +65,7 @@ def run(
         bool, Option("--learn", help="Record completed runs in the database of --site.")
     ] = False,
     as_of: AsOfOption = None,
+    bounded_slowdown_threshold: options.OtherThreshold = None,
     reasons: options.Reasons = False,
     no_determinism_check: options.NoDeterminismCheck = False,
     trust: options.Trust = False,
@@ -91,6 +92,7 @@ def run(
             seed=seed,
             replications=replications,
             guard=guard,
+            bounded_slowdown_threshold_s=bounded_slowdown_threshold,
         )
         address = parse_address(site) if site else None
         if not trust:

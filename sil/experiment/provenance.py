@@ -41,6 +41,7 @@ def describe(scenario: Scenario) -> RunDescription:
         points=tuple(dict(point) for point in experiment.points),
         shared_cluster=resources.time_shared_cluster,
         runs_known=scenario.in_use.as_of,
+        bounded_slowdown_threshold_s=experiment.bounded_slowdown_threshold_s,
         **scenario.model,
     )
 

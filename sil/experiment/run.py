@@ -217,7 +217,9 @@ def render(out: Path) -> Comparison:
     """Write the results that follow from the trace in `out`: jobs.csv, summary.json, report.html. Raises
     NoTrace."""
     tables, jobs, comparison = evaluated(out)
-    failed = failed_job_table(tables.facts, comparison.description.n_machines)
+    description = comparison.description
+    bound_s = description.bounded_slowdown_threshold_s
+    failed = failed_job_table(tables.facts, description.n_machines, bound_s)
     write_jobs_csv(out / JOBS, jobs, failed)
     no_link(out / SUMMARY).write_text(json_text(comparison.as_dict()) + "\n", encoding="utf-8")
     write_page(out / REPORT, experiment_page(tables, jobs, comparison))
@@ -238,7 +240,7 @@ def evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
         if (out / file).is_file()
     }
     tables = RunTables.of(facts=facts, **optional)
-    jobs = job_table(tables.facts, description.n_machines)
+    jobs = job_table(tables.facts, description.n_machines, description.bounded_slowdown_threshold_s)
     metrics = run_metrics(tables, jobs, description)
     whole = tables.predictions.join(faults(tables.facts), on=RUN, how="anti", maintain_order="left")
     return tables, jobs, Comparison(description, tables.facts, metrics, score_predictions(whole, jobs))

@@ -1,4 +1,4 @@
-"""What waits and what is idle during the replay of a log, while its facts arrive in parts."""
+"""What waits and what is idle during a run, while its facts arrive in parts, and the metrics of that."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.outcome.exact_summary import ExactSum
-from sil.outcome.finished_jobs import IS_ENDING, places_of
+from sil.outcome.finished_jobs import COLUMNS, IS_ENDING, places_of
 from sil.outcome.jobs import ENDINGS
 from sil.trace.fact_columns import FactColumns
-from sil.trace.facts import CODES, Fact
+from sil.trace.facts import CODES, RUN, Fact, RunDescription
+from sil.trace.stream import Schema
 
 _WAITING = np.zeros(len(CODES), np.int64)
 """By code of an event: by how many more jobs wait after it. One whose run is preempted or lost waits again,
@@ -23,7 +24,7 @@ _WAITING[[CODES[ending] for ending in ENDINGS if ending is not Fact.RUN_ENDED]] 
 
 
 class Backlog:
-    """Follows the facts of a replay. `capacities` are the processors, or cores, of each machine; `partitions`
+    """Follows the facts of a run. `capacities` are the processors, or cores, of each machine; `partitions`
     has the columns job and partition, or none; only jobs `measured`, and the time `within_s`, count."""
 
     def __init__(
@@ -123,7 +124,7 @@ class Backlog:
         return [of_jobs == code for code in np.unique(of_jobs)]
 
     def metrics(self, begins_s: float, ends_s: float, computing_s: float) -> dict[str, float]:
-        """Those of a replay whose runs held `computing_s` processor-seconds between two times."""
+        """Those of a run whose runs held `computing_s` processor-seconds between two times."""
         found = {}
         if self._n_started:
             found["backfilled_share"] = 100.0 * self._n_overtaking / self._n_started
@@ -138,3 +139,30 @@ class Backlog:
         if 0.0 < down_s < available_s:
             found["utilisation_of_up"] = 100.0 * computing_s / (available_s - down_s)
         return found
+
+
+def backlog_metrics(facts: pl.DataFrame, spans: pl.DataFrame, description: RunDescription) -> pl.DataFrame:
+    """The metrics of the backlog of each run of the harness; `spans` has their columns begins_s, ends_s and
+    computing_s. Null where they do not apply: jobs that are mapped to machines have no common queue, and
+    time-shared nodes are not idle because of one run."""
+    schema: Schema = {**{name: facts.schema[name] for name in RUN}, **dict.fromkeys(OF_A_BACKLOG, pl.Float64)}
+    is_down = (facts["event"] == Fact.MACHINE_DOWN).any()
+    has_nodes = bool(description.node_cores)
+    if description.shared_cluster is not None or not (has_nodes or (is_down and not description.cores)):
+        return pl.DataFrame(schema=schema)
+    capacities = np.array(description.node_cores or [1] * description.n_machines, np.int64)
+    of_runs = facts.partition_by(RUN, as_dict=True)
+    rows = []
+    for *run, begins_s, ends_s, computing_s in spans.select(*RUN, "begins_s", "ends_s", "computing_s").rows():
+        of_run = of_runs[tuple(run)]
+        arrived = of_run.filter(pl.col("event") == Fact.JOB_ARRIVED)
+        queues = arrived.select("job", partition="queue").unique("job", keep="first").sort("job")
+        backlog = Backlog(capacities, queues)
+        backlog.add(FactColumns.of(of_run, COLUMNS))
+        found = backlog.metrics(begins_s, ends_s, computing_s)
+        known = OF_A_BACKLOG if has_nodes else OF_A_BACKLOG[-1:]
+        rows.append((*run, *(found.get(key) if key in known else None for key in OF_A_BACKLOG)))
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+OF_A_BACKLOG = ("backfilled_share", "loss_of_capacity", "utilisation_of_up")

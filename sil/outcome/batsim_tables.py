@@ -97,12 +97,14 @@ def with_users_and_reasons(jobs: pl.DataFrame, trace: Path) -> pl.DataFrame:
     return jobs.join(reasons, on="job_id", how="left", maintain_order="left") if len(reasons) else jobs
 
 
-def jobs_in(facts: pl.DataFrame, log: pl.DataFrame, cut: frozenset[int] = frozenset()) -> pl.DataFrame:
+def jobs_in(
+    facts: pl.DataFrame, log: pl.DataFrame, cut: frozenset[int] = frozenset(), bound_s: float = BOUND_S
+) -> pl.DataFrame:
     """The rows of `batsim_jobs`, in order of job id, of all facts of a replay. `log` has the columns job and
     estimate_s, in order of arrival."""
     jobs = FinishedJobs(log.select("job", requested_time="estimate_s"), Wanted.TABLE_AT_THE_END)
     jobs.add(FactColumns.of(facts, COLUMNS))
-    return batsim_jobs(jobs.rest(), cut)
+    return batsim_jobs(jobs.rest(), cut, bound_s=bound_s)
 
 
 def batsim_jobs(

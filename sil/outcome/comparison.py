@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults
+from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults, why_absent
 from sil.outcome.paired import Paired, why_no_interval
 from sil.outcome.refused_and_failed import (
     crash_sentences,
@@ -135,6 +135,8 @@ class Comparison:
             m for m in METRICS if m.key not in OF_SOME_SITES or metrics[m.key].null_count() < len(metrics)
         )
         """The metrics that apply to these runs."""
+        self.absent = {m.key: why for m, why in why_absent(description) if m not in self.metrics}
+        """Metrics that do not apply, and why."""
         self.scores = scores
         """Predicted and real turnaround, as from `score_predictions`."""
         self.accuracies = accuracies(scores)
@@ -157,8 +159,10 @@ class Comparison:
         return {
             **{key: getattr(self.description, key) for key in of_description},
             "confidence": CONFIDENCE,
+            "bounded_slowdown_threshold_s": self.description.bounded_slowdown_threshold_s,
             "baseline": self.baseline,
             "units": {m.key: m.unit for m in self.metrics},
+            "absent": self.absent,
             "points": [
                 {
                     "settings": settings,

@@ -24,17 +24,12 @@ def stretch(execution: pl.Expr = EXECUTION) -> pl.Expr:
     return TURNAROUND / execution
 
 
-def bounded_slowdown(execution: pl.Expr = EXECUTION, bound_s: float = BOUND_S) -> pl.Expr:
-    least = pl.max_horizontal(execution, pl.lit(bound_s))
+def bounded_slowdown(
+    execution: pl.Expr = EXECUTION, bound_s: float = BOUND_S, processors: pl.Expr | int = 1
+) -> pl.Expr:
+    """With the number of `processors`, that per processor (Zotkin and Keleher 1999)."""
+    least = pl.max_horizontal(execution, pl.lit(bound_s)) * processors
     return pl.max_horizontal(TURNAROUND / least, pl.lit(1.0))
-
-
-def per_processor_slowdown(bound_s: float = BOUND_S) -> pl.Expr:
-    """Bounded slowdown per processor (Zotkin and Keleher 1999), of columns of Batsim's jobs.csv."""
-    least = pl.max_horizontal("execution_time", pl.lit(bound_s))
-    return pl.max_horizontal(
-        pl.col("turnaround_time") / (least * pl.col("requested_number_of_resources")), pl.lit(1.0)
-    )
 
 
 GPUS_HAD = pl.col("detail").str.count_matches("[@,]")
@@ -52,19 +47,20 @@ def run_table(facts: pl.DataFrame) -> pl.DataFrame:
     return _runs(facts.lazy()).collect()
 
 
-def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
+def job_table(facts: pl.DataFrame, n_machines: int, bound_s: float = BOUND_S) -> pl.DataFrame:
     """The jobs that ended, as described at `lazy_job_table`, in order of run of the harness and job; where
     jobs request parts of nodes, with the column requested_gpus: with whole nodes, all GPUs of the nodes."""
-    return _with_requested_gpus(lazy_job_table(facts.lazy(), n_machines).collect(), facts)
+    return _with_requested_gpus(lazy_job_table(facts.lazy(), n_machines, bound_s).collect(), facts)
 
 
-def failed_job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
+def failed_job_table(facts: pl.DataFrame, n_machines: int, bound_s: float = BOUND_S) -> pl.DataFrame:
     """The jobs that were given up after failed runs, like those of `job_table`, with the times of their last
     runs and the `reason`."""
     key, failed = (*RUN, "job"), given_up(facts).lazy()
     last = _runs(facts.lazy()).join(failed, on=key, how="inner", maintain_order="left")
     last = last.unique(key, keep="last", maintain_order=True)
-    return _with_requested_gpus(_job_table(facts.lazy(), last, n_machines, "reason").collect(), facts)
+    failed_jobs = _job_table(facts.lazy(), last, n_machines, bound_s, "reason")
+    return _with_requested_gpus(failed_jobs.collect(), facts)
 
 
 def _with_requested_gpus(jobs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
@@ -88,20 +84,23 @@ def with_gpus(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     return runs.join(gpus, on=(*RUN, "job"), how="left", maintain_order="left")
 
 
-def lazy_job_table(facts: pl.LazyFrame, n_machines: int) -> pl.LazyFrame:
+def lazy_job_table(facts: pl.LazyFrame, n_machines: int, bound_s: float = BOUND_S) -> pl.LazyFrame:
     """One row per job that ended, in order of run of the harness and job.
 
     Columns as in Batsim's jobs.csv (job_id, submission_time, starting_time, execution_time, finish_time,
     waiting_time, turnaround_time, stretch), and: job_class, queue, user, parallel (it ran on a cluster, on
     several nodes, or with several tasks), tasks, attempts (number of runs), bounded_slowdown (threshold
-    10 s), resource, machines, and gpus_had (the number of GPUs of which it had all or a part). Times are
-    seconds, those of the run that ended.
+    `bound_s`) and that per_processor, resource, machines, and gpus_had (the number of GPUs of which it had
+    all or a part). Times are seconds, those of the run that ended.
     Waiting time is turnaround time less execution time: runs that were lost or preempted count as waiting.
     """
-    return _job_table(facts, _runs(facts).filter(pl.col("ending") == Fact.RUN_ENDED), n_machines)
+    ended = _runs(facts).filter(pl.col("ending") == Fact.RUN_ENDED)
+    return _job_table(facts, ended, n_machines, bound_s)
 
 
-def _job_table(facts: pl.LazyFrame, last_runs: pl.LazyFrame, n_machines: int, *more: str) -> pl.LazyFrame:
+def _job_table(
+    facts: pl.LazyFrame, last_runs: pl.LazyFrame, n_machines: int, bound_s: float, *more: str
+) -> pl.LazyFrame:
     """One row per job, with its last run and `more` columns of that."""
     key = (*RUN, "job")
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
@@ -126,7 +125,7 @@ def _job_table(facts: pl.LazyFrame, last_runs: pl.LazyFrame, n_machines: int, *m
             (TURNAROUND - EXECUTION).alias("waiting_time"),
             TURNAROUND.alias("turnaround_time"),
             stretch().alias("stretch"),
-            bounded_slowdown().alias("bounded_slowdown"),
+            bounded_slowdown(bound_s=bound_s).alias("bounded_slowdown"),
             ((pl.col("resource") >= n_machines) | pl.col("has_tasks")).alias("parallel"),
             "attempts",
             "resource",
@@ -134,6 +133,7 @@ def _job_table(facts: pl.LazyFrame, last_runs: pl.LazyFrame, n_machines: int, *m
             "tasks",
             "gpus_had",
             *more,
+            per_processor=bounded_slowdown(bound_s=bound_s, processors=pl.col("tasks")),
         )
     )
 
@@ -147,7 +147,9 @@ def write_jobs_csv(path: Path, jobs: pl.DataFrame, failed: pl.DataFrame) -> None
     ended = _with_state(jobs, 1, "COMPLETED_SUCCESSFULLY", pl.lit(""))
     others = _with_state(failed.drop("reason"), 0, "COMPLETED_FAILED", failed["reason"])
     table = pl.concat([ended, others]).sort(*RUN, "job_id", maintain_order=True)
-    table = table.rename({"machines": "allocated_resources"}).drop("resource", "tasks", "gpus_had")
+    table = table.rename({"machines": "allocated_resources"}).drop(
+        "resource", "tasks", "gpus_had", "per_processor"
+    )
     write_csv(table, path)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import nan
 
 import polars as pl
 
 from scheduler import UserError
+from sil.outcome.backlog import backlog_metrics
 from sil.outcome.jobs import failed_job_table, run_table, with_gpus
 from sil.outcome.refused_and_failed import given_up
 from sil.outcome.statistics import quantile
@@ -68,6 +69,33 @@ GPU_WAITING = Metric(
 OF_GPUS = (GPU_UTILISATION.key, GPU_WAITING.key)
 """Only where nodes have GPUs. The waiting is the sum, over jobs, of waiting time times requested GPUs."""
 
+_AREA = pl.col("tasks") * pl.col("execution_time")
+OF_REQUESTED = (
+    Metric(
+        "per_processor_slowdown_mean",
+        "Mean bounded slowdown per processor",
+        "",
+        3,
+        of_jobs=pl.col("per_processor").mean(),
+    ),
+    Metric(
+        "weighted_waiting_time_mean",
+        "Mean waiting time, weighted by processor-seconds",
+        "s",
+        1,
+        of_jobs=(_AREA * pl.col("waiting_time")).sum() / _AREA.sum(),
+    ),
+)
+"""Only of jobs that request processors, or cores."""
+DETAILS = (
+    *OF_REQUESTED,
+    Metric("backfilled_share", "Jobs backfilled", "%", 1, more_is_better=True),
+    Metric("loss_of_capacity", "Loss of capacity", "%", 2),
+    Metric("utilisation_of_up", "Utilisation of what is up", "%", 2, more_is_better=True),
+)
+"""Not in printed tables. The last one is only there where something was down, the others where jobs request
+processors, or cores."""
+
 METRICS = (
     Metric("sum_job_times", "Total flow time", "s", 0, of_jobs=pl.col("turnaround_time").sum()),
     JOB_METRICS["mean_turnaround"],
@@ -87,10 +115,11 @@ METRICS = (
     Metric("refused_share", "Jobs refused", "%", 1),
     Metric("failed_share", "Jobs failed", "%", 1),
     Metric("decision_time", "Decision time, total", "ms", 2),
+    *DETAILS,
 )
 """The metrics of an experiment, over all jobs of a run that were not refused and did not fail.
 
-Total flow time is the papers' "sum of job times". Bounded slowdown has a threshold of 10 s. The makespan is
+Total flow time is the papers' "sum of job times". The makespan is
 from the first arrival to the last end. Utilisation is the share of machine-seconds within the makespan that
 runs hold, lost runs included. Decision time is measured, all other metrics are simulated. On time-shared
 nodes only: parallel tasks per node in use, stops of runs, and how local users fared while active, on average
@@ -106,23 +135,17 @@ PLAN_METRICS = {
         UTILISATION,
         GPU_UTILISATION,
         GPU_WAITING,
+        *OF_REQUESTED,
     )
 }
-"""The metrics that can be a goal of a plan; those of GPUs only where there are some."""
+"""The metrics that can be a goal of a plan; those of GPUs only where there are some, those of requested
+processors only where jobs request some."""
 
 REFUSED = (
     Metric("refused_jobs", "Refused jobs", "", 0),
     Metric("refused_hours", "Processor-hours of refused jobs", "", 0),
 )
 """Of a replayed log in which jobs were refused, which count in no other metric."""
-DETAILS = (
-    Metric("per_processor_slowdown_mean", "Mean bounded slowdown per processor", "", 3),
-    Metric("weighted_waiting_time_mean", "Mean waiting time, weighted by processor-seconds", "s", 1),
-    Metric("backfilled_share", "Jobs backfilled", "%", 1, more_is_better=True),
-    Metric("loss_of_capacity", "Loss of capacity", "%", 2),
-    Metric("utilisation_of_up", "Utilisation of what is up", "%", 2, more_is_better=True),
-)
-"""Of a replayed log, not in printed tables; the last one only where something was down."""
 REPLAY_METRICS = {
     **{
         f"{_QUANTITIES[name][0]}_{summary}": JOB_METRICS[f"{summary}_{name}"]
@@ -145,6 +168,7 @@ OF_SOME_SITES = (
     "promised_share",
     "kept_share",
     "failed_share",
+    *(metric.key for metric in DETAILS),
 )
 """Shown only if some run has them."""
 
@@ -217,6 +241,8 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
     of_jobs = jobs.group_by(RUN).agg(
         **{m.key: m.of_jobs for m in METRICS if m.of_jobs is not None and m.key not in OF_GPUS}
     )
+    if not description.cores:
+        of_jobs = of_jobs.with_columns(**{m.key: pl.lit(None, pl.Float64) for m in OF_REQUESTED})
     counts = _counts(facts)
     runs = _within_makespan(run_table(facts), jobs)
     held_s = runs.group_by(RUN).agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum())
@@ -233,6 +259,12 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
         local_slowdown=pl.col("slowdown").filter(pl.col("slowdown").is_finite()).mean(),
         tight_share=100.0 * pl.col("tight_share").mean(),
     )
+    spans = jobs.group_by(RUN).agg(
+        begins_s=pl.col("submission_time").min(), ends_s=pl.col("finish_time").max()
+    )
+    backlog = backlog_metrics(
+        facts, spans.join(held_s, on=RUN).rename({"held_s": "computing_s"}), description
+    )
     promised = _promised(facts, jobs, counts)
     decided = tables.timings.group_by(RUN).agg(decision_time=1e3 * pl.col("wall_s").sum())
     return (
@@ -241,6 +273,7 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
         .join(held_s, on=RUN, how="left")
         .join(local_users, on=RUN, how="left")
         .join(promised, on=RUN, how="left")
+        .join(backlog, on=RUN, how="left")
         .join(decided, on=RUN, how="left")
         .join(faults(facts), on=RUN, how="anti")
         .join(_of_gpus(facts, jobs, runs, description), on=RUN, how="left")
@@ -324,6 +357,16 @@ def _promised(facts: pl.DataFrame, jobs: pl.DataFrame, counts: pl.DataFrame) -> 
         .with_columns(promised_share=share)
         .select(*RUN, *_PROMISES)
     )
+
+
+def why_absent(description: RunDescription) -> Iterator[tuple[Metric, str]]:
+    """Why metrics of DETAILS are not there, if they are not."""
+    no_queue = "jobs are mapped to machines, and request no processors"
+    if description.shared_cluster is not None:
+        no_queue = "runs share the nodes, and occupy no processors"
+    for m in DETAILS[:-1]:
+        yield m, "the trace is of an older version" if description.cores else no_queue
+    yield DETAILS[-1], no_queue if description.shared_cluster is not None else "nothing was down"
 
 
 def faults(facts: pl.DataFrame) -> pl.DataFrame:

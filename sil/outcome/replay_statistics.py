@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.outcome.exact_summary import ExactSum, ExactSummary
-from sil.outcome.jobs import BOUND_S, per_processor_slowdown
+from sil.outcome.jobs import BOUND_S, bounded_slowdown
 from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, UTILISATION
 
 _SUMMARISED = ("waiting_time", "turnaround_time", "bounded_slowdown")
@@ -86,7 +86,10 @@ class ReplayStatistics:
         area = jobs["requested_number_of_resources"] * jobs["execution_time"]
         self._area.add(area.to_numpy())
         self._weighted_wait.add((area * jobs["waiting_time"]).to_numpy())
-        self._per_processor.add(jobs.select(per_processor_slowdown(self._bound_s)).to_series().to_numpy())
+        of_each = bounded_slowdown(
+            pl.col("execution_time"), self._bound_s, pl.col("requested_number_of_resources")
+        )
+        self._per_processor.add(jobs.select(of_each).to_series().to_numpy())
         self.n += len(jobs)
         self._successes += int(jobs["success"].sum())
         self._stretch.add(jobs["stretch"].to_numpy())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sil.outcome.metrics import OF_GPUS
+from sil.outcome.metrics import OF_GPUS, OF_REQUESTED
 from sil.planning.options import AS_IT_IS, Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.scenario.on_site import OnSite
@@ -28,6 +28,11 @@ def mistakes(plan: Plan, site: OnSite, offers: Sequence[Option], retirements: Se
         if goal.metric in OF_GPUS and not has_gpus:
             sentence = f"the goal is {goal.metric}, and the site has no GPUs; choose another metric"
             yield ("goals", k, "metric"), sentence
+        if goal.metric in [m.key for m in OF_REQUESTED] and not today.in_use.has_nodes:
+            sentence = (
+                f"the goal is {goal.metric}, and jobs of a site without partitions request no processors"
+            )
+            yield ("goals", k, "metric"), f"{sentence}; choose another metric"
     if plan.retire is not None:
         known = sorted({machine.machine_class for machine in today.in_use.site.machines})
         unknown = [(k, name) for k, name in enumerate(plan.retire.machine_classes) if name not in known]

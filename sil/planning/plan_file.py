@@ -35,6 +35,8 @@ MetricName = Literal[
     "utilisation",
     "gpu_utilisation",
     "gpu_waiting",
+    "per_processor_slowdown_mean",
+    "weighted_waiting_time_mean",
 ]
 
 

@@ -100,7 +100,9 @@ def _comparison_section(comparison: Comparison) -> Section:
         f"difference to {comparison.baseline}, and in parentheses the same as a percentage of the mean of "
         f"{comparison.baseline}, with [the limits] of intervals that are not symmetrical. * Both intervals "
         f"exclude 0. {OPEN} Not settled, and no interval: hardly any replication shows a difference, or all "
-        "show the same. Decision time is measured, all other metrics are simulated."
+        "show the same. Bounded slowdown has a threshold of "
+        f"{comparison.description.bounded_slowdown_threshold_s:g} s. Decision time is measured, all other "
+        "metrics are simulated."
     )
     parts = [
         Part(_settings(settings), table=_table(comparison, point), folded=len(points) > 1, open=point == 0)

@@ -30,7 +30,7 @@ def comparison_table(comparison: Comparison, point: int) -> Table:
     table = _table(
         f"Comparison{f' at {at}' if at else ''}", "", numbers=_difference_headings(comparison.baseline)
     )
-    for m in comparison.metrics:
+    for m in (m for m in comparison.metrics if m not in DETAILS):
         table.add_row(Text(m.label, "bold"))
         for scheduler in comparison.schedulers:
             table.add_row(f"  {scheduler}", *cell_texts(comparison.cell(point, scheduler, m.key), m.digits))

@@ -75,7 +75,9 @@ class NodesScenario(Scenario):
     @property
     def model(self) -> dict[str, Any]:
         cluster = self.cluster
-        return {"nodes": tuple(cluster.model), "cores": cluster.cores, "gpus": cluster.gpus}
+        node_cores = tuple(int(node.cores) for node in cluster.nodes.values())
+        model = {"nodes": tuple(cluster.model), "cores": cluster.cores, "gpus": cluster.gpus}
+        return {**model, "node_cores": node_cores}
 
     def carry_out(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
         arriving, nodes = self.arriving(run.replication), tuple(self.cluster.nodes.values())

@@ -174,6 +174,8 @@ class RunSettings(Table):
     messages: MessagesTable | None = None
     crashes: CrashesTable | None = None
     clock_jumps: tuple[ClockJumpTable, ...] = ()
+    bounded_slowdown_threshold_s: Positive = 10.0
+    """Shorter run times count as this in bounded slowdowns."""
     guard: GuardTable = GuardTable()
 
     @model_validator(mode="after")

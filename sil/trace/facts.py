@@ -236,6 +236,9 @@ class RunDescription:
     cores: int = 0
     """Of all nodes of partitions."""
     gpus: int = 0
+    node_cores: tuple[int, ...] = ()
+    """Of each node of partitions; unknown in traces of older versions."""
+    bounded_slowdown_threshold_s: float = 10.0
 
     @property
     def capacity(self) -> int:

@@ -17,7 +17,7 @@ from sil.outcome.invariants import checker
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach
 from sil.outcome.jobs import failed_job_table, job_table, write_jobs_csv
-from sil.outcome.metrics import METRICS, run_metrics
+from sil.outcome.metrics import DETAILS, METRICS, run_metrics
 from sil.outcome.paired import skewed_interval
 from sil.outcome.statistics import Interval, Sample, interval, percent_changes, quantile
 from sil.trace.facts import TIMINGS_SCHEMA, Fact, RunTables
@@ -109,6 +109,7 @@ def test_every_metric_equals_the_hand_computed_trace() -> None:
             "refused_share": 0.0,
             "failed_share": None,
             "decision_time": 750,
+            **dict.fromkeys(metric.key for metric in DETAILS),
         }
     )
 

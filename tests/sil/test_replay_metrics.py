@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import pytest
 import sil
 from scheduler import UserError
 from sil.outcome.backlog import Backlog
+from sil.outcome.metrics import DETAILS
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import EVENTS, Fact
+from tests.sil.planning.nodes_site import SITE, accounting
 from tests.sil.test_cli import sil as command
 
 PROCESSORS = 8
@@ -169,3 +172,44 @@ def test_a_sweep_has_the_same_metrics_and_threshold() -> None:
 def test_a_threshold_that_is_no_positive_number_is_refused(bound_s: object) -> None:
     with pytest.raises(UserError, match="expected seconds, more than 0"):
         sil.replay(a_log(1, 3), ["easy"], bound_s=bound_s, progress=False)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("in_this_process", "without_reports")
+def test_an_experiment_has_the_metrics_of_a_replay_of_the_same_log(tmp_path: Path) -> None:
+    (tmp_path / "site.toml").write_text(SITE)
+    log = accounting(tmp_path / "sacct.txt", 2)
+    experiment = 'name = "e"\nsite = "site.toml"\nschedulers = ["sjf"]\n[log]\nfile = "sacct.txt"\nload = 4\n'
+    (tmp_path / "e.toml").write_text(experiment)
+    rest = ("--bounded-slowdown-threshold", "60", "--json")
+    ran = command("run", tmp_path / "e.toml", *rest, "--out", tmp_path / "e")
+    replay = (log, "--nodes", tmp_path / "site.toml", "--load", "4", "--scheduler", "sjf")
+    replayed = command("replay", *replay, *rest, "--out", tmp_path / "r")
+    assert (ran.exit_code, replayed.exit_code) == (0, 0), ran.output + replayed.output
+    summary = json.loads((tmp_path / "e" / "summary.json").read_text())
+    of_experiment = summary["points"][0]["schedulers"]["sjf"]
+    of_replay = json.loads((tmp_path / "r" / "summary.json").read_text())["schedulers"]["sjf"]
+    keys = {metric.key: metric.key for metric in DETAILS} | {"mean_bounded_slowdown": "bounded_slowdown_mean"}
+    assert of_experiment.pop("utilisation_of_up", None) is None
+    assert summary["absent"] == {"utilisation_of_up": "nothing was down"}
+    assert summary["bounded_slowdown_threshold_s"] == 60
+    for key, name in keys.items():
+        found = of_experiment[key]["value"]["mean"] if key in of_experiment else None
+        assert found == pytest.approx(of_replay.get(name)), key
+    assert of_replay["loss_of_capacity"] > 0
+
+
+@pytest.mark.usefixtures("in_this_process", "without_reports")
+def test_metrics_that_do_not_apply_to_an_experiment_are_absent_with_a_reason(tmp_path: Path) -> None:
+    experiment = (
+        'name = "e"\nsite = "hcs-2001"\nschedulers = ["olb"]\nreplications = 2\n[workload]\njobs = 20\n'
+    )
+    failures = "[failures]\nmean_time_between_failures_s = 3000\nmean_time_to_repair_s = 600\n"
+    (tmp_path / "e.toml").write_text(experiment + failures)
+    assert command("run", tmp_path / "e.toml", "--out", tmp_path / "e").exit_code == 0
+    summary = json.loads((tmp_path / "e" / "summary.json").read_text())
+    found = summary["points"][0]["schedulers"]["olb"]
+    details = {metric.key for metric in DETAILS}
+    assert details & found.keys() == {"utilisation_of_up"}, "machines were down"
+    assert found["utilisation_of_up"]["value"]["mean"] > found["utilisation"]["value"]["mean"]
+    reason = "jobs are mapped to machines, and request no processors"
+    assert summary["absent"] == dict.fromkeys(details - {"utilisation_of_up"}, reason)

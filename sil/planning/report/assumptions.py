@@ -34,6 +34,8 @@ def assumptions(answers: Answers) -> Iterator[str]:
             f"Best buy: {best.tried} of {best.possible} combinations within the budget were tried ({how}), "
             f"on {counted(plan.first_replications, 'replication')} each; the best few until they are settled."
         )
+    if any("slowdown" in goal.metric for goal in plan.goals):
+        yield f"Bounded slowdown has a threshold of {plan.bounded_slowdown_threshold_s:g} s."
     if any(answer.size is not None for answer in answers.answers):
         yield "Size: by bisection, assuming that more of an offer is never worse."
     if plan.years and any(offer.running_cost for offer in plan.offers):

@@ -10,6 +10,7 @@ import polars as pl
 
 from sil.experiment.provenance import code_under_test
 from sil.outcome.batsim_tables import jobs_in
+from sil.outcome.jobs import bounded_slowdown
 from sil.planning.options import Option
 from sil.planning.plan_file import Plan
 from sil.planning.scenario.capacity import Load
@@ -52,7 +53,10 @@ class LogRun(OptionRun):
                 memory_limit_mb=guard.memory_limit_mb,
             )
             facts = replay.facts(self.under_test, Path(name) / PRINTED)
-        jobs = jobs_in(facts, self.part.jobs)
+        bound_s, processors = plan.bounded_slowdown_threshold_s, pl.col("requested_number_of_resources")
+        per_processor = bounded_slowdown(pl.col("execution_time"), bound_s, processors)
+        jobs = jobs_in(facts, self.part.jobs, bound_s=bound_s)
+        jobs = jobs.with_columns(tasks=processors, per_processor=per_processor)
         runs = jobs.select(
             "job_id", from_s="starting_time", until_s="finish_time", tasks="requested_number_of_resources"
         )
@@ -74,6 +78,7 @@ class OnLog:
         self._slices = with_warm_up(equal_slices(self._log, plan.log.n_parts)).slices
         of_log = digest(path)
         settings = f"{plan.log.model_dump_json()}|{plan.guard.model_dump_json()}|{plan.seed}"
+        settings += f"|{plan.bounded_slowdown_threshold_s}"
         self._under_test = {found.label: found for found in schedulers_for_logs(plan.schedulers, find=find)}
         self._marks = {
             name: f"{of_log}|{settings}|{code_and_data()}|{code_under_test(scheduler)}"

@@ -37,7 +37,7 @@ class SiteRun(OptionRun):
 
     def simulate(self) -> Simulated:
         facts = self.scenario.run(RunKey(0, self.replication, self.scheduler)).facts
-        jobs = job_table(facts, self.scenario.in_use.site.n_machines)
+        jobs = job_table(facts, self.scenario.in_use.site.n_machines, self.plan.bounded_slowdown_threshold_s)
         runs = run_table(facts).rename({"job": "job_id"})
         if "requested_gpus" in jobs.columns:
             gpus = jobs.select("job_id", "requested_gpus")

@@ -566,12 +566,16 @@ def logged(folder: Path, more: str = "", text: str = LOG) -> Path:
 
 
 def test_processors_can_be_added_to_the_machine_of_a_log(tmp_path: Path) -> None:
-    done = sil("plan", logged(tmp_path), "--out", tmp_path / "out", "--workers", "2")
+    goals = ("mean_bounded_slowdown", "per_processor_slowdown_mean", "weighted_waiting_time_mean")
+    more = "".join(f'[[goals]]\nmetric = "{goal}"\n' for goal in goals)
+    done = sil("plan", logged(tmp_path, more), "--out", tmp_path / "out", "--workers", "2")
     assert done.exit_code == 0, done.output
     options = pl.read_csv(tmp_path / "out" / OPTIONS)
     easy, fcfs = (options.filter(scheduler=name).row(0, named=True) for name in ("easy", "fcfs"))
     assert easy["gain"] > 0
     assert easy["mean_waiting"] < fcfs["mean_waiting"]
+    assert easy["per_processor_slowdown_mean"] < easy["mean_bounded_slowdown"]
+    assert easy["weighted_waiting_time_mean"] > 0.0
     page = (tmp_path / "out" / PAGE).read_text()
     assert "log.swf at 1 times its load, in 10 consecutive parts" in page
     assert "Gain by job class" not in page

@@ -656,6 +656,9 @@ def test_goals_of_gpus_are_rejected_where_there_are_none(tmp_path: Path) -> None
     (tmp_path / "site.toml").write_text(ONE_NODE)
     assert "the goal is gpu_waiting, and the site has no GPUs" in the_sentence(sil("plan", path))
     assert "the site has no GPUs" in the_sentence(sil("plan", plan_file(tmp_path, text=ON_MACHINES)))
+    of_processors = ON_MACHINES.replace("gpu_waiting", "weighted_waiting_time_mean")
+    sentence = the_sentence(sil("plan", plan_file(tmp_path, text=of_processors)))
+    assert "jobs of a site without partitions request no processors" in sentence
     of_partition = ON_MACHINES.replace('"gpu_waiting"', '"makespan", partition = "gpu"')
     sentence = the_sentence(sil("plan", plan_file(tmp_path, text=of_partition)))
     assert "the goal is of the partition 'gpu', and the site has none" in sentence
