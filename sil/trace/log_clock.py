@@ -61,8 +61,12 @@ class LogClock:
                 f"the log has no header UnixStartTime, so the date {moment} is unknown; give a time since "
                 f"the first submission, like '12h'"
             )
+        return self.second_of(date) - self.first_s
+
+    def second_of(self, date: datetime) -> float:
+        """In seconds of the log, whose dates are known."""
         zoned = date if date.tzinfo else date.replace(tzinfo=self.zone)
-        return zoned.timestamp() - self.began_unix_s - self.first_s
+        return zoned.timestamp() - (self.began_unix_s or 0.0)
 
     def date(self, time_s: float) -> str | None:
         """Of a second of the log, if it is known."""

@@ -74,7 +74,6 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: Cluster,
             *row_sentences(tally),
             *sentences(notes),
             *tally.remarks(),
-            *_qualities(jobs),
             *requests.ignored(),
             *requests.never_fit(),
             *occupancy.mistakes(cluster.nodes),
@@ -96,19 +95,6 @@ def jobs_of(path: Path, tally: Tally, rules: Rules) -> list[LoggedJob]:
         rows = counted(tally.rows, "row")
         raise InvalidFile(f"{path}: no job of {rows} used its nodes ({refused or 'no rows'})")
     return jobs
-
-
-QUALITIES = (
-    "a quality of service (QOS), whose limits and priority built-in schedulers do not know; they count "
-    "under Slurm's controller (the scheduler 'slurm: slurm.conf')"
-)
-
-
-def _qualities(jobs: Sequence[LoggedJob]) -> Iterator[str]:
-    """A sentence, if jobs have any QOS other than Slurm's first."""
-    with_qos = [job for job in jobs if job.qos not in ("", "normal")]
-    if with_qos:
-        yield f"{counted(len(with_qos), 'job')} (first: {with_qos[0].number}) ran under {QUALITIES}"
 
 
 MOST_DIGITS = 15

@@ -232,16 +232,15 @@ class JobLog:
         """Jobs submitted from `begin` on, and before `end`, which may be in ISO format. A time without a
         zone is of the log's `zone`. Raises UserError for another text, and InvalidFile if no job is left,
         or if the log has no UnixStartTime."""
-        origin_s, chosen = unix_start_s(self.header.get("unixstarttime", "")), self.jobs
-        if origin_s is None:
+        if self.clock.began_unix_s is None:
             raise InvalidFile(
                 f"{self.name}: jobs cannot be chosen by date: the log has no header UnixStartTime"
             )
+        chosen = self.jobs
         for given, keep in ((begin, pl.Expr.ge), (end, pl.Expr.lt)):
             if given is not None:
-                moment = moment_of(given) if isinstance(given, str) else given
-                zoned = moment if moment.tzinfo else moment.replace(tzinfo=self.zone)
-                chosen = chosen.filter(keep(pl.col("submit_s"), pl.lit(zoned.timestamp() - origin_s)))
+                second = self.clock.second_of(moment_of(given) if isinstance(given, str) else given)
+                chosen = chosen.filter(keep(pl.col("submit_s"), pl.lit(second)))
         return self._with(chosen, f"jobs between {begin or 'the beginning'} and {end or 'the end'}")
 
     def with_load(self, factor: float) -> JobLog:

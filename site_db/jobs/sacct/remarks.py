@@ -26,6 +26,10 @@ DEPENDENT = (
 THROTTLED = "limited how many tasks of the array run at a time (%), which is not modelled"
 NAMED_NODES = "requested or excluded nodes by name (SubmitLine), which is not modelled"
 OLD_GRES = "had generic resources in ReqGRES or AllocGRES, which are not read; print the log with ReqTRES"
+QUALITY = (
+    "ran under a quality of service (QOS), whose limits and priority built-in schedulers do not know; they "
+    "count under Slurm's controller (the scheduler 'slurm: slurm.conf')"
+)
 HETEROGENEOUS = (
     "requested several components (a heterogeneous job), which Slurm starts together; built-in schedulers "
     "start each component by itself"
@@ -53,6 +57,8 @@ def remarks(row: Fields, job: LoggedJob) -> Iterator[tuple[str, str]]:
         yield ELIGIBLE, number
     if (row["reqgres"] or row["allocgres"]) and not (row["reqtres"] or row["alloctres"]):
         yield OLD_GRES, number
+    if job.qos not in ("", "normal"):
+        yield QUALITY, number
     if row["reservation"]:
         yield RESERVED, number
     if duration_s(row["suspended"], 1):
