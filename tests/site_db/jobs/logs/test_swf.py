@@ -97,25 +97,6 @@ def test_concatenated_logs_use_their_own_headers() -> None:
     assert [job.submitted_unix_s for job in jobs] == [1_000_100, 5_000_100]
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        ("0", "the job failed"),
-        ("2", "the last partial execution of the job is missing"),
-        ("4", "the job failed"),
-        ("4.00", "the job failed"),
-        ("5", "the job was cancelled"),
-        ("6", "a status that the format does not have"),
-        ("0.5", "a status that the format does not have"),
-        ("-2", "a status that the format does not have"),
-    ],
-)
-def test_an_incomplete_job_is_rejected(status: str, reason: str) -> None:
-    jobs, tally = read(ORIGIN, row(f11=status))
-    assert jobs == []
-    assert tally.refused == {reason: 1}
-
-
 def test_partial_executions_without_a_summary_line_are_joined() -> None:
     """Their run times add up, the first gives the submission, the last the status."""
     parts = [
@@ -141,93 +122,80 @@ def test_partial_executions_with_a_summary_line_are_left_out(whole_is_first: boo
     assert tally.refused == {"a partial execution of a job that has a line for the whole job, too": 2}
 
 
-def test_an_unknown_status_counts_as_completed() -> None:
-    jobs, tally = read(ORIGIN, row(f11="-1"))
-    assert len(jobs) == tally.used == 1
-    assert tally.repaired == {"status unknown, taken as completed": 1}
+REFUSED = {
+    "the job failed": [row(f11=status) for status in ("0", "4", "4.00")],
+    "the last partial execution of the job is missing": [row(f11="2")],
+    "the job was cancelled": [row(f11="5")],
+    "a status that the format does not have": [row(f11=status) for status in ("6", "0.5", "-2")],
+    "the submit time is unknown": [row(f2="-1")],
+    "the run time is unknown": [row(f4="-1")],
+    "the run time is zero": [row(f4=text) for text in ("0", "0.00", "1e-30")],
+    "the number of processors is unknown": [
+        row(f5=had, f8=requested) for had, requested in (("-1", "-1"), ("0", "0"), ("0.5", "4294967294"))
+    ],
+    "a time is beyond the year 9999": [row(f2="9" * 12), row(f4="9" * 400)],
+    "fewer than 18 fields": [row().rpartition(" ")[0], "17", "17 100 hello"],
+    "a field is not a number": [
+        row(**{field: text})
+        for field in ("f1", "f2", "f4", "f7", "f12", "f18")
+        for text in ("x", "-", "nan", "inf", "-inf", "1e999", "1_0", "5-1", "0x10", "²", "1,5")
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason"),
+    ("line", "reason"), [(line, reason) for reason, lines in REFUSED.items() for line in lines]
+)
+def test_a_line_that_is_no_completed_run_is_refused_with_the_reason(line: str, reason: str) -> None:
+    jobs, tally = read(ORIGIN, row(f1="1"), line)
+    assert (len(jobs), tally.refused) == (1, {reason: 1})
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "repairs"),
     [
-        ({"f2": "-1"}, "the submit time is unknown"),
-        ({"f4": "-1"}, "the run time is unknown"),
-        ({"f4": "0"}, "the run time is zero"),
-        ({"f4": "0.00"}, "the run time is zero"),
-        ({"f4": "1e-30"}, "the run time is zero"),
-        ({"f5": "-1", "f8": "-1"}, "the number of processors is unknown"),
-        ({"f5": "0", "f8": "0"}, "the number of processors is unknown"),
-        ({"f5": "0.5", "f8": "4294967294"}, "the number of processors is unknown"),
-        ({"f2": "9" * 12}, "a time is beyond the year 9999"),
-        ({"f4": "9" * 400}, "a time is beyond the year 9999"),
+        (row(), {"processors": 4, "time_limit_s": 900.0, "submitted_unix_s": 1_000_100.0}, []),
+        (row(f5="-1"), {"processors": 8}, []),
+        (row(f5="0"), {"processors": 8}, []),
+        (row(f9="-1"), {"time_limit_s": None}, []),
+        (row(f9="0"), {"time_limit_s": None}, []),
+        (row(f9="90.5"), {"time_limit_s": 90.5}, []),
+        (row(f11="-1"), {"ended_unix_s": 1_000_420.0}, ["status unknown, taken as completed"]),
+        (
+            row(f3="-1"),
+            {"started_unix_s": 1_000_100.0, "ended_unix_s": 1_000_400.0},
+            ["wait unknown, taken as none"],
+        ),
+        (f"{row()} 19 a_note", {"number": "17"}, ["more than 18 fields, the rest ignored"]),
+        (
+            row(f2="0.25", f3="1.5", f4="0.5"),
+            {
+                "submitted_unix_s": 1_000_000.25,
+                "started_unix_s": 1_000_001.75,
+                "ended_unix_s": 1_000_002.25,
+            },
+            [],
+        ),
+        (
+            row(f12="-1", f14="-1", f16="-1"),
+            {"user": "unknown", "program": "queue-5", "partition": ""},
+            [],
+        ),
+        (row(f14="-1", f15="-1"), {"program": "unknown"}, []),
+        (row(f12="0", f14="0", f16="0"), {"user": "user-0"}, []),
     ],
 )
-def test_a_run_without_required_values_is_rejected(fields: dict[str, str], reason: str) -> None:
-    jobs, tally = read(ORIGIN, row(**fields))
-    assert jobs == []
-    assert tally.refused == {reason: 1}
-
-
-def test_unknown_allocated_processors_are_replaced_by_requested_ones() -> None:
-    assert the_job(row()).processors == 4
-    assert the_job(row(f5="-1")).processors == 8
-    assert the_job(row(f5="0")).processors == 8
-
-
-@pytest.mark.parametrize(("text", "limit_s"), [("900", 900.0), ("-1", None), ("0", None), ("90.5", 90.5)])
-def test_the_requested_time_is_the_limit(text: str, limit_s: float | None) -> None:
-    assert the_job(row(f9=text)).time_limit_s == limit_s
-
-
-def test_an_unknown_wait_counts_as_zero() -> None:
-    (job,), tally = read(ORIGIN, row(f3="-1"))
-    assert job.submitted_unix_s == job.started_unix_s == 1_000_100
-    assert job.ended_unix_s == 1_000_400
-    assert tally.repaired == {"wait unknown, taken as none": 1}
-
-
-@pytest.mark.parametrize("fields", [NUMBERS[:17], ["17"], ["17", "100", "hello"]])
-def test_a_row_with_too_few_fields_is_rejected(fields: list[str]) -> None:
-    jobs, tally = read(ORIGIN, row(), " ".join(fields))
-    assert len(jobs) == 1
-    assert tally.refused == {"fewer than 18 fields": 1}
-
-
-def test_a_truncated_last_line_is_rejected() -> None:
-    tally = Tally()
-    assert len(list(read_swf([f"{row()}\n", row()[:-6]], PATH, tally))) == 1
-    assert tally.refused == {"fewer than 18 fields": 1}
-
-
-def test_fields_beyond_the_18th_are_ignored() -> None:
-    jobs, tally = read(ORIGIN, row() + " 19 a_note")
-    assert jobs == read(ORIGIN, row())[0]
-    assert tally.repaired == {"more than 18 fields, the rest ignored": 1}
-
-
-@pytest.mark.parametrize("field", ["f1", "f2", "f4", "f7", "f12", "f18"])
-@pytest.mark.parametrize("text", ["x", "-", "nan", "inf", "-inf", "1e999", "1_0", "5-1", "0x10", "²", "1,5"])
-def test_a_row_with_a_non_numeric_field_is_rejected(field: str, text: str) -> None:
-    jobs, tally = read(ORIGIN, row(), row(**{field: text}))
-    assert len(jobs) == 1
-    assert tally.refused == {"a field is not a number": 1}
+def test_a_line_has_what_its_fields_say_with_each_repair_in_the_tally(
+    line: str, expected: dict[str, object], repairs: list[str]
+) -> None:
+    (job,), tally = read(ORIGIN, line)
+    assert {name: getattr(job, name) for name in expected} == expected
+    assert tally.repaired == dict.fromkeys(repairs, 1)
 
 
 def test_integers_may_be_written_as_decimals() -> None:
     decimals = " ".join(f"{number}.00" for number in NUMBERS)
     assert read(ORIGIN, decimals) == read(ORIGIN, row())
-
-
-def test_times_may_have_fractions() -> None:
-    job = the_job("; UnixStartTime: 0", row(f2="0.25", f3="1.5", f4="0.5"))
-    assert (job.submitted_unix_s, job.started_unix_s, job.ended_unix_s) == (0.25, 1.75, 2.25)
-
-
-def test_unknown_values_give_names_without_numbers() -> None:
-    job = the_job(row(f12="-1", f14="-1", f16="-1"))
-    assert (job.user, job.program, job.partition) == ("unknown", "queue-5", "")
-    assert the_job(row(f14="-1", f15="-1")).program == "unknown"
-    assert the_job(row(f12="0", f14="0", f16="0")).user == "user-0"
 
 
 def test_fields_may_be_separated_by_any_whitespace() -> None:
