@@ -153,6 +153,7 @@ def report(
     """
     from sil.cli.replay import print_statistics
     from sil.experiment import replay_folder
+    from sil.rehearsal import REHEARSAL
 
     with console.one_sentence_for_bad_input():
         if replay_folder.are_replays(folder):
@@ -162,6 +163,10 @@ def report(
             drawn = replay_folder.draw(folder, figures, changes) if figures else []
             print_statistics(replayed.statistics, as_json)
             faults, written, source = [*replayed.faults], replay_folder.REPORT, replay_folder.SUMMARY
+            if (folder / REHEARSAL).is_file():
+                from sil.rehearsal.page import write_rehearsal
+
+                drawn.append(write_rehearsal(folder))
         else:
             from sil.experiment import run as experiment_run
             from sil.outcome import metrics

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -56,6 +57,14 @@ class Effect:
         """Jobs are worse off: all of them in this month, or some as is to be expected of others, too."""
         is_certain = self.is_settled or (self.kind == "all" and self.exceeds_scatter)
         return is_certain and self.difference.mean > 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in ("kind", "name", "quantity", "jobs", "before")},
+            "difference": self.difference.as_dict(),
+            "scatter": self.scatter.as_dict(),
+            **{name: getattr(self, name) for name in ("exceeds_scatter", "is_settled", "is_regression")},
+        }
 
     @property
     def _scatter(self) -> float:

@@ -13,7 +13,7 @@ from sil.experiment.replay_folder import REPORT
 from sil.outcome.statistics import Interval
 from sil.rehearsal.effects import KINDS, NOTICEABLE, NOTICEABLE_S, QUANTITIES, Effect
 from sil.rehearsal.reproduction import GROUPS, Group, Reproduction, Use
-from sil.rehearsal.run import Rehearsal, Said, Variant
+from sil.rehearsal.run import Rehearsal, Said, Variant, read_rehearsal
 from sil.report.figures import WIDTH, tooltips
 from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug, write_page
 from sil.report.tables import duration_text
@@ -36,9 +36,10 @@ _STATISTICS = {
 """What `sdiag` counts, by its section and name; over days, a sum, or the mean of days."""
 
 
-def write_rehearsal(out: Path, found: Rehearsal) -> None:
-    """Write the page into the folder of a rehearsal."""
-    write_page(out / PAGE, rehearsal_page(found))
+def write_rehearsal(out: Path, found: Rehearsal | None = None) -> Path:
+    """Write the page into the folder of a rehearsal. Returns its path. Raises NoReplay."""
+    write_page(out / PAGE, rehearsal_page(found or read_rehearsal(out)))
+    return out / PAGE
 
 
 def rehearsal_page(found: Rehearsal) -> Page:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -122,6 +123,16 @@ class Reproduction:
         without = self.jobs.filter(~pl.col("job").is_in(list(of_any)))
         if found and len(without):
             yield "nothing is known that is not modelled", _group("cause", "none", without)
+
+    def as_dict(self) -> dict[str, Any]:
+        groups = (self.all, self.waiting, *self.groups())
+        causes = [asdict(group) for _, group in self.explained()]
+        return {
+            "use": self.use.value,
+            "not_started": self.not_started,
+            "groups": [asdict(group) for group in groups],
+            "causes": causes,
+        }
 
     def sentences(self) -> Iterator[str]:
         found, waiting = self.all, self.waiting

@@ -15,13 +15,14 @@ from scheduler import UserError
 from sil.experiment.replay_folder import NoReplay, read
 from sil.experiment.replays import Outcome, replay_all
 from sil.outcome.batsim_tables import JOBS, read_jobs_csv
-from sil.outcome.replayed_schedulers import Replayed
+from sil.rehearsal import REHEARSAL
 from sil.rehearsal.effects import Effect, differing, effects, most_changed, refused_more
 from sil.rehearsal.month import COLUMNS, Month
 from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.rehearsal.variants import AGAIN
 from sil.report.analysis import Analysis
 from sil.report.file_name import file_name
+from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.slurm.statements import STATEMENTS
@@ -32,7 +33,6 @@ from site_db.files.opened import read_text
 from site_db.files.written import no_link
 
 RECORDED = "recorded.parquet"
-REHEARSAL = "rehearsal.json"
 
 
 class Described(BaseModel):
@@ -68,6 +68,16 @@ class Variant:
     def is_regression(self) -> bool:
         return self.refused_more > 0 or any(effect.is_regression for effect in self.effects)
 
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "is_regression": self.is_regression,
+            "refused_more": self.refused_more,
+            "settings": [dict(zip(("name", "before", "after"), row, strict=True)) for row in self.settings],
+            "effects": [effect.as_dict() for effect in self.effects],
+            "changed": self.changed.to_dicts(),
+        }
+
 
 @dataclass(frozen=True)
 class Rehearsal:
@@ -79,6 +89,10 @@ class Rehearsal:
     said: Mapping[str, Said]
     """By name of the scheduler."""
     replayed: Replayed
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"reproduction": self.reproduction.as_dict(), "variants": [v.as_dict() for v in self.variants]}
 
 
 def rehearse(

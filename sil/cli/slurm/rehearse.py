@@ -49,6 +49,7 @@ def rehearse(
     out_folder: Annotated[Path | None, options.folder("sil-ACCOUNTING")] = None,
     workers: options.Workers = options.WORKERS,
     dask: options.Dask = None,
+    as_json: options.Json = False,
 ) -> None:
     """Replay last month under Slurm's present controller and settings, and under others, and compare them.
 
@@ -86,26 +87,29 @@ def rehearse(
         print_notes_on_slurm(schedulers[:1] + schedulers[2:])
         replay = Replay(month.log, events=month.events, slurm_step_s=slurm_step, slurm_statements=True)
         with progress("jobs") as bars, selected_executor(workers, dask) as executor:
-            bar = _Progress(bars, month.log.name, folder)
+            bar = _Progress(bars, month.log.name, folder, as_json)
             outcomes = rehearse(month, replay, schedulers, folder, executor, bar)
         render(folder)
         found = read_rehearsal(folder)
         write_rehearsal(folder, found)
-    for variant in found.variants:
+    if as_json:
+        console.print_json(found.as_dict())
+    for variant in () if as_json else found.variants:
         console.print_line(headline(variant))
-    console.print_line(f"Results are in {folder}; open {folder / PAGE} in a browser.")
+    if not as_json:
+        console.print_line(f"Results are in {folder}; open {folder / PAGE} in a browser.")
     console.exit_on_faults(outcome.fault for outcome in outcomes if outcome.fault is not None)
 
 
 class _Progress(ProgressBar):
     """Prints whether the month reproduces as soon as that is known."""
 
-    def __init__(self, progress: Progress, name: str, folder: Path) -> None:
+    def __init__(self, progress: Progress, name: str, folder: Path, is_quiet: bool) -> None:
         super().__init__(progress, name)
-        self._folder = folder
+        self._folder, self._is_quiet = folder, is_quiet
 
     def finished(self, scheduler: str) -> None:
         from sil.rehearsal.run import reproduced
 
-        for sentence in reproduced(self._folder).sentences():
+        for sentence in () if self._is_quiet else reproduced(self._folder).sentences():
             console.print_line(sentence)
