@@ -62,6 +62,9 @@ class Place(NamedTuple):
 
 
 ANYWHERE = Place()
+VARIABLE = "SIL_SLURM"
+"""Environment variable: the place of the Slurm that is meant without one, as in the name of a scheduler, like
+`root=/srv/trixie`."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,8 @@ class Installation:
 @cache
 def installed(place: Place = ANYWHERE) -> Installation:
     """The Slurm that is there. Raises NoSlurm."""
+    if place == ANYWHERE:
+        place = _usual()
     controller = _found(_CONTROLLERS, place.folders, place.remedy)
     if place == ANYWHERE:
         controller = controller.resolve()
@@ -163,6 +168,13 @@ def installed(place: Place = ANYWHERE) -> Installation:
     except UnsupportedVersion as error:
         raise NoSlurm(f"{controller}: {error}") from None
     return Installation(controller, release, place)
+
+
+def _usual() -> Place:
+    kind, _, folder = os.environ.get(VARIABLE, "").partition("=")
+    if kind and (kind not in Place._fields or not folder):
+        raise NoSlurm(f"{VARIABLE} is '{kind}={folder}'; expected prefix=FOLDER or root=FOLDER")
+    return Place(**{kind: Path(folder)}) if kind else ANYWHERE
 
 
 def _search_path() -> list[Path]:

@@ -304,6 +304,7 @@ class SlurmManager(ResourceManager):
         if command.job is not None:
             self._in_doubt.add(self._jobs.names[command.job], CANCELLED)
         self._controller.slurm(words[0], *words[1:])
+        self._nodes.changed(words)
         self._follow_closely()
         self._reconsider()
 

@@ -16,6 +16,8 @@ from sil.slurm.protocol.envelope import Message, message
 from sil.slurm.protocol.exchange import receive, send
 from sil.slurm.protocol.from_nodes import NodeRegistration, ReturnCode
 from sil.slurm.protocol.gres import NodeGres, node_gres
+from sil.slurm.protocol.job_credential import BATCH_STEP, node_names, of_job
+from sil.slurm.protocol.message_types import MessageType
 from sil.slurm.protocol.packing.fields import ProtocolError
 from sil.slurm.protocol.replies import NEVER_ANSWERED, Answer, reply, usual_answer
 from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE, SUCCESS, reason
@@ -42,6 +44,12 @@ class NodesOfController:
         self._authentication = of_nodes(controller.munge)
         self._version = controller.installation.release.protocol
         self._on_launch, self._on_kill, self._on_suspend = on_launch, on_kill, on_suspend
+        self._began_s: dict[str, int] = {}
+        """When the daemon of a node was started."""
+        self._first_of: dict[int, str] = {}
+        """The node with the script of each job that runs."""
+        self._resumed: list[str] = []
+        """Nodes that an operator has changed, and that have not been asked to register since."""
         controller.serve = self.serve
 
     def begin(self, at_s: float) -> None:
@@ -55,15 +63,19 @@ class NodesOfController:
                 controller.serve()
 
     def register(self, names: Iterable[str]) -> None:
-        """These nodes are there. Raises ProtocolError if the controller rejects one."""
+        """These nodes are there. Raises ProtocolError if the controller rejects one.
+
+        A node whose daemon began later than before has lost its jobs, as it has those that it does not
+        name."""
         for name in names:
             node = self._nodes[name]
             now_s = int(self._controller.clock.now_s)
+            began_s = self._began_s.setdefault(name, now_s)
             cores = max(1, int(node.cores))
             registration = NodeRegistration(
                 sent=now_s,
-                started=now_s,
-                host="localhost",
+                started=began_s,
+                host=name,
                 node=name,
                 architecture="x86_64",
                 operating_system="Linux",
@@ -71,7 +83,10 @@ class NodesOfController:
                 cores_per_socket=cores,
                 memory=max(1, node.memory_mib),
                 disk=1_000_000,
-                up_time_s=100,
+                up_time_s=now_s - began_s + 100,
+                steps=tuple(
+                    of_job(job, BATCH_STEP) for job, first in self._first_of.items() if first == name
+                ),
                 gres=_gres(node),
                 version=self._controller.installation.release.name,
             )
@@ -88,7 +103,17 @@ class NodesOfController:
         """These nodes have been repaired."""
         if names:
             self._update(names, "State=RESUME")
+            for name in names:
+                self._began_s.pop(name, None)
             self.register(names)
+
+    def changed(self, words: Sequence[str]) -> None:
+        """An operator has carried out this command. Since 23.11, a node that is resumed is used only when it
+        has registered again, for which the controller asks without a name: all nodes share an address."""
+        for word in words:
+            key, _, nodes = word.partition("=")
+            if key.lower() == "nodename":
+                self._resumed += self._nodes if nodes.upper() == "ALL" else node_names(nodes)
 
     def _update(self, names: Sequence[str], *words: str) -> None:
         self._controller.slurm("scontrol", "update", f"NodeName={','.join(names)}", *words)
@@ -118,10 +143,15 @@ class NodesOfController:
                     reply(request, self._answer(request), self._first(request)),
                     self._authentication,
                 )
+        if request.type == MessageType.REQUEST_NODE_REGISTRATION_STATUS:
+            resumed, self._resumed = self._resumed, []
+            self.register(name for name in dict.fromkeys(resumed) if name in self._nodes)
         match request.body:
             case BatchJobLaunch():
+                self._first_of[request.body.job] = node_names(request.body.nodes)[0]
                 self._on_launch(request.body)
             case KillJob():
+                self._first_of.pop(request.body.id.job, None)
                 self._on_kill(request.body)
             case SuspendJob():
                 self._on_suspend(request.body)

@@ -12,6 +12,15 @@ from tests.sil.slurm.scenarios import Rigid, outcome_of
 pytestmark = needs_slurm
 
 
+def test_a_node_that_is_resumed_registers_with_its_jobs_which_go_on() -> None:
+    """Since 23.11, the controller asks such a node to register, and requeues a job that it does not name."""
+    drain = Command(50, ("scontrol", "update", "NodeName=n[1-2]", "State=DRAIN", "Reason=repair"))
+    resume = Command(100, ("scontrol", "update", "nodename=n[1-2]", "State=RESUME"))
+    found = outcome_of([Rigid(0, 3000, nodes=2), Rigid(200, 60, nodes=1)], 3, commands=[drain, resume])
+    assert found.ends(1) == [found.starts(1)[0] + 3000]
+    assert found.starts(2)[0] == pytest.approx(200, abs=5)
+
+
 def test_a_drained_node_takes_no_job_until_it_is_resumed_and_its_run_goes_on() -> None:
     drain = Command(50, ("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=repair"))
     resume = Command(1000, ("scontrol", "update", "NodeName=n1", "State=RESUME"))
