@@ -567,12 +567,6 @@ def test_an_unusable_matrix_is_rejected_with_one_sentence(name: str, here: Path)
     assert name in sentence
 
 
-def test_a_truncated_gzip_file_is_rejected(here: Path) -> None:
-    whole = gzip.compress(b"2 2 0\n1\n2\n3\n4\n")
-    (here / "cut.gz").write_bytes(whole[:-9])
-    assert "the gzip file is truncated; fetch it again" in the_sentence(sil("schedule", "cut.gz"))
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("1", "1 ready time for a matrix of 2"), ("1 x", "'x'"), ("1 -2", "machine 1 is -2")],

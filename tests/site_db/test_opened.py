@@ -51,20 +51,36 @@ def test_parts_of_one_format_in_a_row_are_one_file(kind: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", COMPRESSED)
 def test_a_truncated_file_has_one_sentence_with_its_format(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(COMPRESSED[kind](TEXT)[:-20])
-    with pytest.raises(InvalidFile) as caught:
-        read_bytes(path)
-    assert str(caught.value) == f"{path}: the {kind} file is truncated; fetch it again"
+    whole, path = COMPRESSED[kind](TEXT), tmp_path / "log"
+    for left_out in (1, 20, len(whole) // 2):
+        path.write_bytes(whole[:-left_out])
+        with pytest.raises(InvalidFile) as caught:
+            read_bytes(path)
+        assert str(caught.value) == f"{path}: the {kind} file is truncated; fetch it again"
 
 
 @pytest.mark.parametrize("kind", ["gzip", "bzip2", "xz", "lzma"])
-def test_a_damaged_file_has_one_sentence_with_its_format(kind: str, tmp_path: Path) -> None:
-    data = COMPRESSED[kind](TEXT)
-    path = tmp_path / "log"
-    path.write_bytes(data[:200] + bytes(len(data) - 300) + data[-100:])
+@pytest.mark.parametrize("first", [-20, 200])
+def test_a_damaged_file_has_one_sentence_with_its_format(kind: str, first: int, tmp_path: Path) -> None:
+    data, path = COMPRESSED[kind](TEXT), tmp_path / "log"
+    path.write_bytes(data[:first] + bytes(len(data) - len(data[:first]) - 8) + data[-8:])
     with pytest.raises(InvalidFile, match=f"the {kind} file is (damaged|truncated); fetch it again"):
         read_bytes(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("no", "there is no such file"), ("", "cannot be read: Is a")]
+)
+def test_what_is_no_file_has_one_sentence(name: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match=sentence), open_lines(tmp_path / name):
+        pass
+
+
+def test_an_error_raised_by_the_reader_is_not_attributed_to_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("a line")
+    with pytest.raises(OSError, match="the disk is full"), open_lines(path):
+        raise OSError("the disk is full")
 
 
 @pytest.mark.parametrize("kind", COMPRESSED)

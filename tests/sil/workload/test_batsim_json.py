@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -243,12 +242,6 @@ def test_invalid_json_is_rejected_with_its_line(data: bytes, reason: str, tmp_pa
     path = tmp_path / "workload.json"
     path.write_bytes(data)
     assert reason in refusal_of(path)
-
-
-def test_a_truncated_gzip_file_is_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "workload.json.gz"
-    path.write_bytes(gzip.compress(json.dumps(workload(job())).encode())[:-9])
-    assert "the gzip file is truncated" in refusal_of(path)
 
 
 TIMES = st.one_of(st.integers(0, 10**9), st.floats(0, 1e9)).map(float)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import os
 import time
 from dataclasses import dataclass, field
@@ -326,20 +325,6 @@ def test_a_truncated_log_is_rejected_with_file_and_reason(cut: int, tmp_path: Pa
     assert read_swf(path).notes == ("line 4: the last line is cut off; left out",)
 
 
-def test_a_gzip_file_is_read_like_a_plain_one(tmp_path: Path) -> None:
-    plain, packed = log_file(tmp_path, job()), tmp_path / "log.swf.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert read_swf(packed).jobs.equals(read_swf(plain).jobs)
-
-
-def test_a_gzip_file_truncated_in_the_middle_is_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "log.swf.gz"
-    whole = gzip.compress(f"{HEADER}{GOOD}\n".encode())
-    for size in range(2, len(whole)):
-        path.write_bytes(whole[:size])
-        assert "the gzip file is truncated" in refusal(path)
-
-
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -361,11 +346,6 @@ def test_a_file_that_is_not_a_log_is_rejected(data: bytes, reason: str, tmp_path
     message = refusal(path)
     assert reason in message
     assert message.isprintable()
-
-
-def test_a_file_that_cannot_be_opened_is_rejected(tmp_path: Path) -> None:
-    assert "there is no such file" in refusal(tmp_path / "missing.swf")
-    assert "cannot be read" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -406,16 +386,6 @@ def test_long_blank_or_comment_content_is_read_quickly(noise: bytes, tmp_path: P
 )
 def test_the_header_gives_the_machine_size(header: str, size: int, tmp_path: Path) -> None:
     assert read(tmp_path, job(), header=header).processors == size
-
-
-def test_a_gzip_file_is_read_regardless_of_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "packed.swf"
-    whole = gzip.compress(b"; MaxProcs: 8\n1 0 0 5 1 -1 -1 1 9 -1 1 1 1 -1 -1 -1 -1 -1\n")
-    path.write_bytes(whole)
-    assert read_swf(path).jobs["run_s"].to_list() == [5.0]
-    path.write_bytes(whole[:-9])
-    with pytest.raises(InvalidFile, match="the gzip file is truncated"):
-        read_swf(path)
 
 
 def test_an_invalid_machine_size_in_the_header_is_reported(tmp_path: Path) -> None:

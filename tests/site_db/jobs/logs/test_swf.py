@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Iterator
 from contextlib import suppress
@@ -251,77 +250,6 @@ def test_a_file_without_rows_is_rejected(lines: list[str], found: str) -> None:
 def test_a_log_may_consist_of_rejected_jobs_only() -> None:
     jobs, tally = read(row(f11="0"))
     assert (jobs, tally.rows) == ([], 1)
-
-
-@pytest.mark.parametrize("name", ["log.swf", "log.swf.gz", "LOG.SWF.GZ"])
-def test_a_log_is_opened_plain_or_compressed_by_its_name(name: str, tmp_path: Path) -> None:
-    content = f"\ufeff{ORIGIN}\r\n; Señor\r\n".encode() + b"; Se\xf1or\r\n" + f"{row()}\r\n".encode()
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
-    tally = Tally()
-    with open_lines(path) as lines:
-        (job,) = read_swf(lines, path, tally)
-    assert job == the_job(ORIGIN, row())
-    assert tally == Tally(used=1)
-
-
-def test_bytes_that_are_not_utf_8_count_as_latin_1(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(b"Se\xf1or\nSe\xc3\xb1or")
-    with open_lines(path) as lines:
-        assert list(lines) == ["Señor\n", "Señor"]
-
-
-GZIPPED = gzip.compress(bytes(range(256)) * 100, compresslevel=9)
-
-UNREADABLE = {
-    "no file": ("log.swf", None, "there is no such file"),
-    "no compressed file": ("log.gz", None, "there is no such file"),
-    "a damaged file": (
-        "log.gz",
-        GZIPPED[:20] + b"\xff" * 20 + GZIPPED[40:],
-        "the gzip file is damaged; fetch it again",
-    ),
-    "a damaged sum": (
-        "log.gz",
-        GZIPPED[:-8] + b"\0" * 8,
-        "the gzip file is damaged; fetch it again",
-    ),
-    "a file cut off": (
-        "log.gz",
-        GZIPPED[:-20],
-        "the gzip file is truncated; fetch it again",
-    ),
-}
-
-
-@pytest.mark.parametrize(("name", "content", "sentence"), UNREADABLE.values(), ids=UNREADABLE)
-def test_an_unreadable_file_is_rejected(
-    name: str, content: bytes | None, sentence: str, tmp_path: Path
-) -> None:
-    path = tmp_path / name
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InvalidFile) as caught, open_lines(path) as lines:
-        list(lines)
-    assert str(caught.value) == f"{path}: {sentence}"
-
-
-@pytest.mark.parametrize("name", ["folder", "folder.gz"])
-def test_a_folder_is_not_a_log(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).mkdir()
-    with (
-        pytest.raises(InvalidFile, match="the file cannot be read: Is a directory"),
-        open_lines(tmp_path / name),
-    ):
-        pass
-
-
-def test_an_error_raised_by_the_reader_is_not_attributed_to_the_log(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_text("a line")
-    with pytest.raises(OSError, match="the disk is full"), open_lines(path):
-        raise OSError("the disk is full")
 
 
 TEXTS = st.one_of(
