@@ -13,17 +13,21 @@ from pathlib import Path
 
 from scheduler import UserError, counted
 from sil.slurm.release import TESTED, Release
+from sil.slurm.settings.gone import Gone, gone, sentences
 from sil.slurm.settings.kept import NOT_READ, OF_ACCOUNTING, OF_CLUSTER, kept, why_left_out
 from sil.slurm.settings.own import Surroundings, own_settings
 from sil.slurm.settings.selection import LEFT_OUT, Replaced, Selection
 from site_db.files.given import InvalidFile, quoted
+from site_db.files.opened import read_text
 from site_db.site_file.hostlist import expand, patterns
 from site_db.slurm.lines import Pair, pairs_of
 
 MERGED = "schedulerparameters"
 """The one setting that is a list of options of which single ones may be given anew."""
-TOPOLOGY = "topology.conf"
-"""Another file of the operator's folder that the controller reads."""
+TOPOLOGY, TOPOLOGY_YAML = "topology.conf", "topology.yaml"
+"""Other files of the operator's folder that the controller reads; the second takes the place of the first."""
+_NOT_OF_YAML = re.compile(r"""[^\w\s\[\],.:#'"{}-]""")
+"""It is passed on as it is, and has names of nodes, switches and blocks."""
 LOOPBACK = "127.0.0.1"
 _GIVEN = "as given with the scheduler's name"
 _RELEASE = Release(22, 5, TESTED[0])
@@ -82,11 +86,13 @@ class Configuration:
         # Nodes come last, after the settings that tell how to read them.
         return "\n".join((*own, *(_with_address(line) if _is_of_nodes(line) else line for line in lines), ""))
 
-    def with_settings(self, text: str) -> Configuration:
-        """With other settings, like `SchedulerParameters=bf_window=2880 PriorityType=priority/basic`.
+    def with_settings(self, text: str, release: Release | None = None) -> Configuration:
+        """With other settings, like `SchedulerParameters=bf_window=2880 PriorityType=priority/basic`, for a
+        Slurm of this release, or else that of the configuration.
+
         Options of SchedulerParameters are given one by one, and the others stay; a setting without a value
         is left out. Raises UserError."""
-        found = self
+        found = replace(self, release=release or self.release)
         for pair in pairs_of(text):
             if not pair.key:
                 raise UserError(
@@ -106,6 +112,8 @@ class Configuration:
         if name not in kinds[OF_CLUSTER]:
             why = why_left_out(OF_CLUSTER, name, self.release)
             raise UserError(f"{key} cannot be set: {why}; leave it out")
+        if refused := [each for each in gone(pair, _GIVEN, self.release) if each.is_refused]:
+            raise UserError(next(sentences(refused, self.release)))
         old = self._values().get(name)
         if name == MERGED and value and old:
             value = merged(old, value)
@@ -148,6 +156,13 @@ def _without(lines: Iterable[str], names: Collection[str]) -> Iterator[str]:
             yield line
 
 
+def settings_gone(path: Path, release: Release) -> list[Gone]:
+    """What this release refuses or ignores of an operator's `slurm.conf`. Raises InvalidFile."""
+    selection = Selection(release)
+    selection.of_file(path)
+    return selection.gone
+
+
 def read_configuration(path: Path, release: Release = _RELEASE) -> Configuration:
     """An operator's `slurm.conf` with all that it includes, for a Slurm of this release. Raises
     InvalidFile."""
@@ -155,23 +170,42 @@ def read_configuration(path: Path, release: Release = _RELEASE) -> Configuration
     settings, records = selection.of_file(path)
     if not any(map(_is_of_nodes, records)):
         raise InvalidFile(f"{path}: there is no node; expected lines like 'NodeName=n[01-40] CPUs=64'")
+    refused = [*sentences(selection.gone, release)]
+    if selection.cannot_start:
+        raise InvalidFile(f"{'. '.join(refused)}. Change what is refused in a copy of {path}")
+    selection.notes += refused
     found = Configuration((*settings.values(), *records), release=release)
     values = found._values()
     if not found.needs_accounting:
         for name in sorted(OF_ACCOUNTING & values.keys()):
             selection.leave_out(str(path), settings[name], "there is no accounting")
-    files = {"gres.conf": gres_conf(records)}
-    topology = path.parent / TOPOLOGY
-    if topology.is_file():
-        files[TOPOLOGY] = "\n".join((*selection.of_file(topology)[1], ""))
-    elif values.get("topologyplugin", "").lower() == "topology/tree":
+    files = {"gres.conf": gres_conf(records), **dict(_topology(path, selection, release))}
+    if len(files) == 1 and values.get("topologyplugin", "").lower() == "topology/tree":
         raise InvalidFile(
             f"{path}: TopologyPlugin=topology/tree needs topology.conf beside it; add that file"
         )
-    beside = sorted(name for name in NOT_READ if (path.parent / name).is_file())
+    beside = sorted(name for name in NOT_READ - files.keys() if (path.parent / name).is_file())
     if beside:
         selection.notes.append(f"files beside {path} that have no effect: {', '.join(beside)}")
     return replace(found, replaced=(*selection.replaced,), files=files, notes=(*selection.notes,))
+
+
+def _topology(path: Path, selection: Selection, release: Release) -> Iterator[tuple[str, str]]:
+    """The file of the operator's folder, if there is one, that says how nodes are connected. Raises
+    InvalidFile."""
+    names = [TOPOLOGY_YAML] if release.is_since("25.05") else []
+    for file in (path.parent / name for name in (*names, TOPOLOGY)):
+        if file.is_file() and file.name == TOPOLOGY:
+            yield TOPOLOGY, "\n".join((*selection.of_file(file)[1], ""))
+        elif file.is_file():
+            text = read_text(file)
+            if (strange := _NOT_OF_YAML.search(text)) is not None:
+                where = f"{file}, line {text.count(chr(10), 0, strange.start()) + 1}"
+                raise InvalidFile(
+                    f"{where}: there is {quoted(strange[0])}; expected names, numbers and lists"
+                )
+            yield TOPOLOGY_YAML, text
+            return
 
 
 def configuration_of(n_nodes: int, cpus: int = 1, settings: Iterable[str] = ()) -> Configuration:

@@ -89,7 +89,7 @@ class SlurmController:
 
         release = self.installation.release
         own = configuration_of(1) if self.path is None else read_configuration(self.path, release)
-        return own.with_settings(self.settings)
+        return own.with_settings(self.settings, release)
 
     @property
     def files(self) -> list[Path]:

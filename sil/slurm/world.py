@@ -91,7 +91,7 @@ def managed_by(
             "decision cost measured, or measured(factor=10)"
         )
     configuration, layout = _configured(named, world)
-    configuration = configuration.with_settings(named.settings)
+    configuration = configuration.with_settings(named.settings, named.installation.release)
     user_ids = {name: FIRST_USER_ID + k for k, name in enumerate(world.users)}
     if calling_user() in user_ids:
         user_ids[calling_user()] = os.getuid()  # as which the daemons run

@@ -91,18 +91,19 @@ def test_every_command_that_prints_a_table_can_print_json() -> None:
     """Other commands print a sentence or a file."""
     without_tables = {
         *("new-scheduler", "serve-scheduler", "workload convert", "workload lublin"),
+        *("slurm install", "slurm check"),
         *(f"db {name}" for name in ("init", "import", "export", "import-sacct", "import-swf")),
         "db import-slurm-conf",
         *(f"db {name}" for name in ("state", "check", "prune", "salvage", "upgrade")),
     }
     commands = {
         f"{group} {name}".strip()
-        for group in ("", "workload", "db")
+        for group in ("", "workload", "slurm", "db")
         for help_text in [sil(*group.split(), "--help").stdout.partition("Commands:")[2]]
         for name in re.findall(r"^  ([a-z][a-z-]*) ", help_text, re.MULTILINE)
-        if name not in ("workload", "db")
+        if name not in ("workload", "slurm", "db")
     }
-    assert len(commands) == 35
+    assert len(commands) == 38
     with_json = {name for name in commands if "\n  --json" in sil(*name.split(), "--help").stdout}
     assert commands - with_json == without_tables
 

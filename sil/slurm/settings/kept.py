@@ -75,7 +75,7 @@ def kept(release: Release) -> Mapping[str, Mapping[str, str]]:
 _GROUPS = {
     "the controller runs here, on loopback": """ControlAddr ControlMachine BackupAddr BackupController
         SlurmctldAddr SlurmctldHost SlurmctldPort SlurmdPort SlurmctldParameters CommunicationParameters
-        EnableConfigless SlurmctldPrimaryOnProg SlurmctldPrimaryOffProg SlurmctldPlugstack FrontendName
+        SlurmctldPrimaryOnProg SlurmctldPrimaryOffProg SlurmctldPlugstack FrontendName
         FederationParameters SrunPortRange TLSType TLSParameters CertmgrType CertmgrParameters CertgenType
         CertgenParameters HttpParserType UrlParserType DataParserParameters MetricsType MetricsParameters
         MetricsAuthUsers SlurmctldHttpAuthParameters SlurmdHttpAuthParameters""",
@@ -86,7 +86,7 @@ _GROUPS = {
         SlurmdPidFile SlurmctldLogFile SlurmdLogFile SlurmSchedLogFile SlurmctldDebug SlurmdDebug
         SlurmSchedLogLevel SlurmctldSyslogDebug SlurmdSyslogDebug LogTimeFormat DebugFlags PluginDir
         PlugStackConfig JobCompType JobCompLoc JobCompHost JobCompPort JobCompUser JobCompPass
-        JobCompPassScript JobCompParams ChosLoc SchedulerRootFilter""",
+        JobCompPassScript JobCompParams""",
     "it runs as the calling user, with credentials of its own": """AuthType AuthInfo AuthAltTypes
         AuthAltParameters CredType CryptoType JobCredentialPrivateKey JobCredentialPublicCertificate
         SlurmUser SlurmdUser UsePAM DisableRootJobs GroupUpdateForce GroupUpdateTime PrivateData
@@ -95,14 +95,14 @@ _GROUPS = {
         PrologEpilogTimeout PrologTimeout EpilogTimeout SrunProlog SrunEpilog TaskProlog TaskEpilog
         PrEpPlugins PrEpParameters ResvProlog ResvEpilog RebootProgram UnkillableStepProgram
         UnkillableStepTimeout MailProg MailDomain LaunchParameters LaunchType JobContainerType NamespaceType
-        CliFilterPlugins CliFilterParameters JobSubmitPlugins JobSubmitPluginsParameters X11Parameters
-        PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept SiteFactorPlugin
-        SiteFactorParameters PrioritySiteFactorPlugin PrioritySiteFactorParameters InteractiveStepOptions
+        CliFilterPlugins CliFilterParameters JobSubmitPlugins X11Parameters
+        PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept
+        PrioritySiteFactorPlugin PrioritySiteFactorParameters InteractiveStepOptions
         SallocDefaultCommand ScronParameters""",
     "no job has processes": """ProctrackType TaskPlugin TaskPluginParam JobAcctGatherType
         JobAcctGatherFrequency JobAcctGatherParams AcctGatherEnergyType AcctGatherFilesystemType
         AcctGatherInterconnectType AcctGatherInfinibandType AcctGatherProfileType AcctGatherNodeFreq
-        ExtSensorsType ExtSensorsFreq CoreSpecPlugin CpuFreqDef CpuFreqGovernors GpuFreqDef MemLimitEnforce
+        ExtSensorsType ExtSensorsFreq CoreSpecPlugin CpuFreqDef CpuFreqGovernors GpuFreqDef
         SbcastParameters""",
     "nodes do not save power": """SuspendProgram ResumeProgram SuspendTime SuspendTimeout ResumeTimeout
         SuspendRate ResumeRate SuspendExcNodes SuspendExcParts SuspendExcStates ResumeFailProgram
@@ -134,6 +134,13 @@ _REASONS = {
     "frontendname": {"frontendname": _ADDRESS},
     "poweraction": dict.fromkeys(("poweraction", "program", "location"), _POWER),
 }
+
+
+def is_known(kind: str, name: str) -> bool:
+    """Whether a release has a key (in small letters) of this kind."""
+    return name in _REASONS.get(kind, {}) or any(
+        name in keys.lower().split() for keys in _KEPT[kind].values()
+    )
 
 
 def why_left_out(kind: str, name: str, release: Release) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sil.slurm.release import Release
-from sil.slurm.settings.kept import OF_CLUSTER, kept, why_left_out
+from sil.slurm.settings.gone import Gone, gone, unknown
+from sil.slurm.settings.kept import OF_CLUSTER, is_known, kept, why_left_out
 from sil.slurm.settings.own import Surroundings, own_settings
 from site_db.files.given import InvalidFile
 from site_db.slurm.lines import Pair, lines_of
@@ -32,6 +33,13 @@ class Replaced:
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 """Among these is what ends a line for Slurm, and not here."""
+_EXCLUSIVE = {
+    **dict.fromkeys(("NO", "NONE"), ("OverSubscribe", "NO")),
+    "NODE": ("OverSubscribe", "EXCLUSIVE"),
+    "USER": ("ExclusiveUser", "YES"),
+    "TOPO": ("ExclusiveTopo", "YES"),
+}
+_WITH_KNOWN_KEYS = (OF_CLUSTER, "nodename", "partitionname", "downnodes", "nodeset")
 _SHARES_OF_GPUS = re.compile(r"(^|,)(shard|mps)\b[^,]*")
 _OURS = {
     pair.name: str(pair)
@@ -53,6 +61,9 @@ class Selection:
         self._release = release
         self._kept = kept(release)
         self.replaced: list[Replaced] = []
+        self.gone: list[Gone] = []
+        self.cannot_start = False
+        """Whether what is kept has settings that the release refuses."""
         self.notes: list[str] = []
 
     def leave_out(self, where: str, what: str, why: str) -> None:
@@ -72,12 +83,39 @@ class Selection:
                 records.append(" ".join(self._of(record[0].name, record, line.where).values()))
         return settings, [*filter(None, records)]
 
+    def _exclusive(self, pair: Pair, where: str, others: Mapping[str, str]) -> dict[str, str]:
+        """What states the same as Exclusive, a key of 26.05, beside `others` in earlier releases."""
+        key, value = _EXCLUSIVE.get(pair.value.upper(), ("", ""))
+        if key.lower() not in self._kept["partitionname"]:
+            release = self._release.name
+            raise InvalidFile(
+                f"{where}: Slurm {release} has nothing like {pair}; change it in a copy of the file"
+            )
+        old = others.get(key.lower())
+        new = old if value == "NO" and old and not old.upper().endswith("=EXCLUSIVE") else f"{key}={value}"
+        self.replaced.append(Replaced(where, str(pair), new, "Exclusive is a key of 26.05"))
+        return {key.lower(): new}
+
+    def _note_gone(self, kind: str, pair: Pair, where: str) -> None:
+        found = []
+        if kind in (OF_CLUSTER, pair.name):
+            found = gone(pair, where, self._release)
+        if not found and kind in _WITH_KNOWN_KEYS and not is_known(kind, pair.name):
+            found = unknown(pair, where, self._release)
+        self.gone += found
+        self.cannot_start |= pair.name in self._kept[kind] and any(each.is_refused for each in found)
+
     def _of(self, kind: str, pairs: Sequence[Pair], where: str) -> dict[str, str]:
-        found = {}
+        found: dict[str, str] = {}
+        exclusive: Pair | None = None
         for pair in pairs:
             if _UNSEEN.search(pair.value):
                 raise InvalidFile(f"{where}: {pair.key} has a control character; remove it")
+            if kind == "partitionname" and pair.name == "exclusive" and pair.name not in self._kept[kind]:
+                exclusive = pair
+                continue
             was, became, why = f"{pair.key}={pair.value}", str(pair), ""
+            self._note_gone(kind, pair, where)
             if pair.name not in self._kept[kind]:
                 why = why_left_out(kind, pair.name, self._release)
                 became = _OURS.get(pair.name, LEFT_OUT) if kind == OF_CLUSTER else LEFT_OUT
@@ -90,4 +128,4 @@ class Selection:
                 self.replaced.append(Replaced(where, was, became, why))
             if became and pair.name in self._kept[kind]:
                 found[pair.name] = became
-        return found
+        return found if exclusive is None else found | self._exclusive(exclusive, where, found)
