@@ -24,7 +24,7 @@ from scheduler.node_request import Node, Partition, Request
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.slurm.cluster.configuration import configuration_for
-from sil.slurm.controller import running
+from sil.slurm.controller import How, running
 from sil.slurm.credential import munge_if_installed
 from sil.slurm.nodes import NodesOfController
 from sil.trace.facts import TIMINGS
@@ -88,7 +88,9 @@ def replayed(log: JobLog, scheduler: str, step_s: float = 1.0, runs: int = RUNS)
 def registered_s(n_nodes: int) -> float:
     """From the running controller to its knowing all nodes."""
     cluster = cluster_of(n_nodes)
-    with running(configuration_for(cluster), 1_577_836_800.0, credential=munge_if_installed) as controller:
+    with running(
+        configuration_for(cluster), 1_577_836_800.0, how=How(credential=munge_if_installed)
+    ) as controller:
         nodes = NodesOfController(controller, cluster.nodes, *(3 * [lambda order: None]))
         began_s = time.perf_counter()
         nodes.register(cluster.nodes)
