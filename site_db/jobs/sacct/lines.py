@@ -44,7 +44,7 @@ class Lines:
             if layout.widths:
                 yield self._slices(number, text)
             elif layout.may_be_quoted and _has_quote(text, layout.separator):
-                joined, unused = _joined_by_quotes(text, self.rest)
+                joined, unused = self._joined_by_quotes(text)
                 self.rest = chain(unused, self.rest)
                 fields = _unquoted(joined, layout.separator)
                 yield Line(number, self._split(text) if fields is None else fields)
@@ -56,6 +56,22 @@ class Lines:
         text = text if separator == "\t" else text.replace("\t", "")
         fields = text.split() if separator == " " else text.split(separator)
         return _lists_joined(fields) if separator == "," and len(fields) > n else fields
+
+    def _joined_by_quotes(self, text: str) -> tuple[str, list[tuple[int, str]]]:
+        """A line with those to which its quotes extend, and what was read in vain where none closes them
+        before the next whole row."""
+        lines: list[tuple[int, str]] = []
+        joined = text
+        while joined.count('"') % 2 and len(lines) < _LONGEST_TEXT and (following := next(self.rest, None)):
+            lines.append(following)
+            joined += "\n" + following[1]
+            if self._is_row(following[1]):
+                return text, lines
+        return (text, lines) if joined.count('"') % 2 else (joined, [])
+
+    def _is_row(self, text: str) -> bool:
+        fields = self._split(text)
+        return len(fields) == len(self._layout.columns) and self._fits(fields)
 
     def _slices(self, number: int, text: str) -> Line:
         """Slurm counts the bytes of a value, so that other than ASCII letters move what follows."""
@@ -80,16 +96,6 @@ def _is_other_header(text: str) -> bool:
 
 def _has_quote(text: str, separator: str) -> bool:
     return text.startswith('"') or f'{separator}"' in text
-
-
-def _joined_by_quotes(text: str, rest: Iterator[tuple[int, str]]) -> tuple[str, list[tuple[int, str]]]:
-    """A line with those to which its quotes extend, and what was read in vain where none closes them."""
-    lines: list[tuple[int, str]] = []
-    joined = text
-    while joined.count('"') % 2 and len(lines) < _LONGEST_TEXT and (following := next(rest, None)):
-        lines.append(following)
-        joined += "\n" + following[1]
-    return (text, lines) if joined.count('"') % 2 else (joined, [])
 
 
 def _unquoted(text: str, separator: str) -> list[str] | None:

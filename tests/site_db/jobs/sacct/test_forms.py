@@ -117,8 +117,14 @@ def test_a_further_header_names_the_columns_of_the_rows_below_it(tmp_path: Path)
     assert [job.number for job in found] == ["1", "2_7", "9"]
 
 
-def test_quotes_that_nothing_closes_are_part_of_a_text(tmp_path: Path) -> None:
-    text = written(";").replace(";a;", ';"a;')
+@pytest.mark.parametrize("quoted", [(";a;",), (";a;", ";b c;")], ids=["nothing", "another name"])
+def test_quotes_that_no_text_before_the_next_row_closes_are_part_of_a_text(
+    quoted: tuple[str, ...], tmp_path: Path
+) -> None:
+    """sacct does not quote: names that begin with a quote must not take the rows between them away."""
+    text = written(";")
+    for name in quoted:
+        text = text.replace(name, f';"{name[1:]}')
     found, _ = jobs_of(tmp_path / "log", text)
     assert [job.number for job in found] == ["1", "2_7"]
 
