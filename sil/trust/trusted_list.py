@@ -11,6 +11,7 @@ from pydantic import Field
 
 from sil.trust.foreign_code import Named
 from site_db.files import toml_file
+from site_db.files.opened import read_text
 from site_db.files.toml_file import Table
 
 HEAD = """\
@@ -50,7 +51,7 @@ def remember(trusted: Iterable[Named]) -> Path:
     """Add what these files would run to the list. Raises OSError."""
     path = list_path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = path.read_text(encoding="utf-8") if path.is_file() else HEAD
+    text = read_text(path) if path.is_file() else HEAD
     document = tomlkit.parse(text)
     files = document.setdefault("files", tomlkit.table())
     for named in trusted:

@@ -68,7 +68,8 @@ _FORMATS = (
     Compression("compress (.Z)", b"\x1f\x9d", None, "uncompress -c"),
     Compression("lzip", b"LZIP", None, "lzip -dc"),
     Compression("Parquet", b"PAR1", None, _PARQUET_AS_CSV),
-    Compression("tar", b"ustar", None, "tar -xOf", at=257),
+    Compression("tar", b"ustar\x0000", None, "tar -xOf", at=257),
+    Compression("tar", b"ustar  \0", None, "tar -xOf", at=257),  # of GNU
 )
 
 

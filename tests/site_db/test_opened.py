@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import socket
+import tarfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -119,8 +121,13 @@ def test_what_is_still_compressed_after_decompression_has_one_sentence(
     outer: str, inner: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "log.swf"
-    content = bytes(257) + b"ustar" + bytes(1000) if inner == "tar" else COMPRESSED[inner](TEXT)
-    path.write_bytes(COMPRESSED[outer](content))
+    with io.BytesIO() as archive:
+        if inner == "tar":
+            with tarfile.open(fileobj=archive, mode="w") as file:
+                file.addfile(tarfile.TarInfo("log.swf"))
+        else:
+            archive.write(COMPRESSED[inner](TEXT))
+        path.write_bytes(COMPRESSED[outer](archive.getvalue()))
     with pytest.raises(
         InvalidFile, match=f"in the format {outer}, and its content is in the format {inner}, "
     ):
