@@ -57,9 +57,9 @@ def _of_user(error: BaseException) -> list[Any]:
 
 
 def printable(text: str) -> str:
-    """The text without characters that a terminal obeys or nobody sees: control characters, of which escape
-    sequences consist, marks of direction, and halves of characters. These are written as in TOML and JSON,
-    like \\u001b. Ends of lines, tabs and spaces of all kinds stay."""
+    """The text without characters that a terminal obeys or that are invisible: control characters, of which
+    escape sequences consist, marks of direction, and halves of characters. These are written as in TOML and
+    JSON, like \\u001b. Ends of lines, tabs and spaces of all kinds stay."""
     return text if text.isprintable() else _NOT_PLAIN.sub(_visible, text)
 
 

@@ -1,6 +1,6 @@
 """Examining a scheduler: many small problems, drawn by Hypothesis, and the smallest that breaks each rule.
 
-What is specific to a kind of scheduling is a `Contract`; `scheduler.contract` has the one of each kind.
+What is specific to a kind of scheduling is a `Contract`; `scheduler.contract` has one for each kind.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def hidden_by(module: ModuleType) -> str:
-    """A clause if the module is not the one of that name in the current folder."""
+    """A clause if the current folder has another module of that name."""
     found, here = module.__spec__, Path(f"{module.__name__.partition('.')[0]}.py")
     if (
         found is None

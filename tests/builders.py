@@ -139,7 +139,7 @@ def dense(etc: EtcMatrix) -> list[list[float]]:
 
 
 def description(n_machines: int) -> RunDescription:
-    """Of runs on so many machines."""
+    """Of runs on `n_machines` machines."""
     machines = tuple(f"m{j}" for j in range(n_machines))
     return RunDescription(
         experiment="",

@@ -14,7 +14,7 @@ from scheduler.resource_manager import ResourceManager
 class RequeueLimit(AroundManager):
     """Passes everything on to a resource manager, except the failure of a run whose job has already been
     requeued `most` times after earlier ones (Slurm's MaxBatchRequeue). Such a job is given up, and the
-    manager is told that the run ended as one that `failed`.
+    manager gets the notice that the run ended as one that `failed`.
 
     Runs that were lost because something was down do not count.
     """

@@ -57,7 +57,7 @@ def read_log(
 
 
 def log_from(table: Any, processors: int, *, name: str = "table") -> JobLog:
-    """The jobs in a table, for a machine of so many processors.
+    """The jobs in a table, for a machine with this number of processors.
 
     `table` is a data frame of Polars or pandas, an Arrow table, or a dictionary of columns: `submit_s` and
     `run_s` in seconds, `processors`, and if known `job` (a number; by default 1, 2, ...), `estimate_s` (by

@@ -29,7 +29,7 @@ class Limits:
     """On the process `child` of this one, and on all that it starts.
 
     Memory that is shared, or of children, is known only when this looks: peaks in between are not seen, nor
-    files in memory that nobody has mapped, and of memory that is shared among children, at least half counts.
+    files in memory that no process has mapped; of memory that children share, at least half counts.
     """
 
     def __init__(self, child: int, memory_mb: float | None, arrays: int) -> None:

@@ -165,7 +165,7 @@ def supervise(control_handle: int, deadline_handle: int) -> None:
         while (asked := _received_start(control)) is not None:
             for name in asked[0].modules:
                 importlib.import_module(name)
-            gc.freeze()  # what is here is not looked through in each process
+            gc.freeze()  # no process searches what is loaded by now
             status, is_told = _carried_out(*asked, control, deadline)
             control.sendall(_STATUS.pack(status))
             if not is_told and control.recv(1) != END:

@@ -15,7 +15,7 @@ Numbers = NDArray[np.float64]
 IN_MEMORY = 2**22
 """Bytes of numbers; more are kept in a file."""
 MOST_SORTED = 2**20
-"""Of so many numbers, one is found in memory."""
+"""A quantile of up to this many numbers is found in memory."""
 
 _DIGIT = 16
 """Bits by which the numbers that may have a rank become fewer at a time."""

@@ -80,7 +80,7 @@ def crash_sentences(facts: pl.DataFrame) -> list[str]:
 
 
 def refusal_sentence(scheduler: str, arrived: int, refused: int, reason: str) -> str:
-    """That so many of the jobs that arrived were refused, the first for this reason."""
+    """How many of the jobs that arrived were refused, and why the first one."""
     counts = "was refused, and counts" if refused == 1 else "were refused, and count"
     of_all = f"{refused:,} of {counted(arrived, 'job')}"
     return f"{scheduler}: {of_all} {counts} in no other metric; the first because {reason}"

@@ -74,7 +74,7 @@ MOST = Fraction(2, 3)
 # -- rules ---------------------------------------------------------------------------------------------------
 #
 # An interval at 95 % misses its mean in one case of twenty, so a rule on several cases must not take any one
-# of them for proof. All rules ask whether at least so many cases are positive, and are wrong, in either
+# of them for proof. All rules ask whether at least a number of cases is positive, and are wrong, in either
 # direction, no more often than a single interval, however the cases depend on each other (Benjamini and
 # Heller 2008, by Bonferroni).
 
@@ -104,7 +104,7 @@ def some_positive(found: Iterable[Estimate], unit: str = "") -> Judged:
 
 
 def most_positive(found: Iterable[Estimate], unit: str = "") -> Judged:
-    """Holds if MOST hold; does not if so many cannot."""
+    """Holds if MOST hold; does not if too few can."""
     found = list(found)
     return _positive(found, ceil(MOST * len(found)), unit)
 

@@ -24,10 +24,10 @@ from sil.world.guard.faults import SchedulerFault
 
 SEEDS_OF_AN_ITEM = 50
 TRACED = 100
-"""Every so many seeds, the lines of the managers are counted."""
+"""Of this many seeds, one counts the lines of the managers."""
 
 STREAMS = 8
-"""Every so many seeds, a scheduler that is not built in has a stream of jobs, to see whether it is fair."""
+"""Of this many seeds, one has a stream of jobs to see whether a scheduler that is not built in is fair."""
 
 MACHINES_OF = {
     Kind.MAPPING: (Machines.DIFFERENT,),

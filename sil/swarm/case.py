@@ -85,7 +85,7 @@ class Case:
     And on different machines (see `scheduler.managers.queues`):
 
     * `keeps_starts`: planned starts are kept.
-    * `raised_after`: so many displacements raise a job to the next queue; None = none do.
+    * `raised_after`: this many displacements raise a job to the next queue; None = none do.
     * `least_gain_s`: urgent jobs displace others only for a gain of more than this; 0 = always.
 
     `longest_wait_s`: each job starts within this time; None = in the end.

@@ -1,6 +1,6 @@
 """Whether a built-in manager does what the policies of a case say.
 
-What the manager is told, what it asks its schedulers, what they answer and what it orders are followed by a
+The notices of the manager, its questions to schedulers, their answers and its orders are followed by a
 second, slow account of queues, plans and displacements.
 """
 

@@ -71,7 +71,7 @@ class Died:
 
     @property
     def from_outside(self) -> bool:
-        """Whether it was killed, not by the testbed: that is nobody's fault, and it is tried again."""
+        """Whether it was killed, not by the testbed: no scheduler is at fault, and it is tried again."""
         return self.rule == KILLED
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which nodes have gone down or come back, for resource managers that are told of changes."""
+"""Which nodes have gone down or come back, for resource managers that get notices of changes."""
 
 from __future__ import annotations
 

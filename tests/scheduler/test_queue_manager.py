@@ -46,7 +46,7 @@ class World:
         self.orders.append(order)
 
     def preempt(self, run: RunId) -> None:
-        raise AssertionError("nobody preempts on shared nodes")
+        raise AssertionError("no run is preempted on shared nodes")
 
     def news(self) -> Sequence[NodeReading | MachineReading]:
         pending, self.readings = self.readings, []

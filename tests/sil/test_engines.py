@@ -158,7 +158,7 @@ def test_in_default_order_every_start_equals_that_of_a_plain_easy(log: tuple[int
 
 
 class OneAtATime:
-    """A scheduler of one's own."""
+    """A scheduler that is not built in."""
 
     def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         placer = Placer(problem)

@@ -14,7 +14,7 @@ from scheduler.free_nodes.kernels.transitions import NONE, overdue, takes_longer
 def arrived(
     q: Q, job: int, size: int, kind: int, limit_s: float, known_s: float, user: int, now_s: float
 ) -> int:
-    """See `transitions.arrived`. The estimate is made of the user's limit, or what a clairvoyant is told."""
+    """See `transitions.arrived`. The estimate is made of the user's limit, or is what a clairvoyant knows."""
     e = q.estimates
     estimate_s = first_estimate_s(e, q.policy[ESTIMATES_BY], limit_s, known_s, user)
     slot = transitions.arrived(q, job, size, kind, estimate_s, now_s)

@@ -29,7 +29,7 @@ class EstimateTable(NamedTuple):
 
 @part
 def first_estimate_s(e: EstimateTable, by: int, limit_s: float, known_s: float, user: int) -> float:
-    """Of a job that arrives; `known_s` is what a clairvoyant is told."""
+    """Of a job that arrives; `known_s` is what a clairvoyant knows."""
     if by == ACTUAL:
         return known_s
     if by == HISTORY and user >= 0 and e.n_last[user] == LAST_RUNS:

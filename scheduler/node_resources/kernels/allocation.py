@@ -103,7 +103,7 @@ def choose(requests: RequestTable, ranking: Ranking, k: int, chunks: int, rows: 
 
 @inlined
 def choose_gpus(nodes: NodeTable, requests: RequestTable, k: int, n: int, wanted: int, gpu: int) -> int:
-    """The bits of the first whole GPUs; or of the one of which to take a part: `gpu`, else the tightest."""
+    """The bits of the first whole GPUs; or of the GPU of which to take a part: `gpu`, else the tightest."""
     if requests.gpu_share[k] < WHOLE:
         return 1 << (tightest_gpu(nodes, requests, k, n) if gpu == NONE else gpu)
     bits = 0

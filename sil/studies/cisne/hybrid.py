@@ -107,7 +107,7 @@ Cell = tuple[str, float, str]
 
 
 class Learnt(NamedTuple):
-    """What a cell has learnt from so many seeds."""
+    """What a cell has learnt from this number of seeds."""
 
     seeds: int
     runs: RunHistory
@@ -253,7 +253,7 @@ def _predicted(learnt: tuple[PredictionCase, dict[str, list[Learnt]]]) -> list[d
 
 
 Curve = dict[tuple[str, int], Sample]
-"""The deviation of a hybrid after so many seeds, as a mean over all cells."""
+"""The deviation of a hybrid by the number of seeds, as a mean over all cells."""
 
 
 def _learning_curve(deviations: GridSamples, steps: Sequence[int]) -> Curve:

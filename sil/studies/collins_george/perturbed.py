@@ -59,7 +59,7 @@ def perturbed(site: int) -> SiteFile:
 
 
 def judged_on_sites(judge: Callable[[int], Sequence[Claim]], sites: int) -> list[Claim]:
-    """The claims that `judge` makes of the built-in site, with their outcomes on so many perturbed ones."""
+    """The claims that `judge` makes of the built-in site, with their outcomes on `sites` perturbed ones."""
     return with_sites(judge(AS_BUILT_IN), (judge(k) for k in range(1, sites + 1)))
 
 

@@ -25,7 +25,7 @@ from site_db.site_file.exchange import site_text
 
 OVERALL = "overall"
 OFTEN = 2
-"""A job of which so many runs were displaced, was so often."""
+"""Displaced runs of a job from which on it was displaced often."""
 
 
 @dataclass(frozen=True)

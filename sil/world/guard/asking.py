@@ -24,7 +24,7 @@ MAKING_LIMIT_S = 120.0
 
 
 WATCHED = 64
-"""So many first questions, and then every so many-th, are compared with what they were: that costs time."""
+"""The first questions, and then one in this many, are compared with copies, which takes time."""
 
 
 class Decision(NamedTuple):

@@ -22,7 +22,7 @@ PROCESS_SURVIVES = "process-survives"
 """The process that runs the scheduler neither dies nor has to be killed."""
 
 KILLED = "not-killed-from-outside"
-"""Nobody's fault: the process of a run was killed each time, and not at the same place."""
+"""No scheduler is at fault: the process of a run was killed each time, and not at the same place."""
 
 TESTBED_UNTOUCHED = "testbed-untouched"
 """In its process, a scheduler leaves the testbed's own code and data as they are."""

@@ -48,7 +48,7 @@ class Wire:
 
 
 class Noting(ResourceManager):
-    """Gives the orders that a test gives, and notes what it is told."""
+    """Gives the orders that a test gives, and notes its notices."""
 
     def __init__(self, ports: Ports) -> None:
         self.dispatcher = ports.dispatcher

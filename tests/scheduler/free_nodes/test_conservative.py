@@ -169,7 +169,7 @@ def test_no_job_starts_later_than_any_of_its_reservations(order: str, jobs: list
     for job, promised_s in first_promises(scheduler).items():
         assert starts_s[job] <= promised_s
     for (_, before), (_, after) in pairwise(scheduler.passes):
-        assert all(after[job] <= before[job] for job in before.keys() & after.keys()), "nobody is moved later"
+        assert all(after[job] <= before[job] for job in before.keys() & after.keys()), "no job is moved later"
 
 
 def test_moving_a_later_job_forward_does_not_delay_an_earlier_reservation() -> None:

@@ -59,7 +59,7 @@ class World:
         self.orders.append(order)
 
     def preempt(self, run: RunId) -> None:
-        raise AssertionError("nobody preempts rigid jobs")
+        raise AssertionError("rigid jobs are never preempted")
 
     def news(self) -> Sequence[NodeReading | MachineReading]:
         told, self.readings = self.readings, []

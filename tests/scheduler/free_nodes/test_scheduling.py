@@ -126,7 +126,7 @@ def test_jobs_started_in_the_same_pass_affect_the_reservation() -> None:
 
 
 def test_an_overdue_run_is_estimated_to_end_now() -> None:
-    """Its node is reserved from now on: nobody ends by then, but one node is spare."""
+    """Its node is reserved from now on: no run ends by then, but one node is spare."""
     overdue = problem(4, [(2, -3.0)], [(3, 60.0), (2, 1.0), (1, 99.0)])
     assert started("easy", overdue) == {2: "2"}
 

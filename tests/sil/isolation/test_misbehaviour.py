@@ -1,5 +1,5 @@
-"""Schedulers that misbehave in every way that `tests.hostile` lists: each is named for what it did, nobody
-else is affected, and nothing is left of them."""
+"""Schedulers that misbehave in every way that `tests.hostile` lists: each is named for what it did, no
+other is affected, and nothing is left of them."""
 
 from __future__ import annotations
 

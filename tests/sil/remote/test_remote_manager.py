@@ -203,7 +203,7 @@ def test_the_machine_of_an_abandoned_run_is_used_again_once_the_run_is_over() ->
     world = world_of(1, run_s={0: 1e6})
     facts = Remote(world, faults=[cut], n_machines=1).run([job(0), job(1, 20.0)])
     assert times_s(facts, "run_abandoned") == [(360.0, 0)]
-    # The machine hears the next ping, answers, and is told to stop the run.
+    # The machine hears the next ping, answers, and gets the order to stop the run.
     assert times_s(facts, "run_preempted") == [(1_020.0, 0)]
     assert times_s(facts, "run_started")[1] == (1_020.0, 0)
 

@@ -165,7 +165,7 @@ def machines_of_abandoned_runs_are_used(correct: Any, self: Any, order: Any) -> 
 
 @instead_of(ReliableDelivery, "_release")
 def machines_stay_held(correct: Any, self: Any, machines: Any) -> None:
-    """The manager is not told that machines are released."""
+    """The manager gets no notice that machines are released."""
     for machine in machines:
         self._states._held[machine] -= 1
 
@@ -317,7 +317,7 @@ def one_run_too_few(correct: Any, self: Any, loss: Any) -> None:
 
 @instead_of(RequeueLimit, "on_run_lost")
 def what_is_given_up_waits_again(correct: Any, self: Any, loss: Any) -> None:
-    """The user of a job is told that it is given up, but the manager queues it."""
+    """The user of a job gets notice that it is given up, but the manager queues it."""
     with patch.object(self._manager, "on_run_ended", lambda completion: self._manager.on_run_lost(loss)):
         correct(self, loss)
 
@@ -367,7 +367,7 @@ def jobs_leave_their_queue_when_the_scheduler_is_asked(
 
 @instead_of(StartingManager, "on_run_lost")
 def a_lost_run_asks_for_no_round(correct: Any, self: Any, loss: Any) -> None:
-    """The job of a lost run waits, but nobody looks for nodes for it."""
+    """The job of a lost run waits, but no round looks for nodes for it."""
     wanted = self.wants_round
     correct(self, loss)
     self.wants_round = wanted

@@ -104,7 +104,7 @@ def look_at(
     """Find the earliest time from `from_s` on at which node n offers a chunk; infinite if not before another.
     Returns until when none fits.
 
-    What is free then throughout the run time is in `nodes`. It goes on from the segment of the last look.
+    What is free then throughout the run time is in `nodes`. It continues from the segment of the last look.
     O(segments that pass) in all looks of a search, and O(segments of a run time) in each.
     """
     segments, x, start_s = timeline.segments, search.at[n], from_s
