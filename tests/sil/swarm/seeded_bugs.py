@@ -227,40 +227,24 @@ def _unwritten(self: Any, method: str, *arguments: Any) -> Any:
     return result
 
 
-@instead_of(JournalledManager, "on_monitor_news")
-def readings_are_not_written(correct: Any, self: Any) -> None:
-    """Readings of monitors come again, so they need no entry."""
-    _unwritten(self, "on_monitor_news")
+_NOT_WRITTEN = {
+    "readings_are_not_written": (
+        "on_monitor_news",
+        "Readings of monitors come again, so they need no entry.",
+    ),
+    "confirmations_are_not_written": ("on_order_received", "That an order has arrived changes nothing."),
+    "answers_are_not_written": ("on_answer", "Answers to pings change nothing, so they need no entry."),
+    "arrivals_are_not_written": ("on_job_arrived", "A new job has no orders, so it needs no entry."),
+    "losses_are_not_written": ("on_run_lost", "The entry for a lost run was forgotten."),
+    "rounds_are_not_written": ("run_round", "A round can be computed again, so it needs no entry."),
+}
+for name, (method, belief) in _NOT_WRITTEN.items():
 
+    def not_written(correct: Any, self: Any, *arguments: Any, method: str = method) -> Any:
+        return _unwritten(self, method, *arguments)
 
-@instead_of(JournalledManager, "on_order_received")
-def confirmations_are_not_written(correct: Any, self: Any, run: Any) -> None:
-    """That an order has arrived changes nothing, so it needs no entry."""
-    _unwritten(self, "on_order_received", run)
-
-
-@instead_of(JournalledManager, "on_answer")
-def answers_are_not_written(correct: Any, self: Any, machine: int) -> None:
-    """Answers to pings change nothing, so they need no entry."""
-    _unwritten(self, "on_answer", machine)
-
-
-@instead_of(JournalledManager, "on_job_arrived")
-def arrivals_are_not_written(correct: Any, self: Any, job: Any) -> Any:
-    """A new job has no orders, so it needs no entry."""
-    return _unwritten(self, "on_job_arrived", job)
-
-
-@instead_of(JournalledManager, "on_run_lost")
-def losses_are_not_written(correct: Any, self: Any, loss: Any) -> None:
-    """The entry for a lost run was forgotten."""
-    _unwritten(self, "on_run_lost", loss)
-
-
-@instead_of(JournalledManager, "run_round")
-def rounds_are_not_written(correct: Any, self: Any) -> None:
-    """A round can be computed again, so it needs no entry."""
-    _unwritten(self, "run_round")
+    not_written.__name__, not_written.__doc__ = name, belief
+    instead_of(JournalledManager, method)(not_written)
 
 
 @instead_of(JournalledManager, "_call")
@@ -425,20 +409,16 @@ def the_newest_job_is_served_first(
 
 
 @breaks_a_policy(WaitingRequests, "add")
-def the_newest_job_goes_first_on_nodes(
-    correct: Any, self: Any, job: Any, kind: int, chunks: int, estimate_s: float, rank: int = 0
-) -> None:
+def the_newest_job_goes_first_on_nodes(correct: Any, self: Any, job: Any, *rest: Any) -> None:
     """A new job is put in front of those of its queue."""
-    correct(self, job._replace(arrival_s=-job.arrival_s), kind, chunks, estimate_s, rank)
+    correct(self, job._replace(arrival_s=-job.arrival_s), *rest)
 
 
 @breaks_a_policy(WaitingRequests, "add")
-def a_lost_job_goes_to_the_end_of_its_queue(
-    correct: Any, self: Any, job: Any, kind: int, chunks: int, estimate_s: float, rank: int = 0
-) -> None:
+def a_lost_job_goes_to_the_end_of_its_queue(correct: Any, self: Any, job: Any, *rest: Any) -> None:
     """A job that waits again is a new one."""
     last_s = max([other.arrival_s for other in self._jobs], default=0.0)
-    correct(self, job._replace(arrival_s=max(last_s, job.arrival_s)), kind, chunks, estimate_s, rank)
+    correct(self, job._replace(arrival_s=max(last_s, job.arrival_s)), *rest)
 
 
 @breaks_a_policy(MappingManager, "_requeue")
