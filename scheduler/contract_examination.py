@@ -180,7 +180,7 @@ class Examination:
             self._examine(self.contract.larger)
         except (ContractBroken, CannotAnswer, FlakyFailure):
             if self._gone is not None:
-                raise self._gone from None
+                raise self._gone from self._gone.__cause__
             broken = self._last  # a scheduler that is not deterministic may not repeat it
             assert broken is not None
             # A new exception: what Hypothesis adds to its own describes this file, not the scheduler.

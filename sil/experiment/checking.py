@@ -46,7 +46,7 @@ class Finding(NamedTuple):
     asked: tuple[str, ...] = ()
 
 
-ENDS_THE_SEARCH = (RETURNS_IN_TIME, PROCESS_SURVIVES, KILLED)
+ENDS_THE_SEARCH = (RETURNS_IN_TIME, PROCESS_SURVIVES)
 """When one of these is broken, nothing is known of the rules not checked before."""
 
 
@@ -76,7 +76,8 @@ def rules_for(kind: Kind) -> dict[str, str]:
 
 def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checked:
     """Examine a scheduler by the contract `asked` for (else that of its declared kind, else for mapping); a
-    decision may take `limit_s`. Raises SchedulerNotLoaded, also where it declares another kind.
+    decision may take `limit_s`. Raises SchedulerNotLoaded, also where it declares another kind, and
+    KilledFromOutside if no scheduler is at fault for that.
     """
     scheduler = resolve(name)
     scheduler.require_in_process("a check")
@@ -89,6 +90,8 @@ def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checke
         item = Item(name, partial(_judged, scheduler.spec, contract, examples, limit_s))
         executor.run([item], lambda _, value: checked.append(value))
     (found,) = checked
+    if isinstance(found, Died) and found.from_outside:
+        raise KilledFromOutside(found.how)
     if isinstance(found, Died):
         return Checked(contract.kind, [Finding(found.rule, str(found))], frozenset())
     return found
@@ -98,16 +101,15 @@ def _judged(spec: SchedulerSpec, contract: type[Contract[Any]], examples: int, l
     """Raises KilledFromOutside."""
     found: list[Finding] = []
     with own_process(partial(_answer, spec, contract, limit_s), (__name__,)) as process:
-        killed: list[KilledFromOutside] = []
-        examination = Examination(lambda: _Elsewhere(process, killed), contract(), examples)
+        examination = Examination(lambda: _Elsewhere(process), contract(), examples)
         try:
             found.extend(
                 Finding(broken.rule, broken.message, tuple(map(str, broken.problems)))
                 for broken in examination.broken_rules()
             )
         except CannotAnswer as gone:
-            if killed:
-                raise killed[0] from None
+            if isinstance(gone.__cause__, KilledFromOutside):
+                raise gone.__cause__ from None
             return Checked(contract.kind, [*found, Finding(gone.rule, str(gone))], frozenset())
     return Checked(contract.kind, found, frozenset(examination.exercised) | {PROCESS_SURVIVES})
 
@@ -115,10 +117,8 @@ def _judged(spec: SchedulerSpec, contract: type[Contract[Any]], examples: int, l
 class _Elsewhere:
     """A new instance of the scheduler in its process."""
 
-    def __init__(self, process: OwnProcess, killed: list[KilledFromOutside]) -> None:
-        """`killed` gets the error if the process is."""
+    def __init__(self, process: OwnProcess) -> None:
         self._process = process
-        self._killed = killed
         process.send(Message({"make": True}))
 
     def answer(self, outline: Outline, first_id: int) -> tuple[Answer, str | None]:
@@ -128,8 +128,7 @@ class _Elsewhere:
         except NoAnswer as gone:
             raise CannotAnswer(gone.rule, str(gone)) from None
         except KilledFromOutside as killed:
-            self._killed.append(killed)
-            raise CannotAnswer(KILLED, killed.how) from None
+            raise CannotAnswer(KILLED, killed.how) from killed
         match message.fields:
             case {"broken": [str(rule), str(text)]}:
                 raise BrokeRule(rule, one_line(text))

@@ -109,10 +109,6 @@ def read(out: Path) -> Replayed:
         described |= {key: summary[key] for key in OPTIONAL if key in summary}
         Summary.model_validate(described, strict=True)
         Estimates(described["estimates"])
-        described["analysis"] = {
-            name: None if days is None and name == "block_days" else float(days)
-            for name, days in described["analysis"].items()
-        }
         Analysis(**described["analysis"]).check(inf)
         for name, statistics in described["schedulers"].items():
             path = out / file_name(name) / JOBS
