@@ -112,7 +112,7 @@ def replay(
     from sil.experiment.replay_folder import render
     from sil.experiment.replays import replay_all
     from sil.report.analysis import Analysis
-    from sil.runs.log_schedulers import COMPARED, schedulers_for_logs
+    from sil.runs.log_schedulers import COMPARED, schedulers_for_logs, with_releases
     from sil.runs.on_log import Replay
     from sil.settings.decision_costs import check_decision_cost
     from sil.site.logs import read_log
@@ -126,7 +126,7 @@ def replay(
     with console.one_sentence_for_bad_input():
         one_of(list(ORDERS), order, "--order")
         cluster = read_nodes(nodes, site)
-        schedulers = schedulers_for_logs(names, cluster is not None)
+        schedulers = with_releases(schedulers_for_logs(names, cluster is not None))
         check_decision_cost(decision_cost)
         rules = Rules(strict, overrun, too_large, time_zone)
         whole = read_log(log, rules, processors, cluster, [] if nodes is None else [nodes])

@@ -122,7 +122,7 @@ def sweep(
     from sil.experiment.log_sweep_folder import summary, sweep_into
     from sil.experiment.output_folder import default_folder
     from sil.outcome.metrics import replay_metric_named
-    from sil.runs.log_schedulers import COMPARED, schedulers_for_logs
+    from sil.runs.log_schedulers import COMPARED, schedulers_for_logs, with_releases
     from sil.site.logs import read_log
     from sil.workers.runner import selected_executor
     from sil.workload.job_log import part_of
@@ -135,7 +135,7 @@ def sweep(
         one_of(list(ORDERS), order, "--order")
         metric = replay_metric_named(metric)
         cluster, files = read_nodes(nodes, site), [] if nodes is None else [nodes]
-        schedulers = schedulers_for_logs(scheduler or COMPARED, cluster is not None)
+        schedulers = with_releases(schedulers_for_logs(scheduler or COMPARED, cluster is not None))
         whole = [read_log(log, rules, processors, cluster, files) for log in logs]
         bound_s = bounded_slowdown_threshold
         parts = [replace(part_of(log, None, begin, end, None), bound_s=bound_s) for log in whole]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from scheduler.kinds import Kind
 from scheduler.registry import SchedulerNotLoaded
@@ -22,6 +22,24 @@ def schedulers_for_logs(
         raise SchedulerNotLoaded("\n".join(mistakes.values()))
     check_for_logs(schedulers, with_requests)
     return schedulers
+
+
+def with_releases(schedulers: Sequence[UnderTest]) -> tuple[UnderTest, ...]:
+    """Slurm's controllers of several releases are called by these in results. Raises NoSlurm."""
+    places = {
+        each.slurm: each.slurm.installation.release.name for each in schedulers if each.slurm is not None
+    }
+    if len({*places.values()}) < 2:
+        return tuple(schedulers)
+    labels = [
+        each.label
+        if each.slurm is None
+        else each.slurm.in_place_of(f"Slurm {places[each.slurm]}", each.label)
+        for each in schedulers
+    ]
+    # Two builds of one release keep the names that tell them apart.
+    names = zip(schedulers, labels, strict=True)
+    return tuple(each.named(label) if labels.count(label) == 1 else each for each, label in names)
 
 
 def check_for_logs(schedulers: Iterable[UnderTest], with_requests: bool = False) -> None:

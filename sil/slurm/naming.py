@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from sil.slurm.configuration import Configuration
     from sil.slurm.installation import Installation
 
+_INSTALLATION = re.compile(r"slurm(?:\s*\((?P<where>prefix|root)=(?P<folder>[^()#,]*[^()#,\s])\))?")
 _NAME = re.compile(
-    r"slurm(?:\s*\((?P<where>prefix|root)=(?P<folder>[^()#,]*[^()#,\s])\))?"
-    r"(?:\s*:\s*(?P<path>[^()#]*[^()#\s]))?\s*(?:\((?P<settings>.*)\))?\s*(?:#\d+)?\s*",
+    rf"{_INSTALLATION.pattern}(?:\s*:\s*(?P<path>[^()#]*[^()#\s]))?"
+    r"\s*(?:\((?P<settings>.*)\))?\s*(?:#\d+)?\s*",
     re.DOTALL,
 )
 
@@ -47,6 +48,10 @@ class SlurmController:
         from sil.slurm.installation import Place, installed  # not loaded for other schedulers
 
         return installed(Place(self.prefix, self.root))
+
+    def in_place_of(self, name: str, written: str) -> str:
+        """The name of the scheduler as it is written, with another for the installation."""
+        return _INSTALLATION.sub(lambda _: name, written, count=1)
 
     def described(self) -> list[str]:
         """Sentences: what proves that it is unmodified, and each part of its configuration that is replaced.
@@ -118,7 +123,8 @@ def slurm_controller(name: str) -> SlurmController | None:
     if not re.match(r"slurm\s*($|[:(#])", name):
         return None
     found = _NAME.fullmatch(name)
-    if found is None:
+    settings = "" if found is None else (found["settings"] or "").strip()
+    if found is None or re.match(r"(prefix|root)\s*=", settings):
         raise SchedulerNotLoaded(
             f"scheduler '{name}': expected 'slurm', 'slurm: slurm.conf', or either with settings, like "
             f"'slurm (SchedulerParameters=bf_window=2880)'; and for another installation "
@@ -131,4 +137,4 @@ def slurm_controller(name: str) -> SlurmController | None:
     for key, folder in where.items():
         if not folder.is_dir():
             raise SchedulerNotLoaded(f"scheduler '{name}': there is no folder {folder} ({key})")
-    return SlurmController(path, (found["settings"] or "").strip(), **where)
+    return SlurmController(path, settings, **where)

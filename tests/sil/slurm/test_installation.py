@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.registry import SchedulerNotLoaded
+from sil.runs.log_schedulers import schedulers_for_logs, with_releases
 from sil.slurm import installation
 from sil.slurm.installation import NoSlurm, Place, installed
+from sil.slurm.naming import slurm_controller
 from tests.sil.slurm.installed import needs_slurm, skip_unless_programs_run_in
 
 
@@ -121,3 +124,32 @@ def test_a_root_has_its_own_programs_and_this_computers_user_and_folders(tmp_pat
         NoSlurm, match=rf"scontrol is not installed, .*\(sil slurm install SUITE {place.root}\)"
     ):
         found.program("scontrol")
+
+
+def test_controllers_are_called_by_their_releases_if_these_differ(tmp_path: Path) -> None:
+    for folder, release in (("old", "22.05.9"), ("new", "26.05.7"), ("other", "26.05.7")):
+        program_that_says(f"slurm {release}", tmp_path / folder / "sbin/slurmctld")
+    (tmp_path / "slurm.conf").touch()
+    conf, settings = f": {tmp_path / 'slurm.conf'}", "(PriorityType=priority/basic) #2"
+    old, new, other = (f"slurm(prefix={tmp_path / folder})" for folder in ("old", "new", "other"))
+    for names, labels in (
+        ([f"{old}{conf}", "easy"], [f"{old}{conf}", "easy"]),
+        (
+            [f"{old}{conf}", f"{new}{conf} {settings}", new],
+            [f"Slurm 22.05.9{conf}", f"Slurm 26.05.7{conf} {settings}", "Slurm 26.05.7"],
+        ),
+        ([old, new, other], ["Slurm 22.05.9", new, other]),
+    ):
+        assert [each.label for each in with_releases(schedulers_for_logs(names))] == labels
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("slurm(prefix=/no/such/folder)", r"there is no folder /no/such/folder \(prefix\)"),
+        ("slurm(prefix=/tmp, root=/tmp)", "expected 'slurm', .*'slurm\\(prefix=FOLDER\\)' or"),
+    ],
+)
+def test_a_name_that_leads_to_no_installation_is_rejected(name: str, sentence: str) -> None:
+    with pytest.raises(SchedulerNotLoaded, match=sentence):
+        slurm_controller(name)
