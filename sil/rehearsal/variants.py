@@ -11,7 +11,7 @@ from scheduler import UserError
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 AGAIN = " #2"
-"""Of a name: the same again, to see by how much two runs differ."""
+"""Of a name: the same again, with other moments of its cycles, to see by how much two runs differ."""
 MOST_VARIANTS = 200
 
 

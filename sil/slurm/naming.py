@@ -4,7 +4,8 @@ settings that take the place of others, as in `slurm: slurm.conf (SchedulerParam
 `slurm(prefix=/opt/slurm-26.05): slurm.conf` is the Slurm that is installed there; `slurm(root=FOLDER)` the
 one in another root directory, such as an unpacked suite of a distribution.
 
-With a number, as in `slurm #2`, it is the same again: two runs of one log are not equal to the byte.
+With a number, as in `slurm #2`, it is the same again, started some seconds earlier, so that jobs arrive at
+other moments of its cycles. On a cluster, that is by chance: so much do results vary by themselves.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _INSTALLATION = re.compile(r"slurm(?:\s*\((?P<where>prefix|root)=(?P<folder>[^()#,]*[^()#,\s])\))?")
 _NAME = re.compile(
     rf"{_INSTALLATION.pattern}(?:\s*:\s*(?P<path>[^()#]*[^()#\s]))?"
-    r"\s*(?:\((?P<settings>.*)\))?\s*(?:#\d+)?\s*",
+    r"\s*(?:\((?P<settings>.*)\))?\s*(?:#(?P<number>\d{1,3}))?\s*",
     re.DOTALL,
 )
 
@@ -41,6 +42,7 @@ class SlurmController:
     settings: str = ""
     prefix: Path | None = None
     root: Path | None = None
+    number: int = 1
 
     @property
     def installation(self) -> Installation:
@@ -137,4 +139,4 @@ def slurm_controller(name: str) -> SlurmController | None:
     for key, folder in where.items():
         if not folder.is_dir():
             raise SchedulerNotLoaded(f"scheduler '{name}': there is no folder {folder} ({key})")
-    return SlurmController(path, settings, **where)
+    return SlurmController(path, settings, **where, number=max(1, int(found["number"] or 1)))
