@@ -84,9 +84,12 @@ class SlurmController:
         return found
 
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what of its slurm.conf is not passed on. Raises NoSlurm, and InvalidFile."""
+        """Sentences on a release that was not tested, which is tried first, and on what of slurm.conf is not
+        passed on. Raises NoSlurm, and InvalidFile."""
+        from sil.slurm.self_test import faults
+
         not_tested = self.installation.release.not_tested
-        found = () if not_tested is None else (not_tested,)
+        found = () if not_tested is None else (not_tested, *faults(self.installation))
         return found if self.path is None else (*found, *self._configuration.summary)
 
     @property

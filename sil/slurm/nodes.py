@@ -56,11 +56,14 @@ class NodesOfController:
         """All nodes are there by this time. They register twice: the controller's first pings, which no node
         answers yet, may fail after the first registration; since 25.05, such nodes are used only after the
         next pings, minutes later."""
-        controller = self._controller
-        for until_s in ((controller.clock.now_s + at_s) / 2, at_s):
+        for until_s in ((self._controller.clock.now_s + at_s) / 2, at_s):
             self.register(self._nodes)
-            while not controller.advance(until_s):
-                controller.serve()
+            self.serve_until(until_s)
+
+    def serve_until(self, at_s: float) -> None:
+        """Let time pass, and answer what is asked meanwhile."""
+        while not self._controller.advance(at_s):
+            self.serve()
 
     def register(self, names: Iterable[str]) -> None:
         """These nodes are there. Raises ProtocolError if the controller rejects one.

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from sil.slurm.installation import installed
 from sil.slurm.protocol.authentication import Authentication
 from sil.slurm.protocol.envelope import Message
 from sil.slurm.protocol.exchange import ask, receive, send, tell
@@ -148,9 +149,9 @@ class Controller:
 @contextmanager
 def controller(folder: Path, lines: str, authentication: Authentication) -> Iterator[Controller]:
     """A controller with these lines on authentication, nodes and partitions in slurm.conf."""
-    executable = shutil.which("slurmctld") or "/usr/sbin/slurmctld"
-    if not os.path.exists(executable):
-        pytest.skip("slurmctld is not installed")
+    slurm = installed()
+    executable = folder / "slurmctld"  # it looks at the name by which it was called
+    executable.symlink_to(slurm.inside(slurm.controller))
     nodes, port = Nodes(authentication), free_port()
     configuration = folder / "slurm.conf"
     configuration.write_text(
@@ -165,11 +166,9 @@ def controller(folder: Path, lines: str, authentication: Authentication) -> Iter
     )
     (folder / "state").mkdir()
     with open(folder / "output", "w") as output:
+        command, environment = slurm.invoked([executable, "-D", "-f", configuration])
         process = subprocess.Popen(
-            [executable, "-D", "-f", str(configuration)],
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
+            command, stdout=output, stderr=output, start_new_session=True, env=environment
         )
         try:
             wait_for(port, process, folder / "output")

@@ -1,0 +1,38 @@
+"""A release that was not tested is tried with a job, before it decides on thousands."""
+
+from __future__ import annotations
+
+import pytest
+
+from sil.slurm import controller, release
+from sil.slurm.clock.waits import waits_of
+from sil.slurm.installation import installed
+from sil.slurm.naming import SlurmController
+from tests.sil.slurm.installed import needs_slurm
+
+pytestmark = needs_slurm
+
+
+@pytest.fixture(autouse=True)
+def untested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "TESTED", ("22.05.9",))
+
+
+def test_of_one_that_waits_as_the_others_nothing_more_is_said() -> None:
+    assert SlurmController().notes() == (installed().release.not_tested,)
+
+
+def test_waits_that_are_not_known_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = [wait for wait in waits_of(installed().release[:2]) if wait.thread not in ("sstate", "bckfl")]
+    monkeypatch.setattr(controller, "waits_of", lambda release: known)
+    _, found = SlurmController().notes()
+    assert "waits in ways that are not known, so that a run may take much longer: thread bckfl in" in found
+    assert "thread sstate in cond_timedwait for 1 s (" in found
+
+
+def test_one_that_speaks_otherwise_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a release of which the layout of a message has changed, not a traceback."""
+    monkeypatch.setattr("sil.slurm.protocol.envelope.LONGEST", 300)
+    _, found = SlurmController().notes()
+    assert "cannot be driven as far as a first job: " in found
+    assert "bytes; at most 300 can be sent" in found
