@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import shlex
 import sys
@@ -14,9 +15,8 @@ COMMANDS = "squeue, sinfo, sdiag, sprio, scontrol show job"
 def wait_for_enter(controller: Controller) -> None:
     """Say how to reach the controller, and wait for a line of standard input. No time passes; what the
     controller asks of its nodes meanwhile is answered."""
-    variables = " ".join(f"{key}={shlex.quote(value)}" for key, value in controller.environment().items())
     print(
-        f"\nSlurm's controller is paused. In another terminal:\n\n  export {variables}\n\n"
+        f"\nSlurm's controller is paused. In another terminal:\n\n  {_entrance(controller)}\n\n"
         f"Then its commands see it as it is now ({COMMANDS}). Press Enter to go on.",
         file=sys.stderr,
         flush=True,
@@ -25,3 +25,13 @@ def wait_for_enter(controller: Controller) -> None:
         if controller.nodes in ready:
             controller.serve()
     sys.stdin.readline()
+
+
+def _entrance(controller: Controller) -> str:
+    """What to type for the commands of its installation, with its time."""
+    installation, variables = controller.installation, dict(controller.environment())
+    if installation.place.root is not None:
+        return shlex.join(installation.invoked(["/bin/sh"], variables)[0])
+    if installation.place.prefix is not None:
+        variables["PATH"] = f"{installation.program('squeue').parent}:{os.environ.get('PATH', '')}"
+    return "export " + " ".join(f"{key}={shlex.quote(value)}" for key, value in variables.items())
