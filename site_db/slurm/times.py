@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import ceil, inf
 
 from site_db.files.given import MOST
@@ -12,6 +13,7 @@ NO_LIMIT = ("", "unlimited", "infinite", "infinity", "partition_limit", "none", 
 _UNITS_S = (86_400, 3_600, 60, 1)
 
 
+@lru_cache(16_384)
 def duration_s(text: str, alone_s: int) -> int | None:
     """The seconds of minutes:seconds, hours:minutes:seconds, days-hours and so on, or of a number alone, in
     units of `alone_s`; None for other texts."""
