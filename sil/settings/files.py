@@ -25,6 +25,15 @@ def is_built_in(path: Path) -> bool:
     return path.resolve().is_relative_to(FIXTURES.resolve())
 
 
+def named(name: str, folder: Path) -> Path:
+    """The file that another file in `folder` names. Raises InvalidFile for a pipe, for which a command might
+    wait without a limit."""
+    path = folder / name
+    if path.exists() and not path.is_file():
+        raise InvalidFile(f"{path}: this is not a regular file; expected one, since another file names it")
+    return path
+
+
 def find(name: str, kind: str, folder: Path) -> Path:
     """The file that `name` means: a path (relative ones start at `folder`), or the name of a built-in one.
 

@@ -252,7 +252,7 @@ class SiteSource:
         table, history = self._experiment.log, self._experiment.history
         if table is not None:
             rules = Rules(time_zone=table.time_zone)
-            return read_log(self._folder / table.file, rules, None, cluster_of(file))
+            return read_log(files.named(table.file, self._folder), rules, None, cluster_of(file))
         assert history is not None
         if self._origin is None:
             raise NothingArrived(

@@ -20,12 +20,12 @@ from sil.runs.log_schedulers import schedulers_for_logs
 from sil.runs.on_log import Replay
 from sil.runs.under_test import Find, UnderTest, resolve
 from sil.settings.code_version import code_and_data
+from sil.settings.files import named
 from sil.site.logs import read_log
 from sil.workload.job_log import JobLog
 from sil.workload.slices import equal_slices, with_warm_up
 from sil.workload.swf_rules import Rules
 from sil.world.random_streams import RandomStreams
-from site_db.files.given import InvalidFile
 from site_db.files.opened import digest
 
 RIGID = "rigid jobs"
@@ -71,9 +71,7 @@ class OnLog:
     def __init__(self, plan: Plan, folder: Path, find: Find = resolve) -> None:
         assert plan.log is not None
         self.plan = plan
-        path = folder / plan.log.file
-        if path.exists() and not path.is_file():
-            raise InvalidFile(f"{path}: the log of a plan is not a regular file; expected one")
+        path = named(plan.log.file, folder)
         self._log = read_log(path, Rules(), plan.log.processors).with_load(plan.log.load)
         self._slices = with_warm_up(equal_slices(self._log, plan.log.n_parts)).slices
         of_log = digest(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -584,6 +585,13 @@ def test_processors_can_be_added_to_the_machine_of_a_log(tmp_path: Path) -> None
 def test_a_plan_for_a_log_needs_no_site(tmp_path: Path) -> None:
     reported = the_sentence(sil("plan", logged(tmp_path), "--site", "site.db"))
     assert "'of-a-log' is a plan for the machine of a log; --site is for plans with a site" in reported
+
+
+def test_a_pipe_that_a_plan_names_is_refused(tmp_path: Path) -> None:
+    path = logged(tmp_path)
+    (tmp_path / "log.swf").unlink()
+    os.mkfifo(tmp_path / "log.swf")
+    assert "log.swf: this is not a regular file; expected one" in the_sentence(sil("plan", path))
 
 
 def test_parts_of_a_log_measure_each_job_once_in_order_after_others(tmp_path: Path) -> None:
