@@ -198,6 +198,9 @@ def gantt(runs: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
     return below_each_other(*panels).properties(resolve={"scale": {"x": "shared", "color": "shared"}})
 
 
+UNITS = {"days": 86_400.0, "h": 3_600.0, "s": 1.0}
+
+
 def utilisation_over_time(runs: pl.DataFrame, d: RunDescription) -> Figure:
     """Share of the machines, or of the CPUs of nodes, that runs hold over time; mean over replications."""
     rows: list[tuple[str, float, float]] = []
@@ -211,9 +214,12 @@ def utilisation_over_time(runs: pl.DataFrame, d: RunDescription) -> Figure:
         percent = 100.0 * busy / (d.capacity * d.replications)
         keep = np.unique(np.linspace(0, len(moments_s) - 1, min(600, len(moments_s))).astype(int))
         rows += [(scheduler, float(moments_s[k]), float(percent[k])) for k in keep]
+    last_s = max((time_s for _, time_s, _ in rows), default=0.0)
+    unit, unit_s = next((name, size) for name, size in UNITS.items() if last_s >= 3 * size or size == 1.0)
+    rows = [(scheduler, time_s / unit_s, percent) for scheduler, time_s, percent in rows]
     frame = _frame(rows, ["scheduler", "time", "utilisation"])
     title = "CPUs in use (%)" if d.cores else "Machines in use (%)"
-    x, y = column("time:Q", title="Time (s)"), column("utilisation:Q", title=title)
+    x, y = column("time:Q", title=f"Time ({unit})"), column("utilisation:Q", title=title)
     return scheduler_lines(frame, x, y, d.schedulers, height=220)
 
 

@@ -19,14 +19,14 @@ Spec = dict[str, Any]
 
 SECONDARY = ("x2", "y2")
 """Channels of the same type as `x` and `y`."""
-TYPES = {"Q": "quantitative", "O": "ordinal", "N": "nominal"}
+TYPES = {"Q": "quantitative", "O": "ordinal", "N": "nominal", "T": "temporal"}
 BACKSLASH = "\N{REVERSE SOLIDUS OPERATOR}"
 """Looks like one."""
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def column(typed_name: str, **properties: Any) -> Spec:
-    """A channel that shows a column: `name:Q`, `name:O` or `name:N`; without a letter, Q for numbers."""
+    """A channel that shows a column: `name:` and a letter of TYPES; without one, Q for numbers."""
     name, _, letter = typed_name.partition(":")
     typed = {"type": TYPES[letter]} if letter else {}
     return {"field": name, **typed, **properties}

@@ -78,6 +78,15 @@ class LogClock:
         except (OverflowError, ValueError):
             return None
 
+    @property
+    def zero_ms(self) -> float | None:
+        """The second 0 of the log on the clock of its zone, in milliseconds since 1970, if dates are known.
+        The zone's offset is that at the first submission."""
+        if self.date(self.first_s) is None or self.began_unix_s is None:
+            return None
+        first = datetime.fromtimestamp(self.began_unix_s + self.first_s, self.zone)
+        return 1e3 * (self.began_unix_s + (first.utcoffset() or timedelta()).total_seconds())
+
     def text(self, time_s: float) -> str:
         """Seconds since the first submission, and the date of a second of the log."""
         date = self.date(time_s)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
@@ -22,7 +25,10 @@ from sil.report.origin import origin_terms, record_origin
 from sil.report.replay.by_size import jobs_by_size_and_run_time, waiting_by_week_and_size
 from sil.report.replay.by_user import by_user, fairness_table
 from sil.report.replay.measured import Replayed, measured
+from sil.report.replay.over_time import small_multiples
 from sil.report.tables import duration_text, replay_rows
+from sil.report.vega_lite import specification
+from sil.trace.log_clock import LogClock
 from sil.workload.archive.writing import write_swf
 from sil.workload.lublin import Lublin
 from sil.workload.weeks import DAY_S
@@ -342,3 +348,23 @@ def test_refused_jobs_and_their_hours_are_in_the_table() -> None:
         ("Processor-hours of refused jobs", ["4", "0"]),
     ]
     assert "Refused jobs" not in dict(replay_rows({"easy": {}}))
+
+
+def test_charts_over_time_have_dates_where_the_log_has_them() -> None:
+    """The second 0 of this log is 23:00 UTC, midnight in Berlin."""
+    jobs = pl.DataFrame(
+        {
+            "submission_time": [3600.0, 90_000.0],
+            "starting_time": [7200.0, 90_000.0],
+            "finish_time": [9000.0, 180_000.0],
+            "requested_number_of_resources": [1, 2],
+        }
+    )
+    berlin = LogClock(3600.0, 1_767_567_600.0, ZoneInfo("Europe/Berlin"))
+    figures = [small_multiples({"a": jobs}, ["a"], 4, 0, clock) for clock in (berlin, LogClock())]
+    texts = [json.dumps(specification(figure)) for figure in figures]
+    midnight_ms = datetime(2026, 1, 5, tzinfo=UTC).timestamp() * 1e3
+    assert f"{midnight_ms + 3_600_000.0!r} + datum.day" in texts[0]
+    assert '"field": "date", "type": "temporal"' in texts[0]
+    assert "Days since the first submission" in texts[1]
+    assert "temporal" not in texts[1]

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from sil.report.figures import scheduler_lines
 from sil.report.replay import Jobs
-from sil.report.vega_lite import Figure, below_each_other, column
+from sil.report.vega_lite import Figure, Spec, below_each_other, column
+from sil.trace.log_clock import LogClock
 from sil.workload.weeks import DAY_S
 
 BINS = 400
@@ -40,8 +41,11 @@ def utilisation(
     return _over_time(jobs, names, f"{what} in use (%)", RUNNING, share, bins)
 
 
-def small_multiples(jobs: Jobs, names: Sequence[str], processors: int, gpus: int) -> Figure:
-    """The figures above in a window of time, which a reader draws in the lowest one, of the whole log."""
+def small_multiples(
+    jobs: Jobs, names: Sequence[str], processors: int, gpus: int, clock: LogClock | None = None
+) -> Figure:
+    """The figures above in a window of time, which a reader draws in the lowest one, of the whole log. The
+    axis has dates, if the clock knows them."""
     n_jobs = max(map(len, jobs.values()))
     bins = min(MOST_BINS, max(BINS, n_jobs // JOBS_OF_A_BIN))
     requested = "requested_number_of_resources"
@@ -51,15 +55,21 @@ def small_multiples(jobs: Jobs, names: Sequence[str], processors: int, gpus: int
         utilisation(jobs, "Processors", requested, processors, names, bins),
         *([utilisation(jobs, "GPUs", "requested_gpus", gpus, names, bins)] if gpus else []),
     ]
-    window = column("day:Q", title=None, scale={"domain": {"param": WINDOW}, "nice": False})
-    whole = column("day:Q", scale={"nice": False}, title=f"{SINCE}; drag to zoom, click to reset")
+    scale: Spec = {"nice": False}
+    along, title, dated = "day:Q", SINCE, {}
+    if clock is not None and (zero_ms := clock.zero_ms) is not None:
+        first_ms = zero_ms + 1e3 * _first_s(jobs)
+        along, title, scale = "date:T", "Date", {**scale, "type": "utc"}
+        dated = {"transform": [{"calculate": f"{first_ms!r} + datum.day * 864e5", "as": "date"}]}
+    window = column(along, title=None, scale={**scale, "domain": {"param": WINDOW}})
+    whole = column(along, scale=scale, title=f"{title}; drag to zoom, click to reset")
     brush = {"name": WINDOW, "select": {"type": "interval", "encodings": ["x"]}}
     values = column("value:Q", title=None, axis={"labels": False, "ticks": False, "grid": False})
     # Charts that stand together have one parameter of a name, which is for all of them.
     shown = figures[0].spec["params"]
     return below_each_other(
-        *(each.encode(x=window).properties(height=180, params=[]) for each in figures),
-        figures[0].encode(x=whole, y=values).properties(height=50, params=[brush, *shown]),
+        *(each.encode(x=window).properties(height=180, params=[], **dated) for each in figures),
+        figures[0].encode(x=whole, y=values).properties(height=50, params=[brush, *shown], **dated),
     ).properties(resolve={"scale": {"color": "shared", "strokeDash": "shared"}})
 
 
@@ -72,7 +82,7 @@ def _over_time(
     jobs: Jobs, names: Sequence[str], title: str, between: tuple[str, str], weight: pl.Expr, bins: int
 ) -> Figure:
     """The mean over each bin of the summed weight of the jobs that are between two times."""
-    first_s = min(float(table["submission_time"].to_numpy().min()) for table in jobs.values())
+    first_s = _first_s(jobs)
     last_s = max(float(table["finish_time"].to_numpy().max()) for table in jobs.values())
     edges_s = np.linspace(first_s, last_s, bins + 1)
     days = ((edges_s[:-1] + edges_s[1:]) / 2 - first_s) / DAY_S
@@ -85,6 +95,10 @@ def _over_time(
     x, y = column("day:Q", title=SINCE), column("value:Q", title=title)
     chart = scheduler_lines(pl.concat(frames), x, y, names, height=240)
     return chart.mark("line", interpolate="step", strokeWidth=1.3, clip=True)
+
+
+def _first_s(jobs: Jobs) -> float:
+    return min(float(table["submission_time"].to_numpy().min()) for table in jobs.values())
 
 
 def held(table: pl.DataFrame, between: tuple[str, str], weight: pl.Expr, edges_s: Numbers) -> Numbers:

@@ -125,7 +125,8 @@ def _sections(replayed: Replayed, jobs: Jobs, names: list[str]) -> Iterator[Sect
     if not jobs:
         return
     processors, gpus = int(replayed.described["processors"]), int(replayed.described["gpus"])
-    over_time = small_multiples(replayed.jobs, names, processors, gpus)
+    clock = LogClock.described(replayed.described)
+    over_time = small_multiples(replayed.jobs, names, processors, gpus, clock)
     yield _drawn("Over time", OVER_TIME, over_time)
     if has_schedules(replayed):
         yield Section("Schedules", SCHEDULES, [Part(schedules=schedules(replayed.jobs, processors))])
