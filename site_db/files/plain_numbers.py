@@ -16,9 +16,9 @@ def is_whole(text: str) -> bool:
 
 def whole(text: str) -> int | None:
     """A whole number of up to 18 digits, also as data frames write one, 4.0; None for other texts."""
-    if (short := text.rstrip("0")).endswith("."):
+    if not text.isdigit() and (short := text.rstrip("0")).endswith("."):
         text = short[:-1]
-    return int(text) if is_whole(text) and len(text) <= 18 else None
+    return int(text) if text.isdigit() and text.isascii() and len(text) <= 18 else None
 
 
 def is_decimal(text: str) -> bool:

@@ -17,14 +17,20 @@ _UNITS_S = (86_400, 3_600, 60, 1)
 def duration_s(text: str, alone_s: int) -> int | None:
     """The seconds of minutes:seconds, hours:minutes:seconds, days-hours and so on, or of a number alone, in
     units of `alone_s`; None for other texts."""
+    if "-" not in text and ":" not in text:
+        return None if (alone := whole(text)) is None else alone * alone_s
+    return _of_clock_s(text)
+
+
+@lru_cache(4_096)
+def _of_clock_s(text: str) -> int | None:
     days, dash, clock = text.rpartition("-")
     numbers = [whole(part) for part in ([days] if dash else []) + clock.split(":")]
     if len(numbers) > 3 + bool(dash):
         return None
     first = 0 if dash else 1 if len(numbers) == 3 else 2
-    units_s = _UNITS_S[first:] if len(numbers) > 1 else (alone_s,)
     found_s = 0
-    for number, unit_s in zip(numbers, units_s, strict=False):
+    for number, unit_s in zip(numbers, _UNITS_S[first:], strict=False):
         if number is None:
             return None
         found_s += number * unit_s

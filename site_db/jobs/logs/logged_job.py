@@ -26,7 +26,7 @@ class Charged(NamedTuple):
     qos: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: a log has millions, and each then takes twice as long to make
 class LoggedJob:
     """One run of a log.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from site_db.jobs.sacct.columns import has_form
 from site_db.jobs.sacct.header import Layout, layout_of
@@ -14,8 +14,7 @@ _LONGEST_TEXT = 1_000
 """Lines of a text in quotes."""
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     number: int
     fields: list[str]
     cut: frozenset[str] = frozenset()
@@ -33,7 +32,7 @@ class Lines:
 
     def under(self, header: str) -> Iterator[Line]:
         """The fields of each line, or of lines that quotes join, without the header where it is repeated."""
-        layout = self._layout
+        layout, may_be_quoted = self._layout, self._layout.may_be_quoted
         while (following := next(self.rest, None)) is not None:
             number, text = following
             if text == header or (layout.widths and not set(text) - set("- ")):
@@ -43,7 +42,7 @@ class Lines:
                 return
             if layout.widths:
                 yield self._slices(number, text)
-            elif layout.may_be_quoted and _has_quote(text, layout.separator):
+            elif may_be_quoted and _has_quote(text, layout.separator):
                 joined, unused = self._joined_by_quotes(text)
                 self.rest = chain(unused, self.rest)
                 fields = _unquoted(joined, layout.separator)

@@ -50,8 +50,7 @@ class Submissions:
     def times(self, row: Fields, number: str) -> tuple[float, ...]:
         """The times at which the job may have been submitted, in order."""
         times = unix_times(row["submit"], self._zone) if row["submit"] else ()
-        found = _ID.match(number)
-        if self._zone is UTC or not times or found is None:
+        if self._zone is UTC or not times or (found := _ID.match(number)) is None:
             return times
         id = int(found[0])
         if id < self._last_id:  # of another log

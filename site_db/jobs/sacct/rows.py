@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -36,7 +36,7 @@ class Fields(defaultdict[str, str]):
         self.line, self.repairs = line, list(repairs)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Row:
     """The lines of a row, complete or not."""
 
@@ -186,31 +186,31 @@ class _Table:
             surplus = len(line.fields) - n
             self._tally.refuse(TOO_FEW if surplus < 0 else TOO_MANY if surplus else NO_NUMBER, line.number)
 
-    def _read(self, row: _Row) -> Iterator[Fields]:
+    def _read(self, row: _Row) -> Sequence[Fields]:
+        """The fields, if they are certain."""
         self._refuse(row.tail)
         if not row.lines:
-            return
+            return ()
         first, columns = row.lines[0], self._layout.columns
         if row.doubt:
             self._tally.refuse(row.doubt, first.number)
-            return
+            return ()
         if len(row.lines) == 1 and len(first.fields) == len(columns):
-            yield self._as_it_is(first)
-            return
+            return (self._as_it_is(first),)
         try:
             found = self._readings.found([line.fields for line in row.lines])
         except Refused as refused:
             self._tally.refuse(refused.reason, first.number)
-            return
+            return ()
         repairs = [f"a {self._separator} inside {found.repaired}"] if found.has_separators else []
         repairs += [f"an end of a line inside {found.repaired}"] if found.has_line_ends else []
-        yield Fields(first.number, found.fields.items(), repairs)
+        return (Fields(first.number, found.fields.items(), repairs),)
 
     def _as_it_is(self, line: Line) -> Fields:
         # From the last to the first: of columns with the same name, the first counts.
         fields = zip(reversed(self._layout.columns), map(str.strip, reversed(line.fields)), strict=True)
         row = Fields(line.number, fields)
-        for column in sorted(line.cut & USED):
+        for column in sorted(line.cut & USED) if line.cut else ():
             row.repairs.append(f"{SPELLED[column]} is cut off (+); print whole values with sacct -P")
             if kind_of(column) in ("tres", "nodes", "count", "duration", "time"):
                 row[column] = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
+from operator import itemgetter
 
 from site_db.files.given import MOST
 from site_db.files.plain_numbers import whole
@@ -21,29 +22,37 @@ _ABOUT_RESOURCES = (
     *("reqmem", *_OF_NODES),
 )
 """The columns from which what a job requested is read."""
+_about_resources = itemgetter(*_ABOUT_RESOURCES)
+_about_processors = itemgetter("alloccpus", "ncpus", "alloctres", "reqcpus", "reqtres")
 
 
 def resources_of(row: Fields, n_nodes: int) -> Tres:
     """What a job on so many nodes requested; what it was allocated, where the log does not say. Raises
     Refused."""
-    if any(_count(row[name]) is None for name in _OF_NODES):
+    found, is_unclear = _resources(_about_resources(row), n_nodes)
+    if is_unclear:
         row.repairs.append("the number of nodes cannot be read, taken from other columns")
-    return _resources(tuple([row[name] for name in _ABOUT_RESOURCES]), n_nodes)
+    return found
 
 
 def processors_of(row: Fields) -> int:
-    allocated, requested = (str(tres_of(row[name]).cpus) for name in ("alloctres", "reqtres"))
-    for processors in (row["alloccpus"], row["ncpus"], allocated, row["reqcpus"], requested):
-        if 1 <= (found := _count(processors) or 0) <= MOST_PROCESSORS:
-            return found
-    row.repairs.append("the number of processors is unknown, taken as 1")
-    return 1
+    if (found := _processors(*_about_processors(row))) is None:
+        row.repairs.append("the number of processors is unknown, taken as 1")
+    return found or 1
 
 
 @lru_cache(16_384)
-def _resources(texts: tuple[str, ...], n_nodes: int) -> Tres:
+def _processors(alloc: str, n: str, alloc_tres: str, req: str, req_tres: str) -> int | None:
+    """The first number that the columns state."""
+    allocated, requested = tres_of(alloc_tres).cpus, tres_of(req_tres).cpus
+    counts = (_count(alloc) or 0, _count(n) or 0, allocated, _count(req) or 0, requested)
+    return next((found for found in counts if 1 <= found <= MOST_PROCESSORS), None)
+
+
+@lru_cache(16_384)
+def _resources(texts: tuple[str, ...], n_nodes: int) -> tuple[Tres, bool]:
     """What a job with these texts in the columns about resources requested; what it was allocated, where the
-    log does not say. It ran on `n_nodes`, if that is known."""
+    log does not say; and whether a number of nodes cannot be read. It ran on `n_nodes`, if that is known."""
     row = dict(zip(_ABOUT_RESOURCES, texts, strict=True))
     try:
         requested, allocated = tres_of(row["reqtres"]), tres_of(row["alloctres"])
@@ -65,7 +74,7 @@ def _resources(texts: tuple[str, ...], n_nodes: int) -> Tres:
     others = *found.others.values(), *found.site_resources.values(), found.memory_mib
     if max(found.cpus, found.nodes, found.n_gpus) > MOST_PROCESSORS or max(others) >= MOST:
         raise Refused("its resources cannot be read: more than any cluster has")
-    return found
+    return found, any(_count(row[name]) is None for name in _OF_NODES)
 
 
 def _requested_mib(text: str, cpus: int, nodes: int) -> int:
@@ -81,6 +90,7 @@ def _first(row: Mapping[str, str], *names: str) -> int:
     return next((n for name in names if (n := _count(row[name]))), 0)
 
 
+@lru_cache(4_096)
 def _count(text: str) -> int | None:
     """Of 4, 4.0 or 2K, which `sacct` prints for 2048; 0 where it is unknown, and None for other texts."""
     if text == "?" or text.lower() in UNKNOWN:

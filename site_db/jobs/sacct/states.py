@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _UNFINISHED = """COMPLETING CONFIGURING EXPEDITING PENDING POWER_UP_NODE REQUEUE_FED REQUEUE_HOLD RESIZING
     RESV_DEL_HOLD RUNNING SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED"""
 REFUSED = {
@@ -31,6 +33,7 @@ RAN = frozenset(_RAN.split())
 """The states of jobs that used their nodes, for whatever result."""
 
 
+@lru_cache(1_024)
 def state_of(text: str) -> str:
     """The state itself. A text too wide for its column is cut and ends in +: it counts as any of the possible
     states if all are alike."""

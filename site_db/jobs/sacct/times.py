@@ -30,25 +30,29 @@ def is_local(text: str) -> bool:
     return not is_whole(text) and (time := _date(text)) is not None and time.tzinfo is None
 
 
-@lru_cache(4_096)
 def unix_times(text: str, zone: tzinfo = UTC) -> tuple[float, ...]:
     """The seconds since 1970-01-01 UTC that a time in `zone` may be: two in the hour that occurs twice when
     clocks are set back; none where it is unknown or cannot be read."""
     if (number := whole(text)) is not None:
         # Slurm's mark for "no time" is 0.
         return (float(number),) if 0 < number <= LATEST_UNIX_S else ()
+    return _of_date(text, zone)
+
+
+@lru_cache(4_096)
+def _of_date(text: str, zone: tzinfo) -> tuple[float, ...]:
     time = _date(text)
     if time is None:
         return ()
     if time.tzinfo is not None:
-        times = {_seconds(time)}
+        times = [_seconds(time)]
     elif zone is UTC:
-        times = {(time - _LOCAL_EPOCH).total_seconds()}
+        times = [(time - _LOCAL_EPOCH).total_seconds()]
     else:
-        times = {_seconds(time.replace(tzinfo=zone, fold=fold)) for fold in (0, 1)}
+        times = sorted({_seconds(time.replace(tzinfo=zone, fold=fold)) for fold in (0, 1)})
         # No clock shows the hour that is left out in spring: it counts as if clocks had not been set forward.
-        times = times if len(times) == 1 or _occurs_twice(time, zone) else {max(times)}
-    return tuple(sorted(time_s for time_s in times if 0 < time_s <= LATEST_UNIX_S))
+        times = times if len(times) == 1 or _occurs_twice(time, zone) else times[-1:]
+    return tuple([time_s for time_s in times if 0 < time_s <= LATEST_UNIX_S])
 
 
 def _date(text: str) -> datetime | None:

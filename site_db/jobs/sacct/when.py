@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, tzinfo
+from functools import lru_cache
 
 from site_db.jobs.logs.logged_job import Refused
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
@@ -36,10 +37,10 @@ def runs_of(row: Fields, zone: tzinfo, submits: Sequence[float]) -> list[tuple[f
     between the times in the hour that occurs twice. It did not start before the first of `submits`."""
     starts, ends = _known_times(row["start"], zone), _known_times(row["end"], zone)
     runs = [(started_s, ended_s) for started_s in starts for ended_s in ends]
-    stated = [text for text in (row["elapsedraw"], row["elapsed"]) if text]
-    ran_s = _first_s(stated, 1)
+    raw, clock = row["elapsedraw"], row["elapsed"]
+    ran_s = _first_s(raw, clock, 1)
     if ran_s is None:
-        if stated:
+        if raw or clock:
             row.repairs.append("the elapsed time cannot be read, end minus start taken")
         forward = [(started_s, ended_s) for started_s, ended_s in runs if ended_s > started_s]
         if len(forward) > 1:
@@ -47,7 +48,8 @@ def runs_of(row: Fields, zone: tzinfo, submits: Sequence[float]) -> list[tuple[f
         likely = _nearest(forward or runs, 0.0)
     else:
         likely = _with_elapsed(row, runs, ran_s, zone)
-    likely = [run for run in likely if run[0] >= min(submits, default=0.0)] or likely
+    if len(likely) > 1:
+        likely = [run for run in likely if run[0] >= min(submits, default=0.0)] or likely
     started_s, ended_s = likely[0]
     if started_s == ended_s:
         raise Refused("the run time is zero")
@@ -60,6 +62,8 @@ def runs_of(row: Fields, zone: tzinfo, submits: Sequence[float]) -> list[tuple[f
 
 def _nearest(runs: Sequence[tuple[float, float]], long_s: float) -> list[tuple[float, float]]:
     """The runs that took about as long, in order."""
+    if len(runs) == 1:  # as nearly always
+        return list(runs)
     least_s = min(abs(ended_s - started_s - long_s) for started_s, ended_s in runs)
     return sorted(run for run in runs if abs(run[1] - run[0] - long_s) == least_s)
 
@@ -89,10 +93,9 @@ def arrival_of(
     """When the job, which was submitted at one of `submits`, could start, and when it was submitted, if that
     was earlier. Of two possible times, the later one that is not after the start."""
     found: list[float] = []
-    for name in ("submit", "eligible"):
-        times = submits if name == "submit" else unix_times(row[name], zone) if row[name] else ()
+    for times in (submits, unix_times(row["eligible"], zone)):
         before = [time_s for time_s in times if time_s <= started_s]
-        if times and not before and not (name == "eligible" and found):
+        if times and not before and not found:
             row.repairs.append("submitted after the start, taken as submitted at the start")
             return started_s, None
         if len(before) > 1 and LATER not in row.repairs:
@@ -110,16 +113,24 @@ def _known_times(text: str, zone: tzinfo) -> tuple[float, ...]:
 
 
 def time_limit_s(row: Fields) -> float | None:
-    texts = [row[name] for name in ("timelimitraw", "timelimit") if row[name].lower() not in NO_LIMIT]
-    if not texts:
-        return None
-    found_s = _first_s(texts, 60)
-    if not found_s or found_s > LATEST_UNIX_S:
+    found_s = _limit_s(row["timelimitraw"], row["timelimit"])
+    if found_s == 0.0:
         row.repairs.append("the time limit cannot be read, taken as none")
         return None
-    return float(found_s)
+    return found_s
 
 
-def _first_s(texts: Iterable[str], alone_s: int) -> int | None:
+@lru_cache(4_096)
+def _limit_s(raw: str, clock: str) -> float | None:
+    """None without a limit, and 0 for one that cannot be read."""
+    raw, clock = ("" if text.lower() in NO_LIMIT else text for text in (raw, clock))
+    if not raw and not clock:
+        return None
+    found_s = _first_s(raw, clock, 60) or 0
+    return float(found_s) if found_s <= LATEST_UNIX_S else 0.0
+
+
+def _first_s(text: str, other: str, alone_s: int) -> int | None:
     """The first duration that can be read."""
-    return next((found_s for text in texts if (found_s := duration_s(text, alone_s)) is not None), None)
+    found_s = duration_s(text, alone_s)
+    return duration_s(other, alone_s) if found_s is None else found_s

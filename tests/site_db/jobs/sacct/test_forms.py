@@ -182,8 +182,9 @@ def test_every_version_of_the_json_gives_the_job_of_the_table(tmp_path: Path) ->
     text = f"{json.dumps(document, indent=1)}\n{json.dumps(document)}"
     (first, second, *of_the_next), tally = jobs_of(tmp_path / "sacct.json", text)
     assert is_sacct(tmp_path / "sacct.json")
-    columns = "JobID|User|Account|QOS|JobName|Partition|Eligible|Start|End|State"
-    row = "7|ann|lab|high|a|b c|batch|1000060|1000100|1000200|COMPLETED|60|cpu=8,mem=500M,gres/gpu:a100=2|ib"
+    columns = "JobID|User|Account|QOS|JobName|Partition|Submit|Eligible|Start|End|State"
+    row = "7|ann|lab|high|a|b c|batch|1000000|1000060|1000100|1000200|COMPLETED|60|"
+    row = f"{row}cpu=8,mem=500M,gres/gpu:a100=2|ib"
     columns = f"{columns}|TimelimitRaw|ReqTRES|Constraints|NodeList|NCPUS"
     (expected,), _ = jobs_of(tmp_path / "sacct.txt", f"{columns}\n{row}|n[1-2]|8\n")
     assert [first, second, *of_the_next] == [expected] * 4

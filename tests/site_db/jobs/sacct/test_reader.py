@@ -77,6 +77,7 @@ def test_a_row_becomes_a_run_with_utc_times() -> None:
         NINE + HOUR,
         NINE + 2 * HOUR,
         resources=Tres(8, 2),
+        queued_unix_s=NINE,
         line=2,
     )
 

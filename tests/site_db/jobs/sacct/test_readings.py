@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,5 +169,7 @@ def test_a_spoiled_row_is_read_as_it_was_or_refused(log: tuple[str, list[list[st
     expected, _ = jobs_of(true.getvalue())
     found, tally = jobs_of("".join(separator.join(row) + "\n" for row in rows))
     for number, job in found.items():
-        assert job == expected[number]
+        true = expected[number]
+        assert {job.submit_line, job.reservation} <= {true.submit_line, true.reservation, ""}, "if uncertain"
+        assert replace(job, submit_line=true.submit_line, reservation=true.reservation) == true
     assert found.keys() == expected.keys() or tally.refused
