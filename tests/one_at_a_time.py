@@ -39,6 +39,7 @@ class OneAtATime(ResourceManager):
         self.ports.dispatcher.dispatch(self.order(job))
 
     def order(self, job: Job) -> DispatchOrder:
-        where: Any = range(job.n_tasks)
-        resource = 0 if isinstance(self.ports, OnMachines) else ON_NODES
+        resource, where = ON_NODES, range(job.n_tasks)
+        if isinstance(self.ports, OnMachines):
+            resource, where = 0, range(1)
         return DispatchOrder(self.running, job, resource, where, 1.0)

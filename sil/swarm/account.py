@@ -11,7 +11,7 @@ from typing import Any
 from scheduler.managers.around import AroundManager
 from scheduler.model import Answer, Completion, DispatchOrder, Job, JobId, Loss, RunId
 from scheduler.resource_manager import Ports, ResourceManager
-from sil.swarm.case import Case
+from sil.swarm.case import URGENT, Case
 
 SERVES_IN_ORDER = "serves-in-order"
 DISPLACES_FOR_A_REASON = "displaces-for-a-reason"
@@ -20,7 +20,6 @@ ESTIMATES_ARE_CURRENT = "estimates-are-current"
 ACCEPTS_JOBS_ONCE = "accepts-jobs-once"
 
 ROUNDING_S = 1e-6
-URGENT, DEFAULT = "urgent", "default"
 
 Broken = Callable[[str, JobId | None, str], None]
 """Called with a rule that is broken, the job concerned, and one sentence."""

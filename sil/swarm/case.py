@@ -28,6 +28,8 @@ from site_db.files.written import no_link
 MOST_FAULTS = 5
 DEFAULT_JOBS = 20
 DEFAULT_MACHINES = 4
+URGENT, DEFAULT = "urgent", "default"
+"""The queues of a case that has two."""
 CORES = 4
 """Of each node."""
 MOST_MACHINES = 1_000

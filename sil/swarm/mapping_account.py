@@ -24,18 +24,16 @@ from scheduler.model import (
 )
 from scheduler.resource_manager import OnMachines, Ports
 from sil.swarm.account import (
-    DEFAULT,
     DISPLACES_FOR_A_REASON,
     ESTIMATES_ARE_CURRENT,
     FOLLOWS_DECISIONS,
     ROUNDING_S,
     SERVES_IN_ORDER,
-    URGENT,
     Account,
     Broken,
     Run,
 )
-from sil.swarm.case import Case
+from sil.swarm.case import DEFAULT, URGENT, Case
 
 
 class Plan(NamedTuple):

@@ -18,11 +18,10 @@ from sil.swarm.account import (
     ESTIMATES_ARE_CURRENT,
     FOLLOWS_DECISIONS,
     ROUNDING_S,
-    URGENT,
     Account,
     Broken,
 )
-from sil.swarm.case import CORES, Case, Machines
+from sil.swarm.case import CORES, URGENT, Case, Machines
 from sil.swarm.mapping_account import MappingAccount
 
 

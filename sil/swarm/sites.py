@@ -30,7 +30,7 @@ from sil.isolation.side import side
 from sil.outcome.invariants.breach import Breach, Capacity
 from sil.runs.composition import Supervision
 from sil.runs.under_test import UnderTest
-from sil.swarm.case import CORES, Case, CaseJob, Machines
+from sil.swarm.case import CORES, DEFAULT, URGENT, Case, CaseJob, Machines
 from sil.swarm.faults import Faulty
 from sil.swarm.faulty_schedulers import LateScheduler, Mistakes, WrongScheduler
 from sil.swarm.policies import Policies
@@ -77,7 +77,7 @@ class Tested:
         """Of one that is not built in, this is not known."""
         return self._is_built_in and self.spec.target not in registry.ON_SINGLE_MACHINES
 
-    def scheduler(self, queue: str = "default") -> Scheduler:
+    def scheduler(self, queue: str = DEFAULT) -> Scheduler:
         """A new instance, for one queue or for all."""
         made: Scheduler
         if self._under_test is None or self._is_built_in:
@@ -122,7 +122,7 @@ class SiteOfCase(ABC):
         return 1.0
 
     def job(self, job: CaseJob) -> Job:
-        queue = "urgent" if job.is_urgent and self.case.has_queues else "default"
+        queue = URGENT if job.is_urgent and self.case.has_queues else DEFAULT
         return Job(
             JobId(job.id), "work", job.arrival_s, queue=queue, n_tasks=job.size, estimate_s=job.estimate_s
         )
@@ -150,7 +150,7 @@ class SiteOfCase(ABC):
         normal = QueuePolicy(mapping=mapping)
         if not self.case.has_queues:
             return [normal]
-        return [normal, QueuePolicy("urgent", 1, displaces=frozenset({"default"}), mapping=mapping)]
+        return [normal, QueuePolicy(URGENT, 1, displaces=frozenset({DEFAULT}), mapping=mapping)]
 
     @abstractmethod
     def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:

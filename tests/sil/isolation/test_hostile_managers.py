@@ -6,13 +6,24 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId
+from scheduler.resource_manager import OnFreeNodes, OnMachines
+from scheduler.rules import KNOWN_NODES, KNOWN_RESOURCE
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
 from sil.trace.facts import Fact
+from sil.world.events import SimClock
+from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.manager import WatchedDispatcher
 from tests import hostile_managers
+from tests.builders import site
 from tests.sil.test_replay import FIVE, log_of
 
+ON_TWO = {
+    KNOWN_RESOURCE: OnMachines(SimClock(), None, site(2), None, None),  # type: ignore[arg-type]
+    KNOWN_NODES: OnFreeNodes(SimClock(), None, 2, None),  # type: ignore[arg-type]
+}
 REPLAY = Replay(log_of(FIVE, 3), decision_limit_s=2.0, engine=Engine.HARNESS)
 
 
@@ -27,3 +38,14 @@ def test_its_fault_is_the_last_fact_and_names_the_rule(name: str, tmp_path: Path
         assert len(last["message"]) < 2_000
         assert last["job"] in (None, *range(1, 6), 999)
     assert REPLAY.results(scheduler, tmp_path / "printed").fault is None or rule is not None
+
+
+@pytest.mark.parametrize("rule", ON_TWO)
+@pytest.mark.parametrize("machines", [(2,), (-1,), (), (0, 7)])
+def test_an_order_breaks_the_rule_of_what_it_names(rule: str, machines: tuple[int, ...]) -> None:
+    orders, job = WatchedDispatcher(ON_TWO[rule]), Job(JobId(1), "work", 0.0)
+    orders.arrived.add(job.id)
+    resource = 0 if rule == KNOWN_RESOURCE else ON_NODES
+    with pytest.raises(SchedulerFault, match="job 1 was dispatched to resource ") as found:
+        orders.dispatch(DispatchOrder(RunId(0), job, resource, machines, 1.0))
+    assert found.value.rule == rule
