@@ -189,10 +189,8 @@ class Fickle(Again):
         super().__init__(ports)
         Fickle.made += 1
         self.machine = Fickle.made % 2
-    def start(self, job):
-        self.running, self.job = next(self.runs), job
-        where = self.machine
-        self.ports.dispatcher.dispatch(DispatchOrder(self.running, job, where, (where,), 1.0))
+    def order(self, job):
+        return super().order(job)._replace(resource=self.machine, machines=(self.machine,))
 from scheduler.mapping.immediate import Mct
 class MyMct(Mct):
     pass
