@@ -118,7 +118,7 @@ class Layout:
         self._version = version
         self._packed_as = packed_as(record, version)
         names = list(self._packed_as)
-        self._places = [names.index(name) for name in self._record._fields]
+        self._places = [names.index(name) for name in get_type_hints(record)]
         """Of the fields of a record among those that are packed."""
         self._readers: list[Reader] = []
         self._writers: list[Writer] = []
