@@ -11,6 +11,7 @@ from socket import socket
 
 from sil.slurm.accounting import Accounting, declared, loaded, started_accounting
 from sil.slurm.clock.driver import LIMIT_S, Clock
+from sil.slurm.clock.library import built
 from sil.slurm.clock.waits import waits_of
 from sil.slurm.configuration import Configuration
 from sil.slurm.credential import Credential, stated
@@ -80,6 +81,7 @@ def running(
         clock = context.enter_context(Clock(folder / "clock", start_s, how.limit_s))
         found = Controller(how.installation or installed(), folder, clock, nodes, context)
         clock.classify(waits_of(found.installation.release[:2]))
+        found.installation.check_sees(built())
         _write_files(folder, configuration, users or {})
         found.munge = how.credential(found)
         socket_of_munge = None if found.munge is None else str(found.munge)

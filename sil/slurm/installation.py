@@ -127,6 +127,18 @@ class Installation:
             return program
         return Path("/") / program.relative_to(root)
 
+    def check_sees(self, file: Path) -> None:
+        """Raises NoSlurm if a file of this computer is hidden from its programs."""
+        if (
+            self.place.root is not None
+            and file.is_relative_to("/usr")
+            and not file.is_relative_to(entering.OWN)
+        ):
+            raise NoSlurm(
+                f"{file} is needed by the Slurm in {self.place.root}, whose /usr takes the place of this "
+                f"computer's; install the testbed elsewhere, such as in a virtual environment"
+            )
+
     def invoked(
         self, command: Sequence[object], variables: Mapping[str, str] = _NONE
     ) -> tuple[list[str], dict[str, str]]:

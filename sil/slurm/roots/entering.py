@@ -13,7 +13,7 @@ from pathlib import Path
 
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 1 << 18
-_OWN = "/usr/local"
+OWN = "/usr/local"
 """Stays this computer's: Python and the testbed may be there."""
 
 
@@ -28,7 +28,7 @@ def enter(root: str) -> None:
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
     _call("mount", None, b"/", None, _RECURSIVE | _PRIVATE, None)
-    for source, target in ((_OWN, f"{root}{_OWN}"), (f"{root}/usr", "/usr")):
+    for source, target in ((OWN, f"{root}{OWN}"), (f"{root}/usr", "/usr")):
         if os.path.isdir(source) and os.path.isdir(target):
             _call("mount", os.fsencode(source), os.fsencode(target), None, _BIND | _RECURSIVE, None)
 

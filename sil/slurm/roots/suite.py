@@ -24,9 +24,12 @@ _MERGED = ("bin", "sbin", "lib", "lib64")
 _SOURCES = Path("/etc/apt")
 _RELEASE = Path("/etc/os-release")
 _ENTRY = {
-    ".list": re.compile(r"^(deb\s+(?:\[[^\]]*\]\s+)?\S+\s+)(?P<suite>\S+)(.*\bmain\b.*)$", re.MULTILINE),
+    ".list": re.compile(
+        r"^(deb\s+(?:\[[^\]]*\]\s+)?(?P<mirror>\S+)\s+)(?P<suite>\S+)(?P<rest>\s.*)$", re.MULTILINE
+    ),
     ".sources": re.compile(
-        r"((?:^\S.*\n)*^Suites:[ \t]*)(?P<suite>.*)((?:\n.+)*)", re.MULTILINE | re.IGNORECASE
+        r"((?=(?:.+\n)*?URIs:\s*(?P<mirror>\S+))(?:^\S.*\n)*^Suites:[ \t]*)(?P<suite>.*)(?P<rest>(?:\n.+)*)",
+        re.MULTILINE | re.IGNORECASE,
     ),
 }
 """An entry in each form of apt's sources, with what is before and after its suites."""
@@ -102,15 +105,21 @@ def _downloaded(suite: str, work: Path) -> list[Path]:
 
 
 def _source(suite: str) -> tuple[str, str]:
-    """The first of apt's sources that has this computer's own suite, with another suite in its place, and the
-    extension of such a file. Raises NoSuite."""
+    """Apt's sources of this computer's own suite, with another one in its place, and the extension of such a
+    file; all of the mirror that has the component main. Raises NoSuite."""
     about = _RELEASE.read_text() if _RELEASE.is_file() else ""
     own = re.search(r"^VERSION_CODENAME=(\S+)", about, re.MULTILINE)
     for path in (_SOURCES / "sources.list", *sorted((_SOURCES / "sources.list.d").glob("*"))):
         entry = _ENTRY.get(path.suffix)
-        for found in entry.finditer(path.read_text()) if entry is not None and path.is_file() else ():
-            if own is not None and own[1] in found["suite"].split() and "\nEnabled: no" not in found[0]:
-                return path.suffix, f"{found[1]}{suite}{found[3]}\n"
+        entries = [
+            found
+            for found in (entry.finditer(path.read_text()) if entry is not None and path.is_file() else ())
+            if own is not None and own[1] in found["suite"].split() and "\nEnabled: no" not in found[0]
+        ]
+        mirror = next((found["mirror"] for found in entries if re.search(r"\bmain\b", found["rest"])), None)
+        if mirror is not None:
+            texts = (f"{x[1]}{suite}{x['rest']}\n" for x in entries if x["mirror"] == mirror)
+            return path.suffix, "\n".join(texts)
     raise NoSuite(
         f"in {_SOURCES} there is no source of this computer's own suite ({own[1] if own else 'unknown'}), at "
         f"whose mirror another suite could be"

@@ -120,6 +120,9 @@ def test_a_root_has_its_own_programs_and_this_computers_user_and_folders(tmp_pat
     subprocess.run(words, env=variables, check=True)
     assert (tmp_path / "said").read_text() == "a b=c\nnothing else\n"
     assert (tmp_path / "said").stat().st_uid == os.getuid()
+    found.check_sees(Path("/usr/local/lib/clock.so"))
+    with pytest.raises(NoSlurm, match=r"/usr/lib/clock\.so is needed by .*; install the testbed elsewhere"):
+        found.check_sees(Path("/usr/lib/clock.so"))
     with pytest.raises(
         NoSlurm, match=rf"scontrol is not installed, .*\(sil slurm install SUITE {place.root}\)"
     ):

@@ -38,6 +38,13 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
+        (
+            "sources.list",
+            "deb http://other bookworm stable\ndeb http://mirror bookworm main\n"
+            "deb http://mirror bookworm universe\ndeb http://mirror bookworm-updates main\n"
+            "deb http://third bookworm main\n",
+            "deb http://mirror sid main\n\ndeb http://mirror sid universe",
+        ),
         ("sources.list", f"# ours\n{LINE.format('bookworm')}\n", LINE.format("sid")),
         (
             "sources.list.d/debian.sources",
