@@ -18,7 +18,7 @@ from sil.outcome.jobs import BOUND_S
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.report.file_name import file_name
-from sil.report.replay.measured import Replayed
+from sil.report.replay.measured import SENTENCES, Replayed
 from sil.settings.estimates import Estimates
 from sil.trace.facts import TRACE
 from sil.trace.log_clock import KEY
@@ -111,6 +111,9 @@ def read(out: Path) -> Replayed:
         Estimates(described["estimates"])
         Analysis(**described["analysis"]).check(inf)
         for name, statistics in described["schedulers"].items():
+            given = {key: value for key, value in statistics.items() if value is not None}
+            if any(isinstance(value, str) != (key in SENTENCES) for key, value in given.items()):
+                raise TypeError("a sentence is a number, or the other way round")
             path = out / file_name(name) / JOBS
             if path.exists() or "makespan" in statistics:
                 jobs[name] = read_jobs_csv(path)

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -939,6 +940,17 @@ def test_damaged_replay_results_are_rejected_by_report(file: str, text: str | No
     assert the_sentence(sil("report", "out")).startswith(
         f"out/{file}: this was not written by `sil replay` ("
     )
+
+
+@pytest.mark.parametrize("changed", ['"fault": 1', '"refused": 1e308', '"makespan": "x"'])
+def test_sentences_that_are_numbers_and_numbers_that_are_sentences_are_rejected_by_report(
+    changed: str, here: Path
+) -> None:
+    assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
+    path = here / "out" / "summary.json"
+    key = changed.partition(":")[0]
+    path.write_text(re.sub(f"{key}: (null|[0-9.]+)", changed, path.read_text()))
+    assert the_sentence(sil("report", "out")).startswith("out/summary.json: this was not written by")
 
 
 @pytest.mark.parametrize("days", ['"x"', "0", "-1", "Infinity", "[]"])
