@@ -232,17 +232,23 @@ def _type_by_handle(annotation: Any) -> Any:
     return RecordByHandle(found) if isinstance(found, Record) else found
 
 
+_others_froze = False
+"""Whether others have frozen objects, which stay so; to count these, Python looks through them."""
+
+
 @contextmanager
 def _without_collections() -> Iterator[None]:
     """Most of what the compiler makes is in use until it is done: looking for garbage meanwhile takes a sixth
     of its time, and finds little. What is garbage then waits for the next full collection."""
+    global _others_froze
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
-            if not gc.get_freeze_count():
+            _others_froze = _others_froze or gc.get_freeze_count() > 0
+            if not _others_froze:
                 gc.freeze()
                 gc.unfreeze()  # into the oldest generation
             gc.enable()
