@@ -68,9 +68,9 @@ static int real_clock(clockid_t clock, struct timespec *found) {
     return (int) syscall(SYS_clock_gettime, clock, found);
 }
 
-/* Deadlines of a simulated clock are waited for in simulated time: with another one, a thread whose wait is over would find
- * its time not come, and try again without end (24.11 and 25.05 use CLOCK_TAI for connections). Intervals, for which there
- * is the monotonic clock, are those of the others. */
+/* All clocks but those of CPU time agree. A thread that takes a deadline from one that is not simulated (24.11 to 25.11
+ * take those of connections from CLOCK_TAI) would find, when its wait is over, that its time has not come, and try again
+ * without end; intervals are measured with the monotonic clock. */
 static int is_simulated(clockid_t clock) {
     return clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID && clock >= 0;
 }
@@ -110,8 +110,10 @@ static int matches(const char *pattern, const char *name) {
 static void note(const char *thread, const char *function, int64_t length_us) {
     while (__atomic_exchange_n(&shared->locked, 1, __ATOMIC_SEQ_CST)) sched_yield();
     uint32_t k = 0, n = shared->n_unknown;
-    while (k < n && (strcmp(shared->unknown[k].thread, thread) || strcmp(shared->unknown[k].function, function) ||
-                    shared->unknown[k].length_us != length_us)) k++;
+    for (; k < n; k++) {
+        struct unknown *known = &shared->unknown[k];
+        if (known->length_us == length_us && !strcmp(known->thread, thread) && !strcmp(known->function, function)) break;
+    }
     if (k == n && n < MOST_UNKNOWN) {
         struct unknown *new = &shared->unknown[shared->n_unknown++];
         strncpy(new->thread, thread, NAME_SIZE - 1);
@@ -299,27 +301,31 @@ int pthread_cond_broadcast(pthread_cond_t *condition) {
 
 /* ---- what takes real time, and must not ---- */
 
-#define NOT_SIMULATED(name, declared, given, waits)                                                        \
-    int name declared {                                                                                     \
-        static int (*really) declared;                                                                      \
-        if (!really) really = (int (*) declared) dlsym(RTLD_NEXT, #name);                                   \
-        if (shared && is_daemon && (waits)) {                                                        \
-            char thread[NAME_SIZE];                                                                         \
-            thread_name(thread);                                                                            \
-            note(thread, #name, 0);                                                                         \
-            shared->waits_really = 1;                                                                        \
-        }                                                                                                   \
-        return really given;                                                                                \
+#define NOT_SIMULATED(name, declared, given, waits)                         \
+    int name declared {                                                     \
+        static int (*really) declared;                                      \
+        if (!really) really = (int (*) declared) dlsym(RTLD_NEXT, #name);   \
+        if (shared && is_daemon && (waits)) refuse(#name);                  \
+        return really given;                                                \
     }
+
+static void refuse(const char *function) {
+    char thread[NAME_SIZE];
+    thread_name(thread);
+    note(thread, function, 0);
+    shared->waits_really = 1;
+}
+
+static int is_set(const struct itimerspec *at) { return at->it_value.tv_sec || at->it_value.tv_nsec; }
 
 typedef const struct timespec *deadline;
 typedef const struct itimerspec *setting;
-#define IS_SET(at) (at->it_value.tv_sec || at->it_value.tv_nsec)
+typedef struct itimerspec *former;
 
-NOT_SIMULATED(timer_settime, (timer_t timer, int flags, setting at, struct itimerspec *old), (timer, flags, at, old), IS_SET(at))
-NOT_SIMULATED(timerfd_settime, (int file, int flags, setting at, struct itimerspec *old), (file, flags, at, old), IS_SET(at))
-NOT_SIMULATED(clock_nanosleep, (clockid_t clock, int flags, deadline at, struct timespec *left), (clock, flags, at, left), 1)
+NOT_SIMULATED(timer_settime, (timer_t timer, int how, setting at, former old), (timer, how, at, old), is_set(at))
+NOT_SIMULATED(timerfd_settime, (int file, int how, setting at, former old), (file, how, at, old), is_set(at))
+NOT_SIMULATED(clock_nanosleep, (clockid_t clock, int how, deadline at, struct timespec *left), (clock, how, at, left), 1)
 NOT_SIMULATED(sem_timedwait, (sem_t *restrict semaphore, deadline restrict at), (semaphore, at), 1)
 NOT_SIMULATED(pthread_cond_clockwait,
-              (pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex, clockid_t clock, deadline restrict at),
-              (condition, mutex, clock, at), 1)
+              (pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex, clockid_t clock,
+               deadline restrict at), (condition, mutex, clock, at), 1)

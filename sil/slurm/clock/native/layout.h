@@ -18,15 +18,15 @@ enum state { FREE, CLAIMED, ENTERED, WAITING, DUE, SIGNALLED };
  * and may be stretched; or it is a poll, whose end has no effect unless the daemon is to end. */
 enum pace { ON_TIME, BEAT, POLL };
 
-/* How waits of a kind are taken: those of threads with a name (in which "*" at the end stands for anything, "main" for the
- * first thread, and "none" for others that have that of the program), by a function, for so long. */
+/* How waits of a kind are taken: those of threads with a name, by a function, for so long. In a name, "*" stands for any
+ * further letters; "main" is the first thread, and "none" others that have the name of the program. */
 struct rule {
     char thread[NAME_SIZE], function[NAME_SIZE];
     int64_t least_us, most_us;
     enum pace pace;
 };
 
-/* A wait for which there is no rule, or a timer, which is not simulated (its length is 0). */
+/* A wait for which there is no rule, or one that takes real time, such as a timer (its length is 0). */
 struct unknown {
     char thread[NAME_SIZE], function[NAME_SIZE];
     int64_t length_us;
