@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from math import inf
+from numbers import Real
 from typing import TypeVar
 
 from scheduler import UserError
@@ -41,7 +42,7 @@ def given_log(log: object, bound_s: float | None = None) -> JobLog:
         )
     if bound_s is None:
         return log
-    if not (isinstance(bound_s, int | float) and 0.0 < bound_s < inf):
+    if not (isinstance(bound_s, Real) and 0.0 < bound_s < inf):
         raise UserError(f"bound_s is {bound_s!r}; expected seconds, more than 0")
     return replace(log, bound_s=float(bound_s))
 

@@ -162,7 +162,7 @@ def test_the_threshold_is_in_the_summary_and_printed_tables_stay_short(tmp_path:
 
 
 def test_a_sweep_has_the_same_metrics_and_threshold() -> None:
-    of = sil.sweep(a_log(3), ["easy"], bound_s=60, progress=False, workers=1)
+    of = sil.sweep(a_log(3), ["easy"], bound_s=np.int64(60), progress=False, workers=1)
     whole = sil.replay(a_log(3), ["easy"], bound_s=60, progress=False).metrics
     for name in ("bounded_slowdown_mean", "backfilled_share", "loss_of_capacity"):
         assert of.table[name][0] == whole[name][0]
