@@ -53,17 +53,15 @@ class Effect:
         return self.exceeds_scatter and found.half_width is not None and beyond
 
     @property
-    def is_regression(self) -> bool:
-        """Jobs are worse off: all of them in this month, or some as is to be expected of others, too."""
-        is_certain = self.is_settled or (self.kind == "all" and self.exceeds_scatter)
-        return is_certain and self.difference.mean > 0.0
+    def is_worse(self) -> bool:
+        return self.exceeds_scatter and self.difference.mean > 0.0
 
     def as_dict(self) -> dict[str, Any]:
         return {
             **{name: getattr(self, name) for name in ("kind", "name", "quantity", "jobs", "before")},
             "difference": self.difference.as_dict(),
             "scatter": self.scatter.as_dict(),
-            **{name: getattr(self, name) for name in ("exceeds_scatter", "is_settled", "is_regression")},
+            **{name: getattr(self, name) for name in ("exceeds_scatter", "is_settled", "is_worse")},
         }
 
     @property
@@ -144,7 +142,13 @@ def refused_more(before: Mapping[str, float], variant: Mapping[str, float]) -> i
 
 
 def differing(before: Mapping[str, str], variant: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Settings as the daemons have read them that differ: the name, and both values."""
+    """Settings as the daemons have read them that differ: the name, and both values. Releases write some
+    values in other words."""
     for key in before.keys() & variant.keys():
-        if before[key] != variant[key]:
+        if _meaning(before[key]) != _meaning(variant[key]):
             yield key, before[key], variant[key]
+
+
+def _meaning(value: str) -> str:
+    text = value.lower()
+    return "" if text in ("(null)", "none", "n/a") or text.endswith("/none") else text

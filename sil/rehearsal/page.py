@@ -13,7 +13,7 @@ from sil.experiment.replay_folder import REPORT
 from sil.outcome.statistics import Interval
 from sil.rehearsal.effects import KINDS, NOTICEABLE, NOTICEABLE_S, QUANTITIES, Effect
 from sil.rehearsal.reproduction import GROUPS, Group, Reproduction, Use
-from sil.rehearsal.run import Rehearsal, Said, Variant, read_rehearsal
+from sil.rehearsal.run import Rehearsal, Said, Variant, Verdict, read_rehearsal
 from sil.report.figures import WIDTH, tooltips
 from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug, write_page
 from sil.report.tables import duration_text
@@ -48,7 +48,7 @@ def rehearsal_page(found: Rehearsal) -> Page:
     first, *others = month.sentences()
     notices = [Notice("answer", first), *(Notice(kind, text) for text in others)]
     notices += [
-        Notice("refusal" if variant.is_regression else "answer", headline(variant))
+        Notice("answer" if variant.verdict is Verdict.NONE else "refusal", headline(variant))
         for variant in found.variants
     ]
     notices += [Notice("fault", f"{text}.", "Fault") for text in found.replayed.faults]
@@ -99,8 +99,8 @@ def headline(variant: Variant) -> str:
     if names:
         others = " and others" if len(variant.settings) > MOST_SETTINGS else ""
         parts.append(f"settings that differ: {names}{others}")
-    what = "Regression" if variant.is_regression else "No regression"
-    return f"{what} under {variant.name}: {'; '.join(parts) or 'no job in common'}."
+    what = "; ".join(parts) or "no job in common"
+    return f"{variant.verdict.value.capitalize()} under {variant.name}: {what}."
 
 
 def _group_text(effect: Effect) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,16 @@ class Said(BaseModel):
     reasons: dict[str, str]
 
 
+class Verdict(StrEnum):
+    """Whether jobs are worse off under a variant."""
+
+    REGRESSION = "regression"
+    """More jobs are refused, or some wait longer, as is to be expected of other months."""
+    THIS_MONTH = "worse in this month"
+    """On average; of other months it is not known."""
+    NONE = "no regression"
+
+
 @dataclass(frozen=True)
 class Variant:
     """Another controller, or other settings, against the present ones."""
@@ -65,13 +76,16 @@ class Variant:
     refused_more: int
 
     @property
-    def is_regression(self) -> bool:
-        return self.refused_more > 0 or any(effect.is_regression for effect in self.effects)
+    def verdict(self) -> Verdict:
+        worse = [effect for effect in self.effects if effect.is_worse]
+        if self.refused_more > 0 or any(effect.is_settled for effect in worse):
+            return Verdict.REGRESSION
+        return Verdict.THIS_MONTH if any(effect.kind == "all" for effect in worse) else Verdict.NONE
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
-            "is_regression": self.is_regression,
+            "verdict": self.verdict.value,
             "refused_more": self.refused_more,
             "settings": [dict(zip(("name", "before", "after"), row, strict=True)) for row in self.settings],
             "effects": [effect.as_dict() for effect in self.effects],

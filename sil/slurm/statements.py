@@ -15,6 +15,7 @@ from pathlib import Path
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import CommandFailed
 from sil.slurm.jobs import asked
+from sil.slurm.settings.kept import OF_CLUSTER, kept
 
 STATEMENTS = "controller.json"
 """In the folder of a run."""
@@ -34,8 +35,6 @@ _VIEWS = {
     "partitions": ("scontrol", "show", "partition", "--oneliner"),
     "qos": ("sacctmgr", "--parsable2", "--noheader", "show", "qos"),
 }
-_OF_A_RUN = re.compile(r"BOOT_TIME|NEXT_JOB_ID|SLURM_CONF|SlurmctldHost.*|\w+(Port|User)|HASH_VAL|PluginDir")
-"""Settings that are not the operator's."""
 
 
 @dataclass
@@ -86,15 +85,16 @@ class Statements:
 
 
 def views(controller: Controller, has_accounting: bool) -> dict[str, dict[str, str]]:
-    """Settings, partitions and QOS as the daemons have read them: by name, with values as Slurm prints
-    them; those with paths of the run are left out."""
+    """Settings that decide where and when jobs run, partitions and QOS, as the daemons have read them: by
+    name, with values as Slurm prints them."""
+    decide = {*kept(controller.installation.release)[OF_CLUSTER], "slurm_version"} - {"clustername"}
     found = {
         name: dict(_READERS[name](controller.slurm(*words)))
         for name, words in _VIEWS.items()
         if name != "qos" or has_accounting
     }
     return {
-        name: {key: value for key, value in values.items() if str(controller.folder) not in value}
+        name: {key: value for key, value in values.items() if name != "settings" or key.lower() in decide}
         for name, values in found.items()
     }
 
@@ -102,7 +102,7 @@ def views(controller: Controller, has_accounting: bool) -> dict[str, dict[str, s
 def _settings(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         key, is_pair, value = line.partition("=")
-        if is_pair and not _OF_A_RUN.fullmatch(key.strip()):
+        if is_pair:
             yield key.strip(), value.strip()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from sil.rehearsal.run import read_rehearsal
+from sil.rehearsal.run import Verdict, read_rehearsal
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from tests.sil.rehearsal.months import CONF, month, row, written
@@ -66,13 +66,13 @@ def test_a_month_reproduces_and_planted_regressions_are_found_and_named(tmp_path
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     printed = result.stdout
-    assert printed.index("The month reproduces: compare") < printed.index("egression under")
+    assert printed.index("The month reproduces: compare") < printed.index("under slurm")
     found = read_rehearsal(out)
     assert found.reproduction.all.near == 1.0
     planted = {variant.name: variant for variant in found.variants}
     of_bug = next(variant for name, variant in planted.items() if "bug" in name)
-    assert of_bug.is_regression
+    assert of_bug.verdict is not Verdict.NONE
     assert ("long: Nodes", "n[1-2]", "n1") in of_bug.settings
     harmless = next(variant for name, variant in planted.items() if "bug" not in name and "1001" in name)
-    assert not harmless.is_regression
+    assert harmless.verdict is Verdict.NONE
     assert (out / "rehearsal.html").stat().st_size > 10_000

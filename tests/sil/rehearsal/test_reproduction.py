@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sil.rehearsal.effects import Effect, effects, most_changed
+from sil.rehearsal.effects import Effect, differing, effects, most_changed
 from sil.rehearsal.month import COLUMNS
 from sil.rehearsal.reproduction import Reproduction, Use, reproduction
 from sil.rehearsal.variants import expanded, present, variants
@@ -112,9 +112,9 @@ def test_users_who_lose_are_found_where_the_mean_of_all_stays() -> None:
     waits = [HOUR_S + (900.0 if k % 2 else -900.0) + noise[k] for k in range(N)]
     effects_ = found(waits)
     assert not effects_["all", "all"].exceeds_scatter
-    assert effects_["user", "bob"].is_regression
-    assert effects_["user", "ann"].is_settled
-    assert not effects_["user", "ann"].is_regression
+    for user, is_worse in (("ann", False), ("bob", True)):
+        assert effects_["user", user].is_settled
+        assert effects_["user", user].is_worse is is_worse
 
 
 def test_what_two_runs_of_the_same_differ_by_is_no_effect() -> None:
@@ -126,7 +126,7 @@ def test_what_two_runs_of_the_same_differ_by_is_no_effect() -> None:
 
 def test_one_job_that_waits_very_long_changes_this_month_and_not_others() -> None:
     effect = found([HOUR_S] * (N - 1) + [1_000 * HOUR_S])["all", "all"]
-    assert effect.is_regression
+    assert effect.is_worse
     assert not effect.is_settled
 
 
@@ -136,6 +136,12 @@ def test_the_jobs_that_change_most_come_first_unless_they_change_by_themselves()
     jobs = of(before, before).jobs
     changed = most_changed(jobs, replayed(before), replayed(again), replayed(after))
     assert changed["log_id"].to_list() == ["3", "5"]
+
+
+def test_values_that_releases_write_in_other_words_do_not_differ() -> None:
+    before = {"TrackWCKey": "No", "TopologyPlugin": "topology/none", "MpiDefault": "none", "Gone": "1"}
+    after = {"TrackWCKey": "no", "TopologyPlugin": "topology/flat", "MpiDefault": "(null)", "New": "2"}
+    assert [*differing(before, after)] == [("TopologyPlugin", "topology/none", "topology/flat")]
 
 
 def test_values_in_braces_are_all_combinations_and_the_present_settings_no_variant(tmp_path: Path) -> None:
