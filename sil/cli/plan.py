@@ -99,7 +99,9 @@ def _show(answers: Answers) -> None:
     from sil.planning.report import assumptions, caveats, recommendation
     from sil.planning.report.page import sections
 
-    for section in sections(answers):
+    for k, section in enumerate(sections(answers)):
+        if k:
+            console.print_line("")
         for part in section.parts:
             if part.table is not None:
                 _print_table(section.title, part.table)
