@@ -77,8 +77,13 @@ def _shipped() -> Path | None:
 
 
 def _loads(path: Path) -> bool:
-    """Not if there is none, or it is in a file system from which no code may run."""
+    """Not if there is none, it belongs to another user, or it is in a file system from which no code may
+    run."""
+    from scheduler.compiled.kept import is_own  # loads the compiler, which replays have loaded before
+
     try:
+        if not is_own(path):
+            return False
         ctypes.CDLL(str(path))
     except OSError:
         return False

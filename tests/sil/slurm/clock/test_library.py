@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,14 @@ def test_it_is_compiled_once_and_again_when_a_source_changes(elsewhere: Path) ->
 def test_where_the_package_cannot_be_written_the_users_cache_has_it(elsewhere: Path, tmp_path: Path) -> None:
     (elsewhere / "__pycache__").write_text("not a folder")
     assert made().parent == tmp_path / "cache" / "sil"
+
+
+@needs_compiler
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files to another user")
+def test_a_library_of_another_user_is_not_loaded(elsewhere: Path) -> None:
+    os.chown(made(), 65534, -1)
+    assert made().parent == elsewhere / "__pycache__"
+    assert made().stat().st_uid == 0
 
 
 @needs_compiler
