@@ -52,6 +52,7 @@ _TRES = re.compile(r":\w+TRES\w*=('[^']*'|[^:]*)", re.IGNORECASE)
 """A limit of resources, in a line of what `sacctmgr dump` writes."""
 _QOS_OF_A_LINE = re.compile(r":(?:Def)?QOS='([^']*)'", re.IGNORECASE)
 """Names there, which `qos.txt` defines if it is there."""
+_LINE_OF_QOS = re.compile(r"\s*QOS\s*-\s*'([^']*)'(.*)", re.IGNORECASE | re.DOTALL)
 _NAME = re.compile(r"[\w.@][\w.@+-]*")
 """Of an account or a quality of service; sacctmgr takes others for options or lists, and changes quotes."""
 _OF_NO_EFFECT = {"name", "id", "description", "descr"}
@@ -80,9 +81,14 @@ class Accounting:
             listed = _QOS_OF_A_LINE.findall(read_text(self.associations))
             names = {name.lstrip("+-") for names in listed for name in names.split(",")} - {""}
             found |= {_checked(name, f"{self.associations}: QOS") for name in names}
+        return found | {name for name, _ in self.definitions()}
+
+    def definitions(self) -> list[tuple[str, list[str]]]:
+        """Qualities of service with their settings; `sacctmgr dump` writes them, too, since 25.05. Raises
+        InvalidFile."""
         if self.qos is not None:
-            found |= {name for name, _ in qualities(self.qos)}
-        return found
+            return [*qualities(self.qos)]
+        return [] if self.associations is None else [*_qualities_dumped(self.associations)]
 
 
 def _checked(name: str, what: str) -> str:
@@ -147,16 +153,17 @@ def declared(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
 def loaded(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
     """Put limits and associations into the database. They may name resources like gres/gpu, which the
     running slurmctld has put there. Raises CommandFailed and InvalidFile."""
-    if accounting.qos is not None:
-        for name, settings in qualities(accounting.qos):
-            if settings:
-                _sacctmgr(daemons, "modify", "qos", f"name={name}", "set", *settings, of=accounting.qos)
+    of = accounting.qos or accounting.associations
+    for name, settings in accounting.definitions():
+        if settings:
+            _sacctmgr(daemons, "modify", "qos", f"name={name}", "set", *settings, of=of)
     _load(daemons, accounting, cluster, _associations(accounting, cluster))
 
 
 def _associations(accounting: Accounting, cluster: str) -> str:
     if accounting.associations is not None:
-        return read_text(accounting.associations)
+        lines = read_text(accounting.associations).splitlines(keepends=True)
+        return "".join(line for line in lines if not _LINE_OF_QOS.match(line))
     return dumped(cluster, accounting.accounts or {}, accounting.names_of_qualities())
 
 
@@ -222,6 +229,14 @@ def qualities(path: Path) -> Iterator[tuple[str, list[str]]]:
                 f"{path}: QOS {name} has {key}={said[key]}, and that column is not known; remove it"
             )
         yield name, [f"{_QOS_KEYS[key]}={said[key]}" for key in said if key in _QOS_KEYS]
+
+
+def _qualities_dumped(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Names and settings of what `sacctmgr dump` wrote. Raises InvalidFile."""
+    for found in filter(None, map(_LINE_OF_QOS.match, read_text(path).splitlines())):
+        settings = re.findall(r":(\w+)=(?:'([^']*)'|([^:]*))", found[2])
+        said = [f"{key}={quoted or plain}" for key, quoted, plain in settings if key.lower() != "description"]
+        yield _checked(found[1], f"{path}: QOS"), said
 
 
 def _says_something(key: str, value: str) -> bool:

@@ -20,7 +20,7 @@ from scheduler import UserError
 from scheduler.rules import RETURNS_IN_TIME
 from sil.isolation.process import OwnProcess, execute, own_process
 from sil.slurm.clock.driver import Clock, Outcome
-from sil.slurm.installation import PLUGINS, Installation
+from sil.slurm.installation import ANYWHERE, PLUGINS, Installation
 from sil.slurm.surroundings import listens
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line
 
@@ -36,6 +36,7 @@ for a process of its own, and time must not pass to a timeout."""
 LAST_LINES = 5
 """Lines of the log in a message."""
 _NONE: Mapping[str, str] = MappingProxyType({})
+_NO_PLUGIN = re.compile(r"plugin name|[Cc]an't find plugin|cannot create \w+ context")
 _OF_ANY_START = re.compile("pmix")
 """Complaints that do not concern the configuration: some plug-ins of Debian lack their libraries."""
 
@@ -162,7 +163,7 @@ class Daemons:
             outcome = Outcome.DIED if ended else self.clock.settle()
             if outcome is Outcome.DIED:
                 said = " | ".join(self._complaints(name))
-                if "plugin name" in said:
+                if _NO_PLUGIN.search(said) and self.installation.place == ANYWHERE:
                     said += f"; if this plug-in is right, install it ({PLUGINS})"
                 raise InvalidConfiguration(f"{name} does not start with this configuration: {said}")
             if outcome is Outcome.HANGS or time.monotonic() > began_s + STARTS_WITHIN_S:

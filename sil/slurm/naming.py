@@ -58,6 +58,7 @@ class SlurmController:
     def described(self) -> list[str]:
         """Sentences: what proves that it is unmodified, and each part of its configuration that is replaced.
         Raises NoSlurm, and InvalidFile."""
+        from sil.slurm.accounting import Accounting
         from sil.slurm.credential import credential_used
 
         program, configuration = self.installation, self._configuration
@@ -76,9 +77,11 @@ class SlurmController:
                 else f"Users are in the accounts of the log, with equal shares: no {ASSOCIATIONS} is beside "
                 "slurm.conf"
             )
+            defined = Accounting(self.associations, self.qos).definitions()
             where = (
-                self.qos
-                or f"{self.associations or 'the log'}, without priorities and limits: no {QOS} is there"
+                (self.qos or self.associations)
+                if defined
+                else f"{self.associations or 'the log'}, without priorities and limits: no {QOS} is there"
             )
             found.append(f"Qualities of service are those of {where}")
         return found

@@ -157,6 +157,21 @@ def test_only_settings_that_say_something_are_read_of_a_quality_of_service(tmp_p
     }  # fmt: skip
 
 
+def test_qualities_of_service_in_a_dump_count_unless_another_file_has_them(tmp_path: Path) -> None:
+    dump, listed = tmp_path / "dump.cfg", tmp_path / "qos.txt"
+    dump.write_text(
+        "QOS - 'normal':Description='Normal: default'\n"
+        "QOS - 'high':Description='x':Flags='DenyOnLimit':GrpTRES='cpu=3,gres/gpu=2':Priority=1000\n"
+        "Cluster - 'c':Fairshare=1:QOS='high,low'\nParent - 'root'\n"
+    )
+    listed.write_text("Name|Priority\nlow|5\n")
+    alone = Accounting(associations=dump)
+    high = ["Flags=DenyOnLimit", "GrpTRES=cpu=3,gres/gpu=2", "Priority=1000"]
+    assert alone.definitions() == [("normal", []), ("high", high)]
+    assert alone.names_of_qualities() == {"normal", "high", "low"}
+    assert Accounting(associations=dump, qos=listed).definitions() == [("low", ["Priority=5"])]
+
+
 def test_another_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "qos.txt").write_text("hello\n")
     with pytest.raises(InvalidFile, match="there is no column Name; expected what 'sacctmgr"):
