@@ -81,7 +81,7 @@ def running(
         clock = context.enter_context(Clock(folder / "clock", start_s, how.limit_s))
         found = Controller(how.installation or installed(), folder, clock, nodes, context)
         clock.classify(waits_of(found.installation.release[:2]))
-        found.installation.check_sees(built())
+        found.installation.check_loads(built())
         _write_files(folder, configuration, users or {})
         found.munge = how.credential(found)
         socket_of_munge = None if found.munge is None else str(found.munge)

@@ -127,16 +127,16 @@ class Installation:
             return program
         return Path("/") / program.relative_to(root)
 
-    def check_sees(self, file: Path) -> None:
-        """Raises NoSlurm if a file of this computer is hidden from its programs."""
-        if (
-            self.place.root is not None
-            and file.is_relative_to("/usr")
-            and not file.is_relative_to(entering.OWN)
-        ):
+    def check_loads(self, library: Path) -> None:
+        """Raises NoSlurm if programs in a root cannot load a library of this computer: it is below /usr,
+        which they do not see, or was compiled for a later C library."""
+        if self.place.root is None:
+            return
+        command, variables = self.invoked(["/bin/sh", "-c", ":"], {"LD_PRELOAD": str(library)})
+        if said := subprocess.run(command, env=variables, capture_output=True, text=True, check=False).stderr:
             raise NoSlurm(
-                f"{file} is needed by the Slurm in {self.place.root}, whose /usr takes the place of this "
-                f"computer's; install the testbed elsewhere, such as in a virtual environment"
+                f"the Slurm in {self.place.root} cannot load {library}: {printable(said.strip())}; install "
+                f"the testbed outside of /usr, or unpack a suite with this C library or a later one"
             )
 
     def invoked(
@@ -170,6 +170,11 @@ def installed(place: Place = ANYWHERE) -> Installation:
     command, variables = found.invoked([controller, "-V"])
     says = _output(command, variables, or_error=True)
     release = Release.of(says)
+    if entering.FAILED in says:
+        raise NoSlurm(
+            f"{printable(says)}; a root needs a mount namespace: permit user namespaces, run as root, or "
+            f"use a build of your own with 'slurm(prefix=FOLDER)'"
+        )
     if release is None:
         raise NoSlurm(
             f"{controller} -V says '{printable(says)}' instead of its release; install it again "

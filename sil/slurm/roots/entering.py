@@ -13,6 +13,7 @@ from pathlib import Path
 
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 1 << 18
+FAILED = "cannot be run with the files of"
 OWN = "/usr/local"
 """Stays this computer's: Python and the testbed may be there."""
 
@@ -46,7 +47,7 @@ def main(root: str, words: list[str]) -> None:
         enter(root)
         os.execve(command[0], command, variables)
     except OSError as error:
-        sys.exit(f"{command[0]} cannot be run with {root}: {error.strerror}")
+        sys.exit(f"{command[0]} {FAILED} {root}: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ is not needed."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -52,7 +53,17 @@ def unpack(suite: str, folder: Path) -> Installation:
         raise NoSuite(f"{folder} is there and not empty; remove it, or name another folder")
     if not re.fullmatch(r"[\w.+-]+", suite):
         raise NoSuite(f"'{suite}' is no name of a suite; expected one like trixie or sid")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(os.path.realpath(folder))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _make(suite, folder)
+    except OSError as error:
+        raise NoSuite(f"{folder} cannot be made: {error.strerror}; name another folder") from None
+    return installed(Place(root=folder))
+
+
+def _make(suite: str, folder: Path) -> None:
+    """The root with the packages. Raises NoSuite."""
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
         packages, root = _downloaded(suite, Path(work)), Path(work) / "root"
         (root / "usr" / "local").mkdir(parents=True)
@@ -64,7 +75,6 @@ def unpack(suite: str, folder: Path) -> Installation:
         if not (root / "usr/bin/sh").exists():  # which a script of dash's package links
             (root / "usr/bin/sh").symlink_to("dash")
         root.rename(folder)
-    return installed(Place(root=folder.absolute()))
 
 
 def _downloaded(suite: str, work: Path) -> list[Path]:

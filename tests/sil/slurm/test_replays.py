@@ -20,6 +20,7 @@ from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
 from sil.settings.log_events import Command, Events
 from sil.slurm.credential import credential_used
+from sil.slurm.installation import installed
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from sil.workload.archive.writing import write_swf
@@ -98,7 +99,7 @@ def test_a_report_proves_the_program_and_lists_what_is_replaced(tmp_path: Path) 
         "programs"
     ][name]
     assert "unmodified: SHA-256 " in first
-    assert credential == credential_used()
+    assert credential == credential_used(installed())
     assert (
         summary == "left out of slurm.conf, or replaced: SlurmctldHost, NodeAddr (2 settings, see the report)"
     )

@@ -77,6 +77,8 @@ def test_what_is_missing_is_said_in_a_sentence(
         unpack("sid", sources)
     with pytest.raises(NoSuite, match=r"'\.\./sid' is no name of a suite"):
         unpack("../sid", tmp_path / "root")
+    with pytest.raises(NoSuite, match=r"/dev/null/root cannot be made: File exists; name another folder"):
+        unpack("sid", Path("/dev/null/root"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoSuite, match=r"^apt-get is not on this computer; .*prefix=FOLDER"):
         unpack("sid", tmp_path / "root")
