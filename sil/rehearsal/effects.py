@@ -136,6 +136,28 @@ def most_changed(
     return ranked.sort("change_s", "job", descending=[True, False]).drop("again_s")
 
 
+def usage(groups: pl.DataFrame, before: pl.DataFrame, variant: pl.DataFrame) -> pl.DataFrame:
+    """What groups have used until the last submission, in processor-hours: kind, name, before, after; those
+    with most usage first."""
+    until_s = float(groups["submit_s"].max())  # type: ignore[arg-type]
+    used = groups.select("job", "submit_s", *(kind for kind in KINDS if kind != "size"))
+    ran_s = pl.min_horizontal("finish_time", pl.lit(until_s)) - pl.min_horizontal(
+        "starting_time", pl.lit(until_s)
+    )
+    hours = ran_s * pl.col("requested_number_of_resources") / 3_600
+    for column, table in (("before", before), ("after", variant)):
+        used = used.join(table.select(**{"job": pl.col("job_id"), column: hours}), on="job", how="left")
+    kinds = [kind for kind in ("partition", "account", "qos", "user") if groups[kind].n_unique() > 1]
+    found = [
+        used.group_by(name=kind).agg(pl.sum("before", "after")).with_columns(kind=pl.lit(kind))
+        .sort("before", "name", descending=[True, False]).head(MOST_OF_A_KIND)
+        for kind in kinds
+    ]  # fmt: skip
+    total = used.select(pl.sum("before", "after")).with_columns(kind=pl.lit("all"), name=pl.lit("all"))
+    columns = ("kind", "name", "before", "after")
+    return pl.concat([total.select(columns), *(frame.select(columns) for frame in found)])
+
+
 def refused_more(before: Mapping[str, float], variant: Mapping[str, float]) -> int:
     """How many jobs more are refused or never start under a variant, by statistics of replays."""
     return round(variant.get("refused_jobs", 0.0) - before.get("refused_jobs", 0.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -24,6 +24,7 @@ from sil.workload.weeks import DAY_S
 PAGE = "rehearsal.html"
 MOST_SETTINGS = 5
 """That are named in a sentence."""
+_BACKFILLED = "Backfilling: Total backfilled jobs (since last stats cycle start)"
 _STATISTICS = {
     "Main schedule: Total cycles": ("Cycles of the main scheduler", sum),
     "Main schedule: Mean depth cycle": ("Jobs that it looks at in a cycle, mean", fmean),
@@ -31,7 +32,7 @@ _STATISTICS = {
     "Backfilling: Depth Mean": ("Jobs that it looks at in a cycle, mean", fmean),
     "Backfilling: Depth Mean (try depth)": ("Jobs that it tries to start in a cycle, mean", fmean),
     "Backfilling: Queue length mean": ("Jobs in the queue, mean", fmean),
-    "Backfilling: Total backfilled jobs (since last stats cycle start)": ("Jobs started by backfilling", sum),
+    _BACKFILLED: ("Jobs started by backfilling", sum),
 }
 """What `sdiag` counts, by its section and name; over days, a sum, or the mean of days."""
 
@@ -68,8 +69,9 @@ def rehearsal_page(found: Rehearsal) -> Page:
         notices,
         [
             *_reproduction(month),
+            *_matrix(found.variants),
             *(section for variant in found.variants for section in _variant(variant, found.present)),
-            *_controllers(found.said),
+            *_controllers(found.said, {name: len(jobs) for name, jobs in found.replayed.jobs.items()}),
         ],
         Part(f"Repairs of the log, and notes: {len(notes)}", items=notes) if notes else None,
     )
@@ -160,6 +162,18 @@ def _waits_by_day(month: Reproduction) -> Figure:
     )
 
 
+def _matrix(variants: Sequence[Variant]) -> Iterator[Section]:
+    """All variants in a table, if there are several."""
+    rows: list[list[Cell | str]] = []
+    for variant in variants:
+        of_all = {effect.quantity: effect for effect in variant.effects if effect.kind == "all"}
+        changes = [_marked(of_all[quantity]) if quantity in of_all else "-" for quantity in QUANTITIES]
+        rows.append([variant.name, variant.verdict.value, *changes, f"{variant.refused_more:+,}"])
+    if len(variants) > 1:
+        head = ["", "verdict", *(f"{title}, change" for title in QUANTITIES.values()), "refused jobs"]
+        yield Section("All variants", "For marks see each variant.", [Part(table=Table(head, rows))])
+
+
 def _variant(variant: Variant, present: str) -> Iterator[Section]:
     parts = []
     if variant.settings:
@@ -172,7 +186,7 @@ def _variant(variant: Variant, present: str) -> Iterator[Section]:
             QUANTITIES[effect.quantity],
             f"{effect.jobs:,}",
             _number(effect, effect.before),
-            f"{_change(effect)}{'*' if effect.is_settled else ''}" if effect.exceeds_scatter else "-",
+            _marked(effect),
             _change(effect, effect.scatter),
         ]
         for effect in variant.effects
@@ -180,6 +194,17 @@ def _variant(variant: Variant, present: str) -> Iterator[Section]:
     ]
     head = ["", "", "jobs", "before", "change", "second run of the present settings"]
     parts.append(Part("Who waits longer or less long", table=Table(head, rows)))
+    used: list[list[Cell | str]] = [
+        [
+            "All" if kind == "all" else f"{KINDS[kind]} {name or '(none)'}",
+            f"{before:,.0f}",
+            f"{after:,.0f}",
+            f"{100 * (after / before - 1):+,.1f} %" if before else "-",
+        ]
+        for kind, name, before, after in variant.usage.iter_rows()
+    ]
+    head = ["processor-hours until the last submission", "before", "after", "change"]
+    parts.append(Part("Usage", table=Table(head, used), folded=True))
     if len(variant.changed):
         parts.append(Part("Jobs that change most", table=_changed(variant)))
     yield Section(
@@ -207,6 +232,12 @@ def _changed(variant: Variant) -> Table:
     return Table(["job", "user", "partition", "processors", "wait before", "wait after"], rows, "text")
 
 
+def _marked(effect: Effect) -> str:
+    if not effect.exceeds_scatter:
+        return "-"
+    return f"{_change(effect)}{'*' if effect.is_settled else ''}"
+
+
 def _number(effect: Effect, value: float) -> str:
     return duration_text(value) if effect.quantity == "waiting_time" else f"{value:,.2f}"
 
@@ -225,7 +256,7 @@ def _signed(found: Interval) -> str:
     return f"{text(found.mean)} [{text(found.low)}, {text(found.high)}]"
 
 
-def _controllers(said: Mapping[str, Said]) -> Iterator[Section]:
+def _controllers(said: Mapping[str, Said], n_jobs: Mapping[str, int]) -> Iterator[Section]:
     if not said:
         return
     names = list(said)
@@ -234,7 +265,12 @@ def _controllers(said: Mapping[str, Said]) -> Iterator[Section]:
         for key, (title, add) in _STATISTICS.items()
         if any(key in day for each in said.values() for day in each.days.values())
     ]
-    parts = [Part("sdiag", table=Table(["", *names], rows))] if rows else []
+    shares = [
+        f"{100 * sum(day.get(_BACKFILLED, 0) for day in each.days.values()) / n_jobs[name]:.1f} %"
+        for name, each in said.items()
+    ]
+    rows.append(["Share of jobs started by backfilling", *shares])
+    parts = [Part("sdiag", table=Table(["", *names], rows))]
     factors = [
         [factor, *(_mean_factor(each, factor) for each in said.values())]
         for factor in FACTORS

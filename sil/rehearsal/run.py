@@ -17,7 +17,7 @@ from sil.experiment.replay_folder import NoReplay, read
 from sil.experiment.replays import Outcome, replay_all
 from sil.outcome.batsim_tables import JOBS, read_jobs_csv
 from sil.rehearsal import REHEARSAL
-from sil.rehearsal.effects import Effect, differing, effects, most_changed, refused_more
+from sil.rehearsal.effects import Effect, differing, effects, most_changed, refused_more, usage
 from sil.rehearsal.month import COLUMNS, Month
 from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.rehearsal.variants import AGAIN
@@ -74,6 +74,8 @@ class Variant:
     settings: Sequence[tuple[str, str, str]]
     """As the daemons have read them: name, before, after."""
     refused_more: int
+    usage: pl.DataFrame
+    """Processor-hours until the last submission (`usage`)."""
 
     @property
     def verdict(self) -> Verdict:
@@ -88,6 +90,7 @@ class Variant:
             "verdict": self.verdict.value,
             "refused_more": self.refused_more,
             "settings": [dict(zip(("name", "before", "after"), row, strict=True)) for row in self.settings],
+            "usage": self.usage.to_dicts(),
             "effects": [effect.as_dict() for effect in self.effects],
             "changed": self.changed.to_dicts(),
         }
@@ -195,6 +198,7 @@ def _variant(
             for each in sorted(differing(views[present][kind], views[name].get(kind, {})))
         ],
         refused_more(replayed.statistics[present], replayed.statistics[name]),
+        usage(jobs, before, after),
     )
 
 
