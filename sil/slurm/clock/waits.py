@@ -46,16 +46,20 @@ def every(thread: str, function: str, length_s: float, pace: Pace, *releases: _R
 
 _POOL = (25, 5)
 """The first release in which threads come from a pool, that of connections among them."""
+_LATER = (23, 2)
 _WAITS = (
     # The background loop: ten sleeps, or a wait, then it looks around.
     every("*", "usleep", 0.1, Pace.BEAT),
-    every("main", "cond_timedwait", 1, Pace.BEAT, (23, 2)),
+    every("main", "cond_timedwait", 1, Pace.BEAT, _LATER),
     # Backfilling looks whether it is due, or waits until it is.
     every("bckfl", "cond_timedwait", 1, Pace.BEAT),
     Wait("bckfl", "cond_timedwait", Pace.ON_TIME, 0, inf),
+    # Usage of accounts decays.
+    Wait("decay", "cond_timedwait", Pace.ON_TIME, 0, inf),
     # The agent, and updates of nodes and steps.
     every("none", "cond_timedwait", 2, Pace.POLL),
     every("fed_*", "cond_timedwait", 2, Pace.POLL),
+    every("fed_*", "sleep", 2, Pace.ON_TIME, (0, 0), _LATER),
     every("worker[*", "cond_timedwait", 2, Pace.POLL, _POOL),
     # Threads that send messages, until one of them has ended.
     every("agent", "usleep", 0.005, Pace.ON_TIME),
@@ -66,6 +70,8 @@ _WAITS = (
     every("powersave", "cond_timedwait", 1, Pace.POLL, _POOL),
     # Timeouts of connections.
     Wait("watch", "cond_timedwait", Pace.ON_TIME, 0, inf, _POOL),
+    # So few that their reason does not matter, such as those of accounting.
+    Wait("*", "*", Pace.ON_TIME, 5, inf),
 )
 
 
