@@ -247,7 +247,9 @@ class NodesScenario(Scenario):
             mix = self.experiment.drawn.mix
             refused = never_satisfied(self.in_use.file)
             yield from first_of([sentence for name, sentence in refused if not mix or name in mix])
-        files = {x.slurm.path for x in self.schedulers if x.slurm is not None and x.slurm.path is not None}
+        controllers = [x.slurm for x in self.schedulers if x.slurm is not None]
+        yield from dict.fromkeys(note for each in controllers for note in each.notes())
+        files = {each.path for each in controllers if each.path is not None}
         if self.has_queues and files:
             yield (
                 f"Slurm has the priorities of {shown(sorted(map(str, files)))}; of the queues, only who may "
