@@ -172,9 +172,10 @@ class Daemons:
                 self.serve()
             elif outcome is Outcome.REAL:
                 self._reached(outcome)
-            elif (
-                time.monotonic() < busy_s + RESTS_FOR_S or self.clock.next_s > self.clock.now_s + STARTS_IN_S
-            ):
+            elif self.clock.next_s > self.clock.now_s + STARTS_IN_S or self.clock.is_helped():
+                busy_s = time.monotonic()
+                time.sleep(0.001)
+            elif time.monotonic() < busy_s + RESTS_FOR_S:
                 time.sleep(0.001)
             else:
                 self.clock.advance(self.clock.next_s)

@@ -14,7 +14,7 @@ import pytest
 from scheduler.registry import SchedulerNotLoaded
 from sil.runs.log_schedulers import schedulers_for_logs, with_releases
 from sil.slurm import installation
-from sil.slurm.installation import NoSlurm, Place, installed
+from sil.slurm.installation import VARIABLE, NoSlurm, Place, installed
 from sil.slurm.naming import slurm_controller
 from sil.slurm.roots.entering import FAILED
 from tests.sil.slurm.installed import needs_slurm, skip_unless_programs_run_in
@@ -25,6 +25,7 @@ def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A computer whose only programs are in this folder."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(installation, "_FOLDERS", ())
+    monkeypatch.delenv(VARIABLE, raising=False)
     return tmp_path
 
 

@@ -203,6 +203,8 @@ def test_a_controller_is_asked_what_it_sees_before_time_passes(setting: str, tmp
     if setting.startswith("Prolog"):  # since 24.05 the controller looks whether it is there
         (tmp_path / "x").touch(0o755)
     configuration = configuration_of(2, settings=(setting.format(tmp_path / "x"),))
+    if "Pro" in setting:
+        (tmp_path / "x").touch(0o755)  # since 24.11, slurmctld insists that a program is there
     with pytest.raises(NotIsolated, match=f"slurmctld has {setting.format(tmp_path / 'x')}, which"):
         running(configuration, 1.6e9).__enter__()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -200,14 +201,17 @@ def test_slurms_commands_see_a_paused_controller(tmp_path: Path) -> None:
             told.append(line.strip())
             if "Press Enter" in line:
                 break
-        (export,) = (line for line in told if line.startswith("export"))
-        look = f"{export}; squeue -h -o '%j %T' | sort; scontrol show config | head -1; sdiag | grep -c Jobs"
+        (entrance,) = (line for line in told if "SLURM_CONF" in line)
+        look = "squeue -h -o '%j %T' --sort=i; scontrol show config; sdiag"
+        is_export = entrance.startswith("export")  # else it starts a shell in another root
+        look = f"{entrance}; {look}" if is_export else f"{entrance} -c {shlex.quote(look)}"
         seen = subprocess.run(["sh", "-c", look], capture_output=True, text=True, timeout=120, check=True)
         assert seen.stdout.splitlines()[:3] == [
             "1 RUNNING",
             "2 PENDING",
             "Configuration data as of 2020-01-01T00:00:30",
         ]
+        assert "Jobs submitted:" in seen.stdout
         replay.communicate("\n", timeout=120)
     assert replay.returncode == 0
     facts = read_facts(tmp_path / "out" / "slurm" / TRACE)

@@ -105,6 +105,12 @@ void sil_clock_forget(struct driver *driver) {
 /* How many daemons have begun with this clock. */
 int sil_clock_daemons(struct driver *driver) { return (int) driver->clock->n_processes; }
 
+/* The one that began last; 0 if none has. */
+int sil_clock_last(struct driver *driver) {
+    struct clock *clock = driver->clock;
+    return clock->n_processes ? clock->processes[clock->n_processes - 1] : 0;
+}
+
 void sil_clock_close(struct driver *driver) {
     while (driver->n) sil_clock_forget(driver);
     munmap(driver->clock, sizeof *driver->clock);
