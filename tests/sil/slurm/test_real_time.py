@@ -31,7 +31,7 @@ def lacks(folder: Path) -> str | None:
     """What a cluster in real time lacks here."""
     try:
         installed().program("slurmd")
-        munge_command(folder)
+        munge_command(folder, installed())
     except UserError as error:
         return str(error)
     return None
