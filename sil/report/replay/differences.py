@@ -135,7 +135,7 @@ def _table(compared: Mapping[str, Mapping[str, PairedDifferences]], names: Seque
 
 def _cell(found: PairedDifferences, texts: Callable[[Interval, str], str]) -> Cell:
     star = "*" if found.difference.excludes_zero else ""
-    equal = 1.0 - found.less - found.more
+    equal = max(0.0, 1.0 - found.less - found.more)
     shares = (
         f"less for {100 * found.less:.1f} % of {found.jobs:,} jobs, more for {100 * found.more:.1f} %, equal "
         f"for {100 * equal:.1f} %"
