@@ -2,7 +2,8 @@
 known before an upgrade: Slurm names one setting at a time.
 
 The keys are those of `src/common/read_config.c` and the plug-ins of each release from 22.05 to 26.05; that
-the controllers of 22.05, 24.11 and 26.05 refuse or ignore them was tried one by one.
+the controllers of 22.05, 24.11 and 26.05 refuse or ignore them was tried one by one. (Plug-ins of the node
+daemon are missing there only.)
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ _REFUSED = {
     "23.11": """SelectType=select/cons_res SelectTypeParameters=OTHER_CONS_RES
         TopologyPlugin=topology/hypercube""",
     "24.05": """SchedulerAuth SelectType=select/cray_aries SelectTypeParameters=OTHER_CONS_TRES
-        SwitchType=switch/cray_aries JobSubmitPlugins=cray_aries NodeFeaturesPlugins=knl_cray
+        SwitchType=switch/cray_aries ProctrackType=proctrack/cray_aries TaskPlugin=task/cray_aries
+        JobSubmitPlugins=cray_aries NodeFeaturesPlugins=knl_cray JobContainerType=job_container/cncu
         DebugFlags=ExtSensors DebugFlags=TimeCray""",
     "25.05": """FrontendName TopologyPlugin=topology/3d_torus ReconfigFlags=KeepNodeStateFuture
         DebugFlags=FrontEnd""",
-    "25.11": "NodeFeaturesPlugins=knl_generic JobContainerType=job_container/cncu",
+    "25.11": "NodeFeaturesPlugins=knl_generic",
 }
 _IGNORED = {
     "22.05": "FastSchedule=1 SchedulerAuth DebugFlags=Task",
