@@ -141,8 +141,8 @@ def slurm_controller(name: str) -> SlurmController | None:
     path = None if found["path"] is None else Path(found["path"])
     if path is not None and not path.is_file():
         raise SchedulerNotLoaded(f"scheduler '{name}': there is no file {path}")
-    where = {found["where"]: Path(found["folder"]).absolute()} if found["where"] else {}
-    for key, folder in where.items():
-        if not folder.is_dir():
-            raise SchedulerNotLoaded(f"scheduler '{name}': there is no folder {folder} ({key})")
+    folder = Path((found["folder"] or "").strip("'\"")).absolute()
+    where = {found["where"]: folder} if found["where"] else {}
+    if where and not folder.is_dir():
+        raise SchedulerNotLoaded(f"scheduler '{name}': there is no folder {folder} ({found['where']})")
     return SlurmController(path, settings, **where, number=max(1, int(found["number"] or 1)))

@@ -150,7 +150,8 @@ def test_controllers_are_called_by_their_releases_if_these_differ(tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("slurm(prefix=/no/such/folder)", r"there is no folder /no/such/folder \(prefix\)"),
+        ("slurm(prefix='/no/such/folder'): slurm.conf", "there is no file slurm.conf"),
+        ("slurm(prefix='/no/such/folder')", r"there is no folder /no/such/folder \(prefix\)"),
         ("slurm(prefix=/tmp, root=/tmp)", "expected 'slurm', .*'slurm\\(prefix=FOLDER\\)' or"),
     ],
 )
