@@ -169,7 +169,8 @@ def _replay(
         if isinstance(value, Died):
             value = Results({}, died_sentence(scheduler.label, value))
         results[scheduler] = value
-        listener.finished(scheduler.label)
+        if value.fault is None:
+            listener.finished(scheduler.label)
 
     try:
         Runner(executor, store, total=len(items)).run(items, finish, progress, kind=Results)

@@ -168,8 +168,9 @@ def reproduced(out: Path) -> Reproduction:
 def read_rehearsal(out: Path) -> Rehearsal:
     """The results in a folder. Raises NoReplay."""
     replayed, found = read(out), reproduced(out)
-    present, *others = [name for name in _described(out)["schedulers"] if name in replayed.jobs]
-    said = {name: said for name in replayed.jobs if (said := _said(out / file_name(name) / STATEMENTS))}
+    ran = {name: jobs for name, jobs in replayed.jobs.items() if replayed.statistics[name]}
+    present, *others = [name for name in _described(out)["schedulers"] if name in ran]
+    said = {name: said for name in ran if (said := _said(out / file_name(name) / STATEMENTS))}
     again, names = f"{present}{AGAIN}", [name for name in others if not name.endswith(AGAIN)]
     variants = [
         _variant(name, present, again, found.jobs, said, replayed) for name in names if again in others

@@ -107,7 +107,7 @@ class Listener:
         """The number of runs or jobs that are done, and of all (None: unknown)."""
 
     def finished(self, scheduler: str) -> None:
-        """The results of a replay under a scheduler are complete."""
+        """The results of a replay under a scheduler are complete, without a fault."""
 
     def notify(self, sentence: str) -> None:
         """Something that the user should know; the work continues."""

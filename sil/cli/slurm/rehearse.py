@@ -67,7 +67,7 @@ def rehearse(
     from sil.rehearsal.page import PAGE, headline, write_rehearsal
     from sil.rehearsal.run import read_rehearsal, rehearse
     from sil.rehearsal.variants import AGAIN, present, variants
-    from sil.runs.log_schedulers import schedulers_for_logs
+    from sil.runs.log_schedulers import schedulers_for_logs, with_releases
     from sil.runs.on_log import Replay
     from sil.site.log_nodes import read_nodes_of
     from sil.workers.runner import selected_executor
@@ -81,7 +81,8 @@ def rehearse(
         done = OperatorsActs.beside(now, zone_named(time_zone))
         month = month_of(accounting, cluster, rules, done, since, warm_up_days)
         names = [present(now), *(variants(now, others, to or [], set_ or []))]
-        schedulers = schedulers_for_logs([names[0], f"{names[0]}{AGAIN}", *names[1:]], with_requests=True)
+        twice = [names[0], f"{names[0]}{AGAIN}", *names[1:]]
+        schedulers = with_releases(schedulers_for_logs(twice, with_requests=True))
         for note in month.log.notes:
             console.print_note(note)
         print_notes_on_slurm(schedulers[:1] + schedulers[2:])
@@ -90,6 +91,7 @@ def rehearse(
             bar = _Progress(bars, month.log.name, folder, as_json)
             outcomes = rehearse(month, replay, schedulers, folder, executor, bar)
         render(folder)
+        console.exit_on_faults(outcome.fault for outcome in outcomes[:1] if outcome.fault is not None)
         found = read_rehearsal(folder)
         write_rehearsal(folder, found)
     if as_json:
