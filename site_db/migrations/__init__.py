@@ -7,10 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insert, inspect, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    String,
+    Table,
+    create_mock_engine,
+    insert,
+    inspect,
+    select,
+)
+from sqlalchemy.engine.mock import MockConnection
 
 from scheduler import UserError
 from site_db.schema import Base
@@ -40,15 +53,32 @@ def version_of(engine: Engine) -> str | None:
 
 def make_tables(engine: Engine) -> None:
     """Create all tables of the latest version in an empty database."""
-    if engine.dialect.name == "sqlite":
+    is_sqlite = engine.dialect.name == "sqlite"
+    if is_sqlite:
         # Stored in the file: readers and the writer do not block one another.
         execute_outside(engine, "PRAGMA journal_mode = WAL")
     else:
         use_options_of_postgresql()
     with engine.begin() as connection:
-        Base.metadata.create_all(connection)
-        _VERSION.create(connection)
+        if is_sqlite:
+            for statement in _tables_of_sqlite():
+                connection.exec_driver_sql(statement)
+        else:
+            Base.metadata.create_all(connection)
+            _VERSION.create(connection)
         connection.execute(insert(_VERSION).values(version_num=HEAD))
+
+
+@cache
+def _tables_of_sqlite() -> list[str]:
+    """Statements, which take longer to compile than to execute: plans make a small file for each option."""
+    found: list[str] = []
+    engine: MockConnection = create_mock_engine(
+        "sqlite://", lambda made, *_: found.append(str(made.compile(dialect=engine.dialect)))
+    )
+    Base.metadata.create_all(engine, checkfirst=False)
+    _VERSION.create(engine, checkfirst=False)
+    return found
 
 
 def upgrade(engine: Engine, to: str = "head") -> None:
