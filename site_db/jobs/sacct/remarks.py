@@ -50,7 +50,7 @@ def heterogeneous(number: str) -> str | None:
 def remarks(row: Fields, job: LoggedJob) -> Iterator[tuple[str, str]]:
     """Each with the number of the job that it is about; a heterogeneous job has one."""
     number, command, eligible = job.number, row["submitline"], row["eligible"]
-    if (whole_job := heterogeneous(number)) is not None:
+    if "+" in number and (whole_job := heterogeneous(number)) is not None:
         yield HETEROGENEOUS, whole_job
     # Of one form, times are in the order of their texts.
     if eligible > row["submit"] > "" and eligible[0].isdigit():
@@ -63,9 +63,11 @@ def remarks(row: Fields, job: LoggedJob) -> Iterator[tuple[str, str]]:
         yield RESERVED, number
     if duration_s(row["suspended"], 1):
         yield SUSPENDED, number
-    if whole(row["restarts"]):
+    if (restarts := row["restarts"]) and whole(restarts):
         yield RESTARTED, number
-    if whole(row["arraytaskthrottle"]) or (command and _THROTTLED.search(command)):
+    if ((throttle := row["arraytaskthrottle"]) and whole(throttle)) or (
+        command and _THROTTLED.search(command)
+    ):
         yield THROTTLED, number
     if command and _NAMED_NODES.search(command):
         yield NAMED_NODES, number

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -12,7 +11,7 @@ from site_db.files.given import InvalidFile, quoted
 from site_db.jobs.logs.logged_job import Refused, Tally
 from site_db.jobs.sacct.columns import SPELLED, is_free, kind_of
 from site_db.jobs.sacct.command import COMMAND
-from site_db.jobs.sacct.header import Layout, aligned, layout_of
+from site_db.jobs.sacct.header import NUMBERS, Layout, aligned, layout_of
 from site_db.jobs.sacct.lines import Line, Lines, printable
 from site_db.jobs.sacct.readings import Readings
 
@@ -28,12 +27,19 @@ BEFORE, AFTER = "the line before it may belong to it", "the line after it may be
 TOO_MANY = "more fields than the header, and no text to which they can belong"
 
 
-class Fields(defaultdict[str, str]):
+class Fields(dict[str, str]):
     """The fields of a row by column; one that the log lacks is empty."""
 
-    def __init__(self, line: int, fields: Iterable[tuple[str, str]], repairs: Iterable[str] = ()) -> None:
-        super().__init__(str, fields)
+    __slots__ = ("line", "repairs")
+
+    def __init__(
+        self, line: int, fields: Iterable[tuple[str, str]] | Mapping[str, str], repairs: Iterable[str] = ()
+    ) -> None:
+        super().__init__(fields)
         self.line, self.repairs = line, list(repairs)
+
+    def __missing__(self, column: str) -> str:
+        return ""
 
 
 @dataclass(slots=True)
@@ -95,6 +101,10 @@ class _Table:
     def __init__(self, layout: Layout, tally: Tally, numbered: Iterator[tuple[int, str]]) -> None:
         self._layout, self._tally = layout, tally
         self._readings = Readings(layout.columns, USED, layout.separator)
+        # From the last to the first: of columns with the same name, the first counts.
+        self._backwards = layout.columns[::-1]
+        # Each is looked up in each row: to have them in the dictionary is faster than `__missing__`.
+        self._absent = dict.fromkeys(USED - {*layout.columns, *NUMBERS, "user"}, "")
         self.lines = Lines(layout, numbered, self._readings.fits)
 
     def rows(self, header: str) -> Iterator[Fields]:
@@ -115,7 +125,8 @@ class _Table:
             if begun.lines:
                 doubt, begun = self._give_up(begun, row, line), _Row()
             if self._is_complete(line):
-                yield from self._read(row)
+                if row.lines:
+                    yield from self._read(row)
                 row, doubt = _Row([line], doubt=doubt), ""
             elif self._readings.begins(line.fields):
                 begun, doubt = _Row([line], self._readings.after(line.fields)[0], doubt=doubt), ""
@@ -188,7 +199,8 @@ class _Table:
 
     def _read(self, row: _Row) -> Sequence[Fields]:
         """The fields, if they are certain."""
-        self._refuse(row.tail)
+        if row.tail:
+            self._refuse(row.tail)
         if not row.lines:
             return ()
         first, columns = row.lines[0], self._layout.columns
@@ -207,9 +219,8 @@ class _Table:
         return (Fields(first.number, found.fields.items(), repairs),)
 
     def _as_it_is(self, line: Line) -> Fields:
-        # From the last to the first: of columns with the same name, the first counts.
-        fields = zip(reversed(self._layout.columns), map(str.strip, reversed(line.fields)), strict=True)
-        row = Fields(line.number, fields)
+        row = Fields(line.number, self._absent)
+        row.update(zip(self._backwards, map(str.strip, reversed(line.fields)), strict=True))
         for column in sorted(line.cut & USED) if line.cut else ():
             row.repairs.append(f"{SPELLED[column]} is cut off (+); print whole values with sacct -P")
             if kind_of(column) in ("tres", "nodes", "count", "duration", "time"):

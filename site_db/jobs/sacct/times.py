@@ -33,25 +33,23 @@ def is_local(text: str) -> bool:
 def unix_times(text: str, zone: tzinfo = UTC) -> tuple[float, ...]:
     """The seconds since 1970-01-01 UTC that a time in `zone` may be: two in the hour that occurs twice when
     clocks are set back; none where it is unknown or cannot be read."""
-    if (number := whole(text)) is not None:
+    if "-" not in text and (number := whole(text)) is not None:
         # Slurm's mark for "no time" is 0.
         return (float(number),) if 0 < number <= LATEST_UNIX_S else ()
-    return _of_date(text, zone)
-
-
-@lru_cache(4_096)
-def _of_date(text: str, zone: tzinfo) -> tuple[float, ...]:
     time = _date(text)
     if time is None:
         return ()
-    if time.tzinfo is not None:
-        times = [_seconds(time)]
-    elif zone is UTC:
-        times = [(time - _LOCAL_EPOCH).total_seconds()]
-    else:
-        times = sorted({_seconds(time.replace(tzinfo=zone, fold=fold)) for fold in (0, 1)})
-        # No clock shows the hour that is left out in spring: it counts as if clocks had not been set forward.
-        times = times if len(times) == 1 or _occurs_twice(time, zone) else times[-1:]
+    if time.tzinfo is not None or zone is UTC:
+        time_s = _seconds(time)
+        return (time_s,) if 0 < time_s <= LATEST_UNIX_S else ()
+    return _in_zone(time, zone)
+
+
+@lru_cache(4_096)
+def _in_zone(time: datetime, zone: tzinfo) -> tuple[float, ...]:
+    times = sorted({_seconds(time.replace(tzinfo=zone, fold=fold)) for fold in (0, 1)})
+    # No clock shows the hour that is left out in spring: it counts as if clocks had not been set forward.
+    times = times if len(times) == 1 or _occurs_twice(time, zone) else times[-1:]
     return tuple([time_s for time_s in times if 0 < time_s <= LATEST_UNIX_S])
 
 
@@ -71,7 +69,7 @@ _EPOCH = _LOCAL_EPOCH.replace(tzinfo=UTC)
 
 def _seconds(time: datetime) -> float:
     try:
-        return (time - _EPOCH).total_seconds()
+        return (time - (_LOCAL_EPOCH if time.tzinfo is None else _EPOCH)).total_seconds()
     except OverflowError:
         return 0.0
 

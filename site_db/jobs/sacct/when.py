@@ -35,10 +35,17 @@ LATER = (
 def runs_of(row: Fields, zone: tzinfo, submits: Sequence[float]) -> list[tuple[float, float]]:
     """When the job started and ended. There are two of these, of which the first counts, if nothing decides
     between the times in the hour that occurs twice. It did not start before the first of `submits`."""
-    starts, ends = _known_times(row["start"], zone), _known_times(row["end"], zone)
-    runs = [(started_s, ended_s) for started_s in starts for ended_s in ends]
+    starts, ends = unix_times(row["start"], zone), unix_times(row["end"], zone)
+    if not starts or not ends:
+        unknown = row["end"] if starts else row["start"]
+        raise Refused("the start or the end is unknown" if is_unknown(unknown) else "a time cannot be read")
     raw, clock = row["elapsedraw"], row["elapsed"]
     ran_s = _first_s(raw, clock, 1)
+    if ran_s and len(starts) == len(ends) == 1 and not duration_s(row["suspended"], 1):
+        (started_s,), (ended_s,) = starts, ends
+        if abs(ended_s - started_s - ran_s) <= _SLACK_S and ran_s <= ended_s:  # as nearly always
+            return [(ended_s - ran_s, ended_s)]
+    runs = [(started_s, ended_s) for started_s in starts for ended_s in ends]
     if ran_s is None:
         if raw or clock:
             row.repairs.append("the elapsed time cannot be read, end minus start taken")
@@ -92,6 +99,8 @@ def arrival_of(
 ) -> tuple[float, float | None]:
     """When the job, which was submitted at one of `submits`, could start, and when it was submitted, if that
     was earlier. Of two possible times, the later one that is not after the start."""
+    if zone is UTC and len(submits) == 1 and submits[0] <= started_s and row["eligible"] == row["submit"]:
+        return submits[0], None  # as nearly always
     found: list[float] = []
     for times in (submits, unix_times(row["eligible"], zone)):
         before = [time_s for time_s in times if time_s <= started_s]
@@ -103,13 +112,6 @@ def arrival_of(
         found += before[-1:]
     arrived_s = max(found, default=started_s)
     return arrived_s, found[0] if found and found[0] < arrived_s else None
-
-
-def _known_times(text: str, zone: tzinfo) -> tuple[float, ...]:
-    times = unix_times(text, zone)
-    if not times:
-        raise Refused("the start or the end is unknown" if is_unknown(text) else "a time cannot be read")
-    return times
 
 
 def time_limit_s(row: Fields) -> float | None:
