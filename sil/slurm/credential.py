@@ -20,6 +20,7 @@ from sil.slurm.protocol.munge import Munge
 from sil.world.guard.faults import one_line
 
 REMEDY = "apt install munge"
+_PLUGIN = "auth_munge.so"
 Credential = Callable[[Daemons], Path | None]
 """Starts what is needed; returns the socket of munge, or None without it."""
 
@@ -48,7 +49,7 @@ def munge(daemons: Daemons) -> Path:
 
 def munge_command(folder: Path, installation: Installation) -> list[str]:
     """Of munge's daemon with a new key; all its files are in `folder`. Raises NoSlurm."""
-    munged = installation.helper("munged", REMEDY)
+    munged = _munged(installation)
     key = folder / "munge.key"
     key.touch(mode=0o600)
     key.write_bytes(secrets.token_bytes(128))
@@ -62,6 +63,16 @@ def munge_command(folder: Path, installation: Installation) -> list[str]:
     options = [f"--{what}={folder / 'munge'}.{ending}" for what, ending in endings.items()]
     # It is used to sockets that all can reach, which this one is not.
     return [str(munged), "--foreground", "--force", "--num-threads=1", *options]
+
+
+def _munged(installation: Installation) -> Path:
+    """Munge's daemon. Raises NoSlurm if it is not installed, or Slurm was built without munge."""
+    plugins = installation.plugins
+    if plugins is not None and not (plugins / _PLUGIN).is_file():
+        raise NoSlurm(
+            f"there is no {_PLUGIN} in {plugins}; build Slurm with munge (apt install libmunge-dev)"
+        )
+    return installation.helper("munged", REMEDY)
 
 
 def munge_if_installed(daemons: Daemons) -> Path | None:
@@ -79,10 +90,10 @@ def of_nodes(munge_socket: Path | None) -> Authentication:
 def credential_used(installation: Installation) -> str:
     """A sentence on what `munge_if_installed` finds."""
     try:
-        munged = installation.helper("munged", REMEDY)
-    except NoSlurm:
+        munged = _munged(installation)
+    except NoSlurm as error:
         return (
-            f"Messages are not authenticated (auth/none), since munge is not installed ({REMEDY}): users of "
-            f"this computer can send messages to the controller while it runs"
+            f"Messages are not authenticated (auth/none), so that users of this computer can send messages "
+            f"to the controller while it runs: {error}"
         )
     return f"Messages are authenticated by munge ({munged}) with a key of each run"

@@ -14,6 +14,7 @@ import pytest
 from scheduler.registry import SchedulerNotLoaded
 from sil.runs.log_schedulers import schedulers_for_logs, with_releases
 from sil.slurm import installation
+from sil.slurm.credential import credential_used
 from sil.slurm.installation import VARIABLE, NoSlurm, Place, installed
 from sil.slurm.naming import slurm_controller
 from sil.slurm.roots.entering import FAILED
@@ -102,6 +103,9 @@ def test_all_programs_of_slurm_are_those_of_the_prefix(lib: str, nothing: Path) 
     assert found.program("sinfo") == prefix / "bin/sinfo"
     assert found.invoked(["sinfo"])[1]["LD_LIBRARY_PATH"].split(":")[0] == str(library.parent)
     assert found.helper("munged", "apt install munge") == nothing / "munged"
+    assert "auth/none" in credential_used(found)
+    (library.parent / "auth_munge.so").touch()
+    assert f"by munge ({nothing / 'munged'})" in credential_used(found)
     with pytest.raises(
         NoSlurm, match=rf"scontrol is not installed, or not in \S*opt/sbin and .*prefix={prefix}"
     ):
