@@ -6,7 +6,6 @@ Once an hour of simulated time, while there are jobs, it is asked with Slurm's o
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,8 +27,7 @@ FACTORS = {
     "Partition": "%P", "QOS": "%Q", "TRES": "%T",
 }  # fmt: skip
 """Weighted, and how `sprio` calls them."""
-_COUNTED = re.compile(r"^\s*([A-Z][\w() /:-]*?)\s*:\s+(\d+)\s*$", re.MULTILINE)
-_SECTION = re.compile(r"^(Main schedule|Backfilling)[^\n]*$", re.MULTILINE)
+_SECTIONS = ("Main schedule", "Backfilling")
 _VIEWS = {
     "settings": ("scontrol", "show", "config"),
     "partitions": ("scontrol", "show", "partition", "--oneliner"),
@@ -126,8 +124,10 @@ _READERS = {"settings": _settings, "partitions": _partitions, "qos": _qualities}
 
 def _counters(text: str) -> Iterator[tuple[str, int]]:
     """The numbers of the main scheduler and of backfilling, each with its name."""
-    sections = list(_SECTION.finditer(text))
-    ends = [*(section.start() for section in sections[1:]), len(text)]
-    for section, end in zip(sections, ends, strict=True):
-        for match in _COUNTED.finditer(text, section.end(), end):
-            yield f"{section[1]}: {match[1]}", int(match[2])
+    section = ""
+    for line in text.splitlines():
+        name, _, value = (part.strip() for part in line.rpartition(":"))
+        if not line[:1].isspace():
+            section = next((title for title in _SECTIONS if line.startswith(title)), "")
+        elif section and value.isdecimal():
+            yield f"{section}: {name}", int(value)

@@ -581,10 +581,10 @@ WEEKS = '\n[log]\nfile = "sacct.txt"\nweeks = 2\n'
         ),
         ("", "", f"{WEEKS}parts = 5\n", "log.parts is for a log without a site, and log.weeks for the nodes"),
         (
-            "gpu_waiting",
-            "mean_waiting",
+            "first_replications = 2\n",
+            "",
             '\n[log]\nfile = "sacct.txt"\n',
-            "has no effect where all jobs arrive once",
+            "most_replications has no effect where all jobs arrive once",
         ),
         ("", "", f"{WEEKS}processors = 5\n", "log.processors is for a log without a site"),
         (
