@@ -581,10 +581,10 @@ WEEKS = '\n[log]\nfile = "sacct.txt"\nweeks = 2\n'
         ),
         ("", "", f"{WEEKS}parts = 5\n", "log.parts is for a log without a site, and log.weeks for the nodes"),
         (
-            "first_replications = 2\n",
+            "most_replications = 3\n",
             "",
             '\n[log]\nfile = "sacct.txt"\n',
-            "most_replications has no effect where all jobs arrive once",
+            "first_replications has no effect where all jobs arrive once",
         ),
         ("", "", f"{WEEKS}processors = 5\n", "log.processors is for a log without a site"),
         (
