@@ -15,7 +15,7 @@ import pytest
 
 from scheduler import UserError
 from sil.slurm.configuration import configuration_of
-from sil.slurm.controller import Controller, How, running
+from sil.slurm.controller import Controller, running
 from sil.slurm.daemons import CommandFailed, ControllerDied, ControllerHangs, InvalidConfiguration
 from sil.slurm.installation import ANYWHERE, installed
 from sil.slurm.surroundings import listening, reserved_port
@@ -139,7 +139,8 @@ def test_a_killed_controller_is_a_fault_with_the_end_of_its_log_and_leaves_nothi
 
 
 def test_a_controller_that_does_not_come_to_rest_hangs() -> None:
-    with running(configuration_of(2), START_S, how=How(limit_s=0.3)) as controller:
+    with running(configuration_of(2), START_S) as controller:
+        controller.clock.limit_s = 0.3
         slurmctld(controller.folder).send_signal(signal.SIGSTOP)
         with pytest.raises(ControllerHangs, match=r"did not come to rest within 0.3 s; the log of "):
             advance(controller, 30)
