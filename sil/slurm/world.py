@@ -41,6 +41,8 @@ from site_db.slurm_conf import read_cluster
 
 EPOCH_S = 1_577_836_800.0
 """Second 0 of the world: 2020-01-01, a Wednesday, in UTC."""
+STARTS_WITHIN_S = 30.0
+"""Of the controller's time. How long its daemons take to start varies, and second 0 is the same for all."""
 PHASE_S = 7.3
 """How much earlier each further controller with the same name starts."""
 FIRST_USER_ID = 100_000
@@ -99,7 +101,7 @@ def managed_by(
         user_ids[calling_user()] = os.getuid()  # as which the daemons run
     names = {user: user if _PLAIN.fullmatch(user) else f"user-{uid}" for user, uid in user_ids.items()}
     ready_s = EPOCH_S - SETTLES_FOR_S
-    starts_at_s = ready_s - PHASE_S * (named.number - 1)
+    starts_at_s = ready_s - STARTS_WITHIN_S - PHASE_S * (named.number - 1)
     accounts = {names[user]: world.accounts.get(user, (ACCOUNT,)) for user in world.users}
     qos = {charged["qos"] for charged in world.charged.values()} - {""}
     if named.qos is not None or named.associations is not None:
