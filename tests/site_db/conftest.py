@@ -17,6 +17,8 @@ from tests.postgres import Server
 from tests.site_db.site_texts import SMALL, read
 
 STORES = ["sqlite", "postgresql"]
+ON_SQLITE = pytest.mark.parametrize("address", STORES[:1], indirect=True)
+"""Of tests of what is read, inferred and said; others of their module execute the statements on a server."""
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader
 from site_db.slurm_conf import read_cluster
+from tests.site_db.conftest import ON_SQLITE
 from tests.site_db.site_texts import NODES, SMALL, a_run, dump, read, record
 
 CONF = """Licenses=matlab:5
@@ -89,6 +90,7 @@ def test_a_new_site_has_the_nodes_partitions_and_licences_of_the_file(
     assert (whole.max_time_s, whole.max_nodes, whole.exclusive) == (None, None, True)
 
 
+@ON_SQLITE
 def test_the_nodes_that_experiments_use_are_those_of_the_file(session: Session, tmp_path: Path) -> None:
     found = imported(session, CONF, tmp_path).cluster
     of_file = cluster(CONF, tmp_path)
@@ -103,6 +105,7 @@ def test_the_nodes_that_experiments_use_are_those_of_the_file(session: Session, 
     assert found.site_resources == of_file.site_resources
 
 
+@ON_SQLITE
 def test_nodes_with_cpus_on_other_cores_are_of_another_class(session: Session, tmp_path: Path) -> None:
     text = (
         "NodeName=a CPUs=64\n"
@@ -113,6 +116,7 @@ def test_nodes_with_cpus_on_other_cores_are_of_another_class(session: Session, t
     assert classes(file_of(session)) == {"a": "64-cpus", "b": "64-cpus-2", "c": "64-cpus-3"}
 
 
+@ON_SQLITE
 def test_the_class_of_a_node_does_not_depend_on_its_partitions(session: Session, tmp_path: Path) -> None:
     text = (
         "NodeName=n[1-4] CPUs=8 RealMemory=1000\nPartitionName=a Nodes=n[1-2]\nPartitionName=b Nodes=n[2-3]\n"
@@ -168,6 +172,7 @@ def test_history_job_classes_queues_and_users_stay(session: Session, tmp_path: P
     assert session.scalars(select(UserRow.name).where(UserRow.site_id == site_id)).all() == ["ann"]
 
 
+@ON_SQLITE
 def test_nodes_of_equal_specification_keep_the_name_of_their_class(session: Session, tmp_path: Path) -> None:
     put_site(session, read(NODES, tmp_path))
     imported(
@@ -226,6 +231,7 @@ def test_classes_that_the_nodes_cannot_satisfy_any_more_are_counted_and_stay(
     assert count_things(session, "nodes")["job class"] == 5
 
 
+@ON_SQLITE
 def test_where_all_nodes_are_other_hardware_every_job_class_can_still_run(
     session: Session, tmp_path: Path
 ) -> None:
@@ -275,6 +281,7 @@ def test_a_cluster_of_which_no_member_is_left_is_removed_with_its_times(
     assert short.parallel_s == {"mixed": 9.0}
 
 
+@ON_SQLITE
 def test_a_cluster_with_history_of_which_no_member_is_left_is_reported(
     session: Session, tmp_path: Path
 ) -> None:
@@ -286,6 +293,7 @@ def test_a_cluster_with_history_of_which_no_member_is_left_is_reported(
     )
 
 
+@ON_SQLITE
 def test_a_node_with_the_name_of_a_cluster_is_reported(session: Session, tmp_path: Path) -> None:
     conf = "NodeName=f[1-2],pair CPUs=8\nPartitionName=p Nodes=ALL\n"
     assert refused(session, conf, tmp_path, "small") == ": 'pair' is the name of a machine and of a cluster"
@@ -303,6 +311,7 @@ NodeName=n002 Arch=x86_64 CoresPerSocket=32
 """
 
 
+@ON_SQLITE
 def test_partitions_that_only_nodes_name_have_no_limits(session: Session, tmp_path: Path) -> None:
     found = imported(session, SCONTROL, tmp_path)
     assert found.notes == [
@@ -319,6 +328,7 @@ def test_partitions_that_only_nodes_name_have_no_limits(session: Session, tmp_pa
     assert {table.max_time_s for table in file.partitions} == {None}
 
 
+@ON_SQLITE
 def test_a_partition_that_one_line_defines_has_its_limits_beside_those_that_only_nodes_name(
     session: Session, tmp_path: Path
 ) -> None:
@@ -327,6 +337,7 @@ def test_a_partition_that_one_line_defines_has_its_limits_beside_those_that_only
     assert [table.max_time_s for table in file_of(session).partitions] == [3_600.0, None, None]
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("text", ["NodeName=n[1-2] CPUs=8\n", SCONTROL.replace("Partitions=", "Parts=")])
 def test_nodes_without_any_partition_are_refused_with_what_to_add(
     text: str, session: Session, tmp_path: Path
@@ -342,6 +353,7 @@ def test_nodes_without_any_partition_are_refused_with_what_to_add(
 # -- errors ------------------------------------------------------------------------------------------------
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [

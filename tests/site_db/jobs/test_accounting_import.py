@@ -34,6 +34,7 @@ from site_db.site_file.nodes import cluster_of, never_satisfied
 from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader, find_site
+from tests.site_db.conftest import ON_SQLITE
 from tests.site_db.site_texts import SMALL, changed, read
 
 HEADER = "JobID|User|JobName|Partition|AllocCPUS|NodeList|Submit|Start|End|State|TimelimitRaw|ReqTRES"
@@ -117,6 +118,7 @@ def runs_by_machine_class(session: Session) -> dict[str, int]:
 # -- nodes that are inferred from the jobs ------------------------------------------------------------------
 
 
+@ON_SQLITE
 def test_64_one_core_jobs_at_a_time_make_a_node_with_64_cores(session: Session, tmp_path: Path) -> None:
     found = imported(session, (Row(str(k), "n01", 0, 60) for k in range(64)), tmp_path)
     assert found.notes == [
@@ -134,6 +136,7 @@ def test_64_one_core_jobs_at_a_time_make_a_node_with_64_cores(session: Session, 
     assert list(errors(file)) == []
 
 
+@ON_SQLITE
 def test_a_job_of_two_nodes_requests_two_nodes_and_makes_no_cluster(session: Session, tmp_path: Path) -> None:
     pairs = [f"n[{k:02}-{k + 1:02}]" for k in range(1, 10, 2)]
     rows = [Row(str(k), pair, 0, 60, "cpu=8,node=2", cpus=8) for k, pair in enumerate(pairs)]
@@ -148,6 +151,7 @@ def test_a_job_of_two_nodes_requests_two_nodes_and_makes_no_cluster(session: Ses
     assert count_runs(session) == 5
 
 
+@ON_SQLITE
 def test_inferred_nodes_satisfy_every_job_that_ran_there_however_it_was_divided(
     session: Session, tmp_path: Path
 ) -> None:
@@ -163,6 +167,7 @@ def test_inferred_nodes_satisfy_every_job_that_ran_there_however_it_was_divided(
     assert list(errors(file_of(session))) == []
 
 
+@ON_SQLITE
 def test_gpus_without_a_type_are_of_the_only_type_that_is_named(session: Session, tmp_path: Path) -> None:
     rows = [
         Row("1", "g1", 0, 60, "cpu=1,node=1,gres/gpu=2"),
@@ -174,6 +179,7 @@ def test_gpus_without_a_type_are_of_the_only_type_that_is_named(session: Session
     assert gpus == {"g1": {"a100": 3}, "g2": {"gpu": 2}}
 
 
+@ON_SQLITE
 def test_nodes_are_inferred_from_what_ran_at_a_time_in_the_time_zone_of_the_log(
     session: Session, tmp_path: Path
 ) -> None:
@@ -186,6 +192,7 @@ def test_nodes_are_inferred_from_what_ran_at_a_time_in_the_time_zone_of_the_log(
     assert {node.cores for node in cluster_of(file_of(session)).nodes.values()} == {4}
 
 
+@ON_SQLITE
 def test_an_inferred_node_is_in_every_partition_of_its_jobs_and_its_class_depends_on_hardware_only(
     session: Session, tmp_path: Path
 ) -> None:
@@ -236,6 +243,7 @@ def test_runs_count_for_the_machine_class_of_the_nodes_they_ran_on(session: Sess
     assert {table.name for table in before.partitions} == {"batch", "gpu"}
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("nodes", ["", "None assigned", "zz9"], ids=["no list", "none", "an unknown node"])
 def test_a_run_on_none_of_the_sites_nodes_counts_for_the_first_that_satisfies_the_job(
     nodes: str, session: Session, tmp_path: Path
@@ -249,6 +257,7 @@ def test_a_run_on_none_of_the_sites_nodes_counts_for_the_first_that_satisfies_th
     assert runs_by_machine_class(session) == {"64-cpus-256000-mb": 1, "32-cpus-512000-mb-4-a100": 1}
 
 
+@ON_SQLITE
 def test_nodes_that_the_site_lacks_are_counted_with_the_line_of_the_first(
     session: Session, tmp_path: Path
 ) -> None:
@@ -265,12 +274,14 @@ def test_nodes_that_the_site_lacks_are_counted_with_the_line_of_the_first(
     assert runs_by_machine_class(session) == {"64-cpus-256000-mb": 3, "32-cpus-512000-mb-4-a100": 1}
 
 
+@ON_SQLITE
 def test_a_log_without_nodes_for_a_new_site_says_what_to_import(session: Session, tmp_path: Path) -> None:
     (note,) = imported(session, [Row("1", "", 0, 60)], tmp_path).notes
     assert note.startswith("no job names its nodes (NodeList), and the site has none")
     assert "sil db import-slurm-conf" in note
 
 
+@ON_SQLITE
 def test_requests_that_never_fit_are_counted_and_the_site_can_be_used(
     session: Session, tmp_path: Path
 ) -> None:
@@ -298,6 +309,7 @@ def test_requests_that_never_fit_are_counted_and_the_site_can_be_used(
 # -- a core used twice -------------------------------------------------------------------------------------
 
 
+@ON_SQLITE
 def test_a_core_used_twice_is_reported_with_node_amounts_and_line(session: Session, tmp_path: Path) -> None:
     put_nodes(session, tmp_path)
     rows = [
@@ -313,6 +325,7 @@ def test_a_core_used_twice_is_reported_with_node_amounts_and_line(session: Sessi
     ]
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     "rows",
     [
@@ -364,6 +377,7 @@ def test_jobs_that_did_not_complete_are_demand_and_load_and_no_lesson_on_run_tim
     assert list(disagreements(session, site_id)) == []
 
 
+@ON_SQLITE
 def test_a_class_of_which_no_run_completed_is_expected_to_run_as_long_as_those_that_did_not(
     session: Session, tmp_path: Path
 ) -> None:
@@ -379,6 +393,7 @@ def test_a_class_of_which_no_run_completed_is_expected_to_run_as_long_as_those_t
     assert staff_s == [{"64-cpus-256000-mb": 20 * 60.0}, {}]
 
 
+@ON_SQLITE
 def test_jobs_that_never_ran_are_refused(session: Session, tmp_path: Path) -> None:
     put_nodes(session, tmp_path)
     rows = [
@@ -397,6 +412,7 @@ def test_jobs_that_never_ran_are_refused(session: Session, tmp_path: Path) -> No
 # -- time limits -------------------------------------------------------------------------------------------
 
 
+@ON_SQLITE
 def test_the_time_limit_of_a_class_is_the_longest_that_its_partition_allows(
     session: Session, tmp_path: Path
 ) -> None:
@@ -483,6 +499,7 @@ def test_the_same_log_again_is_refused(session: Session, tmp_path: Path) -> None
         imported(session, [Row("1", "n01", 0, 60)], tmp_path)
 
 
+@ON_SQLITE
 def test_a_site_of_machines_keeps_one_job_per_machine_and_says_so(session: Session, tmp_path: Path) -> None:
     put_site(session, read(changed('name = "small"', 'name = "ours"', SMALL), tmp_path))
     (note,) = imported(session, [Row("1", "f1", 0, 60), Row("2", "f[1-2]", 60, 90)], tmp_path).notes
