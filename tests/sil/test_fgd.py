@@ -51,9 +51,9 @@ def test_the_command_reproduces_all_published_curves(data: Path, tmp_path: Path)
 def small(data: Path, tmp_path: Path) -> Path:
     """The default workload, of which 100 pods of seed 42 arrive."""
     for path in data.glob("*_default.csv.gz"):
-        shutil.copy(path, tmp_path)
+        shutil.copyfile(path, tmp_path / path.name)
     for name in ("nodes.csv.gz", "allocation_seeds.csv.gz"):
-        shutil.copy(data / name, tmp_path)
+        shutil.copyfile(data / name, tmp_path / name)
     order = tmp_path / "order_default.csv.gz"
     lines = [line.split(",")[:2] for line in gzip.decompress(order.read_bytes()).decode().splitlines()[:101]]
     order.unlink()

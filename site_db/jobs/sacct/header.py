@@ -50,12 +50,13 @@ def layout_of(line: str) -> Layout:
 
 
 def aligned(header: str, dashes: str) -> Layout | None:
-    """The layout of aligned columns, if the second line has their dashes."""
+    """The layout of aligned columns, if the second line has their dashes, and not a row of dashes."""
     if not dashes.strip() or set(dashes) - set("- \r\n"):
         return None
     widths = tuple((match.start(), match.end()) for match in re.finditer("-+", dashes))
     names = (header[begin:end].strip().lower() for begin, end in widths)
-    return Layout(tuple(map(_uncut, names)), " ", widths)
+    found = Layout(tuple(map(_uncut, names)), " ", widths)
+    return found if found.is_header or not layout_of(header).is_header else None
 
 
 def _uncut(name: str) -> str:
