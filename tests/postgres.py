@@ -54,7 +54,8 @@ def _own_lock() -> Iterator[None]:
     """The package's lock is a file in XDG_RUNTIME_DIR, else one in the folder for temporary files, which two
     users cannot share."""
     folder = Path(tempfile.gettempdir()) / f"sil-postgres-of-{os.getuid()}"
-    (folder / "python_PostgresServer").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)  # else it is not taken for such a folder
+    (folder / "python_PostgresServer").mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(folder))
         yield
