@@ -1,4 +1,4 @@
-"""What is kept of an operator's configuration files, and the list of what is not."""
+"""The settings of an operator's configuration files that are kept, and the list of all others."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _OURS = {
 
 
 class Selection:
-    """What is kept of files for a Slurm of this release; what is not, is added to `replaced`."""
+    """The settings of files that are kept for a Slurm of this release; others are added to `replaced`."""
 
     def __init__(self, release: Release) -> None:
         self._release = release
@@ -63,7 +63,7 @@ class Selection:
         self.replaced: list[Replaced] = []
         self.gone: list[Gone] = []
         self.cannot_start = False
-        """Whether what is kept has settings that the release refuses."""
+        """Whether the release refuses settings that are kept."""
         self.notes: list[str] = []
 
     def leave_out(self, where: str, what: str, why: str) -> None:

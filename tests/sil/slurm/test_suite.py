@@ -106,12 +106,12 @@ def test_a_suite_is_unpacked_or_nothing_is_left(
     with pytest.raises(
         NoSuite, match=r"no suite buster at this .* not reached: apt-get says 'The repository does"
     ):
-        unpack("buster", tmp_path / "room/root")
+        unpack("buster", tmp_path / "room/suite")
     assert not [*(tmp_path / "room").iterdir()]
     try:
-        found = unpack("sid", tmp_path / "room/root")
+        found = unpack("sid", tmp_path / "room/suite")
     except NoSlurm as error:
         pytest.skip(f"without mount namespaces: {error}")
     assert found.package == "slurmctld 22.05.44-1"
-    assert [path.name for path in (tmp_path / "room").iterdir()] == ["root"]
-    assert (tmp_path / "room/root/usr/lib64/of-another-folder").exists()
+    assert [path.name for path in (tmp_path / "room").iterdir()] == ["suite"]
+    assert (tmp_path / "room" / "suite" / "usr/lib64/of-another-folder").exists()
