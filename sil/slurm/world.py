@@ -41,8 +41,9 @@ from site_db.slurm_conf import read_cluster
 
 EPOCH_S = 1_577_836_800.0
 """Second 0 of the world: 2020-01-01, a Wednesday, in UTC."""
-STARTS_WITHIN_S = 30.0
-"""Of the controller's time. How long its daemons take to start varies, and second 0 is the same for all."""
+STARTS_WITHIN_S = 60.0
+"""Of the controller's time. How long its daemons take to start varies, and second 0 is the same for all. Its
+cycles begin with the start, and are parts of minutes."""
 PHASE_S = 7.3
 """How much earlier each further controller with the same name starts."""
 FIRST_USER_ID = 100_000
