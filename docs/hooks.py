@@ -30,10 +30,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def _sections() -> Iterator[str]:
     from sil.cli.app import Commands
+    from sil.cli.start.lazy_group import loaded
 
     for name, listed in Commands.listed.items():
         yield f"\n## `sil {name}`\n"
-        command = listed.load(name)
+        command = loaded(listed, name)
         yield _help(command, f"sil {name}")
         for below, each in getattr(command, "commands", {}).items():
             yield f"\n### `sil {name} {below}`\n"
