@@ -166,9 +166,10 @@ def refused_more(before: Mapping[str, float], variant: Mapping[str, float]) -> i
 def differing(before: Mapping[str, str], variant: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Settings as the daemons have read them that differ: the name, and both values. Releases write some
     values in other words."""
-    for key in before.keys() & variant.keys():
-        if _meaning(before[key]) != _meaning(variant[key]):
-            yield key, before[key], variant[key]
+    for key in before.keys() | variant.keys():
+        old, new = before.get(key, ""), variant.get(key, "")
+        if _meaning(old) != _meaning(new):
+            yield key, old, new
 
 
 def _meaning(value: str) -> str:

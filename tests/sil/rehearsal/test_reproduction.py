@@ -139,9 +139,10 @@ def test_the_jobs_that_change_most_come_first_unless_they_change_by_themselves()
 
 
 def test_values_that_releases_write_in_other_words_do_not_differ() -> None:
-    before = {"TrackWCKey": "No", "TopologyPlugin": "topology/none", "MpiDefault": "none", "Gone": "1"}
-    after = {"TrackWCKey": "no", "TopologyPlugin": "topology/flat", "MpiDefault": "(null)", "New": "2"}
+    before = {"TrackWCKey": "No", "TopologyPlugin": "topology/none", "MpiDefault": "none", "Gone": "(null)"}
+    after = {"TrackWCKey": "no", "TopologyPlugin": "topology/flat", "MpiDefault": "(null)", "New": "none"}
     assert [*differing(before, after)] == [("TopologyPlugin", "topology/none", "topology/flat")]
+    assert [*differing({"MaxMemPerNode": "UNLIMITED"}, {})] == [("MaxMemPerNode", "UNLIMITED", "")]
 
 
 def test_values_in_braces_are_all_combinations_and_the_present_settings_no_variant(tmp_path: Path) -> None:
