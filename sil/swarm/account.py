@@ -107,8 +107,9 @@ class Account(AroundManager):
     def on_answer_to(self, problem: Any, answer: Answer) -> None:
         """Its answer, before the manager checks it."""
 
+    @abstractmethod
     def _queue_of_order(self, order: DispatchOrder) -> str:
-        raise NotImplementedError
+        """The queue whose job is started."""
 
     def _queue_of(self, job: Job) -> str:
         return job.queue
