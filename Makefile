@@ -25,6 +25,7 @@ check: $(VENV)/.installed-dev  ## Format, lint, types and architecture
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
+	$(BIN)/python -m tests.sizes
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -203,8 +202,6 @@ STAGES = [
 ]
 """In import order: a stage imports only itself and earlier ones."""
 PACKAGES = ("scheduler", "sil", "site_db")
-MOST_MODULES, MOST_LINES = 20, 400
-MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 60, 6
 
 
 def test_every_folder_of_the_testbed_is_a_stage() -> None:
@@ -227,47 +224,8 @@ def test_no_module_has_a_meaningless_name() -> None:
     none_of((path, path.stem) for path in all_files() if path.stem in nothing)
 
 
-def test_folders_and_modules_have_a_moderate_size() -> None:
-    in_folder = Counter(path.parent for path in all_files())
-    none_of((folder, f"{n} modules") for folder, n in in_folder.items() if n > MOST_MODULES)
-    lengths = {path: len(path.read_text().splitlines()) for path in all_files()}
-    none_of((path, f"{length} lines") for path, length in lengths.items() if length > MOST_LINES)
-
-
-def test_functions_are_short_and_have_few_parameters() -> None:
-    """Except commands and their counterparts for Python, whose parameters are options, and compiled
-    functions, which work on arrays."""
-    none_of(
-        (path, f"{function.name} has {length(function)} lines")
-        for path, function in functions()
-        if length(function) > MOST_LINES_OF_A_FUNCTION and "kernels" not in path.parts
-    )
-    none_of(
-        (path, f"{function.name} has {n_parameters(function)} parameters")
-        for path, function in functions()
-        if n_parameters(function) > MOST_PARAMETERS and not {"api", "cli", "kernels"} & set(path.parts)
-    )
-
-
 def all_files() -> Iterator[Path]:
     return (path for package in PACKAGES for path in files(package))
-
-
-def functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
-    for path in all_files():
-        yield from ((path, node) for node in nodes(path) if isinstance(node, ast.FunctionDef))
-
-
-def length(function: ast.FunctionDef) -> int:
-    """In lines, without the signature."""
-    assert function.end_lineno is not None
-    return function.end_lineno - function.body[0].lineno + 1
-
-
-def n_parameters(function: ast.FunctionDef) -> int:
-    arguments = function.args
-    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-    return len(names) - (names[:1] in (["self"], ["cls"]))
 
 
 def test_modules_have_no_import_cycles() -> None:
