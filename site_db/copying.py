@@ -21,7 +21,7 @@ def copy_site(origin: Session, site: str, copy: Session, as_of: int | None = Non
     """Copy a site, its current states and its statistics as of a run (default: the last one).
 
     The runs are not copied: in the copy they count as pruned, and the next run has the next number. Returns
-    the number of the last run. Raises UnknownSite, PrunedHistory.
+    the number of the last run. Raises UserError.
     """
     there = SiteReader(origin, site)
     number = there.site.runs_recorded if as_of is None else as_of

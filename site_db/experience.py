@@ -78,7 +78,7 @@ class StatisticsReader:
     """Reads the statistics of a site in terms of its layout."""
 
     def __init__(self, session: Session, site: str) -> None:
-        """Raises UnknownSite."""
+        """Raises UserError."""
         reader = SiteReader(session, site)
         self._site_id = reader.site.id
         self.layout = reader.layout()
@@ -86,7 +86,7 @@ class StatisticsReader:
         self._places = {kind: _index_by_id(reader.ids(name)) for kind, name in _KINDS.items()}
 
     def statistics(self, session: Session, as_of: int | None = None) -> dict[Cell, RunStatistics]:
-        """The current statistics, or those after run `as_of`. Raises PrunedHistory."""
+        """The current statistics, or those after run `as_of`. Raises UserError."""
         if as_of is None:
             return self._by_cell(read_moments(session, self._site_id))
         stored = read_stored_as_of(session, self._site_id, as_of)

@@ -11,7 +11,7 @@ from site_db.sites import SiteReader
 
 def exported(session: Session, site: str) -> SiteFile:
     """The site; a job class to which its staff gave no time has the times that are expected now, on the
-    machine classes where its jobs may run. Raises UnknownSite."""
+    machine classes where its jobs may run. Raises UserError."""
     file, reader = SiteReader(session, site).as_file(), StatisticsReader(session, site)
     expect = expected_times(reader.layout, MemoryExperience(reader.layout, reader.statistics(session)))
 

@@ -27,25 +27,21 @@ BYTES_OF_A_SLOT = 1_000
 """Of memory: schedulers see each as a machine."""
 
 
-class UnknownSite(UserError):
-    """The database does not have the site. The message is one sentence for the user."""
-
-
 def site_names(session: Session) -> Sequence[str]:
     return session.scalars(select(SiteRow.name).order_by(SiteRow.name)).all()
 
 
 def only_site(session: Session) -> str:
-    """The name of the only site in the database. Raises UnknownSite if there is none or several."""
+    """The name of the only site in the database. Raises UserError if there is none or several."""
     names = site_names(session)
     if len(names) != 1:
         which = f"it has {', '.join(names)}; add #NAME to its address" if names else "it has none"
-        raise UnknownSite(f"which site of the database is meant? {which}")
+        raise UserError(f"which site of the database is meant? {which}")
     return names[0]
 
 
 def site_at(session: Session, address: Address) -> str:
-    """The name of the site in the address, or of the only site. Raises UnknownSite."""
+    """The name of the site in the address, or of the only site. Raises UserError."""
     return address.site or only_site(session)
 
 
@@ -57,11 +53,11 @@ def site_or_new(session: Session, name: str) -> SiteFile:
 
 
 def find_site(session: Session, name: str) -> SiteRow:
-    """The row of a site. Raises UnknownSite."""
+    """The row of a site. Raises UserError."""
     site = session.scalar(select(SiteRow).where(SiteRow.name == name))
     if site is None:
         known = ", ".join(site_names(session)) or "none"
-        raise UnknownSite(f"the database has no site '{name}'; it has {known}")
+        raise UserError(f"the database has no site '{name}'; it has {known}")
     return site
 
 
@@ -72,7 +68,7 @@ class SiteReader:
     """
 
     def __init__(self, session: Session, name: str) -> None:
-        """Raises UnknownSite."""
+        """Raises UserError."""
         self._session = session
         self.site = find_site(session, name)
         self._ids: dict[str, dict[str, int]] = {}

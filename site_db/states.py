@@ -16,14 +16,6 @@ from site_db.schema.resources import OfSite
 from site_db.sites import SiteReader
 
 
-class UnknownResource(UserError):
-    """The site has no such machine or interconnect. The message is one sentence for the user."""
-
-
-class NotMeasurable(UserError):
-    """Traffic of a machine, or local load of an interconnect. The message is one sentence for the user."""
-
-
 @dataclass(frozen=True, slots=True)
 class Observation:
     """An observation of a machine or an interconnect; None: not measured.
@@ -85,16 +77,16 @@ class StateWriter:
         }
 
     def add(self, name: str, seen: Observation, at_unix_s: float) -> None:
-        """Record the state of a machine or an interconnect. Raises UnknownResource and NotMeasurable."""
+        """Record the state of a machine or an interconnect. Raises UserError."""
         common = {"source_id": self._source_id, "since_unix_s": at_unix_s, "up": seen.up}
         if name in self._machines:
             if (seen.traffic_mbit_per_s, seen.committed_mbit_per_s) != (None, None):
-                raise NotMeasurable(f"'{name}' is a machine, which carries no traffic; interconnects do")
+                raise UserError(f"'{name}' is a machine, which carries no traffic; interconnects do")
             id = self._machines[name]
             self._session.add(schema.MachineStateRow(machine_id=id, local_load=seen.local_load, **common))
         elif name in self._interconnects:
             if seen.local_load is not None:
-                raise NotMeasurable(f"'{name}' is an interconnect, which has no local load; machines have")
+                raise UserError(f"'{name}' is an interconnect, which has no local load; machines have")
             self._session.add(
                 schema.InterconnectStateRow(
                     interconnect_id=self._interconnects[name],
@@ -104,7 +96,7 @@ class StateWriter:
                 )
             )
         else:
-            raise UnknownResource(f"the site '{self._site}' has no machine or interconnect '{name}'")
+            raise UserError(f"the site '{self._site}' has no machine or interconnect '{name}'")
         (self._down.discard if seen.up else self._down.add)(name)
         for cluster in self._clusters_of[name]:
             self._update_cluster(cluster, at_unix_s)

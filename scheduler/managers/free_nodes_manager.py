@@ -11,10 +11,6 @@ from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnFreeNodes
 
 
-class NotOnTheseNodes(UserError):
-    """Policies that a manager of these nodes cannot follow. The message is one sentence for the user."""
-
-
 def free_nodes_manager(
     ports: OnFreeNodes,
     scheduler: Scheduler,
@@ -29,7 +25,7 @@ def free_nodes_manager(
     are in one problem for the scheduler, in order of service. By default, jobs of other queues are refused;
     `admission` states further rules for the same queues. Without `queues` there is one, open to all.
 
-    Raises NotOnTheseNodes for queues on identical nodes and for a least gain, ValueError for queues that
+    Raises UserError for queues on identical nodes and for a least gain, ValueError for queues that
     cannot be served.
     """
     if admission is None and queues:
@@ -47,7 +43,7 @@ def _allocation(
     # Each loads compiled code that the other does without.
     if not ports.nodes:
         if queues:
-            raise NotOnTheseNodes(
+            raise UserError(
                 f"there are {len(queues)} queues for identical nodes, which have one without a policy; "
                 f"state what each node has, or leave the queues out"
             )
@@ -55,7 +51,7 @@ def _allocation(
 
         return FreeNodeAllocation(ports.n_nodes, ports.run_times)
     if preemption.least_gain_s:
-        raise NotOnTheseNodes(
+        raise UserError(
             f"preemption.least_gain_s is {preemption.least_gain_s:g} s, but on nodes no run is planned, so "
             f"that no gain is known; expected 0: leave it out"
         )

@@ -12,7 +12,7 @@ from sil.workers.main_module import script_is_not_imported
 
 @contextmanager
 def executing(isolate: bool, workers: int | None, dask: str | None) -> Iterator[Executor]:
-    """This process, or others if one of these is given. Raises NoExecutor, and UserError for an impossible
+    """This process, or others if one of these is given. Raises UserError, also for an impossible
     number of workers."""
     if workers is not None:
         whole_number(workers, "workers")

@@ -109,7 +109,7 @@ class Experiment:
 
         For the other parameters see `replay`. Ctrl-C returns the replications that are done under all
         schedulers, with a warning. Raises UserError for invalid settings, and for schedulers that do not fit
-        the experiment. Raises Untrusted, a UserError, if a file names code that is not trusted.
+        the experiment. Raises UserError if a file names code that is not trusted.
         """
         from sil.api.execution import executing
         from sil.api.experiment_results import raise_faults

@@ -59,7 +59,7 @@ def plan(
     * `settings` replace those of the file: `budget=40_000`, `seed=2`, `confidence=0.9`.
 
     Ctrl-C raises KeyboardInterrupt: answers rest on complete comparisons. Raises UserError for invalid
-    settings (Untrusted for code that is not trusted), and SchedulerFault if no scheduler is left that has
+    settings (UserError for code that is not trusted), and SchedulerFault if no scheduler is left that has
     broken no rule.
     """
     one_of(["raise", "keep"], on_fault, "on_fault")

@@ -84,14 +84,6 @@ class CompletedJob(Message):
     job_id: str
 
 
-class BadRequest(UserError):
-    """A simulator sent an invalid message. The message is a sentence."""
-
-
-class CannotListen(UserError):
-    """An address cannot be used. The message is one sentence for the user."""
-
-
 @dataclass
 class MessageClock:
     """The time of the simulator's last message."""
@@ -125,7 +117,7 @@ class ServedScheduler:
     """Answers messages, each with one round if there is something to decide.
 
     `make` makes the scheduler when a simulation begins; `run_times` are its estimates. A `memoryless` one is
-    not called while no job fits. Raises BadRequest for an invalid message, ScheduleRejected if the scheduler
+    not called while no job fits. Raises UserError for an invalid message, ScheduleRejected if the scheduler
     breaks a rule, and what it raises.
     """
 
@@ -152,7 +144,7 @@ class ServedScheduler:
         asked = _valid(Request.model_validate_json, request, "a message")
         first_s = asked.events[0].timestamp if asked.events else asked.now
         if first_s < self.clock.now_s:
-            raise BadRequest(
+            raise UserError(
                 f"the simulator sent a message of {first_s:.15g} s after one of {self.clock.now_s:.15g} s; "
                 f"expected no earlier time"
             )
@@ -171,7 +163,7 @@ class ServedScheduler:
         match event.type:
             case "SIMULATION_BEGINS":
                 if self._manager is not None:
-                    raise BadRequest("the simulator sent a second SIMULATION_BEGINS; expected one")
+                    raise UserError("the simulator sent a second SIMULATION_BEGINS; expected one")
                 n_nodes = _valid(Platform.model_validate, event.data, event.type).n_nodes
                 self._memory.take(BYTES_OF_A_NODE * n_nodes)
                 ports = OnFreeNodes(self.clock, self._orders, n_nodes, self._run_times)
@@ -185,7 +177,7 @@ class ServedScheduler:
                 completed = _valid(CompletedJob.model_validate, event.data, event.type)
                 run = self._orders.run_of.pop(completed.job_id, None)
                 if run is None:
-                    raise BadRequest(
+                    raise UserError(
                         f"the simulator sent JOB_COMPLETED for {_named(completed.job_id)}, which does not run"
                     )
                 self._running().on_run_ended(Completion(run, event.timestamp))
@@ -196,7 +188,7 @@ class ServedScheduler:
 
     def _submit(self, submitted: Submission) -> None:
         if submitted.job_id in self._known:
-            raise BadRequest(f"the simulator submitted {_named(submitted.job_id)} twice")
+            raise UserError(f"the simulator submitted {_named(submitted.job_id)} twice")
         self._memory.take(BYTES_OF_A_JOB + len(submitted.job_id))
         self._known.add(submitted.job_id)
         wanted = submitted.job
@@ -215,7 +207,7 @@ class ServedScheduler:
 
     def _running(self) -> StartingManager:
         if self._manager is None:
-            raise BadRequest("the simulator sent an event before SIMULATION_BEGINS")
+            raise UserError("the simulator sent an event before SIMULATION_BEGINS")
         return self._manager
 
 
@@ -224,7 +216,7 @@ def listening(address: str) -> Iterator[tuple[Callable[[], bytes], Callable[[str
     """Functions that receive a message and send its reply, at an address like tcp://127.0.0.1:28000.
 
     A simulator that waits for a reply when the block ends with an error is told why: `{"error": sentence}`.
-    Raises CannotListen, and BadRequest for a message in parts.
+    Raises UserError, also for a message in parts.
     """
     context = zmq.Context()
     socket = context.socket(zmq.REP)
@@ -237,7 +229,7 @@ def listening(address: str) -> Iterator[tuple[Callable[[], bytes], Callable[[str
         waits = True
         if others:
             n = 1 + len(others)
-            raise BadRequest(f"the simulator sent a message of {n} parts; expected one part, with JSON")
+            raise UserError(f"the simulator sent a message of {n} parts; expected one part, with JSON")
         return bytes(first)
 
     def reply(text: str) -> None:
@@ -249,7 +241,7 @@ def listening(address: str) -> Iterator[tuple[Callable[[], bytes], Callable[[str
         try:
             socket.bind(address)
         except zmq.ZMQError as error:
-            raise CannotListen(f"cannot listen at '{address}': {error.strerror}") from None
+            raise UserError(f"cannot listen at '{address}': {error.strerror}") from None
         try:
             yield receive, reply
         except Exception as error:
@@ -273,4 +265,4 @@ def _valid(validate: Callable[[Any], Model], data: object, what: str) -> Model:
         place = ".".join(str(part) for part in first["loc"]) or "its whole"
         reason = first["msg"].removeprefix("Value error, ")
         message = f"the simulator sent {what} in which {place} is wrong: {reason[0].lower()}{reason[1:]}"
-        raise BadRequest(message) from None
+        raise UserError(message) from None

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import polars as pl
 
-from scheduler import counted
+from scheduler import UserError, counted
 from sil.experiment.output_folder import make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
 from sil.live.loop import usable_cores
-from sil.live.processes import CannotRunLive
 from sil.outcome.live_comparison import LiveComparison, compare_live
 from sil.outcome.metrics import faults
 from sil.runs.composition import PRINTED, RunKey
@@ -30,15 +29,15 @@ from site_db.files.written import no_link
 
 
 def machines_to_run_live(scenario: Scenario, name: str) -> MachinesScenario:
-    """The scenario. Raises CannotRunLive if this computer cannot represent its site, or if failures are
+    """The scenario. Raises UserError if this computer cannot represent its site, or if failures are
     simulated."""
     experiment, in_use = scenario.experiment, scenario.in_use
     if scenario.under_test(name).has_own_queue:
-        raise CannotRunLive(f"'{name}' is a whole resource manager; live runs use the testbed's own")
+        raise UserError(f"'{name}' is a whole resource manager; live runs use the testbed's own")
     if sys.platform != "linux":
-        raise CannotRunLive("live runs pin processes to cores by calls that only Linux has")
+        raise UserError("live runs pin processes to cores by calls that only Linux has")
     if not isinstance(scenario, MachinesScenario):
-        raise CannotRunLive(
+        raise UserError(
             f"experiment '{experiment.name}' has time-shared nodes; live runs are on dedicated machines"
         )
     if (
@@ -48,13 +47,13 @@ def machines_to_run_live(scenario: Scenario, name: str) -> MachinesScenario:
         or is_remote(experiment)
         or experiment.monitors != type(experiment.monitors)()
     ):
-        raise CannotRunLive(
+        raise UserError(
             f"experiment '{experiment.name}' has simulated failures or monitor errors, or a network; live "
             f"ones are real"
         )
     site, cores = in_use.site, len(usable_cores())
     if site.n_machines > cores:
-        raise CannotRunLive(
+        raise UserError(
             f"the site '{site.name}' has {counted(site.n_machines, 'machine')}, but this computer has only "
             f"{cores} usable cores; each machine needs one"
         )
@@ -67,7 +66,7 @@ def run_live_and_simulated(
     """The first replication of the experiment in the file `source`, simulated and then live. Traces and
     timings are written into the folders `simulated` and `live` of `out`.
 
-    Raises InvalidFile, UnusableFolder, CannotRunLive, JobFailed and, if the scheduler breaks a rule,
+    Raises UserError and, if the scheduler breaks a rule,
     SchedulerFault.
     """
     make_usable(out)

@@ -53,10 +53,6 @@ metrics are null."""
 Row = dict[str, Any]
 
 
-class BadSweep(UserError):
-    """There is nothing to compare. The message is one sentence for the user."""
-
-
 @dataclass(frozen=True)
 class Settings:
     """What all replays of a sweep have in common; see `Replay`."""
@@ -112,9 +108,9 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class LogSweep:
-    """A grid of replays; the first scheduler is the baseline. Raises BadSweep if something is named twice, or
-    nothing is named, InvalidFile for an impossible load, and NotCompiled if the compiled engine is asked for
-    and cannot run a scheduler."""
+    """A grid of replays; the first scheduler is the baseline. Raises UserError if something is named
+    twice, nothing is named, a load is impossible, or the compiled engine is asked for and cannot run a
+    scheduler."""
 
     logs: tuple[SlicedLog, ...]
     schedulers: tuple[UnderTest, ...]
@@ -131,15 +127,15 @@ class LogSweep:
         }
         for what, names in named.items():
             if not names:
-                raise BadSweep(f"a sweep needs a {what}; give one or more")
+                raise UserError(f"a sweep needs a {what}; give one or more")
             for one, other in pairwise(sorted(names)):
                 if one == other:
-                    raise BadSweep(f"the {what} {one} is given twice; give each once")
+                    raise UserError(f"the {what} {one} is given twice; give each once")
         for sliced, load in product(self.logs, self.loads):
             sliced.log.with_load(load)
         for scheduler in self.schedulers:
             if (why := scheduler.why_not_in_many("a sweep has many")) is not None:
-                raise BadSweep(why)
+                raise UserError(why)
         if self.settings.engine is Engine.COMPILED:
             for sliced, estimates in product(self.logs, self.estimates):
                 self.settings.replay(sliced.log, estimates, FEW_JOBS).check_engine(self.schedulers)

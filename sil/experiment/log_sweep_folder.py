@@ -25,7 +25,7 @@ PRINTED = "printed"
 def sweep_into(out: Path, sweep: LogSweep, executor: Executor, listener: Listener) -> SweepComparison:
     """Carry out a sweep, or what is left of an interrupted one, and write its results into `out`.
 
-    Raises UnusableFolder and what `run_sweep` raises.
+    Raises UserError and what `run_sweep` raises.
     """
     make_usable(out)
     out = out.absolute()  # a scheduler may change the working directory

@@ -24,19 +24,15 @@ def default_folder(*names: str) -> Path:
     return Path(file_name("-".join(("sil", *names))))
 
 
-class UnusableFolder(UserError):
-    """The output folder cannot be written. The message is one sentence for the user."""
-
-
 def make_usable(out: Path) -> None:
-    """Raises UnusableFolder."""
+    """Raises UserError."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = out / ".writable"
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise UnusableFolder(
+        raise UserError(
             f"the folder {out} cannot be written: {error.strerror}"
             f"{remedy('; name another with {}', ('--out', ''))}"
         ) from None
@@ -44,14 +40,14 @@ def make_usable(out: Path) -> None:
 
 @contextmanager
 def alone_in(out: Path) -> Iterator[None]:
-    """Within this context, no other process is in this one with that folder. Raises UnusableFolder."""
+    """Within this context, no other process is in this one with that folder. Raises UserError."""
     handle = os.open(out, os.O_RDONLY)
     try:
         with suppress(OSError):  # some file systems have no locks
             try:
                 flock(handle, LOCK_EX | LOCK_NB)
             except BlockingIOError:
-                raise UnusableFolder(
+                raise UserError(
                     f"another command is writing results into {out}; repeat this one when that has ended, or "
                     "name another folder with --out"
                 ) from None
@@ -61,7 +57,7 @@ def alone_in(out: Path) -> Iterator[None]:
 
 
 def copy_results(results: Path, folder: Path) -> None:
-    """Copy results into another folder, without those of an interrupted run. Raises UnusableFolder."""
+    """Copy results into another folder, without those of an interrupted run. Raises UserError."""
     make_usable(folder)
     if folder.resolve() != results.resolve():
         unfinished = shutil.ignore_patterns(f"{UNFINISHED}*")

@@ -62,10 +62,6 @@ Summary = create_model("Summary", **_fields)
 """What is checked of a summary.json, which may have been changed."""
 
 
-class NoReplay(UserError):
-    """The results of a replay cannot be read. The message is one sentence for the user."""
-
-
 def are_replays(out: Path) -> bool:
     """Whether a folder has the results of replays."""
     return (out / SUMMARY).is_file() and not (out / TRACE).is_file()
@@ -73,7 +69,7 @@ def are_replays(out: Path) -> bool:
 
 def render(out: Path, changes: Mapping[str, float] = ALL_AS_BEFORE) -> Replayed:
     """Write report.html from summary.json and the jobs.csv of each scheduler in `out`, with its analysis
-    except for some `changes`. Raises NoReplay, and UserError if the analysis measures no job."""
+    except for some `changes`. Raises UserError, also if the analysis measures no job."""
     # Loading these takes longer than a short log.
     from sil.report.page import write_page
     from sil.report.replay.page import replay_page
@@ -85,7 +81,7 @@ def render(out: Path, changes: Mapping[str, float] = ALL_AS_BEFORE) -> Replayed:
 
 def draw(out: Path, kind: FigureKind, changes: Mapping[str, float] = ALL_AS_BEFORE) -> list[Path]:
     """Write the charts of the report (`render`) as files into the folder `figures` of `out`. Raises
-    NoReplay."""
+    UserError."""
     from sil.report.page import write_figures
     from sil.report.replay.page import replay_page, schedule_sections
 
@@ -100,7 +96,7 @@ def _analysis(replayed: Replayed, changes: Mapping[str, float]) -> Analysis:
 
 
 def read(out: Path) -> Replayed:
-    """The results in a folder. Raises NoReplay."""
+    """The results in a folder. Raises UserError."""
     path = out / SUMMARY
     try:
         of_older_versions = {"analysis": asdict(ALL_JOBS), "bounded_slowdown_threshold_s": BOUND_S}
@@ -123,6 +119,6 @@ def read(out: Path) -> Replayed:
     except ImpossibleJob:
         raise
     except (*DAMAGED, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise NoReplay(
+        raise UserError(
             f"{path}: this was not written by `sil replay` ({type(error).__name__}); repeat the replay"
         ) from None

@@ -9,7 +9,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import cast
 
-from sil.experiment.output_folder import UNFINISHED, UnusableFolder, alone_in, make_usable
+from scheduler import UserError
+from sil.experiment.output_folder import UNFINISHED, alone_in, make_usable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, FIGURES, OPTIONAL, REPORT, SUMMARY
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
@@ -20,7 +21,7 @@ from sil.report.origin import ORIGIN, record_origin
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
-from sil.settings.decision_costs import BadDecisionCost, replayed_trace
+from sil.settings.decision_costs import replayed_trace
 from sil.trace.facts import TIMINGS, TRACE
 from sil.trace.json_text import json_text
 from sil.trace.reading import read_facts
@@ -70,8 +71,8 @@ def replay_all(
     """Replay a log under each scheduler, and write the results into `out`, after Ctrl-C those of the
     schedulers that are done; not the report, of which the summary has the analysis.
 
-    Built-in schedulers run in this process if that is faster. Raises UnusableFolder and what `Runner.run`
-    raises; if costs of an earlier run are charged again, also NoTrace, and BadDecisionCost if the results
+    Built-in schedulers run in this process if that is faster. Raises UserError and what `Runner.run`
+    raises; if costs of an earlier run are charged again, also NoTrace, and UserError if the results
     would replace that run.
     """
     folders = _folders(out, schedulers)
@@ -79,7 +80,7 @@ def replay_all(
     if charged is not None:
         read_facts(charged)
         if charged.resolve() in {(folder / TRACE).resolve() for folder in folders.values()}:
-            raise BadDecisionCost(f"{charged} has the costs to be charged; name another folder with --out")
+            raise UserError(f"{charged} has the costs to be charged; name another folder with --out")
     make_usable(out)
     with alone_in(out):
         return _replay_into(out, replay, folders, executor, analysis, listener)
@@ -114,18 +115,18 @@ def _replay_into(
 
 
 def _folders(out: Path, schedulers: Iterable[UnderTest]) -> dict[UnderTest, Path]:
-    """Raises UnusableFolder for a name that leads to no folder of its own."""
+    """Raises UserError for a name that leads to no folder of its own."""
     # Absolute, since a scheduler may change the working directory.
     folders = {scheduler: (out / file_name(scheduler.label)).absolute() for scheduler in schedulers}
     for scheduler, folder in folders.items():
         if folder.name in FILES:
-            raise UnusableFolder(
+            raise UserError(
                 f"the results of '{scheduler.label}' would be in {folder}, where those of all are; name it "
                 "differently"
             )
     for one, other in combinations(folders, 2):
         if folders[one] == folders[other]:
-            raise UnusableFolder(
+            raise UserError(
                 f"the results of '{one.label}' and '{other.label}' would both be in {folders[one]}; name one "
                 "differently"
             )

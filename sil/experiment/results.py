@@ -53,12 +53,12 @@ class Identity:
         return Source(SourceKind.TESTBED, key, self.name, scheduler, point, replication)
 
     def has_begun_at(self, address: Address) -> bool:
-        """Whether the site of a database has any run. Raises UnknownSite and DatabaseTrouble."""
+        """Whether the site of a database has any run. Raises UserError and DatabaseTrouble."""
         with store.opened(address) as session:
             return JobWriter(session, site_at(session, address)).has_any(session, f"{self.runs}/")
 
     def is_complete_at(self, address: Address) -> bool:
-        """Whether it has all runs. Raises UnknownSite and DatabaseTrouble."""
+        """Whether it has all runs. Raises UserError and DatabaseTrouble."""
         with store.opened(address) as session:
             return JobWriter(session, site_at(session, address)).has(session, self.complete)
 

@@ -10,7 +10,7 @@ from shutil import rmtree
 import polars as pl
 
 from scheduler import UserError
-from sil.experiment.output_folder import UNFINISHED, UnusableFolder, make_usable
+from sil.experiment.output_folder import UNFINISHED, make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.results import Identity, Teacher, write_results
 from sil.experiment.sweep import Sweep
@@ -60,14 +60,6 @@ MAX_NAMES = 10
 """Number of names in a message."""
 
 
-class NoDatabase(UserError):
-    """A database is needed and not named. The message is one sentence for the user."""
-
-
-class NotionalRuns(UserError):
-    """A database would learn from machines that do not exist. The message is one sentence for the user."""
-
-
 @dataclass(frozen=True)
 class Definition:
     """An experiment as read from the file `source`, perhaps with other settings. `find` finds its schedulers
@@ -88,18 +80,18 @@ class SiteChoice:
     as_of: int | None = None
 
     def check(self, experiment: Experiment) -> None:
-        """Raises NoDatabase and NotionalRuns."""
+        """Raises UserError."""
         if self.learns and self.address is None:
-            raise NoDatabase(
+            raise UserError(
                 f"with {given('--learn', True)}, say with {given('--site')} which database is to learn"
             )
         if self.as_of is not None and self.address is None:
-            raise NoDatabase(
+            raise UserError(
                 f"with {given('--as-of')}, say with {given('--site')} which database has the history"
             )
         if self.learns and experiment.notional:
             changes = "; ".join(change.text for change in experiment.notional)
-            raise NotionalRuns(
+            raise UserError(
                 f"with {given('--learn', True)}, the database would learn from machines that do not exist "
                 f"({changes}); leave it out, or the what-if changes of the site"
             )
@@ -110,9 +102,8 @@ def run_experiment(
 ) -> Comparison:
     """Run an experiment and write its results into `out`.
 
-    Raises UnusableFolder, NoDatabase, NotionalRuns, InvalidFile, UnknownSite, PrunedHistory, DatabaseTrouble,
-    UnusableStore and Interrupted; the number of replications that are done is what is `finished` then, and
-    the same experiment with so many writes their results.
+    Raises UserError and Interrupted; the number of replications that are done is what is `finished` then,
+    and the same experiment with that number writes their results.
     """
     experiment, source = definition.experiment, definition.source
     choice.check(experiment)
@@ -260,6 +251,4 @@ def _refuse_to_replace(address: Address | None, out: Path) -> None:
     """The results of an earlier experiment can be the site of this one, but not in the same folder."""
     origin, results = address.path if address else None, out / DATABASE
     if origin is not None and origin.is_file() and results.is_file() and origin.samefile(results):
-        raise UnusableFolder(
-            f"the results in {out} would replace the database {origin}; name another with --out"
-        )
+        raise UserError(f"the results in {out} would replace the database {origin}; name another with --out")

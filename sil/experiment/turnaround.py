@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from scheduler import UserError
 from scheduler.kinds import Kind
 from scheduler.model import Job, JobId
 from scheduler.naming import Misnamed
@@ -18,7 +19,7 @@ from scheduler.time_shared.prediction.forecast import COVERAGE, Basis, Forecast,
 from scheduler.time_shared.system import ReportedLoad, SystemState
 from sil.runs.composition import asked_apart, what_if_scheduler
 from sil.runs.under_test import UnderTest
-from sil.settings.queue_file import CannotPredict, QueueFile, RunningTable, WaitingTable
+from sil.settings.queue_file import QueueFile, RunningTable, WaitingTable
 from sil.site.error_histories import histories
 from sil.site.time_shared_cluster import NodesOfSite
 from sil.world.events import SimClock
@@ -121,8 +122,7 @@ def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, st
 
 
 def predict_turnaround(file: QueueFile, path: Path, question: Question) -> list[TurnaroundPrediction]:
-    """All jobs of a state, running ones first. Raises InvalidFile, CannotPredict, SchedulerNotLoaded
-    and SchedulerFault."""
+    """All jobs of a state, running ones first. Raises UserError and SchedulerFault."""
     mistakes = list(problems(file, question.nodes))
     if mistakes:
         raise toml_file.invalid(path, mistakes)
@@ -139,7 +139,7 @@ def _predicted(file: QueueFile, question: Question) -> list[TurnaroundPrediction
         name = by_name.read(question.predictor)
         predictor = by_name.make(name, scheduler, errors_of)
     except Misnamed as error:
-        raise CannotPredict(str(error)) from None
+        raise UserError(str(error)) from None
     view = _state_of(file, question).view()
     alike = circumstances_of(view)
     forecasts = predictor.predict(0.0, view)
@@ -160,7 +160,7 @@ def _state_of(file: QueueFile, question: Question) -> SystemState:
         needs = nodes.known.of(table.job_class, table.tasks)
         refusal = nodes.contract.refusal(needs, state.free_mb)
         if refusal is not None:
-            raise CannotPredict(f"job {table.job} can never run: {refusal}")
+            raise UserError(f"job {table.job} can never run: {refusal}")
         job = Job(JobId(number), table.job_class, 0.0, n_tasks=table.tasks)
         jobs.append((job, needs))
         state.add(job, needs)

@@ -91,7 +91,7 @@ class LiveWorld:
 
     def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
         """Run jobs, in order of arrival, until all that were accepted have ended; no process is left. Raises
-        SchedulerFault if the system under test breaks a rule, and JobFailed."""
+        SchedulerFault if the system under test breaks a rule, and UserError."""
         self._manager = manager
         self._arrivals = iter(jobs)
         self._next_arrival = next(self._arrivals, None)

@@ -36,14 +36,6 @@ class Over:
     """CPU time of its process and of the children that this has waited for."""
 
 
-class CannotRunLive(UserError):
-    """An experiment cannot be run on this computer. The message is one sentence for the user."""
-
-
-class JobFailed(UserError):
-    """A job's process could not be started, or ended with an error. The message is one sentence."""
-
-
 @dataclass
 class _Running:
     order: DispatchOrder
@@ -91,7 +83,7 @@ class JobProcesses:
         return not self._running
 
     def dispatch(self, order: DispatchOrder) -> None:
-        """Raises SchedulerFault if a machine is busy, JobFailed if the job cannot be started."""
+        """Raises SchedulerFault if a machine is busy, UserError if the job cannot be started."""
         now_s, job = self._clock.now_s, order.job.id
         for j in order.machines:
             if j in self._run_on:
@@ -119,7 +111,7 @@ class JobProcesses:
             os.killpg(running.process.pid, signal.SIGKILL)
 
     def over(self, within_s: float) -> Iterator[Over]:
-        """The runs that have ended, by number; waits for one at most `within_s`. Raises JobFailed."""
+        """The runs that have ended, by number; waits for one at most `within_s`. Raises UserError."""
         timeout_s = None if within_s == inf else max(0.0, min(within_s, LONGEST_WAIT_S))
         for run in sorted(key.data for key, _ in self._selector.select(timeout_s)):
             yield self._take_off(run)
@@ -141,7 +133,7 @@ class JobProcesses:
         code, cpu_s = self._reap(running)
         if code not in (0, -signal.SIGKILL):
             command = " ".join(running.process.args)  # type: ignore[arg-type]
-            raise JobFailed(f"job {order.job.id} ended with exit code {code}: {command}")
+            raise UserError(f"job {order.job.id} ended with exit code {code}: {command}")
         now_s, was_killed = self._clock.now_s, code == -signal.SIGKILL
         if was_killed:
             self._trace.note(now_s, Fact.RUN_PREEMPTED, job=order.job.id, run=run, resource=order.resource)
@@ -180,6 +172,6 @@ def _pinned_to(cores: set[int]) -> Iterator[None]:
         os.sched_setaffinity(0, cores)
         yield
     except OSError as error:
-        raise JobFailed(f"nothing can be started on {cores}: {error.strerror}") from None
+        raise UserError(f"nothing can be started on {cores}: {error.strerror}") from None
     finally:
         os.sched_setaffinity(0, before)

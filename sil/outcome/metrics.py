@@ -178,23 +178,19 @@ _ARRIVED, _REFUSED = ((pl.col("event") == fact).sum() for fact in (Fact.JOB_ARRI
 _PROMISES = {"promised_share": pl.Float64, "kept_share": pl.Float64}
 
 
-class UnknownMetric(UserError):
-    """There is no metric of that key. The message is one sentence for the user."""
-
-
 def metric(key: str) -> Metric:
-    """The metric of that key. Raises UnknownMetric."""
+    """The metric of that key. Raises UserError."""
     return _known(key, {m.key: m for m in METRICS})
 
 
 def replay_metric(name: str) -> Metric:
-    """The metric of that name in REPLAY_METRICS. Raises UnknownMetric."""
+    """The metric of that name in REPLAY_METRICS. Raises UserError."""
     return _known(name, REPLAY_METRICS)
 
 
 def replay_metric_named(name: str) -> str:
     """The name in REPLAY_METRICS; a quantity alone, like `waiting_time`, stands for its mean. Raises
-    UnknownMetric."""
+    UserError."""
     of_mean = f"{name}_mean"
     found = of_mean if of_mean in REPLAY_METRICS else name
     _known(found, REPLAY_METRICS)
@@ -203,7 +199,7 @@ def replay_metric_named(name: str) -> str:
 
 def _known(key: str, metrics: Mapping[str, Metric]) -> Metric:
     if key not in metrics:
-        raise UnknownMetric(f"unknown metric '{key}'; expected one of {', '.join(metrics)}")
+        raise UserError(f"unknown metric '{key}'; expected one of {', '.join(metrics)}")
     return metrics[key]
 
 

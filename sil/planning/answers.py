@@ -48,10 +48,6 @@ EACH_OFFER, BEST_BUY, RETIRE = "each offer", "best buy", "retire"
 """Questions that compare options."""
 
 
-class Overloaded(UserError):
-    """No option can carry the forecast. The message is one sentence for the user."""
-
-
 Fault = SchedulerFault | GoalNeverMeasured
 """Why a scheduler has no answers."""
 
@@ -72,10 +68,6 @@ def fault_texts(faults: Mapping[str, Fault]) -> list[str]:
         else f"{scheduler} has no result: {fault}"
         for scheduler, fault in faults.items()
     ]
-
-
-class NeedsNoSite(UserError):
-    """The site of a database is given for a plan without a site. The message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +138,7 @@ class Answers:
 class Prepared:
     """A plan whose offers and schedulers are validated against its site. `find` finds schedulers by name.
 
-    Raises InvalidFile, SchedulerNotLoaded, NeedsNoSite, Overloaded, and what SiteSource raises.
+    Raises SchedulerNotLoaded, UserError, and what SiteSource raises.
     """
 
     def __init__(self, plan: Plan, source: Path, address: Address | None, find: Find = resolve) -> None:
@@ -155,7 +147,7 @@ class Prepared:
             plan = plan.model_copy(update={"workload": drawn})
         self._source = source
         if address is not None and not plan.is_on_site:
-            raise NeedsNoSite(
+            raise UserError(
                 f"'{plan.name}' is a plan for the machine of a log; --site is for plans with a site: name "
                 f"it in the plan, or give log.weeks, which are drawn for its nodes"
             )
@@ -225,7 +217,7 @@ class Prepared:
 
     def _least_that_carries(self) -> Option:
         """The cheapest of the site as it is, one of each offer, and if these are not enough, other purchases.
-        Raises Overloaded."""
+        Raises UserError."""
         plan = self.plan
         by_cost = sorted(purchases(plan), key=lambda counts: (cost(plan, counts), counts))
         more = (bought(plan, counts) for counts in by_cost)
@@ -235,7 +227,7 @@ class Prepared:
         today = self.loads[AS_IT_IS.name]
         least = min((found.rho, name) for name, found in self.loads.items() if found is not None)
         assert today is not None
-        raise Overloaded(
+        raise UserError(
             f"the forecast is {today.rho:.2f} times what the site can carry as it is, and {least[0]:.2f} "
             f"times with '{least[1]}'; most of it comes from the {today.whose} '{today.bottleneck}'; queues "
             "would grow without bound, and means would depend on the length of the run; forecast less or "

@@ -84,7 +84,7 @@ BYTES_OF_A_COMBINATION = 200
 
 
 def affordable(plan: Plan) -> list[Counts]:
-    """All affordable combinations, the empty one among them. Raises TooLarge."""
+    """All affordable combinations, the empty one among them. Raises InvalidFile."""
     memory = Memory(f"all that a budget of {plan.budget:,g} buys")
     found = []
     for counts in _affordable(plan, ()):

@@ -93,7 +93,7 @@ def month_of(
     warm_up_days: float = 0.0,
 ) -> Month:
     """The jobs of accounting, of which those count that were submitted `since` a time, after a warm-up, and
-    what operators have `done`. Raises InvalidFile and UserError."""
+    what operators have `done`. Raises UserError."""
     tally, zone = Tally(), zone_named(rules.time_zone)
     jobs = jobs_of(path, tally, rules)
     if since is not None and since.tzinfo is None:

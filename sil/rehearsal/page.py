@@ -38,7 +38,7 @@ _STATISTICS = {
 
 
 def write_rehearsal(out: Path, found: Rehearsal | None = None) -> Path:
-    """Write the page into the folder of a rehearsal. Returns its path. Raises NoReplay."""
+    """Write the page into the folder of a rehearsal. Returns its path. Raises UserError."""
     write_page(out / PAGE, rehearsal_page(found or read_rehearsal(out)))
     return out / PAGE
 

@@ -13,7 +13,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from scheduler import UserError
-from sil.experiment.replay_folder import NoReplay, read
+from sil.experiment.replay_folder import read
 from sil.experiment.replays import Outcome, replay_all
 from sil.outcome.batsim_tables import JOBS, read_jobs_csv
 from sil.rehearsal import REHEARSAL
@@ -154,7 +154,7 @@ class Recording(Listener):
 
 
 def reproduced(out: Path) -> Reproduction:
-    """How the first scheduler of a rehearsal reproduces the month. Raises NoReplay."""
+    """How the first scheduler of a rehearsal reproduces the month. Raises UserError."""
     found = _described(out)
     try:
         recorded = pl.read_parquet(out / RECORDED, glob=False).select(*COLUMNS)
@@ -166,7 +166,7 @@ def reproduced(out: Path) -> Reproduction:
 
 
 def read_rehearsal(out: Path) -> Rehearsal:
-    """The results in a folder. Raises NoReplay."""
+    """The results in a folder. Raises UserError."""
     replayed, found = read(out), reproduced(out)
     ran = {name: jobs for name, jobs in replayed.jobs.items() if replayed.statistics[name]}
     present, *others = [name for name in _described(out)["schedulers"] if name in ran]
@@ -219,7 +219,7 @@ def _said(path: Path) -> Said | None:
         return None
 
 
-def _not_one(out: Path, error: Exception) -> NoReplay:
-    return NoReplay(
+def _not_one(out: Path, error: Exception) -> UserError:
+    return UserError(
         f"{out}: this was not written by `sil slurm rehearse` ({type(error).__name__}); repeat the rehearsal"
     )

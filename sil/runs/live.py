@@ -46,7 +46,7 @@ def run_live(
 ) -> LiveRun:
     """One run on this computer: machine j is its j-th core, jobs are processes, and time is real. What the
     scheduler prints goes into the file `printed`; `on_ended` gets the number of ended jobs. A fault of the
-    scheduler ends the run and is its last fact. Raises JobFailed and KilledFromOutside."""
+    scheduler ends the run and is its last fact. Raises UserError and KilledFromOutside."""
     site, trace = scenario.in_use.site, TraceRecorder()
     actual = scenario.actual_runtimes(scenario.jobs(run.replication), run.replication)
     cores = usable_cores()[: site.n_machines]

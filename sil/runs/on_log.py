@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pyarrow as pa
 
+from scheduler import UserError
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.starting_manager import StartingManager
@@ -52,6 +53,7 @@ from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.random_streams import RandomStreams
 from sil.world.rounds import OnRequest
+from site_db.files.advice import given
 from site_db.site_file.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -234,24 +236,26 @@ class Replay:
         self._run(scheduler, self._runs(lambda n: None), nowhere, [], Path(os.devnull))
 
     def check_engine(self, schedulers: Iterable[UnderTest]) -> None:
-        """Raises NotCompiled if the compiled engine is asked for and cannot run one of these schedulers."""
+        """Raises UserError if the compiled engine is asked for and cannot run one of these schedulers."""
         for scheduler in schedulers:
             self._compiled(scheduler)
 
     def _compiled(self, scheduler: UnderTest) -> CompiledReplay | None:
-        """The compiled replay under a scheduler; None if it is one for the harness. Raises NotCompiled."""
+        """The compiled replay under a scheduler; None if it is one for the harness. Raises UserError."""
         if self.engine is Engine.HARNESS:
             return None
         if self.engine is Engine.AUTO and len(self.log.jobs) < self.few_jobs:
             return None
-        from sil.runs.compiled.replay import CompiledReplay, NotCompiled
+        from sil.runs.compiled.replay import CompiledReplay
 
         compiled = self._not_compiled or CompiledReplay.of(
             self.log, scheduler, self.estimates, ORDERS[self.order]
         )
         if not isinstance(compiled, str) or self.engine is Engine.AUTO:
             return None if isinstance(compiled, str) else compiled
-        raise NotCompiled(scheduler.label, compiled)
+        raise UserError(
+            f"scheduler '{scheduler.label}': {compiled}; replay it with {given('--engine', 'harness')}"
+        )
 
     @property
     def _not_compiled(self) -> str | None:

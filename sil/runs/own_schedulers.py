@@ -16,10 +16,6 @@ from scheduler.registry import from_source
 from sil.runs.under_test import Find, UnderTest, resolve
 
 
-class NoScheduler(UserError):
-    """An object is no scheduler, or named like another. The message is one sentence for the user."""
-
-
 @dataclass(frozen=True, eq=False)
 class Factory:
     """Makes schedulers: a class or function, and the arguments with which it is called for each run.
@@ -63,7 +59,7 @@ class Copies:
         try:
             self._instance = deepcopy(instance)
         except Exception as error:  # of any kind, since a class may define how it is copied
-            raise NoScheduler(
+            raise UserError(
                 f"an instance is copied for each run, and this one of {type(instance).__name__} cannot be "
                 f"({type(error).__name__}: {error}); give its class, or a factory"
             ) from error
@@ -75,27 +71,27 @@ class Copies:
 
 
 def factory_of(scheduler: object) -> Factory:
-    """Raises NoScheduler unless it is a class, an instance, or a function that makes one."""
+    """Raises UserError unless it is a class, an instance, or a function that makes one."""
     if isinstance(scheduler, Factory):
         return scheduler
     if not isinstance(scheduler, type) and callable(getattr(scheduler, "schedule", None)):
         return Factory(Copies(scheduler))
     if callable(scheduler):
         return Factory(scheduler)
-    raise NoScheduler(
+    raise UserError(
         f"{scheduler!r} is no scheduler; expected a name, a class with a method schedule(problem), an "
         "instance, or a factory"
     )
 
 
 def named(schedulers: object) -> dict[str, UnderTest]:
-    """The schedulers of `by_name`. Raises NoScheduler and SchedulerNotLoaded."""
+    """The schedulers of `by_name`. Raises UserError and SchedulerNotLoaded."""
     return {name: _under_test(name, each) for name, each in by_name(schedulers).items()}
 
 
 def by_name(schedulers: object) -> dict[str, str | Factory]:
     """One scheduler, several, or a mapping from names, by name: import strings or factories. By default, the
-    name is that of the class, with its arguments. Raises NoScheduler."""
+    name is that of the class, with its arguments. Raises UserError."""
     if isinstance(schedulers, Mapping):
         pairs = [(str(name), _maker(each)) for name, each in schedulers.items()]
     else:
@@ -103,11 +99,11 @@ def by_name(schedulers: object) -> dict[str, str | Factory]:
         given = map(_maker, cast("Iterable[object]", schedulers) if several else [schedulers])
         pairs = [(str(each), each) for each in given]
     if not pairs:
-        raise NoScheduler("there is no scheduler; give one or more")
+        raise UserError("there is no scheduler; give one or more")
     found: dict[str, str | Factory] = {}
     for name, each in pairs:
         if name in found:
-            raise NoScheduler(f"two schedulers are named {name}; name them in a dictionary")
+            raise UserError(f"two schedulers are named {name}; name them in a dictionary")
         found[name] = each
     return found
 

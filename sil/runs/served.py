@@ -20,8 +20,8 @@ from sil.world.guard.scheduler import Guard, GuardedScheduler
 def serve_scheduler(
     scheduler: UnderTest, address: str, limit_s: float, on_listening: Callable[[], None]
 ) -> None:
-    """Answer at an address like tcp://127.0.0.1:28000 until the simulation is over. Raises CannotListen,
-    BadRequest, and SchedulerFault if the scheduler breaks a rule."""
+    """Answer at an address like tcp://127.0.0.1:28000 until the simulation is over. Raises UserError,
+    and SchedulerFault if the scheduler breaks a rule."""
     spec = scheduler.spec
     with listening(address) as (receive, reply), judged(partial(_follow, spec, limit_s), [scheduler]):
         on_listening()

@@ -17,30 +17,26 @@ KINDS: dict[str, Callable[..., DecisionCost]] = {"fixed": fixed, "measured": Mea
 REPLAYED = "replayed"
 
 
-class BadDecisionCost(UserError):
-    """A cost that cannot be charged. The message is one sentence for the user."""
-
-
 def check_decision_cost(name: str) -> str:
-    """The name itself. Raises BadDecisionCost if it is invalid."""
+    """The name itself. Raises UserError if it is invalid."""
     kind, parameters = _split(name)
     if kind == REPLAYED:
         path = _trace(name, parameters)
         if not path.is_file():
-            raise BadDecisionCost(f"decision cost '{name}': there is no file {path}")
+            raise UserError(f"decision cost '{name}': there is no file {path}")
     elif kind != NONE or parameters:
         _make(name, kind, parameters)
     return name
 
 
 def replayed_trace(name: str) -> Path | None:
-    """The trace whose costs are charged again, if any. Raises BadDecisionCost."""
+    """The trace whose costs are charged again, if any. Raises UserError."""
     kind, parameters = _split(name)
     return _trace(name, parameters) if kind == REPLAYED else None
 
 
 def decision_cost(name: str, point: int, replication: int, scheduler: str) -> DecisionCost | None:
-    """The decision cost in one run, None for nothing. Raises BadDecisionCost and NoTrace.
+    """The decision cost in one run, None for nothing. Raises UserError and NoTrace.
 
     `replayed(trace="OUT")` charges the same run's costs in the trace in folder OUT.
     """
@@ -59,28 +55,26 @@ def _split(name: str) -> tuple[str, dict[str, naming.Value]]:
     try:
         return naming.split(name)
     except naming.Misnamed as error:
-        raise BadDecisionCost(f"decision cost: {error}") from None
+        raise UserError(f"decision cost: {error}") from None
 
 
 def _make(name: str, kind: str, parameters: dict[str, naming.Value]) -> DecisionCost:
     if kind not in KINDS:
         known = ", ".join((NONE, *KINDS, REPLAYED))
-        raise BadDecisionCost(f"unknown decision cost '{name}'; expected one of {known}")
+        raise UserError(f"unknown decision cost '{name}'; expected one of {known}")
     try:
         naming.check(name, KINDS[kind], parameters)
         return KINDS[kind](**parameters)
     except (naming.Misnamed, ValueError) as error:
-        raise BadDecisionCost(f"decision cost: {error}") from None
+        raise UserError(f"decision cost: {error}") from None
     except TypeError:
-        raise BadDecisionCost(
-            f"decision cost '{name}': seconds are missing, as in {kind}(seconds=0.5)"
-        ) from None
+        raise UserError(f"decision cost '{name}': seconds are missing, as in {kind}(seconds=0.5)") from None
 
 
 def _trace(name: str, parameters: dict[str, naming.Value]) -> Path:
     """The named file, or the trace in the named folder."""
     if parameters.keys() != {"trace"}:
         message = f"decision cost '{name}': name a folder of results, as in replayed(trace='OUT')"
-        raise BadDecisionCost(message)
+        raise UserError(message)
     path = Path(str(parameters["trace"]))
     return path / TRACE if path.is_dir() else path

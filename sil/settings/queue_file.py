@@ -7,14 +7,9 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from scheduler import UserError
 from site_db.files import toml_file
 from site_db.files.toml_file import Count, NotNegative, Table
 from site_db.site_file.tables import Name, Names
-
-
-class CannotPredict(UserError):
-    """A prediction that cannot be made. The message is one sentence for the user."""
 
 
 class RunningTable(Table):

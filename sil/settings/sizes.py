@@ -14,8 +14,8 @@ BYTES_OF_A_RUN = 2_000
 
 
 def check_sizes(n_jobs: int | None, replications: int, values: Iterable[int], n_schedulers: int) -> None:
-    """Raises TooLarge for more jobs, or more runs of these jobs, than there may be memory for. `values` are
-    the numbers of values of each axis of the grid."""
+    """Raises InvalidFile for more jobs, or more runs of these jobs, than there may be memory for. `values`
+    are the numbers of values of each axis of the grid."""
     if n_jobs is not None:
         Memory(f"{n_jobs:,} jobs in a run").take(BYTES_OF_A_JOB * n_jobs)
     n_points = prod(values)

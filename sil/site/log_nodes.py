@@ -27,7 +27,7 @@ def read_nodes_of(path: Path) -> Cluster:
 
 
 def nodes_in_database(address: Address) -> Cluster:
-    """The nodes of a site in a database, without those that are down. Raises UnknownSite, DatabaseTrouble and
+    """The nodes of a site in a database, without those that are down. Raises UserError, DatabaseTrouble and
     InvalidFile."""
     with store.opened(address) as session:
         reader = SiteReader(session, sites.site_at(session, address))

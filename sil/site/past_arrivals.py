@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scheduler import UserError
 from sil.settings.experiment_file import PoissonTable, WorkloadTable
 from sil.settings.log_tables import HistoryTable
 from site_db import sites, store
-from site_db.jobs.arrived import NothingArrived, what_arrived
+from site_db.jobs.arrived import what_arrived
 from site_db.rows import ids_of
 from site_db.schema import QueueRow
 from site_db.site_file.tables import QueueTable
@@ -22,12 +23,12 @@ def past_arrivals(
     """The workload for `[history] jobs`; None if weeks are drawn instead, which are read with the site.
 
     Jobs of queues that no longer exist (`queues`, or else those of the site) are distributed like the others.
-    Raises NothingArrived and DatabaseTrouble.
+    Raises UserError and DatabaseTrouble.
     """
     if history.jobs is None:
         return None
     if address is None:
-        raise NothingArrived("the arriving jobs are those of a site's history; name its database with --site")
+        raise UserError("the arriving jobs are those of a site's history; name its database with --site")
     with store.opened(address) as session:
         site = sites.find_site(session, sites.site_at(session, address))
         arrived = what_arrived(session, site.id, site.name, history.days)

@@ -20,7 +20,7 @@ from site_db.sites import find_site
 
 
 def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
-    """The jobs that the database has of a site, with what their classes request. Raises NothingArrived."""
+    """The jobs that the database has of a site, with what their classes request. Raises UserError."""
     jobs = past_jobs(session, find_site(session, file.name).id, file.name, days)
     cluster, notes = cluster_of(file), Counter[str]()
     requests = requests_at(file, cluster)

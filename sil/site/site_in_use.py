@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from scheduler import UserError
 from scheduler.managers.queues import QueuePolicy, UserPolicy
 from scheduler.model import Site
 from scheduler.registry import key_of
@@ -31,7 +32,6 @@ from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
 from site_db.experience import Expect, MemoryExperience, StatisticsReader, expected_times
 from site_db.history.statistics import RunStatistics
-from site_db.jobs.arrived import NothingArrived
 from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
 from site_db.site_file import exchange, importing, validation
 from site_db.site_file.importing import SiteConflict
@@ -100,7 +100,7 @@ class SiteSource:
         """The site at `address`, with its statistics as of run `as_of` of its history (None = now); else the
         experiment's own, whose relative path starts at `folder`.
 
-        Raises InvalidFile where a site file is missing or wrong, UnknownSite and DatabaseTrouble.
+        Raises InvalidFile where a site file is missing or wrong, UserError and DatabaseTrouble.
         """
         self._experiment = experiment
         self._origin = store.open_database(address) if address else None
@@ -123,7 +123,7 @@ class SiteSource:
     def snapshot(self, database: Path) -> SiteInUse:
         """Copy the site as it is now into a new file `database`, and use it from there.
 
-        Raises InvalidFile for a site that cannot be used, PrunedHistory and DatabaseTrouble.
+        Raises InvalidFile for a site that cannot be used, UserError and DatabaseTrouble.
         """
         copied, changed = store.replace(database), self._changed()
         self._copy_into(copied)
@@ -223,7 +223,7 @@ class SiteSource:
             )
 
     def _log(self, file: SiteFile) -> JobLog | None:
-        """The jobs of a log or of the past, on the nodes of `file`. Raises InvalidFile and NothingArrived."""
+        """The jobs of a log or of the past, on the nodes of `file`. Raises UserError."""
         if self._observed is None:
             return None
         cluster = cluster_of(file)
@@ -255,7 +255,7 @@ class SiteSource:
             return read_log(files.named(table.file, self._folder), rules, None, cluster_of(file))
         assert history is not None
         if self._origin is None:
-            raise NothingArrived(
+            raise UserError(
                 "the jobs of this experiment are the history of a site; name its database with --site"
             )
         with store.reading(self._origin) as origin:

@@ -69,8 +69,8 @@ def running(
 
     Users of jobs are `users` (name to user id), besides those of this computer. The directory is removed at
     the end, with all processes.
-    Raises NoSlurm, NoClock, InvalidConfiguration, NotIsolated, ControllerDied, ControllerHangs, and UserError
-    if there is no free port.
+    Raises NoSlurm, InvalidConfiguration, ControllerDied, ControllerHangs, and UserError without the
+    clock, if a daemon would touch what belongs to others, or if there is no free port.
     """
     with ExitStack() as context:
         folder = context.enter_context(private_folder())

@@ -64,7 +64,7 @@ BYTES_OF_A_VALUE = 8
 
 def read_table(path: Path, schema: Schema, optional: Schema = MappingProxyType({})) -> pl.DataFrame:
     """A Parquet file of a results folder. Raises NoTrace unless its columns are those of `schema`, and maybe
-    of `optional`, and TooLarge for more values than there may be memory for: a small file can have many,
+    of `optional`, and InvalidFile for more values than there may be memory for: a small file can have many,
     since equal ones are stored once."""
     with reading(path), pq.ParquetFile(path) as file:
         found = file.metadata

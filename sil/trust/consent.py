@@ -5,17 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from scheduler import printable
-from sil.trust import Untrusted
+from scheduler import UserError, printable
 from sil.trust.foreign_code import Named
 from sil.trust.trusted_list import list_path, read_list, remember
 
 Ask = Callable[[Sequence[Named]], None]
-"""Raises Untrusted unless the user allows what is named."""
+"""Raises UserError unless the user allows what is named."""
 
 
 def permit(found: Sequence[Named], ask: Ask) -> None:
-    """Ask about what the user's list does not cover. Raises Untrusted, and InvalidFile for a wrong list."""
+    """Ask about what the user's list does not cover. Raises UserError, and InvalidFile for a wrong list."""
     if found and (open_questions := [named for named in found if not read_list().covers(named)]):
         ask(open_questions)
 
@@ -25,7 +24,7 @@ def refuse(how_to_allow: str) -> Ask:
 
     def answer(named: Sequence[Named]) -> None:
         would = ", and ".join(f"{one.where} would run {'; '.join(one.code)}" for one in named)
-        raise Untrusted(
+        raise UserError(
             f"{would}: this can do whatever you can; if you trust it, {how_to_allow}, or list its folder in "
             f"{list_path()}"
         )
@@ -44,7 +43,7 @@ def ask_in_terminal(named: Sequence[Named]) -> None:
             _show(f"  {code}\n")
     _show("It can do whatever you can. Run it? [y/N] ")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Untrusted("nothing was run")
+        raise UserError("nothing was run")
     try:
         _show(f"You will not be asked about this again: it is listed in {remember(named)}.\n")
     except OSError as error:

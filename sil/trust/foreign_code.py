@@ -40,7 +40,7 @@ def foreign_code(
     """What an experiment or a plan in the file `source` would run, and what its site would: the one at
     `address`, or else the one that it names. Names that the user has `given` are left out.
 
-    Raises InvalidFile, UnknownSite and DatabaseTrouble.
+    Raises UserError.
     """
     own = (*settings.schedulers, *(queue.scheduler for queue in settings.queues))
     found = [_in_file(source, [name for name in own if name not in given])]

@@ -18,8 +18,9 @@ from typing import Any
 
 from distributed import Client, KilledWorker, Security, rpc
 
+from scheduler import UserError
 from sil.settings.code_version import code_and_data
-from sil.workers.executor import Concurrent, Died, Failed, Item, NoExecutor, Outcome, Result
+from sil.workers.executor import Concurrent, Died, Failed, Item, Outcome, Result
 from sil.workers.processes import Processes
 from sil.world.guard.faults import KILLED
 from site_db.files.memory import OF_JSON
@@ -38,7 +39,7 @@ Files = dict[str, bytes]
 
 
 class Dask(Concurrent):
-    """The workers of a scheduler; `where` is its address or its scheduler file. Raises NoExecutor."""
+    """The workers of a scheduler; `where` is its address or its scheduler file. Raises UserError."""
 
     def __init__(self, where: str) -> None:
         self._address = _address(where)
@@ -95,8 +96,8 @@ class Dask(Concurrent):
             self._client.run(end_idle_on_worker, on_error="ignore")
         _close(self._client)
 
-    def _gone(self) -> NoExecutor:
-        return NoExecutor(
+    def _gone(self) -> UserError:
+        return UserError(
             f"the Dask scheduler at {self._address} is gone; start it and run the same command again to "
             "resume"
         )
@@ -108,7 +109,7 @@ _idle: list[Processes] = []
 
 def run_on_worker(item: Item, code: str) -> tuple[Outcome, Files]:
     """Run an item in a process beside this Dask worker. Return its outcome with the files it has written.
-    Raises NoExecutor if the worker has not the code `code`, and what the item raises."""
+    Raises UserError if the worker has not the code `code`, and what the item raises."""
     check_code(code)
     try:
         process = _idle.pop()
@@ -131,9 +132,9 @@ def run_on_worker(item: Item, code: str) -> tuple[Outcome, Files]:
 
 
 def check_code(code: str) -> None:
-    """Raises NoExecutor on a computer with other code or libraries, where results could differ."""
+    """Raises UserError on a computer with other code or libraries, where results could differ."""
     if code_and_data() != code:
-        raise NoExecutor(
+        raise UserError(
             f"the Dask worker on {socket.gethostname()} has another version of sil or of its libraries, so "
             "its results could differ; install the version used here, and restart the worker"
         )
@@ -153,7 +154,7 @@ def _address(where: str) -> str:
     if not path.exists() and re.fullmatch(r"[^/\s]+:\d+", where):
         return f"tcp://{where}"
     if not path.is_file():
-        raise NoExecutor(
+        raise UserError(
             f"{where}: there is no such scheduler file; an address looks like tcp://scheduler:8786"
         )
     text = read_text(path, OF_JSON)
@@ -162,7 +163,7 @@ def _address(where: str) -> str:
     except (ValueError, LookupError, TypeError, RecursionError):
         address = None
     if not isinstance(address, str):
-        raise NoExecutor(f"{where}: this is not a scheduler file written by Dask")
+        raise UserError(f"{where}: this is not a scheduler file written by Dask")
     return address
 
 
@@ -175,7 +176,7 @@ def _connected(address: str) -> Client:
             return Client(address, timeout=ANSWER_WITHIN_S, set_as_default=False)
     except Exception as error:  # of many kinds, since anything may listen there
         reason = error
-    raise NoExecutor(f"no Dask scheduler answers at {address}") from reason
+    raise UserError(f"no Dask scheduler answers at {address}") from reason
 
 
 async def _identity(address: str) -> dict[str, Any]:
@@ -186,19 +187,19 @@ async def _identity(address: str) -> dict[str, Any]:
 
 
 def _check_workers(client: Client, address: str, code: str) -> None:
-    """Raises NoExecutor if there are no workers, or workers with other code."""
+    """Raises UserError if there are no workers, or workers with other code."""
     try:
         client.wait_for_workers(1, timeout=WORKER_WITHIN_S)
     except TimeoutError:
-        raise NoExecutor(
+        raise UserError(
             f"the Dask scheduler at {address} has no workers; start some with: dask worker {address}"
         ) from None
     for worker, answer in client.run(check_code, code, on_error="return").items():
-        if isinstance(answer, NoExecutor):
+        if isinstance(answer, UserError):
             raise answer
         # A worker that is gone by now does not matter.
         if isinstance(answer, Exception) and not isinstance(answer, OSError):
-            raise NoExecutor(
+            raise UserError(
                 f"the Dask worker at {worker} cannot run this version of sil "
                 f"({' '.join(str(answer).split())}); install the version used here"
             )

@@ -11,17 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from scheduler import UserError
 from sil.world.guard.faults import KILLED, PROCESS_SURVIVES, KilledFromOutside, NoResult
 
 Value = TypeVar("Value")
 
 TRIES = 3
 """How often an item is run if its process is killed from outside."""
-
-
-class NoExecutor(UserError):
-    """The executor cannot be used. The message is one sentence for the user."""
 
 
 class Interrupted(Exception):
@@ -119,7 +114,7 @@ class Executor(ABC):
     @abstractmethod
     def run(self, items: Iterable[Item], on_result: OnResult, on_report: OnReport = ignore) -> None:
         """Run `items`, read lazily, and pass each result to `on_result` in order of completion. Raises
-        NoExecutor, and what an item or a callback raises; items that are still running are abandoned."""
+        UserError, and what an item or a callback raises; items that are still running are abandoned."""
 
     def close(self) -> None:  # noqa: B027 (an executor without processes has nothing to end)
         """End all processes."""

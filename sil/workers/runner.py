@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from scheduler import UserError
 from sil.settings.code_version import code_and_data
-from sil.workers.executor import Died, Executor, Interrupted, Item, NoExecutor, OnReport, OnResult, ignore
+from sil.workers.executor import Died, Executor, Interrupted, Item, OnReport, OnResult, ignore
 from sil.workers.store import MISSING, Store
 
 Case = TypeVar("Case")
@@ -138,7 +138,7 @@ def digest(*parts: object) -> str:
 
 def selected_executor(workers: int | None = None, dask: str | None = None) -> Executor:
     """`workers` processes of this computer (None: one per core), or the workers of a Dask scheduler: `dask`
-    is its address, like tcp://scheduler:8786, or the path of its scheduler file. Raises NoExecutor."""
+    is its address, like tcp://scheduler:8786, or the path of its scheduler file. Raises UserError."""
     if dask is None:
         from sil.workers.processes import Processes
 
@@ -148,7 +148,7 @@ def selected_executor(workers: int | None = None, dask: str | None = None) -> Ex
     except ValueError:  # the module cannot be imported
         installed = False
     if not installed:
-        raise NoExecutor("--dask needs the package distributed; install this one with [distributed]")
+        raise UserError("--dask needs the package distributed; install this one with [distributed]")
     from sil.workers.dask_executor import Dask
 
     return Dask(dask)

@@ -26,10 +26,6 @@ MISSING = object()
 """In place of a result that is not stored."""
 
 
-class UnusableStore(UserError):
-    """The file cannot be used. The message is one sentence for the user."""
-
-
 class Store:
     """Results by key, in the file `path` (None: in memory), which is made when the first one is stored.
 
@@ -37,7 +33,7 @@ class Store:
     somebody else's: numbers, texts, bytes, collections, named tuples and dataclasses.
 
     Several commands may use one file at once. A result that was stored survives the end of this process,
-    however that ends. All methods raise UnusableStore, and OSError if the disk is full.
+    however that ends. All methods raise UserError, and OSError if the disk is full.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -64,7 +60,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Within this context, an exception means that a result cannot be read: UnusableStore."""
+        """Within this context, an exception means that a result cannot be read: UserError."""
         try:
             yield
         except Exception:  # of any kind, since a result may have any content
@@ -100,13 +96,13 @@ class Store:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 no_link(self._path)
             except OSError as error:
-                raise UnusableStore(f"{self._path}: its folder cannot be created: {error.strerror}") from None
+                raise UserError(f"{self._path}: its folder cannot be created: {error.strerror}") from None
         try:
             self._connection = sqlite3.connect(
                 self._path or ":memory:", timeout=BUSY_TIMEOUT_S, isolation_level=None
             )
         except sqlite3.Error as error:
-            raise UnusableStore(f"{self._path}: the file cannot be opened ({error})") from None
+            raise UserError(f"{self._path}: the file cannot be opened ({error})") from None
         try:
             self._checked(self._prepare)
         except BaseException:
@@ -121,7 +117,7 @@ class Store:
             "SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
         ).fetchall()
         if tables not in ([], [(TABLE,)]):
-            raise UnusableStore(f"{self._path}: this is a different database, not a store of finished runs")
+            raise UserError(f"{self._path}: this is a different database, not a store of finished runs")
         # With a write-ahead log, this survives a killed process; only a power cut may lose the last commits.
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -141,13 +137,13 @@ class Store:
             if code == sqlite3.SQLITE_FULL:
                 raise OSError(ENOSPC, "the disk is full", str(self._path)) from None
             if code == sqlite3.SQLITE_NOTADB:
-                raise UnusableStore(f"{self._path}: this is not an SQLite database") from None
+                raise UserError(f"{self._path}: this is not an SQLite database") from None
             if code == sqlite3.SQLITE_CORRUPT:
                 raise self._damaged() from None
-            raise UnusableStore(f"{self._path}: the file cannot be used ({error})") from None
+            raise UserError(f"{self._path}: the file cannot be used ({error})") from None
 
-    def _damaged(self) -> UnusableStore:
-        return UnusableStore(f"{self._path}: the file is damaged; delete it, and its runs will be repeated")
+    def _damaged(self) -> UserError:
+        return UserError(f"{self._path}: the file is damaged; delete it, and its runs will be repeated")
 
 
 @lru_cache(8)

@@ -104,7 +104,7 @@ BYTES_OF_A_JOB, BYTES_OF_A_NAME = 1_500, 80
 
 
 def _kept(jobs: Iterator[LoggedJob], path: Path) -> Iterator[LoggedJob]:
-    """Raises TooLarge."""
+    """Raises InvalidFile."""
     memory = Memory(path)
     for job in jobs:
         memory.take(BYTES_OF_A_JOB + BYTES_OF_A_NAME * len(job.nodes))

@@ -62,10 +62,6 @@ class QueueOrder(StrEnum):
     last."""
 
 
-class NoJobClasses(UserError):
-    """There is nothing to draw jobs from. The message is one sentence for the user."""
-
-
 @dataclass(frozen=True)
 class JobMix:
     """Shares of job classes, queues and users; they need not add up to 1.
@@ -85,9 +81,9 @@ class JobMix:
     def jobs(
         self, n: int, arrivals: Arrivals, job_classes: Sequence[JobClass], rng: np.random.Generator
     ) -> list[Job]:
-        """`n` jobs of the site's `job_classes`, ids from 0 in order of arrival. Raises NoJobClasses."""
+        """`n` jobs of the site's `job_classes`, ids from 0 in order of arrival. Raises UserError."""
         if not self.classes:
-            raise NoJobClasses("the site has no job classes, of which jobs could be drawn; give it some")
+            raise UserError("the site has no job classes, of which jobs could be drawn; give it some")
         names = self._class_names(n, rng)
         queues = self._queue_names(n, rng)
         users = _draw(self.users, n, rng)

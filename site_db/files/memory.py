@@ -15,10 +15,6 @@ OF_JSON = 24.0
 _MB = 1e6
 
 
-class TooLarge(InvalidFile):
-    """What a user gave would take more memory than it may."""
-
-
 def most_bytes() -> float:
     """The limit. Raises UserError if the environment variable is not a number above 0."""
     text = os.environ.get(VARIABLE, "").strip() or str(DEFAULT_MB)
@@ -38,10 +34,10 @@ class Memory:
         self._taken, self._most = 0.0, most_bytes()
 
     def take(self, n_bytes: float) -> None:
-        """Raises TooLarge if that is more than there may be."""
+        """Raises InvalidFile if that is more than there may be."""
         self._taken += n_bytes
         if self._taken > self._most:
-            raise TooLarge(
+            raise InvalidFile(
                 f"{self._what}: this takes {amount(self._taken)} of memory or more, by estimate, and inputs "
                 f"may take {amount(self._most)}; give less, or a greater number of megabytes in the "
                 f"environment variable {VARIABLE}"

@@ -23,19 +23,15 @@ from site_db.history.stored_statistics import (
 )
 
 
-class PrunedHistory(UserError):
-    """The history does not reach back to that run. The message is one sentence for the user."""
-
-
 def read_stored_as_of(session: Session, site_id: int, number: int) -> dict[Key, StoredStatistics]:
     """All statistics with quantiles as they were after run `number`.
 
-    Reads no more runs than there are between two snapshots. Raises PrunedHistory for a run that was pruned or
+    Reads no more runs than there are between two snapshots. Raises UserError for a run that was pruned or
     is not recorded yet.
     """
     site = session.get_one(schema.SiteRow, site_id, populate_existing=True)
     if not site.runs_pruned <= number <= site.runs_recorded:
-        raise PrunedHistory(
+        raise UserError(
             f"the history of the site '{site.name}' can be read as of run {site.runs_pruned} to "
             f"{site.runs_recorded}, not as of run {number}"
         )

@@ -143,7 +143,7 @@ def usage(user_id: int, queue: str, jobs: int = 0, runs: int = 0, time_s: float 
 def prune(session: Session, site_id: int, to: int) -> int:
     """Delete the runs up to number `to`. Returns how many were deleted.
 
-    A snapshot of the statistics as of `to` is stored, from which all later ones follow. Raises PrunedHistory.
+    A snapshot of the statistics as of `to` is stored, from which all later ones follow. Raises UserError.
     """
     HistoryWriter(site_id).lock(session)
     to = max(to, session.get_one(schema.SiteRow, site_id, populate_existing=True).runs_pruned)

@@ -19,10 +19,6 @@ SIZES = 10
 DAY_S = 86_400.0
 
 
-class NothingArrived(UserError):
-    """There are too few jobs for a rate. The message is one sentence for the user."""
-
-
 @dataclass(frozen=True)
 class Arrived:
     """`per_s` is the rate of jobs; shares are by name."""
@@ -46,7 +42,7 @@ def observed(site_id: int) -> tuple[ColumnElement[bool], ...]:
 def what_arrived(session: Session, site_id: int, site: str, days: float | None = None) -> Arrived:
     """The arrivals of all jobs of a site that were not simulated, or of the last `days`.
 
-    Raises NothingArrived.
+    Raises UserError.
     """
     there = observed(site_id)
     last_s = session.scalar(select(func.max(JobRow.submitted_unix_s)).where(*there))
@@ -64,7 +60,7 @@ def what_arrived(session: Session, site_id: int, site: str, days: float | None =
     span_s = rows[-1][0] - rows[0][0] if rows else 0.0
     if len(rows) < 2 or span_s <= 0.0:
         when = "" if days is None else f" in the last {days:g} days"
-        raise NothingArrived(
+        raise UserError(
             f"the database has {counted(len(rows), 'job')} of the site '{site}'{when}, too few to estimate "
             f"the arrival rate; import them from a log (`sil db import-sacct`, `import-swf`)"
         )

@@ -19,6 +19,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 from sqlalchemy.orm import Session
 
+from scheduler import UserError
 from site_db.files import toml_file
 from site_db.files.given import MOST, InvalidFile, quoted
 from site_db.files.opened import read_text
@@ -33,7 +34,7 @@ from site_db.jobs.records import (
     Source,
     SourceKind,
 )
-from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter
+from site_db.jobs.writer import BadRecord, JobWriter
 
 _OF_SOURCE = tuple(f"source_{field.name}" for field in fields(Source))
 _UNIX = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}
@@ -111,7 +112,7 @@ def import_file(session: Session, site: str, path: Path, now_unix_s: float) -> t
     """Record the jobs of a file at a site. Returns how many are new, and how many the site had already.
 
     Raises as `read`, InvalidFile for a file without jobs and for jobs that do not fit the site, and
-    AlreadyRecorded if the site has them all.
+    UserError if the site has them all.
     """
     n, skipped = 0, 0
     writer = JobWriter(session, site)
@@ -128,7 +129,7 @@ def import_file(session: Session, site: str, path: Path, now_unix_s: float) -> t
     if not n and not skipped:
         raise InvalidFile(f"{path}: the file has a header, but no jobs")
     if not n:
-        raise AlreadyRecorded(f"{path}: the site '{site}' has the jobs of this file already")
+        raise UserError(f"{path}: the site '{site}' has the jobs of this file already")
     return n, skipped
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from scheduler import UserError
 from site_db import schema
 from site_db.files.given import InvalidFile
 from site_db.files.opened import digest
 from site_db.jobs.logs.logged_job import COMPLETED, LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
-from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter, SiteNames
+from site_db.jobs.writer import BadRecord, JobWriter, SiteNames
 from site_db.rows import ids_of, insert_rows, locked_site
 
 AT_A_TIME = 20_000
@@ -85,7 +86,7 @@ def import_log(
     """Record the jobs of a log (`source_of`) at a site, which is created if there is none of that name.
 
     All in the transaction of the session. Jobs that are in an earlier log of this kind, or earlier in this
-    one, are skipped; returns how many these are. Raises AlreadyRecorded for a log that was imported before,
+    one, are skipped; returns how many these are. Raises UserError for a log that was imported before,
     and InvalidFile for one that does not fit the site.
     """
     site_id = locked_site(session, site, DESCRIPTION).id
@@ -93,7 +94,7 @@ def import_log(
     writer.lock(session)
     builder = make_builder(session, site_id, writer.names)
     if writer.has(session, source):
-        raise AlreadyRecorded(f"{source.name}: the site '{site}' has the jobs of this file already")
+        raise UserError(f"{source.name}: the site '{site}' has the jobs of this file already")
     skipped = 0
     rest = iter(jobs)
     while batch := list(islice(rest, AT_A_TIME)):

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from site_db.jobs.arrived import DAY_S, NothingArrived, observed
+from scheduler import UserError
+from site_db.jobs.arrived import DAY_S, observed
 from site_db.jobs.records import JobState
 from site_db.schema import JobClassRow, JobRow, UserRow
 
@@ -25,7 +26,7 @@ class PastJob(NamedTuple):
 
 def past_jobs(session: Session, site_id: int, site: str, days: float | None = None) -> Sequence[PastJob]:
     """The jobs that ran, completed or not, and were not simulated, in order of submission; those of the last
-    `days` if given. Raises NothingArrived."""
+    `days` if given. Raises UserError."""
     there = (*observed(site_id), JobRow.ended_unix_s.is_not(None), JobRow.state.in_(_RAN))
     if days is not None:
         last_s = session.scalar(select(func.max(JobRow.submitted_unix_s)).where(*there))
@@ -47,7 +48,7 @@ def past_jobs(session: Session, site_id: int, site: str, days: float | None = No
     )
     found = [PastJob._make(row) for row in session.execute(query)]
     if not found:
-        raise NothingArrived(
+        raise UserError(
             f"the database has no past jobs of the site '{site}'; import them from a log "
             f"(`sil db import-sacct`)"
         )

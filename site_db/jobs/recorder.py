@@ -27,7 +27,7 @@ class Recorder:
     """
 
     def __init__(self, engine: Engine, site: str, notify: Callable[[str], None]) -> None:
-        """Raises UnknownSite, and DatabaseTrouble if the database cannot be reached."""
+        """Raises UserError, and DatabaseTrouble if the database cannot be reached."""
         self._engine = engine
         self._notify = notify
         self._numbers = count(1)

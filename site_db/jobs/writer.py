@@ -33,10 +33,6 @@ class BadRecord(UserError):
     """A job that cannot be recorded. The message is one sentence for the user."""
 
 
-class AlreadyRecorded(UserError):
-    """Nothing is recorded twice. The message is one sentence for the user."""
-
-
 class SiteNames:
     """The ids of a site's job classes and resources by name."""
 
@@ -66,7 +62,7 @@ class SiteNames:
 
 class JobWriter:
     """Records the jobs of one site, each call in the transaction of its session; call `reset` after a failed
-    one. Raises UnknownSite."""
+    one. Raises UserError."""
 
     def __init__(self, session: Session, site_name: str) -> None:
         site = find_site(session, site_name)

@@ -12,10 +12,6 @@ from scheduler.dependable.journal import JournalEntry
 from scheduler.dependable.journal_text import BadEntry, entry_of, text_of
 
 
-class BadJournal(UserError):
-    """A journal that cannot be opened, read or written. The message is one sentence."""
-
-
 class ChainedJournal(ABC):
     """A journal whose entries are stored as texts, each with a checksum (CRC-32) of its text and all texts
     before. So an entry that is changed, missing or in another place is found. Entries that somebody removes
@@ -33,10 +29,10 @@ class ChainedJournal(ABC):
     def append(self, entry: JournalEntry) -> None:
         """Add an entry. It is durable when this returns.
 
-        Raises BadEntry if it has no text, BadJournal or another UserError if it cannot be stored.
+        Raises BadEntry if it has no text, another UserError if it cannot be stored.
         """
         if not self._takes_entries:
-            raise BadJournal(
+            raise UserError(
                 f"{self}: the journal takes no entry, since it is closed or could not take the one before; "
                 "open it anew, and make its manager anew"
             )
@@ -52,7 +48,7 @@ class ChainedJournal(ABC):
             try:
                 yield entry_of(text)
             except BadEntry as error:
-                raise BadJournal(f"{self._place(number)}: {error}") from None
+                raise UserError(f"{self._place(number)}: {error}") from None
 
     def close(self) -> None:
         """Let others open the journal."""
@@ -66,7 +62,7 @@ class ChainedJournal(ABC):
         self.close()
 
     def _check(self) -> None:
-        """Count the entries that are stored. Raises BadJournal if they are damaged."""
+        """Count the entries that are stored. Raises UserError if they are damaged."""
         for checksum, _ in self._checked():
             self._n, self._checksum = self._n + 1, checksum
 
@@ -75,7 +71,7 @@ class ChainedJournal(ABC):
         for number, (stored, text) in enumerate(self._stored(), 1):
             checksum = crc32(text, checksum)
             if stored != checksum:
-                raise BadJournal(
+                raise UserError(
                     f"{self._place(number)}: the journal is damaged, here or by the loss of entries before; "
                     "restore it from a copy"
                 )

@@ -8,8 +8,9 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Text, event, insert, inspect, select
 
+from scheduler import UserError
 from site_db import store
-from site_db.journals.chained import BadJournal, ChainedJournal
+from site_db.journals.chained import ChainedJournal
 from site_db.migrations import execute_outside
 from site_db.store import Address, Damaged, Rejected
 
@@ -34,7 +35,7 @@ class DatabaseJournal(ChainedJournal):
 
     def __init__(self, address: Address) -> None:
         """Open a journal; make it in an empty database, or in a new file. Raises DatabaseTrouble if the
-        database cannot be used, BadJournal if it has other tables, or entries that are damaged."""
+        database cannot be used, UserError if it has other tables, or entries that are damaged."""
         super().__init__()
         self._address = address
         self._engine = store.engine_at(address)
@@ -69,7 +70,7 @@ class DatabaseJournal(ChainedJournal):
             if _ENTRIES.name in tables:
                 return
             if tables:
-                raise BadJournal(f"{self}: this is no journal, but another database; a journal needs its own")
+                raise UserError(f"{self}: this is no journal, but another database; a journal needs its own")
             if self._address.is_sqlite:
                 execute_outside(self._engine, "PRAGMA journal_mode = WAL")
             with self._engine.begin() as connection:
@@ -88,7 +89,7 @@ class DatabaseJournal(ChainedJournal):
             with self._in_sentences(), store.changing(self._engine) as session:
                 session.execute(row)
         except Rejected:
-            raise BadJournal(
+            raise UserError(
                 f"{self}: another process has appended entry {number} to the journal; end one of the two"
             ) from None
 
@@ -97,4 +98,4 @@ class DatabaseJournal(ChainedJournal):
         try:
             yield
         except Damaged:
-            raise BadJournal(f"{self}: the journal is damaged; restore it from a copy") from None
+            raise UserError(f"{self}: the journal is damaged; restore it from a copy") from None

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
-from site_db.journals.chained import BadJournal, ChainedJournal
+from scheduler import UserError
+from site_db.journals.chained import ChainedJournal
 
 HEAD = b"sil journal\n"
 """The first line. Files that begin otherwise are left alone."""
@@ -26,7 +27,7 @@ class FileJournal(ChainedJournal):
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a journal; make one if there is no such file. Raises BadJournal if it cannot be opened, is
+        """Open a journal; make one if there is no such file. Raises UserError if it cannot be opened, is
         damaged, or is open already."""
         super().__init__()
         self._shown, self._path = path, path.absolute()
@@ -57,7 +58,7 @@ class FileJournal(ChainedJournal):
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BadJournal(
+            raise UserError(
                 f"{self}: the journal is open already, in this process or another one; end that one first"
             ) from None
 
@@ -67,7 +68,7 @@ class FileJournal(ChainedJournal):
         if head == HEAD:
             return
         if not HEAD.startswith(head):
-            raise BadJournal(f"{self}: this is no journal, which would begin with '{HEAD.decode().strip()}'")
+            raise UserError(f"{self}: this is no journal, which would begin with '{HEAD.decode().strip()}'")
         self._file.truncate(0)
         self._write(HEAD)
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -106,4 +107,4 @@ class FileJournal(ChainedJournal):
         try:
             yield
         except OSError as error:
-            raise BadJournal(f"{self}: the journal cannot be {done}: {error.strerror}") from None
+            raise UserError(f"{self}: the journal cannot be {done}: {error.strerror}") from None

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from scheduler import UserError
 from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.displacement import Displacement
-from scheduler.managers.free_nodes_manager import NotOnTheseNodes, free_nodes_manager
+from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy
 from scheduler.model import Completion, Job, JobId, Loss, MachineReading, NodeSchedule, RunId
 from scheduler.node_request import Gpus, Node, Request
@@ -455,12 +456,12 @@ def test_a_job_displaced_too_often_moves_to_the_next_higher_queue() -> None:
 
 
 def test_a_least_gain_is_refused_since_nothing_is_planned() -> None:
-    with pytest.raises(NotOnTheseNodes, match=r"least_gain_s is 60 s, .*; expected 0: leave it out"):
+    with pytest.raises(UserError, match=r"least_gain_s is 60 s, .*; expected 0: leave it out"):
         Nodes(Node(1, 0), preemption=PreemptionPolicy(least_gain_s=60.0))
 
 
 def test_queues_on_identical_nodes_are_refused() -> None:
-    with pytest.raises(NotOnTheseNodes, match="there are 3 queues for identical nodes, which have one"):
+    with pytest.raises(UserError, match="there are 3 queues for identical nodes, which have one"):
         Nodes()
 
 

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from scheduler import UserError
 from sil.cli import console
 from sil.cli.app import app
 from sil.experiment import replays
-from sil.experiment.output_folder import UnusableFolder, alone_in
+from sil.experiment.output_folder import alone_in
 from sil.runs import on_log
 from sil.trace.facts import TIMINGS_SCHEMA
 from sil.trace.reading import NoTrace, read_table
@@ -67,7 +68,7 @@ def test_two_replays_do_not_write_into_one_folder(tmp_path: Path) -> None:
         code, said = replay(tmp_path)
         assert code == 2
         assert "another command is writing results into" in said
-        with pytest.raises(UnusableFolder), alone_in(tmp_path / "out"):
+        with pytest.raises(UserError), alone_in(tmp_path / "out"):
             pass
     assert replay(tmp_path)[0] == 0
 

@@ -8,13 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from scheduler import UserError
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.resource_manager import OnFreeNodes
 from sil.runs.on_log import Replay
-from sil.settings.decision_costs import BadDecisionCost, check_decision_cost, decision_cost
+from sil.settings.decision_costs import check_decision_cost, decision_cost
 from sil.trace.facts import TIMINGS, TRACE, Fact
 from sil.trace.reading import NoTrace
 from sil.trace.recorder import TraceRecorder
@@ -180,7 +181,7 @@ def test_a_cost_may_be_charged_to_some_schedulers_only(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_decision_cost_is_rejected(name: str, message: str) -> None:
-    with pytest.raises(BadDecisionCost, match=message):
+    with pytest.raises(UserError, match=message):
         check_decision_cost(name)
 
 
@@ -196,7 +197,7 @@ def test_the_trace_whose_costs_are_replayed_is_not_overwritten(tmp_path: Path) -
     replay_all(Replay(log, decision_cost="fixed(seconds=3)"), ["fcfs"], tmp_path, Inline(), False, Listener())
     before = (tmp_path / "fcfs" / TRACE).read_bytes()
     again = Replay(log, decision_cost=f"replayed(trace='{tmp_path / 'fcfs'}')")
-    with pytest.raises(BadDecisionCost, match="name another folder with --out"):
+    with pytest.raises(UserError, match="name another folder with --out"):
         replay_all(again, ["fcfs"], tmp_path, Inline(), False, Listener())
     assert (tmp_path / "fcfs" / TRACE).read_bytes() == before
 

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.bare_easy import easy_starts
+from scheduler import UserError
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Backfilling
 from scheduler.model import NodeSchedule
-from sil.runs.compiled.replay import NotCompiled
 from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
@@ -202,7 +202,7 @@ def test_what_cannot_be_compiled_is_replayed_in_the_harness(tmp_path: Path) -> N
     ],
 )
 def test_who_asks_for_the_compiled_engine_where_it_cannot_run_is_told_why(replay: Replay, why: str) -> None:
-    with pytest.raises(NotCompiled, match=f"scheduler 'easy': {why}.*engine=.harness."):
+    with pytest.raises(UserError, match=f"scheduler 'easy': {why}.*engine=.harness."):
         replace(replay, engine=Engine.COMPILED).check_engine([resolve("easy")])
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler import UserError
 from scheduler.node_request import Gpus, Node, Partition, Request
-from sil.runs.compiled.replay import NotCompiled
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
@@ -194,5 +194,5 @@ def test_a_job_that_fits_nowhere_is_refused_in_the_compiled_engine_too() -> None
 )
 def test_what_is_not_compiled_for_nodes_says_so(scheduler: str, why: str) -> None:
     replay = Replay(site_with_a_queue(10), engine=Engine.COMPILED)
-    with pytest.raises(NotCompiled, match=f": {why}; replay it with engine=.harness."):
+    with pytest.raises(UserError, match=f": {why}; replay it with engine=.harness."):
         replay.check_engine([resolve(scheduler)])

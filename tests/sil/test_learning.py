@@ -17,9 +17,9 @@ import pytest
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from sil.experiment.output_folder import UnusableFolder
+from scheduler import UserError
 from sil.experiment.provenance import fingerprint
-from sil.experiment.run import Definition, NoDatabase, NotionalRuns, SiteChoice, run_experiment
+from sil.experiment.run import Definition, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.runs.resolve import scenario_of
 from sil.settings import experiment_file
@@ -30,7 +30,7 @@ from sil.workers.executor import Inline, Interrupted, Listener
 from sil.workers.processes import Processes
 from site_db import store
 from site_db.history import writer
-from site_db.history.as_of import PrunedHistory, disagreements
+from site_db.history.as_of import disagreements
 from site_db.jobs import csv_file
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter
@@ -445,7 +445,7 @@ def test_an_as_of_run_in_the_future_is_rejected(address: Address, tmp_path: Path
         experiment_file.read_experiment(tiny_experiment(tmp_path)),
         SiteChoice(address, as_of=7),
     )
-    with pytest.raises(PrunedHistory) as caught:
+    with pytest.raises(UserError) as caught:
         run_experiment(Definition(experiment, tmp_path / "x"), tmp_path / "out", Inline(), choice, Listener())
     assert str(caught.value) == (
         "the history of the site 'tiny' can be read as of run 0 to 0, not as of run 7"
@@ -553,7 +553,7 @@ def test_jobs_have_the_sizes_of_their_class_and_larger_ones_take_longer(
 def test_learning_without_a_database_is_rejected(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     experiment = experiment_file.read_experiment(path)
-    with pytest.raises(NoDatabase, match="with learn=True, say with site= which database is to learn"):
+    with pytest.raises(UserError, match="with learn=True, say with site= which database is to learn"):
         run_experiment(
             Definition(experiment, path),
             tmp_path / "out",
@@ -566,7 +566,7 @@ def test_learning_without_a_database_is_rejected(tmp_path: Path) -> None:
 
 def test_a_database_does_not_learn_from_notional_machines(address: Address, tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, '[[notional]]\nadd = "2 x fast"\n')
-    with pytest.raises(NotionalRuns, match="would learn from machines that do not exist"):
+    with pytest.raises(UserError, match="would learn from machines that do not exist"):
         run(path, address)
 
 
@@ -575,7 +575,7 @@ def test_results_never_replace_their_source_database(address: Address, tmp_path:
     run(path, address, learns=False)
     results = tmp_path / "out" / "results.db"
     before = results.read_bytes()
-    with pytest.raises(UnusableFolder, match="would replace the database"):
+    with pytest.raises(UserError, match="would replace the database"):
         run(path, parse_address(str(results)), learns=False)
     assert results.read_bytes() == before
 
@@ -583,7 +583,7 @@ def test_results_never_replace_their_source_database(address: Address, tmp_path:
 def test_an_as_of_without_a_database_is_rejected(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     experiment = experiment_file.read_experiment(path)
-    with pytest.raises(NoDatabase, match="with as_of=, say with site= which database has the history"):
+    with pytest.raises(UserError, match="with as_of=, say with site= which database has the history"):
         run_experiment(
             Definition(experiment, path), tmp_path / "out", Inline(), SiteChoice(as_of=3), Listener()
         )

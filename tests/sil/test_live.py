@@ -14,12 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from scheduler import UserError
 from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
 from sil.experiment.live import run_live_and_simulated
 from sil.live.loop import CoreMonitor, LiveWorld, WallClock, usable_cores
-from sil.live.processes import JobFailed, JobProcesses, Over
+from sil.live.processes import JobProcesses, Over
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
 from sil.trace.facts import Fact
@@ -148,7 +149,7 @@ def test_two_runs_on_one_machine_are_a_fault() -> None:
 def test_a_failed_job_is_reported_with_its_command() -> None:
     with processes([sys.executable, "-c", "raise SystemExit(3)"]) as runs:
         runs.dispatch(order(0, job=5))
-        with pytest.raises(JobFailed, match=r"job 5 ended with exit code 3: .*SystemExit"):
+        with pytest.raises(UserError, match=r"job 5 ended with exit code 3: .*SystemExit"):
             list(runs.over(20.0))
 
 

@@ -16,7 +16,6 @@ import sil as api
 from scheduler import UserError
 from scheduler.registry import key_of
 from sil.settings.experiment_file import read_experiment
-from sil.trust import Untrusted
 from sil.trust.consent import ask_in_terminal, permit
 from sil.trust.foreign_code import Named, foreign_code, is_foreign
 from sil.trust.trusted_list import list_path
@@ -204,7 +203,7 @@ def test_a_yes_at_the_terminal_is_remembered(here: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("typed", ["n\n", "\n", "\x04"])
 def test_any_other_answer_runs_nothing(typed: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = experiment(here)
-    with pytest.raises(Untrusted, match="nothing was run"):
+    with pytest.raises(UserError, match="nothing was run"):
         at_a_terminal(foreign_code(read_experiment(path), path, None), typed, monkeypatch)
     assert not list_path().exists()
 
@@ -238,7 +237,7 @@ def test_a_plan_in_python_runs_code_only_if_it_is_trusted(here: Path) -> None:
     path = experiment(here, "theirs:Theirs")
     offers = '[[offers]]\nname = "more"\nprice = 1\nchanges = ["1 x fast"]\n'
     path.write_text(path.read_text().replace("replications = 1", "") + offers)
-    with pytest.raises(Untrusted, match="theirs:Theirs"):
+    with pytest.raises(UserError, match="theirs:Theirs"):
         api.plan(path, progress=False)
     assert not ran(here)
 

@@ -9,12 +9,13 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from scheduler import UserError
 from scheduler.model import Job
 from site_db import store
 from site_db.copying import copy_site
 from site_db.estimation import Estimator
 from site_db.experience import StatisticsReader
-from site_db.history.as_of import PrunedHistory, disagreements
+from site_db.history.as_of import disagreements
 from site_db.schema import ExecutionHistoryRow, JobRow, UserRow
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
@@ -81,7 +82,7 @@ def test_a_copy_learns_independently_and_its_statistics_agree(session: Session, 
     site = SiteReader(copy, "small").site
     assert (site.runs_recorded, site.runs_pruned) == (13, 11)
     assert list(disagreements(copy, site.id)) == []
-    with pytest.raises(PrunedHistory):
+    with pytest.raises(UserError):
         matrix(copy, as_of=3)
     session.expire_all()
     assert dump(session) == before

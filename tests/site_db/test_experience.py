@@ -10,17 +10,18 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from scheduler import UserError
 from scheduler.model import ExecutionRecord, Job, JobId
 from scheduler.resource_manager import Experience
 from site_db import store
 from site_db.estimation import ENOUGH_RUNS, ExecutionEstimate, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
-from site_db.history.as_of import PrunedHistory, disagreements
+from site_db.history.as_of import disagreements
 from site_db.jobs.records import LIVE
 from site_db.jobs.writer import JobWriter
 from site_db.schema import ExecutionHistoryRow
 from site_db.site_file.importing import put_site
-from site_db.sites import SiteReader, UnknownSite
+from site_db.sites import SiteReader
 from tests.site_db.site_texts import a_run, changed, read
 
 # Resources of the small site, and their place in a row of estimates.
@@ -198,12 +199,12 @@ def test_as_of_a_past_run_the_experience_is_that_of_the_time(session: Session) -
 
 
 def test_as_of_a_future_run_is_rejected(session: Session) -> None:
-    with pytest.raises(PrunedHistory, match="as of run 0 to 0, not as of run 7"):
+    with pytest.raises(UserError, match="as of run 0 to 0, not as of run 7"):
         experience_of(session, 7)
 
 
 def test_the_experience_of_an_unknown_site_is_rejected(session: Session) -> None:
-    with pytest.raises(UnknownSite, match="the database has no site 'large'; it has small"):
+    with pytest.raises(UserError, match="the database has no site 'large'; it has small"):
         StatisticsReader(session, "large")
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from scheduler import UserError
 from scheduler.managers.queues import MappingPolicy, QueuePolicy, UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db import store
@@ -20,7 +21,7 @@ from site_db.site_file.importing import put_site
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
-from site_db.sites import SiteReader, UnknownSite, only_site, site_names
+from site_db.sites import SiteReader, only_site, site_names
 from site_db.slots import Slots
 from site_db.store import parse_address
 from tests.examples import up_to
@@ -237,7 +238,7 @@ def test_two_sites_with_the_same_internal_names_stay_separate(session: Session, 
 
 def test_an_unknown_site_is_reported_with_the_known_ones(session: Session) -> None:
     session.add(SiteRow(name="annex"))
-    with pytest.raises(UnknownSite) as caught:
+    with pytest.raises(UserError) as caught:
         SiteReader(session, "smal")
     assert str(caught.value) == "the database has no site 'smal'; it has annex, small"
 
@@ -251,7 +252,7 @@ def empty(tmp_path: Path) -> Iterator[Session]:
 
 
 def test_an_unknown_site_of_an_empty_database_is_reported(empty: Session) -> None:
-    with pytest.raises(UnknownSite) as caught:
+    with pytest.raises(UserError) as caught:
         SiteReader(empty, "any")
     assert str(caught.value) == "the database has no site 'any'; it has none"
 
@@ -263,7 +264,7 @@ def test_the_only_site_of_a_database_need_not_be_named(session: Session) -> None
 def test_a_site_must_be_named_if_there_are_several(session: Session) -> None:
     session.add(SiteRow(name="annex"))
     assert site_names(session) == ["annex", "small"]
-    with pytest.raises(UnknownSite) as caught:
+    with pytest.raises(UserError) as caught:
         only_site(session)
     assert str(caught.value) == (
         "which site of the database is meant? it has annex, small; add #NAME to its address"
@@ -271,7 +272,7 @@ def test_a_site_must_be_named_if_there_are_several(session: Session) -> None:
 
 
 def test_an_empty_database_has_no_default_site(empty: Session) -> None:
-    with pytest.raises(UnknownSite) as caught:
+    with pytest.raises(UserError) as caught:
         only_site(empty)
     assert str(caught.value) == "which site of the database is meant? it has none"
 

@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from scheduler import UserError
 from site_db.schema import ClusterStateRow, InterconnectStateRow, MachineStateRow, SourceRow
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
-from site_db.states import CurrentStates, Observation, StateWriter, UnknownResource, current_states
+from site_db.states import CurrentStates, Observation, StateWriter, current_states
 from tests.site_db.site_texts import FULL, read
 
 UP, DOWN = Observation(up=True), Observation(up=False)
@@ -125,6 +126,6 @@ def test_states_of_two_sites_stay_separate(session: Session, reader: SiteReader,
 
 
 def test_an_unknown_resource_is_rejected(session: Session, reader: SiteReader) -> None:
-    with pytest.raises(UnknownResource) as caught:
+    with pytest.raises(UserError) as caught:
         record_states(session, reader, ("pair", DOWN))
     assert str(caught.value) == "the site 'small' has no machine or interconnect 'pair'"

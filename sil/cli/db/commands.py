@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from typer import Argument, Option
 
-from scheduler import counted
+from scheduler import UserError, counted
 from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.cli.db import demand, logs
@@ -298,9 +298,8 @@ def upgrade(db: Database = DEFAULT) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    from sil.experiment.output_folder import UnusableFolder
 
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UnusableFolder(f"the file {path} cannot be written: {error.strerror}") from None
+        raise UserError(f"the file {path} cannot be written: {error.strerror}") from None

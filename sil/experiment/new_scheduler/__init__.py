@@ -13,18 +13,14 @@ from scheduler.kinds import Kind
 from sil.settings.code_version import package_version
 
 
-class CannotBegin(UserError):
-    """The package cannot be written. The message is one sentence for the user."""
-
-
 def write_package(name: str, kind: Kind, folder: Path) -> list[Path]:
-    """Write the package `name` into `folder`; returns its files. Raises CannotBegin."""
+    """Write the package `name` into `folder`; returns its files. Raises UserError."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise CannotBegin(f"'{name}' is not a valid package name; expected lower-case letters, digits and _")
+        raise UserError(f"'{name}' is not a valid package name; expected lower-case letters, digits and _")
     if name in registry.names():
-        raise CannotBegin(f"a scheduler '{name}' already exists; choose another name")
+        raise UserError(f"a scheduler '{name}' already exists; choose another name")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CannotBegin(f"{folder} already exists; choose another folder with --out")
+        raise UserError(f"{folder} already exists; choose another folder with --out")
     templates = Environment(
         loader=PackageLoader("sil.experiment.new_scheduler", "."),
         undefined=StrictUndefined,
@@ -49,5 +45,5 @@ def write_package(name: str, kind: Kind, folder: Path) -> list[Path]:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(templates.get_template(template).render(values), encoding="utf-8")
     except OSError as error:
-        raise CannotBegin(f"{folder} cannot be written: {error.strerror}") from None
+        raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return [folder / path for path in files]

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from scheduler import UserError
 from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.kernels.estimates import ACTUAL, HISTORY, USER
 from scheduler.free_nodes.kernels.queues import CONSERVATIVE
@@ -26,16 +25,8 @@ from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.engine import run_compiled
 from sil.world.compiled_replay.tables import decisions_table, facts_table
 from sil.world.events import Order
-from site_db.files.advice import given
 
 CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HISTORY}
-
-
-class NotCompiled(UserError):
-    """The compiled engine cannot run a replay. The message is one sentence for the user."""
-
-    def __init__(self, scheduler: str, why: str) -> None:
-        super().__init__(f"scheduler '{scheduler}': {why}; replay it with {given('--engine', 'harness')}")
 
 
 class Chunk(NamedTuple):

@@ -14,18 +14,14 @@ from site_db.site_file.nodes import cluster_of, held_by_class
 from site_db.sites import SiteReader
 
 
-class NoPastJobs(UserError):
-    """A site has no past jobs. The message is one sentence for the user."""
-
-
 def past_demand(session: Session, reader: SiteReader, by: DemandBy) -> Listing:
     """The number of past jobs, how many completed, CPU hours, GPU hours and the mean wait. Raises
-    NoPastJobs."""
+    UserError."""
     ids, file = reader.ids("job_classes"), reader.as_file()
     held_by = {ids[name]: held for name, held in held_by_class(file, cluster_of(file)).items()}
     found = demand(session, reader.site.id, held_by, by)
     if not found:
-        raise NoPastJobs(
+        raise UserError(
             f"the site '{reader.site.name}' has no past jobs; import them from a log (`sil db import-sacct`)"
         )
     rows: list[Row] = [

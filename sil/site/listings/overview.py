@@ -13,7 +13,7 @@ from site_db.states import current_states
 
 def overview(session: Session, site: str) -> list[Listing]:
     """Machines, partitions, clusters, states, queues, users, expected times, measurements in isolation and
-    predictions. Raises UnknownSite."""
+    predictions. Raises UserError."""
     reader = SiteReader(session, site)
     states = current_states(session, reader)
     cluster = cluster_of(reader.as_file())

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from scheduler import counted
-from sil.slurm.clock.library import NoClock, built
+from scheduler import UserError, counted
+from sil.slurm.clock.library import built
 from sil.slurm.clock.waits import Wait
 
 SECOND_US = 1_000_000
@@ -76,7 +76,7 @@ class Clock:
     the library beside it.
 
     Daemons that are started with `environment` have its time. Simulated times are seconds since the epoch;
-    the clock's resolution is a microsecond. A context manager; neither file is removed. Raises NoClock.
+    the clock's resolution is a microsecond. A context manager; neither file is removed. Raises UserError.
     """
 
     def __init__(self, path: Path, now_s: float, limit_s: float = LIMIT_S) -> None:
@@ -84,7 +84,7 @@ class Clock:
         self._path = path
         self._preloaded = path.with_suffix(".so")
         if re.search(r"[\s:$]", str(path)):
-            raise NoClock(
+            raise UserError(
                 f"Slurm's controller cannot run in {path.parent}: no library is preloaded from a path with "
                 f"blanks, colons or dollar signs; set TMPDIR to another folder"
             )

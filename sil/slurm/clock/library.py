@@ -21,15 +21,11 @@ COMPILERS = ("cc", "gcc", "clang")
 OPTIONS = ("-std=gnu11", "-O2", "-shared", "-fPIC", "-Wall", "-Wextra")
 
 
-class NoClock(UserError):
-    """Daemons cannot be given simulated time on this computer. The message says why, and the remedy."""
-
-
 @cache
 def built() -> Path:
-    """The library: the shipped one, or compiled unless it is kept from before. Raises NoClock."""
+    """The library: the shipped one, or compiled unless it is kept from before. Raises UserError."""
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
-        raise NoClock(
+        raise UserError(
             f"Slurm's controller gets simulated time on Linux with the GNU C library only, and this is "
             f"{platform.system()} {platform.libc_ver()[0]}; use a container of Debian or Ubuntu"
         )
@@ -54,7 +50,7 @@ def built() -> Path:
                 return folder / name
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-    raise NoClock(
+    raise UserError(
         f"the clock of Slurm's controller cannot be kept: no library can be written to and loaded from "
         f"{' or '.join(map(str, folders))}; set XDG_CACHE_HOME to a folder where that is allowed"
     )
@@ -66,7 +62,7 @@ def shipped_name() -> str:
 
 
 def compile_to_ship(target: Path) -> None:
-    """Raises NoClock."""
+    """Raises UserError."""
     _compile(_compiler(), target)
 
 
@@ -100,7 +96,7 @@ def _compiler() -> str:
     for name in COMPILERS:
         if (found := shutil.which(name)) is not None:
             return os.path.realpath(found)
-    raise NoClock(
+    raise UserError(
         "the clock of Slurm's controller is compiled when it is first used, and there is no C compiler; "
         "install one (apt install gcc libc6-dev)"
     )
@@ -128,7 +124,7 @@ def _compile(compiler: str, target: Path) -> None:
         first = next(
             (line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200]
         )
-        raise NoClock(
+        raise UserError(
             f"{compiler} cannot compile the clock of Slurm's controller ({first}); install the C "
             f"library's headers (apt install libc6-dev)"
         )

@@ -37,33 +37,29 @@ _ENTRY = {
 _UNPACK = ("tar", "-x", "--keep-directory-symlink", "--no-same-owner", "--exclude=./usr/share/doc")
 
 
-class NoSuite(UserError):
-    """A suite cannot be had. The message says why."""
-
-
 def unpack(suite: str, folder: Path) -> Installation:
-    """Unpack Slurm of a suite, like trixie, into a folder, which is made. Raises NoSuite and NoSlurm."""
+    """Unpack Slurm of a suite, like trixie, into a folder, which is made. Raises UserError and NoSlurm."""
     for program in ("apt-get", "dpkg-deb", "tar"):
         if shutil.which(program) is None:
-            raise NoSuite(
+            raise UserError(
                 f"{program} is not on this computer; suites are unpacked on Debian and its relatives only: "
                 f"give a Slurm that you have built with 'slurm(prefix=FOLDER)'"
             )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise NoSuite(f"{folder} is there and not empty; remove it, or name another folder")
+        raise UserError(f"{folder} is there and not empty; remove it, or name another folder")
     if not re.fullmatch(r"[\w.+-]+", suite):
-        raise NoSuite(f"'{suite}' is no name of a suite; expected one like trixie or sid")
+        raise UserError(f"'{suite}' is no name of a suite; expected one like trixie or sid")
     folder = Path(os.path.realpath(folder))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _make(suite, folder)
     except OSError as error:
-        raise NoSuite(f"{folder} cannot be made: {error.strerror}; name another folder") from None
+        raise UserError(f"{folder} cannot be made: {error.strerror}; name another folder") from None
     return installed(Place(root=folder))
 
 
 def _make(suite: str, folder: Path) -> None:
-    """The root with the packages. Raises NoSuite."""
+    """The root with the packages. Raises UserError."""
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
         packages, root = _downloaded(suite, Path(work)), Path(work) / "root"
         (root / "usr" / "local").mkdir(parents=True)
@@ -78,7 +74,7 @@ def _make(suite: str, folder: Path) -> None:
 
 
 def _downloaded(suite: str, work: Path) -> list[Path]:
-    """The packages with all that they depend on. Raises NoSuite."""
+    """The packages with all that they depend on. Raises UserError."""
     extension, source = _source(suite)
     sources = work / f"suite{extension}"
     sources.write_text(source)
@@ -116,7 +112,7 @@ def _downloaded(suite: str, work: Path) -> list[Path]:
 
 def _source(suite: str) -> tuple[str, str]:
     """Apt's sources of this computer's own suite, with another one in its place, and the extension of such a
-    file; all of the mirror that has the component main. Raises NoSuite."""
+    file; all of the mirror that has the component main. Raises UserError."""
     about = _RELEASE.read_text() if _RELEASE.is_file() else ""
     own = re.search(r"^VERSION_CODENAME=(\S+)", about, re.MULTILINE)
     for path in (_SOURCES / "sources.list", *sorted((_SOURCES / "sources.list.d").glob("*"))):
@@ -130,7 +126,7 @@ def _source(suite: str) -> tuple[str, str]:
         if mirror is not None:
             texts = (f"{x[1]}{suite}{x['rest']}\n" for x in entries if x["mirror"] == mirror)
             return path.suffix, "\n".join(texts)
-    raise NoSuite(
+    raise UserError(
         f"in {_SOURCES} there is no source of this computer's own suite ({own[1] if own else 'unknown'}), at "
         f"whose mirror another suite could be"
     )
@@ -144,12 +140,12 @@ def _unpacked(package: Path, root: Path) -> str:
 
 
 def _run(command: Sequence[str], what: str, given: IO[bytes] | None = None) -> str:
-    """Raises NoSuite with the first error that a program prints."""
+    """Raises UserError with the first error that a program prints."""
     done = subprocess.run(
         command, capture_output=True, check=False, stdin=subprocess.DEVNULL if given is None else given
     )
     if done.returncode:
         said = done.stderr.decode(errors="replace").splitlines()
         errors = [line[2:].strip() for line in said if line.startswith("E:")] or said or ["no reason"]
-        raise NoSuite(f"{what}: {command[0]} says '{printable(errors[0])}'")
+        raise UserError(f"{what}: {command[0]} says '{printable(errors[0])}'")
     return done.stdout.decode(errors="replace")

@@ -23,38 +23,30 @@ _ONLY_READ = ("plugindir", "slurm_conf")
 _LOOPBACK = re.compile(r"localhost|127\.[\d.]+|::1|[\w.-]+\((?:127\.[\d.]+|::1|localhost)\)")
 
 
-class NotIsolated(UserError):
-    """A daemon would touch what does not belong to its run."""
-
-
 def check_view(name: str, shown: str, folder: str, own: Iterable[Pair]) -> None:
     """Check the settings of a daemon, as `scontrol show config` or `sacctmgr show config` print them: paths
-    are in `folder`, hosts are this computer, programs are `own`. Raises NotIsolated."""
+    are in `folder`, hosts are this computer, programs are `own`. Raises UserError."""
     ours = {pair.name: pair.value for pair in own}
     settings = [(match[1], match[2].strip()) for match in map(_LINE.fullmatch, shown.splitlines()) if match]
     if not settings:
-        raise NotIsolated(
-            f"{name} does not show its configuration, so that nothing proves what it would touch"
-        )
+        raise UserError(f"{name} does not show its configuration, so that nothing proves what it would touch")
     for key, value in settings:
         if value in _NONE or key.lower() in _ONLY_READ or value == ours.get(key.lower()):
             continue
         outside = [path for path in _PATH.findall(value) if not _is_in(path, folder)]
         is_program = _OF_PROGRAMS.search(key) and not _NO_PROGRAM.search(key)
         if outside or is_program or (_OF_HOSTS.search(key) and _LOOPBACK.fullmatch(value) is None):
-            raise NotIsolated(
+            raise UserError(
                 f"{name} has {key}={value}, which does not belong to the run, so nothing was run; remove it "
                 f"from a copy of slurm.conf, and report this as a fault of sil"
             )
 
 
 def check_addresses(shown: str) -> None:
-    """Check the addresses of nodes, a line each. Raises NotIsolated."""
+    """Check the addresses of nodes, a line each. Raises UserError."""
     for address in shown.split():
         if _LOOPBACK.fullmatch(address) is None:
-            raise NotIsolated(
-                f"slurmctld has a node at {address}, which is not this computer; nothing was run"
-            )
+            raise UserError(f"slurmctld has a node at {address}, which is not this computer; nothing was run")
 
 
 def _is_in(path: str, folder: str) -> bool:

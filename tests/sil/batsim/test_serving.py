@@ -15,9 +15,10 @@ import pytest
 import zmq
 from polars.testing import assert_frame_equal
 
+from scheduler import UserError
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.registry import resolve
-from sil.batsim.serving import BadRequest, ServedScheduler, listening
+from sil.batsim.serving import ServedScheduler, listening
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from sil.workers.executor import Inline, Listener
@@ -118,7 +119,7 @@ def test_a_job_larger_than_the_machine_is_rejected_and_others_start() -> None:
     ],
 )
 def test_an_unreadable_message_is_reported_in_one_sentence(request_: bytes, message_: str) -> None:
-    with pytest.raises(BadRequest, match=message_):
+    with pytest.raises(UserError, match=message_):
         served().answer(request_)
 
 
@@ -127,14 +128,14 @@ def test_a_message_without_a_time_stops_no_scheduler_in_its_compiled_code(name: 
     """With NaN as the time, conservative backfilling ended in a segmentation fault."""
     scheduler = served(name)
     scheduler.answer(message(0.0, BEGIN))
-    with pytest.raises(BadRequest, match="now is wrong"):
+    with pytest.raises(UserError, match="now is wrong"):
         scheduler.answer(message(nan, submitted("a", at_s=1.0)))
 
 
 def test_messages_that_go_back_in_time_are_reported() -> None:
     easy = served()
     easy.answer(message(5.0, BEGIN))
-    with pytest.raises(BadRequest, match="sent a message of 4 s after one of 5 s"):
+    with pytest.raises(UserError, match="sent a message of 4 s after one of 5 s"):
         easy.answer(message(6.0, submitted("a", at_s=4.0)))
 
 
@@ -152,7 +153,7 @@ def test_a_simulator_is_told_why_it_is_not_served_any_longer(parts: list[bytes],
     simulator.connect(address)
     simulator.send_multipart(parts)
     try:
-        with pytest.raises(BadRequest, match=sentence), listening(address) as (receive, _):
+        with pytest.raises(UserError, match=sentence), listening(address) as (receive, _):
             served().answer(receive())
         assert simulator.poll(5_000)
         assert json.loads(simulator.recv())["error"].startswith(sentence)

@@ -11,9 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from scheduler import UserError
 from sil.outcome.metrics import metric_of_jobs
 from sil.outcome.statistics import Interval
-from sil.planning.answers import Answer, Answers, Overloaded, Prepared, answer_questions
+from sil.planning.answers import Answer, Answers, Prepared, answer_questions
 from sil.planning.options import AS_IT_IS, Option, one_of_each
 from sil.planning.plan_file import Plan, read_plan
 from sil.planning.questions.best_buy import BestBuy
@@ -223,7 +224,7 @@ def test_several_offers_may_together_handle_a_load_that_none_handles_alone(tmp_p
     answers = answers_of(plan_file(tmp_path, offers, "budget = 100\n" + text))
     assert answers.answers[0].base.name == "one + another"
     assert "buy 'one + another' for 100: it is the least that carries the forecast" in recommendation(answers)
-    with pytest.raises(Overloaded, match="times with 'another'"):
+    with pytest.raises(UserError, match="times with 'another'"):
         answers_of(plan_file(tmp_path, offers, "budget = 60\n" + text))
 
 

@@ -18,7 +18,7 @@ from sil.slurm.configuration import Configuration, configuration_of, read_config
 from sil.slurm.controller import running
 from sil.slurm.release import Release
 from sil.slurm.settings.own import Surroundings, own_settings
-from sil.slurm.settings.view import NotIsolated, check_addresses, check_view
+from sil.slurm.settings.view import check_addresses, check_view
 from site_db.files.given import InvalidFile
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.test_accounting import needs_database
@@ -184,14 +184,14 @@ SHOWN = "Configuration data as of now\nStateSaveLocation       = /run/x/state\n"
 def test_a_daemon_that_sees_what_is_not_of_the_run_is_not_used(line: str) -> None:
     shown = f"{SHOWN}MailProg                = /bin/true\n"
     check_view("slurmctld", shown, "/run/x", own_settings(HERE))
-    with pytest.raises(NotIsolated, match="which does not belong to the run, so nothing was run"):
+    with pytest.raises(UserError, match="which does not belong to the run, so nothing was run"):
         check_view("slurmctld", f"{shown}{line}\n", "/run/x", own_settings(HERE))
 
 
 def test_a_daemon_that_shows_nothing_is_not_used() -> None:
-    with pytest.raises(NotIsolated, match="does not show its configuration"):
+    with pytest.raises(UserError, match="does not show its configuration"):
         check_view("slurmctld", "Slurmctld(primary) at head is UP\n", "/run/x", [])
-    with pytest.raises(NotIsolated, match=r"a node at 10\.0\.0\.7, which is not this computer"):
+    with pytest.raises(UserError, match=r"a node at 10\.0\.0\.7, which is not this computer"):
         check_addresses("127.0.0.1\n10.0.0.7\n")
 
 
@@ -205,7 +205,7 @@ def test_a_controller_is_asked_what_it_sees_before_time_passes(setting: str, tmp
     configuration = configuration_of(2, settings=(setting.format(tmp_path / "x"),))
     if "Pro" in setting:
         (tmp_path / "x").touch(0o755)  # since 24.11, slurmctld insists that a program is there
-    with pytest.raises(NotIsolated, match=f"slurmctld has {setting.format(tmp_path / 'x')}, which"):
+    with pytest.raises(UserError, match=f"slurmctld has {setting.format(tmp_path / 'x')}, which"):
         running(configuration, 1.6e9).__enter__()
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from scheduler import UserError
 from sil.slurm.installation import NoSlurm
 from sil.slurm.roots import suite
-from sil.slurm.roots.suite import NoSuite, unpack
+from sil.slurm.roots.suite import unpack
 from tests.sil.slurm.test_installation import program_that_says, small_root
 
 LINE = "deb [arch=amd64 signed-by=/k.gpg] http://mirror/debian {} main contrib"
@@ -69,18 +70,18 @@ def test_the_suite_takes_the_place_of_this_computers_own(
 def test_what_is_missing_is_said_in_a_sentence(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(NoSuite, match=r"there is no source of this computer's own suite \(bookworm\)"):
+    with pytest.raises(UserError, match=r"there is no source of this computer's own suite \(bookworm\)"):
         suite._source("sid")
     with pytest.raises(
-        NoSuite, match=rf"{sources} is there and not empty; remove it, or name another folder"
+        UserError, match=rf"{sources} is there and not empty; remove it, or name another folder"
     ):
         unpack("sid", sources)
-    with pytest.raises(NoSuite, match=r"'\.\./sid' is no name of a suite"):
+    with pytest.raises(UserError, match=r"'\.\./sid' is no name of a suite"):
         unpack("../sid", tmp_path / "root")
-    with pytest.raises(NoSuite, match=r"/dev/null/root cannot be made: File exists; name another folder"):
+    with pytest.raises(UserError, match=r"/dev/null/root cannot be made: File exists; name another folder"):
         unpack("sid", Path("/dev/null/root"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NoSuite, match=r"^apt-get is not on this computer; .*prefix=FOLDER"):
+    with pytest.raises(UserError, match=r"^apt-get is not on this computer; .*prefix=FOLDER"):
         unpack("sid", tmp_path / "root")
 
 
@@ -104,7 +105,7 @@ def test_a_suite_is_unpacked_or_nothing_is_left(
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin")
     (sources / "sources.list").write_text(LINE.format("bookworm"))
     with pytest.raises(
-        NoSuite, match=r"no suite buster at this .* not reached: apt-get says 'The repository does"
+        UserError, match=r"no suite buster at this .* not reached: apt-get says 'The repository does"
     ):
         unpack("buster", tmp_path / "room/suite")
     assert not [*(tmp_path / "room").iterdir()]

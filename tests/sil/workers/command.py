@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from sil.workers.executor import Interrupted, NoExecutor
+from scheduler import UserError
+from sil.workers.executor import Interrupted
 from sil.workers.runner import Runner, selected_executor
 from sil.workers.store import Store
 from tests.sil.workers.works import Root, items_of
@@ -17,7 +18,7 @@ def main(folder: Path, runs: int, takes_s: float, dask: str | None = None) -> No
         try:
             with selected_executor(2, dask) as executor:
                 Runner(executor, store, total=runs).results(items_of(works))
-        except NoExecutor as error:
+        except UserError as error:
             print(error)
         except Interrupted as interrupted:
             print("interrupted:", interrupted)

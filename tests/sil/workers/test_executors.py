@@ -17,7 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from sil.workers.executor import TRIES, Died, Executor, Inline, Item, NoExecutor
+from scheduler import UserError
+from sil.workers.executor import TRIES, Died, Executor, Inline, Item
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner, selected_executor
 from sil.workers.store import MISSING, Store
@@ -42,7 +43,7 @@ needs_dask = pytest.mark.skipif(
 
 def sentence_of(dask: object) -> str:
     """Why Dask cannot be used."""
-    with pytest.raises(NoExecutor) as error, selected_executor(dask=str(dask)):
+    with pytest.raises(UserError) as error, selected_executor(dask=str(dask)):
         pass
     sentence = str(error.value)
     assert "\n" not in sentence

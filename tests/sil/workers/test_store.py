@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler import UserError
 from sil.outcome.replayed_log import Results
-from sil.workers.store import MISSING, Store, Stored, UnusableStore
+from sil.workers.store import MISSING, Store, Stored
 from tests.sil.test_experiment import ROOT
 
 
@@ -115,7 +116,7 @@ def test_a_truncated_file_is_reported(left: float, tmp_path: Path) -> None:
             store.put(f"run {number}", {f"measure {n}": n / 7 for n in range(20)})
     whole = path.read_bytes()
     path.write_bytes(whole[: int(left * len(whole))])
-    damaged = pytest.raises(UnusableStore, match=r"runs\.db: the file is damaged; delete it")
+    damaged = pytest.raises(UserError, match=r"runs\.db: the file is damaged; delete it")
     with damaged as error, Store(path) as store:
         assert left > 0.999, (
             "only a file that lacks less than a page is found out no sooner than when it is read"
@@ -127,17 +128,17 @@ def test_a_truncated_file_is_reported(left: float, tmp_path: Path) -> None:
 
 def test_other_files_databases_and_folders_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database, and long enough to see that " * 100)
-    with pytest.raises(UnusableStore, match="text: this is not an SQLite database"):
+    with pytest.raises(UserError, match="text: this is not an SQLite database"):
         Store(tmp_path / "text")
     with sqlite3.connect(tmp_path / "other.db") as other:
         other.execute("CREATE TABLE machine (name TEXT)")
-    with pytest.raises(UnusableStore, match=r"other\.db: this is a different database"):
+    with pytest.raises(UserError, match=r"other\.db: this is a different database"):
         Store(tmp_path / "other.db")
-    with pytest.raises(UnusableStore, match="the file cannot be opened"):
+    with pytest.raises(UserError, match="the file cannot be opened"):
         Store(tmp_path)
     with (
         Store(tmp_path / "text" / "runs.db") as store,
-        pytest.raises(UnusableStore, match="its folder cannot"),
+        pytest.raises(UserError, match="its folder cannot"),
     ):
         store.put("run", 1.0)
 
@@ -147,7 +148,7 @@ def test_a_damaged_result_is_reported(tmp_path: Path) -> None:
         store.put("run", {})
         with sqlite3.connect(tmp_path / "runs.db") as other:
             other.execute("UPDATE result SET value = X'80'")
-        with pytest.raises(UnusableStore, match="the file is damaged; delete it"):
+        with pytest.raises(UserError, match="the file is damaged; delete it"):
             store.get("run")
 
 
@@ -210,7 +211,7 @@ def test_a_file_of_somebody_else_runs_nothing(
         store.put("run", 1.0)
         with sqlite3.connect(tmp_path / "runs.db") as other:
             other.execute("UPDATE result SET value = ?", (value,))
-        with pytest.raises(UnusableStore, match="the file is damaged; delete it"):
+        with pytest.raises(UserError, match="the file is damaged; delete it"):
             store.get("run", kind)
     assert not (tmp_path / "RAN").exists()
 
@@ -233,7 +234,7 @@ def test_records_and_bytes_are_read_back(value: object, kind: Any, tmp_path: Pat
 def test_a_result_of_another_type_is_damage(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.db") as store:
         store.put("run", {"measure": "1.0"})
-        with pytest.raises(UnusableStore, match="the file is damaged; delete it"):
+        with pytest.raises(UserError, match="the file is damaged; delete it"):
             store.get("run", dict[str, float])
 
 

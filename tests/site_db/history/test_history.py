@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
+from scheduler import UserError
 from site_db import store
 from site_db.history import as_of, writer
-from site_db.history.as_of import PrunedHistory, disagreements, read_stored_as_of
+from site_db.history.as_of import disagreements, read_stored_as_of
 from site_db.history.stored_statistics import MOMENTS, Key, StoredStatistics, read_stored
 from site_db.history.writer import prune
 from site_db.jobs.records import LIVE, JobRecord, JobState, Source, SourceKind
@@ -206,7 +207,7 @@ def test_pruned_runs_are_deleted_and_their_statistics_kept(engine: Engine) -> No
         assert session.scalars(select(ExecutionHistoryRow.number)).all() == [8, 9, 10]
         assert session.scalars(select(JobRow.run_number).order_by(JobRow.serial)).all() == [8, 9, 10]
         assert summaries(read_stored(session, SITE_ID)) == before
-        with pytest.raises(PrunedHistory, match="can be read as of run 7 to 10, not as of run 6"):
+        with pytest.raises(UserError, match="can be read as of run 7 to 10, not as of run 6"):
             read_stored_as_of(session, SITE_ID, 6)
     add(engine, run(5.0))
     with Session(engine) as session:

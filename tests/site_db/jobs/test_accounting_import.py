@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import event, func, select
 from sqlalchemy.orm import Session
 
+from scheduler import UserError
 from site_db.history.as_of import disagreements
 from site_db.jobs.accounting_import import import_accounting
 from site_db.jobs.arrived import what_arrived
 from site_db.jobs.logs.logged_job import Tally
 from site_db.jobs.past import past_jobs
 from site_db.jobs.sacct.times import zone_named
-from site_db.jobs.writer import AlreadyRecorded
 from site_db.nodes_import import import_nodes
 from site_db.rows import insert_rows
 from site_db.schema import (
@@ -495,7 +495,7 @@ def test_a_requeued_job_counts_twice_and_a_repeated_row_once(session: Session, t
 
 def test_the_same_log_again_is_refused(session: Session, tmp_path: Path) -> None:
     imported(session, [Row("1", "n01", 0, 60)], tmp_path)
-    with pytest.raises(AlreadyRecorded, match="the site 'ours' has the jobs of this file already"):
+    with pytest.raises(UserError, match="the site 'ours' has the jobs of this file already"):
         imported(session, [Row("1", "n01", 0, 60)], tmp_path)
 
 

@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import text
 
 from scheduler import UserError
-from site_db.journals.chained import BadJournal
 from site_db.journals.database_journal import DatabaseJournal
 from site_db.store import Address, Unreachable
 from tests.postgres import Server
@@ -111,7 +110,7 @@ def test_on_a_full_disk_an_entry_is_refused_and_the_others_stay(path: Path) -> N
         with files_of_at_most(size + 1000), pytest.raises(Unreachable) as caught:
             journal.append(entry(N + 1))
         assert str(caught.value).startswith(f"{path}: the database cannot be read or written: the disk ")
-        with pytest.raises(BadJournal, match="takes no entry"):
+        with pytest.raises(UserError, match="takes no entry"):
             journal.append(entry(N + 1))
     with DatabaseJournal(Address.of_file(path)) as journal:
         assert list(journal.entries()) == [entry(n) for n in range(N + 1)]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from scheduler import UserError
 from scheduler.dependable.journal import JournalEntry
 from scheduler.dependable.journal_text import VERSION
-from site_db.journals.chained import BadJournal
 from site_db.journals.file_journal import HEAD, FileJournal
 from tests.site_db.journals.places import entry
 
@@ -38,7 +38,7 @@ def found_in(path: Path) -> list[JournalEntry]:
 def sentence(path: Path) -> str:
     """What is said of a journal that cannot be opened, and is left as it is."""
     before = path.read_bytes()
-    with pytest.raises(BadJournal) as caught:
+    with pytest.raises(UserError) as caught:
         FileJournal(path)
     assert path.read_bytes() == before
     return str(caught.value)
@@ -96,7 +96,7 @@ def test_an_entry_of_a_later_version_is_refused_with_its_line(
     with FileJournal(path) as journal:
         journal.append(entry(N))
     monkeypatch.undo()
-    with FileJournal(path) as journal, pytest.raises(BadJournal) as caught:
+    with FileJournal(path) as journal, pytest.raises(UserError) as caught:
         list(journal.entries())
     assert str(caught.value) == (
         f"{path}, line {N + 2}: the journal's entry is of version {VERSION + 1}, and this program reads "
@@ -116,7 +116,7 @@ def test_a_folder_or_a_missing_one_is_refused(tmp_path: Path) -> None:
         (tmp_path, "Is a directory"),
         (tmp_path / "no" / "journal", "No such file or directory"),
     ):
-        with pytest.raises(BadJournal) as caught:
+        with pytest.raises(UserError) as caught:
             FileJournal(path)
         assert str(caught.value) == f"{path}: the journal cannot be opened: {why}"
 
@@ -156,11 +156,11 @@ def files_of_at_most(n_bytes: int) -> Iterator[None]:
 def test_on_a_full_disk_an_entry_is_refused_and_the_others_stay(path: Path) -> None:
     size = path.stat().st_size
     with FileJournal(path) as journal:
-        with files_of_at_most(size + 40), pytest.raises(BadJournal) as caught:
+        with files_of_at_most(size + 40), pytest.raises(UserError) as caught:
             journal.append(entry(N))
         assert str(caught.value) == f"{path}: the journal cannot be written: File too large"
         assert path.stat().st_size == size + 40
-        with pytest.raises(BadJournal, match="takes no entry"):
+        with pytest.raises(UserError, match="takes no entry"):
             journal.append(entry(N))
     assert found_in(path) == [entry(n) for n in range(N)]
 
@@ -168,7 +168,7 @@ def test_on_a_full_disk_an_entry_is_refused_and_the_others_stay(path: Path) -> N
 def test_a_journal_cannot_be_made_on_a_full_disk_and_can_later(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     for size in range(len(HEAD)):
-        with files_of_at_most(size), pytest.raises(BadJournal, match="cannot be opened: File too large"):
+        with files_of_at_most(size), pytest.raises(UserError, match="cannot be opened: File too large"):
             FileJournal(path)
     assert found_in(path) == []
 

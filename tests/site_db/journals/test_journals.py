@@ -19,7 +19,7 @@ from scheduler import UserError
 from scheduler.dependable.journal import Journal, JournalEntry
 from scheduler.dependable.journal_text import BadEntry
 from sil.world.remote.crashes import MemoryJournal
-from site_db.journals.chained import BadJournal, ChainedJournal
+from site_db.journals.chained import ChainedJournal
 from tests.postgres import Server
 from tests.site_db.journals.places import entry, opened
 
@@ -90,7 +90,7 @@ def test_of_two_writers_one_is_refused_and_the_other_goes_on(
 ) -> None:
     with open_durable() as first:
         first.append(entry(0))
-        with pytest.raises(BadJournal, match=r"is open already|another process has appended entry 2"):
+        with pytest.raises(UserError, match=r"is open already|another process has appended entry 2"):
             append_to_both(first, open_durable)
         n = len(list(first.entries()))
         first.append(entry(n))
@@ -104,9 +104,9 @@ def test_no_entry_follows_one_that_could_not_be_appended(open_durable: Callable[
         journal.append(entry(0))
         with pytest.raises(BadEntry):
             journal.append(JournalEntry("on_answer", (object(),), (), ()))
-        with pytest.raises(BadJournal, match="takes no entry"):
+        with pytest.raises(UserError, match="takes no entry"):
             journal.append(entry(1))
-    with pytest.raises(BadJournal, match="takes no entry"):
+    with pytest.raises(UserError, match="takes no entry"):
         journal.append(entry(1))
     with open_durable() as journal:
         assert list(journal.entries()) == [entry(0)]
@@ -191,7 +191,7 @@ def test_a_commit_whose_server_has_gone_is_there_or_not(server: Server) -> None:
         journal.append(entry(0))
         with server.being_down(), pytest.raises(UserError):
             journal.append(entry(1))
-        with pytest.raises(BadJournal, match="takes no entry"):
+        with pytest.raises(UserError, match="takes no entry"):
             journal.append(entry(1))
     with opened("postgresql", place) as journal:
         assert list(journal.entries()) == [entry(0)]

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from scheduler import UserError
 from sil.slurm.clock.driver import Clock, Outcome
-from sil.slurm.clock.library import NoClock, built
+from sil.slurm.clock.library import built
 from sil.slurm.clock.waits import Pace, waits_of
 from tests.sil.slurm.installed import skip_unless_programs_run_in
 
 try:
     built()
-except NoClock as error:
+except UserError as error:
     pytest.skip(str(error), allow_module_level=True)
 
 START_S = 1_600_000_000.0
@@ -40,7 +41,7 @@ def clock(tmp_path: Path) -> Iterator[Clock]:
         with Clock(tmp_path / "clock", START_S, limit_s=20.0) as found:
             found.classify(waits_of((22, 5)))
             yield found
-    except NoClock as error:
+    except UserError as error:
         pytest.skip(str(error))
 
 
@@ -87,7 +88,7 @@ def test_the_library_may_have_any_path_and_the_folder_of_a_run_may_not(
             [program, "listens"], capture_output=True, text=True, env=environment, check=True
         )
     assert done.stderr == "", "the dynamic linker complains of a library that it does not find"
-    with pytest.raises(NoClock, match="with blanks, colons or dollar signs; set TMPDIR to another folder"):
+    with pytest.raises(UserError, match="with blanks, colons or dollar signs; set TMPDIR to another folder"):
         Clock(library.parent / "clock", START_S)
 
 

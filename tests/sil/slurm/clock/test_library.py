@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from scheduler import UserError
 from sil.slurm.clock import library
-from sil.slurm.clock.library import NoClock, built
+from sil.slurm.clock.library import built
 from tests.sil.slurm.installed import skip_unless_programs_run_in
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="without a C compiler")
@@ -79,14 +80,16 @@ def test_a_library_that_cannot_be_loaded_is_not_kept(
         raise OSError(f"{path}: failed to map segment from shared object")  # as with noexec
 
     monkeypatch.setattr("ctypes.CDLL", fails)
-    with pytest.raises(NoClock, match=r"no library can be written to and loaded from .*; set XDG"):
+    with pytest.raises(UserError, match=r"no library can be written to and loaded from .*; set XDG"):
         made()
     assert not [*(elsewhere / "__pycache__").iterdir()]
 
 
 def test_without_a_compiler_the_remedy_is_said(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(elsewhere))
-    with pytest.raises(NoClock, match=r"there is no C compiler; install one \(apt install gcc libc6-dev\)$"):
+    with pytest.raises(
+        UserError, match=r"there is no C compiler; install one \(apt install gcc libc6-dev\)$"
+    ):
         made()
 
 
@@ -100,7 +103,7 @@ def test_a_shipped_library_is_used_without_a_compiler_as_long_as_it_is_of_the_so
     assert made() == shipped
     with (elsewhere / "native" / "driver.c").open("a") as source:
         source.write("/* changed */\n")
-    with pytest.raises(NoClock, match="there is no C compiler"):
+    with pytest.raises(UserError, match="there is no C compiler"):
         made()
 
 
@@ -113,11 +116,11 @@ def test_a_shipped_library_that_cannot_be_loaded_is_compiled_anew(elsewhere: Pat
 @needs_compiler
 def test_what_the_compiler_says_is_passed_on(elsewhere: Path) -> None:
     (elsewhere / "native" / "layout.h").unlink()
-    with pytest.raises(NoClock, match=r"cannot compile .*layout\.h.*apt install libc6-dev\)$"):
+    with pytest.raises(UserError, match=r"cannot compile .*layout\.h.*apt install libc6-dev\)$"):
         made()
 
 
 def test_another_system_is_named(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.libc_ver", lambda: ("", ""))
-    with pytest.raises(NoClock, match="with the GNU C library only"):
+    with pytest.raises(UserError, match="with the GNU C library only"):
         made()
