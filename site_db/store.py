@@ -160,8 +160,8 @@ def open_to_upgrade(address: Address) -> Engine:
         raise Damaged(f"{address}: {DAMAGED}")
     if version < OLDEST:
         raise DatabaseTrouble(
-            f"{address}: the database is of version {version}, which this version of sil cannot upgrade; "
-            f"export its sites with sil 0.2.0 and import them into a new database"
+            f"{address}: the database is of version {version}, from before the first release, and cannot be "
+            f"upgraded; export its sites with the sil that wrote it, and import them into a new database"
         )
     if version > HEAD:
         raise DatabaseTrouble(

@@ -5,15 +5,11 @@ Each version is a module in `versions`; CONTRIBUTING.md describes how to add one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import (
     Column,
-    Connection,
     Engine,
     MetaData,
     String,
@@ -25,20 +21,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine.mock import MockConnection
 
-from scheduler import UserError
 from site_db.schema import Base
 from site_db.schema.conventions import use_options_of_postgresql
 
-
-class UnknownTables(UserError):
-    """A database has other tables than its version says. The message is one sentence for the user."""
-
-
-HEAD = "0004"
-"""The latest version."""
-
-OLDEST = "0002"
-"""The oldest version that can be upgraded."""
+OLDEST = HEAD = "0004"
+"""The oldest version that can be upgraded, and the latest one. Those before were never released."""
 
 _VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 
@@ -81,54 +68,17 @@ def _tables_of_sqlite() -> list[str]:
     return found
 
 
-def upgrade(engine: Engine, to: str = "head") -> None:
-    """Upgrade a site database in one transaction. Raises UnknownTables, and changes nothing then."""
+def upgrade(engine: Engine) -> None:
+    """Upgrade a site database, in one transaction."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
     config.set_main_option("path_separator", "os")
-    with _changing(engine) as connection:
+    with engine.execution_options(sil_writes=True).begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, to)
-        if to in ("head", HEAD):
-            _check_columns(connection)
-
-
-def _check_columns(connection: Connection) -> None:
-    """Raises UnknownTables unless all tables have the columns of the latest version."""
-    found = inspect(connection)
-    for table in Base.metadata.sorted_tables:
-        there = (
-            {column["name"] for column in found.get_columns(table.name)}
-            if found.has_table(table.name)
-            else set()
-        )
-        expected = {column.name for column in table.columns}
-        for name in sorted(expected ^ there):
-            lacks = "lacks" if name in expected else "has"
-            raise UnknownTables(
-                f"the table {table.name} {lacks} the column {name} after the upgrade, so this is no database "
-                "of a released version, and remains as it was; export its sites with the code that wrote it"
-            )
-
-
-@contextmanager
-def _changing(engine: Engine) -> Iterator[Connection]:
-    """A connection for schema changes, in one transaction."""
-    if engine.dialect.name != "sqlite":
-        with engine.begin() as connection:
-            yield connection
-        return
-    # With foreign keys, referenced tables cannot be dropped. The pragma has no effect inside a transaction.
-    with engine.execution_options(sil_writes=True).connect() as connection:
-        driver: Any = connection.connection.driver_connection
-        driver.execute("PRAGMA foreign_keys = OFF")
-        with connection.begin():
-            yield connection
-        driver.execute("PRAGMA foreign_keys = ON")
-    execute_outside(engine, "PRAGMA journal_mode = WAL")
+        command.upgrade(config, "head")
 
 
 def execute_outside(engine: Engine, statement: str) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from site_db import migrations
 from site_db.store import Address
 from tests.builders import TINY_SITE
 from tests.postgres import Server
@@ -20,7 +19,6 @@ from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
-VERSIONS = Path(__file__).parents[1] / "site_db" / "versions"
 SACCT = """JobID|User|JobName|Partition|AllocCPUS|NodeList|Submit|Start|End|Elapsed|State
 1|ann|sim|batch|4|n1|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:11:00|00:10:00|COMPLETED
 2|ann|sim|batch|4|n2|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:21:00|00:20:00|COMPLETED
@@ -388,15 +386,9 @@ def test_a_log_from_the_future_is_rejected_and_not_recorded(here: Path) -> None:
     assert "ours" not in done("show")
 
 
-def test_an_older_database_names_the_upgrade_command_which_works(here: Path) -> None:
-    (here / "old.db").write_bytes((VERSIONS / "0002.sqlite").read_bytes())
-    sentence = refused("show", "--db", "old.db")
-    command = sentence.partition("run: sil db ")[2].replace("'", "").split()
-    assert command == ["upgrade", "--db", "old.db"]
-    assert "upgraded from 0002 to 0004" in done(*command)
-    assert "was up to date" in done(*command)
-    assert "agree" in done("check", "--db", "old.db#small")
-    assert migrations.HEAD == "0004"
+def test_a_current_database_needs_no_upgrade(here: Path) -> None:
+    done("init")
+    assert "was up to date" in done("upgrade")
 
 
 @pytest.mark.parametrize(

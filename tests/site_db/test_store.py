@@ -18,7 +18,6 @@ from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from site_db import store
-from site_db.migrations import HEAD
 from site_db.schema import SiteRow
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader, site_names
@@ -155,15 +154,6 @@ def test_a_foreign_database_is_not_a_site_database(tmp_path: Path) -> None:
 def test_an_empty_database_on_a_server_is_not_a_site_database(server: Server) -> None:
     address = server.new_database()
     assert sentence(address) == f"{address}: this is not a site database; `sil db init` makes one"
-
-
-def test_a_database_of_a_newer_version_requires_a_newer_sil(database: Path) -> None:
-    with sqlite3.connect(database) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
-    assert sentence(database) == (
-        f"{database}: the database is of a newer version (9999, not {HEAD}); use the newer version of sil"
-    )
 
 
 def test_a_damaged_file_is_reported_as_damaged(database: Path) -> None:

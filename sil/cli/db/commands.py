@@ -286,10 +286,7 @@ def upgrade(db: Database = DEFAULT) -> None:
         engine = store.open_to_upgrade(address)
         with store.in_sentences(address):
             before = migrations.version_of(engine)
-            try:
-                migrations.upgrade(engine)
-            except migrations.UnknownTables as error:
-                console.fail(f"{address}: {error}")
+            migrations.upgrade(engine)
         store.open_database(address).dispose()
     done = (
         f"is upgraded from {before} to {migrations.HEAD}" if before != migrations.HEAD else "was up to date"

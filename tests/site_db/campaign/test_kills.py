@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from site_db import migrations, store
+from site_db import store
 from site_db.store import Address, parse_address
 from tests.postgres import Server
 from tests.site_db.campaign.conftest import Fresh, Recorded
 from tests.site_db.campaign.faults import Fault
 from tests.site_db.campaign.oracle import assert_complete, judge
 from tests.site_db.campaign.work import Work
-from tests.site_db.campaign.writer import create, run, upgrade
+from tests.site_db.campaign.writer import create, run
 from tests.site_db.conftest import STORES
 
 SOME = 4
 """Every fourth moment is enough where all statements are in one transaction."""
-VERSIONS = Path(__file__).parents[1] / "versions"
 
 
 def killed_until_done(address: Address, work: Work, moments: Iterator[int]) -> int:
@@ -81,7 +77,7 @@ def test_a_writer_can_be_killed_between_any_two_statements(fresh: Fresh, record_
             assert killed_until_done(address, work, iter([at])) == 1
 
 
-# -- databases that are made and upgraded ------------------------------------------------------------------
+# -- databases that are made ------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=STORES)
@@ -120,27 +116,3 @@ def test_a_database_whose_creation_was_killed_anywhere_is_created(
     while created_in_spite_of_a_kill(new_address(), at):
         at += SOME
     assert at > 50
-
-
-def upgraded_in_spite_of_a_kill(version: str, at: int, folder: Path) -> bool:
-    path = Path(shutil.copy(VERSIONS / f"{version}.sqlite", folder))
-    address = parse_address(str(path))
-    end = run(address, upgrade, Fault(at))
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-        (found,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    assert found == migrations.HEAD or (end.was_killed and found == version)
-    assert run(address, upgrade).sentences == ()
-    store.open_database(address).dispose()
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    return end.was_killed
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("version", ["0002", "0003"])
-def test_a_database_whose_upgrade_was_killed_anywhere_can_be_upgraded(version: str, tmp_path: Path) -> None:
-    at = 1
-    while upgraded_in_spite_of_a_kill(version, at, tmp_path):
-        at += SOME
-    assert at > 20

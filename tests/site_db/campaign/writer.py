@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from scheduler import UserError
-from site_db import migrations, store
+from site_db import store
 from site_db.history import writer
 from site_db.jobs.recorder import Recorder
 from site_db.store import Address
@@ -139,11 +139,3 @@ def record(address: Address, work: Work, fault: Fault, tell: Connection) -> None
 def create(address: Address) -> None:
     """As `sil db init` does."""
     store.create(address).dispose()
-
-
-def upgrade(address: Address) -> None:
-    """As `sil db upgrade` does."""
-    engine = store.open_to_upgrade(address)
-    with store.in_sentences(address):
-        migrations.upgrade(engine)
-    engine.dispose()

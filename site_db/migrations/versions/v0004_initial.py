@@ -1,0 +1,15 @@
+"""The tables of the first release. When they first change, write them out here, as they were."""
+
+from alembic import op
+
+from site_db.schema import Base
+from site_db.schema.conventions import use_options_of_postgresql
+
+revision = "0004"
+down_revision = None
+
+
+def upgrade() -> None:
+    if op.get_bind().dialect.name == "postgresql":
+        use_options_of_postgresql()
+    Base.metadata.create_all(op.get_bind())
