@@ -87,7 +87,7 @@ def in_turns(measure: Callable[[], tuple[float, ...]]) -> dict[bool, tuple[float
 
 def of_small_problems(scheduler: UnderTest, folder: Path) -> tuple[float, ...]:
     log = Lublin().jobs(JOBS, PROCESSORS, np.random.default_rng(SEED)).at_load(LOAD)
-    replay = Replay(log, engine=Engine.HARNESS, check_determinism=False)
+    replay = Replay(log, engine=Engine.HARNESS, determinism_check=False)
     n = 0
 
     def count(decisions: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from sil.report.vega_lite import Figure, Spec, specification
-from sil.workers import runner
+from sil.workers.execution import Execution
 from sil.workers.executor import Inline
 from sil.world.guard import apart
 from tests import rewritten, warm
@@ -96,10 +96,8 @@ def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """Commands run their work inline, without worker processes, each of which imports for half a second;
     commands of tests marked `processes` use them. Schedulers that are not built in still have their own."""
     if request.node.get_closest_marker("processes") is None:
-        selected = runner.selected_executor
-        monkeypatch.setattr(
-            runner, "selected_executor", lambda workers, dask: selected(workers, dask) if dask else Inline()
-        )
+        there = Execution.executor
+        monkeypatch.setattr(Execution, "executor", lambda where: there(where) if where.dask else Inline())
         for module in ("sil.experiment.checking", "sil.experiment.overhead"):
             monkeypatch.setattr(f"{module}.Processes", lambda workers: Inline())
 

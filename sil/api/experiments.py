@@ -10,8 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from scheduler import UserError
+from sil.declared import as_keyword, spread
 from sil.runs.own_schedulers import Factory, among, by_name
 from sil.settings import experiment_file, files
+from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
     from sil.api.experiment_results import ExperimentResults
@@ -80,6 +82,7 @@ class Experiment:
         trusted |= _named_by(changed) - _named_by(self.settings)
         return Experiment(experiment_file.with_notional(changed, **notional), self.source, given, trusted)
 
+    @spread(as_keyword)
     def run(
         self,
         schedulers: object = None,
@@ -89,8 +92,7 @@ class Experiment:
         as_of: int | None = None,
         folder: str | Path | None = None,
         isolate: bool = False,
-        workers: int | None = None,
-        dask: str | None = None,
+        where: Execution,
         on_fault: OnFault = "raise",
         progress: bool = True,
         trust: bool = False,
@@ -104,6 +106,7 @@ class Experiment:
           history up to this run.
         * `folder`: for the results; a call with the same experiment and folder resumes an interrupted one. By
           default they are kept until the object that is returned is no longer used.
+        {where}
         * `trust`: modules and commands that the file or its site names may be run. Schedulers that are given
           in Python are trusted, as is what the user's list of trusted files has.
 
@@ -130,7 +133,7 @@ class Experiment:
             folder = kept.name
         with (
             shown(self.settings.name, "runs", progress) as listener,
-            executing(isolate, workers, dask) as executor,
+            executing(isolate, where) as executor,
             raised_if(on_fault),
         ):
             found = _or_what_is_done(experiment, Path(folder), executor, choice, listener)

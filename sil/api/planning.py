@@ -14,6 +14,7 @@ from sil.api.execution import executing
 from sil.api.faults import OnFault, raise_named
 from sil.api.progress import shown
 from sil.api.settings import one_of
+from sil.declared import as_keyword, spread
 from sil.experiment.output_folder import make_usable
 from sil.planning.answers import RUNS, AllAtFault, Answers, Prepared, answer_questions, fault_texts
 from sil.planning.plan_file import read_plan
@@ -25,20 +26,21 @@ from sil.settings import files
 from sil.settings.experiment_file import changed
 from sil.trust.consent import permit, refuse
 from sil.trust.foreign_code import foreign_code
+from sil.workers.execution import Execution
 from sil.workers.runner import Runner
 from sil.workers.store import Store
 from sil.world.guard.faults import SchedulerFault
 from site_db.store import parse_address
 
 
+@spread(as_keyword)
 def plan(
     plan: str | Path,
     *,
     schedulers: object = None,
     site: str | None = None,
     folder: str | Path | None = None,
-    workers: int | None = None,
-    dask: str | None = None,
+    where: Execution,
     on_fault: OnFault = "raise",
     progress: bool = True,
     trust: bool = False,
@@ -51,8 +53,7 @@ def plan(
     * `site`: a database with the site, like "site.db" or "site.db#NAME", instead of that of the file.
     * `folder`: where finished runs are stored, so that a call with the same folder resumes an interrupted
       plan and repeats no run.
-    * `workers`: processes to run on, by default one per core; `dask`: the address of a Dask scheduler
-      instead. The answers do not depend on them.
+    {where}
     * `on_fault`: a scheduler that breaks a rule ends the call with SchedulerFault ("raise"), after all others
       are answered, or is noted in `PlanAnswers.faults` ("keep").
     * `trust`: modules and commands that the file or its site names may be run, as for `Experiment.run`.
@@ -76,7 +77,7 @@ def plan(
     with (
         shown(chosen.name, "runs", progress) as listener,
         Store(None if folder is None else Path(folder) / RUNS) as store,
-        executing(True, workers, dask) as executor,
+        executing(True, where) as executor,
     ):
         runner = Runner(executor, store, listener.progressed)
         try:

@@ -16,30 +16,30 @@ from scheduler import UserError
 from sil.api.execution import executing
 from sil.api.faults import OnFault, raise_named, raised_if
 from sil.api.progress import shown, warn
-from sil.api.settings import choice, decision_limit, given_log, one_of
+from sil.api.settings import given_log, one_of
+from sil.declared import as_keyword, spread
 from sil.experiment import replay_folder
 from sil.experiment.output_folder import copy_results
 from sil.experiment.replays import replay_all
 from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
 from sil.outcome.jobs import BOUND_S
 from sil.outcome.metrics import REPLAY_METRICS
-from sil.policy.settings import whole_number
 from sil.report.analysis import ALL_JOBS
 from sil.report.file_name import file_name
 from sil.report.replay.measured import Replayed
 from sil.runs.log_schedulers import COMPARED, check_for_logs
-from sil.runs.on_log import DECISION_LIMIT_S, Replay
+from sil.runs.on_log import Replay
 from sil.runs.own_schedulers import named
 from sil.runs.under_test import UnderTest
-from sil.settings.decision_costs import NONE, check_decision_cost
+from sil.settings.decision_costs import check_decision_cost
 from sil.settings.engines import Engine
-from sil.settings.estimates import Estimates
+from sil.settings.replays import ReplaySettings
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, Fact
 from sil.trace.log_ids import ids_in
 from sil.trace.reading import NoTrace, read_facts, read_table
+from sil.workers.execution import Execution
 from sil.workers.executor import Inline, Interrupted
 from sil.workload.job_log import JobLog
-from sil.world.events import ORDERS
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 
 if TYPE_CHECKING:
@@ -49,22 +49,15 @@ KEEPS_INVARIANTS = "keeps-invariants"
 """No trace of a run breaks an invariant."""
 
 
+@spread(as_keyword)
 def replay(
     log: JobLog,
     schedulers: object = COMPARED,
     *,
-    estimates: str = "user",
-    order: str = "default",
-    decision_cost: str = NONE,
-    decision_limit_s: float = DECISION_LIMIT_S,
+    how: ReplaySettings,
     bound_s: float = BOUND_S,
-    reasons: bool = False,
-    engine: str = "auto",
-    seed: int = 1,
-    determinism_check: bool = True,
     isolate: bool = False,
-    workers: int | None = None,
-    dask: str | None = None,
+    where: Execution,
     on_fault: OnFault = "raise",
     progress: bool = True,
 ) -> Replays:
@@ -72,41 +65,23 @@ def replay(
 
     * `schedulers`: a name ("easy", "my_module:Class(cap=8)"), a class, an instance or a factory (see
       `factory`); several of them, or a dictionary of them by name. Instances are copied for each run.
-    * `estimates`: the run times that schedulers expect: the user's ("user"), the actual ones ("actual"), or
-      the mean of the user's last two ("history").
-    * `order`: of simultaneous events: "default", "archive" (as in published schedules) or "batsim".
-    * `decision_cost`: simulated time that decisions take, like "measured(factor=10)".
-    * `decision_limit_s`: seconds of real time that a decision may take.
+    {how}
     * `bound_s`: run times that are shorter count as this many seconds in bounded slowdowns.
-    * `reasons`: record why jobs wait, for `Replays.why`.
-    * `engine`: "compiled" (fast, for built-in schedulers), "harness" (for all) or "auto"; with equal results.
-    * `seed`: for random schedulers.
-    * `determinism_check`: ask a second instance of your schedulers, which must decide the same.
     * `isolate`: run your schedulers in processes of their own, so that nothing they do affects this one.
-      With `workers` (a number of processes) or `dask` (the address of a Dask scheduler) they are isolated.
+      With `workers` or `dask` they are isolated.
+    {where}
     * `on_fault`: a scheduler that breaks a rule or raises an exception ends the call with SchedulerFault
       ("raise"), whose cause is that exception, or is noted in `Replays.faults` ("keep").
 
     Ctrl-C returns the results of the schedulers that are done, with a warning. Raises UserError for invalid
     settings, and for schedulers that cannot replay this log.
     """
-    of_log, under_test = checked(
-        given_log(log, bound_s),
-        schedulers,
-        estimates,
-        order,
-        decision_cost,
-        reasons,
-        decision_limit_s,
-        seed,
-        determinism_check,
-        engine,
-    )
+    of_log, under_test = checked(given_log(log, bound_s), schedulers, how)
     folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
     found = Replays(Path(folder.name), of_log, under_test, folder)
     with (
         shown(of_log.log.name, "jobs", progress) as listener,
-        executing(isolate, workers, dask) as executor,
+        executing(isolate, where) as executor,
         raised_if(on_fault),
     ):
         try:
@@ -120,32 +95,10 @@ def replay(
     return found
 
 
-def checked(
-    log: JobLog,
-    schedulers: object,
-    estimates: str,
-    order: str,
-    decision_cost: str,
-    reasons: bool,
-    decision_limit_s: float,
-    seed: int,
-    determinism_check: bool,
-    engine: str,
-) -> tuple[Replay, dict[str, UnderTest]]:
-    """The replay with these settings (see `replay`), and the schedulers by name. Raises UserError."""
-    check_decision_cost(decision_cost)
-    of_log = Replay(
-        given_log(log),
-        choice(Estimates, estimates, "estimates"),
-        one_of(list(ORDERS), order, "order"),
-        decision_cost,
-        reasons,
-        decision_limit(decision_limit_s),
-        seed=whole_number(seed, "seed", least=0),
-        check_determinism=determinism_check,
-        engine=choice(Engine, engine, "engine"),
-    )
-    under_test = named(schedulers)
+def checked(log: JobLog, schedulers: object, how: ReplaySettings) -> tuple[Replay, dict[str, UnderTest]]:
+    """The replay with these settings, and the schedulers by name. Raises UserError."""
+    check_decision_cost(how.decision_cost)
+    of_log, under_test = Replay.of(given_log(log), how), named(schedulers)
     check_for_logs(under_test.values(), log.cluster is not None)
     of_log.check_engine(under_test.values())
     return of_log, under_test

@@ -17,7 +17,6 @@ from sil.workload.job_log import JobLog
 Choice = TypeVar("Choice", bound=StrEnum)
 Duration = float | str | timedelta
 """Seconds, or a text like "60d" with one of the units s, m, h, d and w."""
-LEAST_DECISION_LIMIT_S = 0.001
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 
 
@@ -45,15 +44,6 @@ def given_log(log: object, bound_s: float | None = None) -> JobLog:
     if not (isinstance(bound_s, Real) and 0.0 < bound_s < inf):
         raise UserError(f"bound_s is {bound_s!r}; expected seconds, more than 0")
     return replace(log, bound_s=float(bound_s))
-
-
-def decision_limit(limit_s: float) -> float:
-    """Raises UserError for a limit that no decision can keep."""
-    if not limit_s >= LEAST_DECISION_LIMIT_S:
-        raise UserError(
-            f"decision_limit_s is {limit_s!r}; expected at least {LEAST_DECISION_LIMIT_S:g} seconds"
-        )
-    return limit_s
 
 
 Moment = float | timedelta | datetime | str

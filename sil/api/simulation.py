@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,9 +14,9 @@ from scheduler import UserError, counted
 from sil.api.faults import raised_if
 from sil.api.replaying import checked
 from sil.api.settings import Moment, second_of_log
-from sil.runs.on_log import DECISION_LIMIT_S
-from sil.settings.decision_costs import NONE
+from sil.declared import Field, Shown, as_keyword, spread
 from sil.settings.engines import Engine
+from sil.settings.replays import ReplaySettings
 from sil.trace.facts import FACT_SCHEMA, Fact
 from sil.workload.job_log import JobLog
 
@@ -58,6 +58,17 @@ class State:
         )
 
 
+_WITHOUT_EFFECT = ("engine", "memory_limit_mb", "slurm_step_s", "pause_at_s")
+_DEFAULTS = {"reasons": True, "determinism_check": False}
+
+
+def _shown(field: Field) -> Shown | None:
+    """How a setting of replays is one of simulations."""
+    if field.name in _WITHOUT_EFFECT:
+        return None
+    return as_keyword(field._replace(default=_DEFAULTS.get(field.name, field.default)))
+
+
 class Simulation:
     """The replay of a log under one scheduler, event by event.
 
@@ -66,32 +77,10 @@ class Simulation:
     the scheduler are raised with their tracebacks, and a debugger stops in it as in any other function.
     """
 
-    def __init__(
-        self,
-        log: JobLog,
-        scheduler: object = "easy",
-        *,
-        estimates: str = "user",
-        order: str = "default",
-        decision_cost: str = NONE,
-        decision_limit_s: float = DECISION_LIMIT_S,
-        reasons: bool = True,
-        seed: int = 1,
-        determinism_check: bool = False,
-    ) -> None:
+    @spread(_shown)
+    def __init__(self, log: JobLog, scheduler: object = "easy", *, how: ReplaySettings) -> None:
         """Raises UserError for invalid settings, and for a scheduler that cannot replay this log."""
-        replay, under_test = checked(
-            log,
-            scheduler,
-            estimates,
-            order,
-            decision_cost,
-            reasons,
-            decision_limit_s,
-            seed,
-            determinism_check,
-            Engine.HARNESS,
-        )
+        replay, under_test = checked(log, scheduler, replace(how, engine=Engine.HARNESS))
         if len(under_test) != 1:
             raise UserError(f"{len(under_test)} schedulers are given; a simulation has one")
         (only,) = under_test.values()

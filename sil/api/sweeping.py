@@ -12,24 +12,25 @@ from scheduler import UserError, counted
 from sil.api.cells import COLUMNS, numbers
 from sil.api.execution import executing
 from sil.api.progress import shown, warn
-from sil.api.settings import choice, decision_limit, given_log, one_of
-from sil.experiment.log_sweep import LogSweep, Settings, run_sweep
+from sil.api.settings import choice, given_log
+from sil.declared import as_keyword, spread
+from sil.experiment.log_sweep import LogSweep, run_sweep
 from sil.outcome.jobs import BOUND_S
 from sil.outcome.metrics import replay_metric_named
 from sil.outcome.statistics import CONFIDENCE
 from sil.outcome.sweep_comparison import SweepComparison
 from sil.policy.settings import whole_number
 from sil.runs.log_schedulers import check_for_logs
-from sil.runs.on_log import DECISION_LIMIT_S
 from sil.runs.own_schedulers import named
-from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
+from sil.settings.replays import Asking
+from sil.workers.execution import Execution
 from sil.workers.executor import Interrupted
 from sil.workload.job_log import JobLog
 from sil.workload.slices import SlicedLog, equal_slices, slices_of_size, with_warm_up
-from sil.world.events import ORDERS
 
 
+@spread(as_keyword)
 def sweep(
     logs: JobLog | Iterable[JobLog],
     schedulers: object,
@@ -39,14 +40,9 @@ def sweep(
     slices: int = 1,
     slice_jobs: int | None = None,
     warm_up_jobs: int | None = None,
-    order: str = "default",
-    decision_limit_s: float = DECISION_LIMIT_S,
     bound_s: float = BOUND_S,
-    engine: str = "auto",
-    seed: int = 1,
-    determinism_check: bool = True,
-    workers: int | None = None,
-    dask: str | None = None,
+    how: Asking,
+    where: Execution,
     progress: bool = True,
 ) -> Sweep:
     """Replay every slice of some logs under every scheduler, load and kind of estimates, with the results of
@@ -58,8 +54,8 @@ def sweep(
     * `warm_up_jobs`: how many jobs of the log are replayed before each slice, and half as many after it,
       without being measured; 0 for slices that begin with an empty machine, as the first one always does. By
       default as many as a slice has, at most 1,000.
-    * `workers`: processes to run on, by default one per core; `dask`: the address of a Dask scheduler
-      instead. The results do not depend on them.
+    {how}
+    {where}
 
     For the other parameters see `replay`. A scheduler's fault is in the row of its replay. Ctrl-C returns the
     replays that are done, with a warning. Raises UserError for invalid settings.
@@ -75,16 +71,10 @@ def sweep(
         tuple(under_test.values()),
         tuple([float(load)] if isinstance(load, int | float) else map(float, load)),
         tuple(choice(Estimates, kind, "estimates") for kind in kinds),
-        Settings(
-            one_of(list(ORDERS), order, "order"),
-            decision_limit(decision_limit_s),
-            whole_number(seed, "seed", least=0),
-            determinism_check,
-            choice(Engine, engine, "engine"),
-        ),
+        how,
     )
     names = tuple(scheduler.label for scheduler in wanted.schedulers)
-    with shown("sweep", "replays", progress) as listener, executing(True, workers, dask) as executor:
+    with shown("sweep", "replays", progress) as listener, executing(True, where) as executor:
         try:
             found = Sweep(run_sweep(wanted, executor, listener), names)
         except Interrupted as interrupted:

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scheduler import UserError, counted, printable
+from sil.cli.start.ending import end_without_output
 from sil.experiment.output_folder import failed_access
 from sil.report.listing import Column, Listing, Row
 from sil.trace.json_text import json_text
@@ -43,12 +44,24 @@ FEWEST_COLUMNS = 2
 NARROW_HEADING, NARROW_TEXT = 10, 16
 
 
+@contextmanager
+def _room_on_output() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        end_without_output(error)
+
+
 class Terminal(Console):
     """A console on which all text stands for itself: what it prints may contain names and messages of others,
     so nothing in it is markup, the name of an emoji, or an escape sequence. `styled` makes styles."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        with _room_on_output():
+            super().print(*objects, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(printable(text), **options)
@@ -178,7 +191,8 @@ def _print_in_words(terminal: Console, text: Text) -> None:
 
 def print_json(value: object) -> None:
     """Print machine-readable output; the caller prints nothing else to standard output."""
-    print(json_text(value))
+    with _room_on_output():
+        print(json_text(value), flush=True)
 
 
 def print_fault(sentence: str) -> None:

@@ -52,20 +52,19 @@ def live(
     from sil.trust.foreign_code import foreign_code
     from sil.world.guard.faults import SchedulerFault
 
-    with console.one_sentence_for_bad_input():
-        path = files.find(experiment, "experiments", Path())
-        read = experiment_file.changed(experiment_file.read_experiment(path), seed=seed)
-        name = scheduler or read.schedulers[0]
-        if not trust:
-            of_one = experiment_file.changed(read, schedulers=(name,))
-            permit(foreign_code(of_one, path, None, [scheduler] if scheduler else []), ask_in_terminal)
-        folder = out_folder or default_folder("live", read.name)
-        try:
-            with progress("jobs") as bar:
-                listener = ProgressBar(bar, f"{read.name}, live")
-                found, run = run_live_and_simulated(read, path, folder, name, listener)
-        except SchedulerFault as fault:
-            console.exit_with_fault(fault.by(name))
+    path = files.find(experiment, "experiments", Path())
+    read = experiment_file.changed(experiment_file.read_experiment(path), seed=seed)
+    name = scheduler or read.schedulers[0]
+    if not trust:
+        of_one = experiment_file.changed(read, schedulers=(name,))
+        permit(foreign_code(of_one, path, None, [scheduler] if scheduler else []), ask_in_terminal)
+    folder = out_folder or default_folder("live", read.name)
+    try:
+        with progress("jobs") as bar:
+            listener = ProgressBar(bar, f"{read.name}, live")
+            found, run = run_live_and_simulated(read, path, folder, name, listener)
+    except SchedulerFault as fault:
+        console.exit_with_fault(fault.by(name))
     if as_json:
         console.print_json(
             {"jobs": found.jobs.to_dicts(), "diverged_at": found.diverged_at, "cpu_s": run.cpu_s}

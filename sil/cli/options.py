@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
-import os
+import operator
+from collections.abc import Callable
 from datetime import datetime
+from functools import wraps
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_args
 
 from typer import Argument, BadParameter, Option
 
 from scheduler import UserError
-from sil.settings.engines import Engine
-from sil.settings.estimates import Estimates
+from sil.cli import console
+from sil.declared import Field, Shown, declared, spread
+from sil.report.analysis import Analysis
 from sil.workload.swf_rules import Overrun, TooLarge
 from site_db.files.plain_numbers import is_decimal
 
-WORKERS = os.cpu_count() or 1
-Workers = Annotated[int, Option(min=1, help="Processes to run on. The results do not depend on the number.")]
-Dask = Annotated[
-    str | None,
-    Option(
-        help="Run on a Dask cluster instead, with the same results: tcp://HOST:8786, or its scheduler file."
-    ),
-]
+Returned = TypeVar("Returned")
+
+
+def command(function: Callable[..., Returned]) -> Callable[..., Returned]:
+    """Decorates a command: the fields of its settings are options, and bad input ends it with a sentence."""
+    spread_out = spread(_as_option)(function)
+
+    @wraps(spread_out)
+    def call(*args: Any, **given: Any) -> Returned:
+        with console.one_sentence_for_bad_input():
+            return spread_out(*args, **given)
+
+    return call
+
+
+def _as_option(field: Field) -> Shown:
+    setting, name = field.setting, field.name.removesuffix("_s").removesuffix("_mb")
+    if field.kind is bool and field.default:
+        name = f"no_{name}"
+    option = setting.option or f"--{name.replace('_', '-')}"
+    kind: Any = field.kind
+    if kind is bool:
+        info = Option(option, help=setting.without if field.default else setting.text)
+        default = False
+    else:
+        how: dict[str, Any] = {"metavar": setting.metavar, "parser": setting.parser}
+        if int in (kind, *get_args(kind)) or float in (kind, *get_args(kind)):
+            how |= {"min": setting.least, "max": setting.most}
+        info, default = Option(option, help=setting.text, **how), field.default
+    parameter = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
+    return Shown(parameter, option, operator.not_ if name.startswith("no_") else lambda value: value)
+
+
 Json = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
 Seed = Annotated[int | None, Option(min=0, help="Override the seed in the file.")]
 Schedulers = Annotated[
@@ -57,49 +86,24 @@ NoDeterminismCheck = Annotated[
 ]
 DecisionLimit = Annotated[float, Option(min=0.001, help="Seconds of wall time that a decision may take.")]
 
-EstimatesKind = Annotated[
-    Estimates,
-    Option(
-        help="Run-time estimates: the users' own, the actual run times, or the mean of the user's last two "
-        "run times."
-    ),
-]
-EngineChoice = Annotated[
-    Engine,
-    Option(
-        help="What runs the replay, with equal results: compiled, for built-in schedulers on identical "
-        "processors, without decision costs and reasons; harness, for all; or auto: compiled where possible, "
-        "except for few jobs."
-    ),
-]
-Order = Annotated[
-    str,
-    Option(
-        help="Order of simultaneous events: default; archive, as in published schedules; or batsim (all in "
-        "one message, 10 s later than in the log)."
-    ),
-]
 SchedulersOfLogs = Annotated[
     list[str] | None,
     Option(
         "--scheduler", help="fcfs, sjf, easy, easy_sjbf, conservative, slurm, or your own. May be repeated."
     ),
 ]
-SeedOfSchedulers = Annotated[int, Option("--seed", min=0, help="Seed of random schedulers.")]
 
-# Of the report of a replay
-_WARM_UP = Option(min=0.0, help="Leave jobs submitted in the first days out of the report's statistics.")
-_COOL_DOWN = Option(min=0.0, help="The same for jobs submitted in the last days.")
-_BLOCK = Option(
-    min=0.01,
-    help="Length of the blocks for intervals of differences between schedulers. Default: 7, or 1 "
-    "in logs of fewer than 8 weeks.",
-)
-WarmUp = Annotated[float, _WARM_UP]
-CoolDown = Annotated[float, _COOL_DOWN]
-WarmUpAsBefore = Annotated[float | None, _WARM_UP]
-CoolDownAsBefore = Annotated[float | None, _COOL_DOWN]
-BlockDays = Annotated[float | None, _BLOCK]
+# Of the report of a replay, where an option that is not given leaves the value as it is
+_of_analysis = {field.name: field.setting for field in declared(Analysis)}
+
+
+def _as_before(name: str) -> Any:
+    return Option(min=_of_analysis[name].least, help=_of_analysis[name].text)
+
+
+WarmUp = Annotated[float | None, _as_before("warm_up_days")]
+CoolDown = Annotated[float | None, _as_before("cool_down_days")]
+BlockDays = Annotated[float | None, _as_before("block_days")]
 
 # Of a trace
 Replication = Annotated[int, Option(min=0, help="Number of the replication.")]

@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.progress import plan_progress
+from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
     from sil.planning.answers import Answers
@@ -29,8 +30,8 @@ def plan(
     ] = None,
     budget: Annotated[float | None, Option(help="Override the budget in the file.")] = None,
     seed: options.Seed = None,
-    workers: options.Workers = options.WORKERS,
-    dask: options.Dask = None,
+    *,
+    where: Execution,
     site: options.Site = None,
     bounded_slowdown_threshold: options.OtherThreshold = None,
     no_determinism_check: options.NoDeterminismCheck = False,
@@ -46,9 +47,8 @@ def plan(
     from sil.settings import files
     from sil.workers.processes import begin_early
 
-    with console.one_sentence_for_bad_input():
-        path = files.find(plan_file, "plans", Path())
-    if dask is None:
+    path = files.find(plan_file, "plans", Path())
+    if where.dask is None:
         begin_early()  # before large libraries are loaded here
     from sil.experiment.output_folder import default_folder, make_usable
     from sil.planning.answers import RUNS, AllAtFault, Prepared, answer_questions, fault_texts
@@ -58,35 +58,34 @@ def plan(
     from sil.settings.experiment_file import changed
     from sil.trust.consent import ask_in_terminal, permit
     from sil.trust.foreign_code import foreign_code
-    from sil.workers.runner import Runner, selected_executor
+    from sil.workers.runner import Runner
     from sil.workers.store import Store
     from site_db.store import parse_address
 
-    with console.one_sentence_for_bad_input():
-        schedulers = tuple(scheduler) if scheduler else None
-        guard = {"ask_twice": False} if no_determinism_check else None
-        replaced = {"schedulers": schedulers, "budget": budget, "seed": seed, "guard": guard}
-        replaced["bounded_slowdown_threshold_s"] = bounded_slowdown_threshold
-        chosen = changed(read_plan(path), **replaced)
-        address = parse_address(site) if site else None
-        if not trust:
-            permit(foreign_code(chosen, path, address, schedulers or ()), ask_in_terminal)
-        folder = out_folder or default_folder("plan", chosen.name)
-        make_usable(folder)
-        prepared = Prepared(chosen, path, address)
-        try:
-            with (
-                plan_progress(chosen.name) as bar,
-                Store(folder / RUNS) as store,
-                selected_executor(workers, dask) as executor,
-            ):
-                answers = answer_questions(prepared, Runner(executor, store, bar.progressed), bar.look)
-        except AllAtFault as none_left:
-            for sentence in fault_texts(none_left.faults):
-                console.print_fault(sentence)
-            raise typer.Exit(console.EXIT_FAULT) from None
-        record_origin(folder, sha256_sums(path))
-        write_page(folder, answers)
+    schedulers = tuple(scheduler) if scheduler else None
+    guard = {"ask_twice": False} if no_determinism_check else None
+    replaced = {"schedulers": schedulers, "budget": budget, "seed": seed, "guard": guard}
+    replaced["bounded_slowdown_threshold_s"] = bounded_slowdown_threshold
+    chosen = changed(read_plan(path), **replaced)
+    address = parse_address(site) if site else None
+    if not trust:
+        permit(foreign_code(chosen, path, address, schedulers or ()), ask_in_terminal)
+    folder = out_folder or default_folder("plan", chosen.name)
+    make_usable(folder)
+    prepared = Prepared(chosen, path, address)
+    try:
+        with (
+            plan_progress(chosen.name) as bar,
+            Store(folder / RUNS) as store,
+            where.executor() as executor,
+        ):
+            answers = answer_questions(prepared, Runner(executor, store, bar.progressed), bar.look)
+    except AllAtFault as none_left:
+        for sentence in fault_texts(none_left.faults):
+            console.print_fault(sentence)
+        raise typer.Exit(console.EXIT_FAULT) from None
+    record_origin(folder, sha256_sums(path))
+    write_page(folder, answers)
     if as_json:
         console.print_json(as_dict(answers))
     else:

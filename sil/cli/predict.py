@@ -73,17 +73,16 @@ def predict(
     now = datetime.now()
     if submit is not None and job is not None:
         console.fail("--submit and --job predict different jobs; give only one of them")
-    with console.one_sentence_for_bad_input():
-        by_s = None if by is None else _seconds_from(now, by)
-        state = read_queue_file(queue)
-        question = _question(site, cluster, scheduler, predictor)
-        if submit is not None:
-            state = _with_submitted(state, submit, question.nodes)
-            job = state.waiting[-1].job
-        try:
-            predictions = predict_turnaround(state, queue, question)
-        except SchedulerFault as fault:
-            console.exit_with_fault(fault.by(scheduler))
+    by_s = None if by is None else _seconds_from(now, by)
+    state = read_queue_file(queue)
+    question = _question(site, cluster, scheduler, predictor)
+    if submit is not None:
+        state = _with_submitted(state, submit, question.nodes)
+        job = state.waiting[-1].job
+    try:
+        predictions = predict_turnaround(state, queue, question)
+    except SchedulerFault as fault:
+        console.exit_with_fault(fault.by(scheduler))
     if not predictions:
         console.fail(f"{queue}: there are no jobs; predict a hypothetical one with --submit CLASS:TASKS")
     if job is not None:

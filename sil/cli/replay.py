@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,59 +13,26 @@ from typer import Option
 from scheduler import UserError, counted
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
-from sil.settings.engines import Engine
+from sil.report.analysis import Analysis
 from sil.settings.estimates import Estimates
+from sil.settings.replays import ReplaySettings
+from sil.workers.execution import Execution
+from sil.workers.executor import Inline
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 if TYPE_CHECKING:
     from sil.experiment.replays import Outcome
-    from sil.runs.on_log import Replay
     from sil.runs.under_test import UnderTest
     from sil.settings.log_events import Events
     from sil.workload.job_log import JobLog
     from site_db.site_file.cluster import Cluster
 
 
-CostOption = Annotated[
-    str,
-    Option(
-        help="Simulated time charged for decisions: none, fixed(seconds=0.5), measured(factor=10), "
-        "modelled(seconds=1e-6, a=1, b=1) for seconds * jobs^a * processors^b, or replayed(trace='OUT/easy') "
-        "for the charges of an earlier run."
-    ),
-]
-
-
 def replay(
     log: options.LogOnNodes,
     scheduler: options.SchedulersOfLogs = None,
-    estimates: options.EstimatesKind = Estimates.USER,
-    order: options.Order = "default",
-    decision_cost: CostOption = "none",
-    decision_limit: options.DecisionLimit = 60.0,
-    memory_limit: Annotated[
-        float | None,
-        Option(min=1.0, help="MB of memory for a scheduler that is not built in. Default: no limit."),
-    ] = None,
-    slurm_step: Annotated[
-        float,
-        Option(
-            min=0.1,
-            max=600.0,
-            help="Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is "
-            "accurate, 30 is faster.",
-        ),
-    ] = 1.0,
-    pause_at: Annotated[
-        float | None,
-        Option(
-            min=0.0,
-            help="Pause Slurm's controller at this second of the log, to look at it with squeue, sinfo, "
-            "sdiag, sprio and scontrol from another terminal.",
-        ),
-    ] = None,
-    reasons: options.Reasons = False,
-    engine: options.EngineChoice = Engine.AUTO,
+    *,
+    how: ReplaySettings,
     jobs: options.Jobs = None,
     begin: options.Begin = None,
     end: options.End = None,
@@ -87,14 +53,9 @@ def replay(
         ),
     ] = None,
     out_folder: Annotated[Path | None, options.folder("sil-LOG")] = None,
-    workers: options.Workers = options.WORKERS,
-    dask: options.Dask = None,
-    seed: options.SeedOfSchedulers = 1,
-    no_determinism_check: options.NoDeterminismCheck = False,
+    where: Execution,
     no_report: Annotated[bool, Option("--no-report", help="Do not write report.html.")] = False,
-    warm_up_days: options.WarmUp = 0.0,
-    cool_down_days: options.CoolDown = 0.0,
-    block_days: options.BlockDays = None,
+    analysis: Analysis,
     as_json: options.Json = False,
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.
@@ -107,47 +68,40 @@ def replay(
     if not log.exists():  # before anything is loaded
         console.fail(f"{log}: there is no such file")
     from sil.api.logs import read_nodes
-    from sil.api.settings import one_of
     from sil.experiment.output_folder import default_folder
     from sil.experiment.replay_folder import render
     from sil.experiment.replays import replay_all
-    from sil.report.analysis import Analysis
     from sil.runs.log_schedulers import COMPARED, schedulers_for_logs, with_releases
     from sil.runs.on_log import Replay
     from sil.settings.decision_costs import check_decision_cost
     from sil.site.logs import read_log
-    from sil.workers.executor import Inline
-    from sil.workers.runner import selected_executor
     from sil.workload.job_log import part_of
-    from sil.world.events import ORDERS
 
     names = list(dict.fromkeys(scheduler or COMPARED))
     folder = out_folder or default_folder(log.name.split(".")[0])
-    with console.one_sentence_for_bad_input():
-        one_of(list(ORDERS), order, "--order")
-        cluster = read_nodes(nodes, site)
-        schedulers = with_releases(schedulers_for_logs(names, cluster is not None))
-        check_decision_cost(decision_cost)
-        rules = Rules(strict, overrun, too_large, time_zone)
-        whole = read_log(log, rules, processors, cluster, [] if nodes is None else [nodes])
-        chosen = replace(part_of(whole, jobs, begin, end, load), bound_s=bounded_slowdown_threshold)
-        if cluster is not None:
-            _print_notes_on_nodes(cluster, schedulers)
-        print_notes(chosen, [estimates], [load or 1.0])
-        print_notes_on_slurm(schedulers)
-        check, analysis = not no_determinism_check, Analysis(warm_up_days, cool_down_days, block_days)
-        analysis.check(chosen.span_s / 86_400)
-        run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check, engine)
-        run = replace(run, memory_limit_mb=memory_limit)
-        run = _with_slurm(run, schedulers, slurm_step, pause_at, events, load)
-        # Enter is pressed in this process.
-        executing = selected_executor(workers, dask) if pause_at is None else Inline()
-        run.check_engine(schedulers)
-        with progress("jobs") as bars, executing as executor:
-            bar = ProgressBar(bars, chosen.name)
-            outcomes = replay_all(run, schedulers, folder, executor, analysis, bar)
-        if not no_report:
-            render(folder)
+    cluster = read_nodes(nodes, site)
+    schedulers = with_releases(schedulers_for_logs(names, cluster is not None))
+    check_decision_cost(how.decision_cost)
+    rules = Rules(strict, overrun, too_large, time_zone)
+    whole = read_log(log, rules, processors, cluster, [] if nodes is None else [nodes])
+    chosen = replace(part_of(whole, jobs, begin, end, load), bound_s=bounded_slowdown_threshold)
+    if cluster is not None:
+        _print_notes_on_nodes(cluster, schedulers)
+    print_notes(chosen, [how.estimates], [load or 1.0])
+    print_notes_on_slurm(schedulers)
+    analysis.check(chosen.span_s / 86_400)
+    _check_slurm(how, schedulers)
+    run = Replay.of(chosen, how)
+    if events is not None:
+        run = replace(run, events=_events_for(schedulers, events, chosen, load))
+    # Enter is pressed in this process.
+    executing = where.executor() if how.pause_at_s is None else Inline()
+    run.check_engine(schedulers)
+    with progress("jobs") as bars, executing as executor:
+        bar = ProgressBar(bars, chosen.name)
+        outcomes = replay_all(run, schedulers, folder, executor, analysis, bar)
+    if not no_report:
+        render(folder)
     if not as_json:
         console.print_line(chosen.summary)
         for line in [] if chosen.cluster is None else chosen.cluster.model:
@@ -157,22 +111,15 @@ def replay(
     _print_results(folder, outcomes, not no_report, as_json)
 
 
-def _with_slurm(
-    run: Replay,
-    schedulers: Sequence[UnderTest],
-    step: float,
-    pause_at: float | None,
-    events: Path | None,
-    load: float | None,
-) -> Replay:
-    """The replay with what concerns Slurm's controller. Raises UserError for options that have no effect."""
-    given = {"--slurm-step": step != 1.0, "--pause-at": pause_at is not None}
+def _check_slurm(how: ReplaySettings, schedulers: Sequence[UnderTest]) -> None:
+    """Raises UserError for options that have no effect."""
+    given = {
+        "--slurm-step": how.slurm_step_s != ReplaySettings.slurm_step_s,
+        "--pause-at": how.pause_at_s is not None,
+    }
     named = next((option for option, is_given in given.items() if is_given), None)
     if named is not None and all(scheduler.slurm is None for scheduler in schedulers):
         raise UserError(f"{named} is for Slurm's controller; add --scheduler slurm, or leave it out")
-    if events is not None:
-        run = replace(run, events=_events_for(schedulers, events, run.log, load))
-    return replace(run, slurm_step_s=step, pause_at_s=inf if pause_at is None else pause_at)
 
 
 def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: float | None) -> Events:

@@ -15,6 +15,7 @@ from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
 from sil.report.listing import Listing, number, text
 from sil.studies import CASE_STUDIES, STUDIES, WITH_DATA
+from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,8 +72,8 @@ def reproduce(
             "which takes about as many times as long; 20 show what a verdict owes to the synthetic times.",
         ),
     ] = 0,
-    workers: options.Workers = options.WORKERS,
-    dask: options.Dask = None,
+    *,
+    where: Execution,
     as_json: options.Json = False,
 ) -> None:
     """Reproduce a paper's study and check each of its claims against the results.
@@ -85,7 +86,7 @@ def reproduce(
     from sil.experiment.output_folder import make_usable
     from sil.report.origin import record_origin, sha256_sums
     from sil.studies.page import PAGE, write_findings
-    from sil.workers.runner import Runner, selected_executor
+    from sil.workers.runner import Runner
     from sil.workers.store import Store
 
     if study not in SELECTIONS:
@@ -97,23 +98,22 @@ def reproduce(
     if sites and not set(SELECTIONS[study]) <= set(CASE_STUDIES):
         console.fail(f"{study} has no perturbed sites: omit --sites, which is for cs1 to cs4 and all-pjs")
     found: list[dict[str, Any]] = []
-    with console.one_sentence_for_bad_input():
-        make_usable(out_folder)
-        inputs = sha256_sums(*sorted(filter(Path.is_file, data.glob("*")))) if data else {}
-        with selected_executor(workers, dask) as executor:
-            for name in SELECTIONS[study]:
-                folder = out_folder / name
-                with Store(out_folder / f"{name}.unfinished.db") as store:
-                    make_usable(folder)
-                    record_origin(folder, inputs)
-                    subject = (seeds, *([sites] if sites else [])) if data is None else (data,)
-                    findings = _findings(name, Runner(executor, store), *subject)
-                    write_findings(folder, findings)
-                    store.remove()
-                found.append(_as_dict(name, findings))
-                if not as_json:
-                    _show(findings)
-                    console.print_line(f"Results are in {folder}; open {folder / PAGE} in a browser.\n")
+    make_usable(out_folder)
+    inputs = sha256_sums(*sorted(filter(Path.is_file, data.glob("*")))) if data else {}
+    with where.executor() as executor:
+        for name in SELECTIONS[study]:
+            folder = out_folder / name
+            with Store(out_folder / f"{name}.unfinished.db") as store:
+                make_usable(folder)
+                record_origin(folder, inputs)
+                subject = (seeds, *([sites] if sites else [])) if data is None else (data,)
+                findings = _findings(name, Runner(executor, store), *subject)
+                write_findings(folder, findings)
+                store.remove()
+            found.append(_as_dict(name, findings))
+            if not as_json:
+                _show(findings)
+                console.print_line(f"Results are in {folder}; open {folder / PAGE} in a browser.\n")
     if as_json:
         console.print_json(found)
 

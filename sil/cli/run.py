@@ -15,11 +15,12 @@ from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.start.lazy_group import Group, group
 from sil.report import FigureKind
+from sil.workers.execution import Execution
+from sil.workers.executor import Executor, Inline
 
 if TYPE_CHECKING:
     from sil.outcome.comparison import Comparison
     from sil.settings.experiment_file import Experiment as Settings
-    from sil.workers.executor import Executor
 
 
 AddOption = Annotated[
@@ -53,8 +54,8 @@ def run(
     out_folder: Annotated[Path | None, options.folder("sil-NAME")] = None,
     seed: options.Seed = None,
     replications: Annotated[int | None, Option(min=1, help="Override the number in the file.")] = None,
-    workers: options.Workers = options.WORKERS,
-    dask: options.Dask = None,
+    *,
+    where: Execution,
     scheduler: options.Schedulers = None,
     metric: options.Metric = options.METRIC,
     site: options.Site = None,
@@ -83,55 +84,50 @@ def run(
 
     guard = {"reasons": True} if reasons else {}
     guard |= {"ask_twice": False} if no_determinism_check else {}
-    with console.one_sentence_for_bad_input():
-        chosen = Experiment.read(experiment).with_(
-            schedulers=scheduler or None,
-            add=add or (),
-            remove=remove or (),
-            upgrade=upgrade or (),
-            seed=seed,
-            replications=replications,
-            guard=guard,
-            bounded_slowdown_threshold_s=bounded_slowdown_threshold,
-        )
-        address = parse_address(site) if site else None
-        if not trust:
-            permit(chosen.foreign_code(address), ask_in_terminal)
+    chosen = Experiment.read(experiment).with_(
+        schedulers=scheduler or None,
+        add=add or (),
+        remove=remove or (),
+        upgrade=upgrade or (),
+        seed=seed,
+        replications=replications,
+        guard=guard,
+        bounded_slowdown_threshold_s=bounded_slowdown_threshold,
+    )
+    address = parse_address(site) if site else None
+    if not trust:
+        permit(chosen.foreign_code(address), ask_in_terminal)
     name = chosen.settings.name
-    executor = _chosen_executor(chosen.settings, workers, dask)
+    executor = _chosen_executor(chosen.settings, where)
     from sil.experiment.output_folder import default_folder
     from sil.experiment.run import REPORT, SiteChoice, run_experiment
     from sil.outcome import metrics
 
-    with console.one_sentence_for_bad_input():
-        metrics.metric(metric)
-        folder = out_folder or default_folder(name)
-        choice = SiteChoice(address, learn, as_of)
-        with progress("runs") as bars, executor:
-            bar = ProgressBar(bars, name)
-            comparison = run_experiment(chosen.definition, folder, executor, choice, bar)
+    metrics.metric(metric)
+    folder = out_folder or default_folder(name)
+    choice = SiteChoice(address, learn, as_of)
+    with progress("runs") as bars, executor:
+        bar = ProgressBar(bars, name)
+        comparison = run_experiment(chosen.definition, folder, executor, choice, bar)
     _show(comparison, metric, as_json)
     if not as_json:
         console.print_line(f"Results are in {folder}; open {folder / REPORT} in a browser.")
     console.exit_on_faults(map(str, comparison.faults))
 
 
-def _chosen_executor(experiment: Settings, workers: int, dask: str | None) -> Executor:
+def _chosen_executor(experiment: Settings, where: Execution) -> Executor:
     """This process where worker processes would take longer to start. They start before large libraries are
     loaded here."""
     from sil.experiment.little_work import is_little_work
-    from sil.workers.executor import Inline
-    from sil.workers.runner import selected_executor
 
-    if dask is None:
+    if where.dask is None:
         if is_little_work(experiment):
             return Inline()
         from scheduler.registry import modules_of
         from sil.workers.processes import PREDICTION, begin_early
 
         begin_early([*modules_of(experiment.schedulers), *(PREDICTION if experiment.shared_nodes else ())])
-    with console.one_sentence_for_bad_input():
-        return selected_executor(workers, dask)
+    return where.executor()
 
 
 def report(
@@ -140,8 +136,8 @@ def report(
         FigureKind | None, Option(help="Also write each chart to a file in the folder `figures`.")
     ] = None,
     metric: options.Metric = options.METRIC,
-    warm_up_days: options.WarmUpAsBefore = None,
-    cool_down_days: options.CoolDownAsBefore = None,
+    warm_up_days: options.WarmUp = None,
+    cool_down_days: options.CoolDown = None,
     block_days: options.BlockDays = None,
     as_json: options.Json = False,
 ) -> None:
@@ -155,30 +151,29 @@ def report(
     from sil.experiment import replay_folder
     from sil.rehearsal import REHEARSAL
 
-    with console.one_sentence_for_bad_input():
-        if replay_folder.are_replays(folder):
-            days = {"warm_up_days": warm_up_days, "cool_down_days": cool_down_days, "block_days": block_days}
-            changes = {name: given for name, given in days.items() if given is not None}
-            replayed = replay_folder.render(folder, changes)
-            drawn = replay_folder.draw(folder, figures, changes) if figures else []
-            print_statistics(replayed.statistics, as_json)
-            faults, written, source = [*replayed.faults], replay_folder.REPORT, replay_folder.SUMMARY
-            if (folder / REHEARSAL).is_file():
-                from sil.rehearsal.page import write_rehearsal
+    if replay_folder.are_replays(folder):
+        days = {"warm_up_days": warm_up_days, "cool_down_days": cool_down_days, "block_days": block_days}
+        changes = {name: given for name, given in days.items() if given is not None}
+        replayed = replay_folder.render(folder, changes)
+        drawn = replay_folder.draw(folder, figures, changes) if figures else []
+        print_statistics(replayed.statistics, as_json)
+        faults, written, source = [*replayed.faults], replay_folder.REPORT, replay_folder.SUMMARY
+        if (folder / REHEARSAL).is_file():
+            from sil.rehearsal.page import write_rehearsal
 
-                drawn.append(write_rehearsal(folder))
-        else:
-            from sil.experiment import run as experiment_run
-            from sil.outcome import metrics
-            from sil.trace.facts import TRACE
+            drawn.append(write_rehearsal(folder))
+    else:
+        from sil.experiment import run as experiment_run
+        from sil.outcome import metrics
+        from sil.trace.facts import TRACE
 
-            metrics.metric(metric)
-            if not (folder / TRACE).is_file():
-                raise UserError(f"{folder} is no results folder: `sil run` and `sil replay` write {TRACE}")
-            comparison = experiment_run.render(folder)
-            drawn = experiment_run.draw(folder, figures) if figures else []
-            _show(comparison, metric, as_json)
-            faults, written, source = list(map(str, comparison.faults)), experiment_run.REPORT, TRACE
+        metrics.metric(metric)
+        if not (folder / TRACE).is_file():
+            raise UserError(f"{folder} is no results folder: `sil run` and `sil replay` write {TRACE}")
+        comparison = experiment_run.render(folder)
+        drawn = experiment_run.draw(folder, figures) if figures else []
+        _show(comparison, metric, as_json)
+        faults, written, source = list(map(str, comparison.faults)), experiment_run.REPORT, TRACE
     for fault in faults:
         console.print_fault(fault)
     for path in () if as_json else (*drawn, folder / written):
@@ -250,8 +245,7 @@ def copy(
     """Copy all examples, to edit: experiments, plans, sites, logs, and JSON Schemas for editors."""
     from sil.settings.example_files import copy_examples
 
-    with console.one_sentence_for_bad_input():
-        copied = copy_examples(folder)
+    copied = copy_examples(folder)
     first = folder / "experiments" / "light-to-heavy.toml"
     command = shlex.join(["sil", "run", str(first)])
     console.print_line(f"Copied {len(copied)} files into {folder}; edit {first}, and run it: {command}")

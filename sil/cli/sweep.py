@@ -12,8 +12,9 @@ from typer import Argument, Option
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import print_notes, print_notes_on_slurm
-from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
+from sil.settings.replays import Asking
+from sil.workers.execution import Execution
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 if TYPE_CHECKING:
@@ -85,9 +86,8 @@ def sweep(
     warm_up_jobs: WarmUpJobs = None,
     begin: options.Begin = None,
     end: options.End = None,
-    order: options.Order = "default",
-    decision_limit: options.DecisionLimit = 60.0,
-    engine: options.EngineChoice = Engine.AUTO,
+    *,
+    how: Asking,
     bounded_slowdown_threshold: options.BoundedSlowdownThreshold = 10.0,
     processors: options.Processors = None,
     nodes: options.Nodes = None,
@@ -97,10 +97,7 @@ def sweep(
     overrun: options.OnOverrun = Overrun.RAISE,
     too_large: options.OnTooLarge = TooLarge.CLIP,
     out_folder: Annotated[Path | None, options.folder("sil-sweep-LOG")] = None,
-    workers: options.Workers = options.WORKERS,
-    dask: options.Dask = None,
-    seed: options.SeedOfSchedulers = 1,
-    no_determinism_check: options.NoDeterminismCheck = False,
+    where: Execution,
     metric: Metric = METRIC,
     as_json: options.Json = False,
 ) -> None:
@@ -117,39 +114,33 @@ def sweep(
     if sum(given is not None for given in (slices, slice_jobs, jobs or None)) > 1:
         console.fail("--slices, --slice-jobs and --jobs all say what the slices are; give one of them")
     from sil.api.logs import read_nodes
-    from sil.api.settings import one_of
-    from sil.experiment.log_sweep import LogSweep, Settings
+    from sil.experiment.log_sweep import LogSweep
     from sil.experiment.log_sweep_folder import summary, sweep_into
     from sil.experiment.output_folder import default_folder
     from sil.outcome.metrics import replay_metric_named
     from sil.runs.log_schedulers import COMPARED, schedulers_for_logs, with_releases
     from sil.site.logs import read_log
-    from sil.workers.runner import selected_executor
     from sil.workload.job_log import part_of
     from sil.workload.slices import with_warm_up
-    from sil.world.events import ORDERS
 
     chosen, rules = estimates or [Estimates.USER], Rules(strict, overrun, too_large, time_zone)
     folder = out_folder or default_folder("sweep", logs[0].name.split(".")[0])
-    with console.one_sentence_for_bad_input():
-        one_of(list(ORDERS), order, "--order")
-        metric = replay_metric_named(metric)
-        cluster, files = read_nodes(nodes, site), [] if nodes is None else [nodes]
-        schedulers = with_releases(schedulers_for_logs(scheduler or COMPARED, cluster is not None))
-        whole = [read_log(log, rules, processors, cluster, files) for log in logs]
-        bound_s = bounded_slowdown_threshold
-        parts = [replace(part_of(log, None, begin, end, None), bound_s=bound_s) for log in whole]
-        sliced = tuple(
-            with_warm_up(_sliced(part, slices, slice_jobs, jobs or []), warm_up_jobs) for part in parts
-        )
-        settings = Settings(order, decision_limit, seed, not no_determinism_check, engine)
-        wanted = LogSweep(sliced, schedulers, tuple(load or [1.0]), tuple(chosen), settings)
-        for k, part in enumerate(parts):
-            print_notes(part, chosen, load or [] if k == 0 else [])
-        print_notes_on_slurm(schedulers)
-        with progress("replays") as bars, selected_executor(workers, dask) as executor:
-            comparison = sweep_into(folder, wanted, executor, ProgressBar(bars, "sweep"))
-        comparison.check(metric)
+    metric = replay_metric_named(metric)
+    cluster, files = read_nodes(nodes, site), [] if nodes is None else [nodes]
+    schedulers = with_releases(schedulers_for_logs(scheduler or COMPARED, cluster is not None))
+    whole = [read_log(log, rules, processors, cluster, files) for log in logs]
+    bound_s = bounded_slowdown_threshold
+    parts = [replace(part_of(log, None, begin, end, None), bound_s=bound_s) for log in whole]
+    sliced = tuple(
+        with_warm_up(_sliced(part, slices, slice_jobs, jobs or []), warm_up_jobs) for part in parts
+    )
+    wanted = LogSweep(sliced, schedulers, tuple(load or [1.0]), tuple(chosen), how)
+    for k, part in enumerate(parts):
+        print_notes(part, chosen, load or [] if k == 0 else [])
+    print_notes_on_slurm(schedulers)
+    with progress("replays") as bars, where.executor() as executor:
+        comparison = sweep_into(folder, wanted, executor, ProgressBar(bars, "sweep"))
+    comparison.check(metric)
     if as_json:
         console.print_json(summary(wanted, comparison))
     else:

@@ -44,12 +44,11 @@ def compare_traces(
         console.fail(
             f"--scheduler is given {len(names)} times; give it once for both traces, or once for each"
         )
-    with console.one_sentence_for_bad_input():
-        runs = [
-            _run(path, names[min(k, len(names) - 1)] if names else None, point, replication)
-            for k, path in enumerate((one, other))
-        ]
-        clock = read_clock(trace_file(one), runs[0])
+    runs = [
+        _run(path, names[min(k, len(names) - 1)] if names else None, point, replication)
+        for k, path in enumerate((one, other))
+    ]
+    clock = read_clock(trace_file(one), runs[0])
     found = divergence(runs[0], runs[1])
     if as_json:
         console.print_json(
@@ -96,12 +95,11 @@ def why(
     from sil.trace.log_ids import ids_in
     from sil.trace.reading import read_clock, read_resource_names, trace_file
 
-    with console.one_sentence_for_bad_input():
-        facts = _run(trace, scheduler, point, replication)
-        places = read_resource_names(trace_file(trace))
-        ids = ids_in(facts, trace)
-        number = ids.number(job)
-        clock = read_clock(trace_file(trace), facts)
+    facts = _run(trace, scheduler, point, replication)
+    places = read_resource_names(trace_file(trace))
+    ids = ids_in(facts, trace)
+    number = ids.number(job)
+    clock = read_clock(trace_file(trace), facts)
     found = timeline(facts, number, places)
     assert found is not None  # the job has arrived
     if as_json:

@@ -28,8 +28,7 @@ def show(
     """Summarise a log and list the repairs that it needs."""
     from sil.site.logs import read_on_processors
 
-    with console.one_sentence_for_bad_input():
-        found = read_on_processors(log, Rules(strict, time_zone=time_zone), processors)
+    found = read_on_processors(log, Rules(strict, time_zone=time_zone), processors)
     for note in found.notes:
         console.print_note(note)
     users = int((found.jobs["user"].unique() >= 0).sum())
@@ -67,11 +66,10 @@ def convert(
     from sil.site.logs import read_on_processors, write_log
     from sil.workload.job_log import on_scaled_days, part_of
 
-    with console.one_sentence_for_bad_input():
-        rules = Rules(strict, overrun, too_large, time_zone)
-        whole = read_on_processors(log, rules, processors, keep=True)
-        found = part_of(whole, jobs, begin, end, load)
-        lost = write_log(target, found)
+    rules = Rules(strict, overrun, too_large, time_zone)
+    whole = read_on_processors(log, rules, processors, keep=True)
+    found = part_of(whole, jobs, begin, end, load)
+    lost = write_log(target, found)
     for note in (*found.notes, *on_scaled_days([load or 1.0]), *lost):
         console.print_note(note)
     console.print_line(f"Written: {target} ({found.summary})")
@@ -95,7 +93,6 @@ def lublin(
     from sil.workload.lublin import Lublin
 
     generator = np.random.default_rng(seed)
-    with console.one_sentence_for_bad_input():
-        made = Lublin().jobs(jobs, processors, generator, load)
-        write_log(target, made)
+    made = Lublin().jobs(jobs, processors, generator, load)
+    write_log(target, made)
     console.print_line(f"Written: {target} ({made.summary})")

@@ -17,15 +17,15 @@ from sil.experiment.replays import died_sentence, fastest
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
 from sil.report.file_name import file_name
-from sil.runs.on_log import DECISION_LIMIT_S, FEW_JOBS, Replay
+from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
+from sil.settings.replays import Asking
 from sil.workers.executor import Died, Executor, Interrupted, Item, Listener
 from sil.workers.runner import Runner, digest
 from sil.workers.store import Store
-from sil.workload.job_log import JobLog
 from sil.workload.slices import Slice, SlicedLog
 
 MOST_JOBS_PER_ITEM = 50_000
@@ -51,30 +51,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 metrics are null."""
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What all replays of a sweep have in common; see `Replay`."""
-
-    order: str = "default"
-    decision_limit_s: float = DECISION_LIMIT_S
-    seed: int = 1
-    check_determinism: bool = True
-    engine: Engine = Engine.AUTO
-
-    def replay(self, log: JobLog, estimates: Estimates, few_jobs: int) -> Replay:
-        """Of a log; for `few_jobs` see `Replay`."""
-        return Replay(
-            log,
-            estimates,
-            self.order,
-            decision_limit_s=self.decision_limit_s,
-            seed=self.seed,
-            check_determinism=self.check_determinism,
-            engine=self.engine,
-            few_jobs=few_jobs,
-        )
+ASKING = Asking()
 
 
 class Case(NamedTuple):
@@ -85,9 +62,10 @@ class Case(NamedTuple):
     estimates: Estimates
     scheduler: UnderTest
 
-    def replay(self, settings: Settings, few_jobs: int) -> Replay:
+    def replay(self, settings: Asking, few_jobs: int) -> Replay:
         """Raises InvalidFile for an impossible load."""
-        return settings.replay(self.slice.log.with_load(self.load), self.estimates, few_jobs)
+        log = self.slice.log.with_load(self.load)
+        return Replay.of(log, settings, estimates=self.estimates, few_jobs=few_jobs)
 
     def row(self, results: Results) -> Row:
         """Of the table of the sweep."""
@@ -116,7 +94,7 @@ class LogSweep:
     schedulers: tuple[UnderTest, ...]
     loads: tuple[float, ...] = (1.0,)
     estimates: tuple[Estimates, ...] = (Estimates.USER,)
-    settings: Settings = Settings()
+    settings: Asking = ASKING
 
     def __post_init__(self) -> None:
         named = {
@@ -138,7 +116,7 @@ class LogSweep:
                 raise UserError(why)
         if self.settings.engine is Engine.COMPILED:
             for sliced, estimates in product(self.logs, self.estimates):
-                self.settings.replay(sliced.log, estimates, FEW_JOBS).check_engine(self.schedulers)
+                Replay.of(sliced.log, self.settings, estimates=estimates).check_engine(self.schedulers)
 
     def cases(self) -> list[Case]:
         """All replays: by log, slice, load, estimates and scheduler."""
@@ -240,7 +218,7 @@ def _batches(cases: Sequence[Case]) -> Iterator[range]:
     yield range(begin, len(cases))
 
 
-def _carry_out(cases: Sequence[Case], settings: Settings, few_jobs: int, printed: Path) -> list[Results]:
+def _carry_out(cases: Sequence[Case], settings: Asking, few_jobs: int, printed: Path) -> list[Results]:
     return [_replayed(case.replay(settings, few_jobs), case, printed) for case in cases]
 
 

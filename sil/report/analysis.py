@@ -5,19 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
+from typing import Annotated
 
 from scheduler import UserError
+from sil.declared import Setting, Settings
 
 
 @dataclass(frozen=True)
-class Analysis:
+class Analysis(Settings):
     """Jobs submitted in the first `warm_up_days` and the last `cool_down_days` are replayed, not measured:
     the machine is empty when a log begins, and nothing arrives when it ends."""
 
-    warm_up_days: float = 0.0
-    cool_down_days: float = 0.0
-    block_days: float | None = None
-    """Of the blocks of paired differences; by default as `paired_differences` has them."""
+    warm_up_days: Annotated[
+        float, Setting("Leave jobs submitted in the first days out of the report's statistics.", least=0.0)
+    ] = 0.0
+    cool_down_days: Annotated[float, Setting("The same for jobs submitted in the last days.", least=0.0)] = (
+        0.0
+    )
+    block_days: Annotated[
+        float | None,
+        Setting(
+            "Length of the blocks for intervals of differences between schedulers. Default: 7, or 1 in logs "
+            "of fewer than 8 weeks.",
+            least=0.01,
+        ),
+    ] = None
 
     @property
     def is_trimmed(self) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import fsum, inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
@@ -25,10 +25,11 @@ from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
 from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, blamed, judged, run_in, steps_in
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import package_version, scheduler_source
-from sil.settings.decision_costs import NONE, decision_cost
+from sil.settings.decision_costs import decision_cost
 from sil.settings.engines import Engine
-from sil.settings.estimates import Estimates, run_times_by
+from sil.settings.estimates import run_times_by
 from sil.settings.log_events import Events
+from sil.settings.replays import NONE, Asking, ReplaySettings
 from sil.trace.facts import (
     TIMINGS,
     TIMINGS_SCHEMA,
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from sil.runs.compiled.replay import CompiledReplay
     from sil.slurm.world import SlurmWorld
 
-DECISION_LIMIT_S = 60.0
 EXACT_S = 2.0**51
 """Up to twice this, a second later is later for numbers, too; compiled decisions are not checked for that."""
 FEW_JOBS = 2_000
@@ -80,33 +80,21 @@ def _of_nodes(cluster: Cluster | None) -> dict[str, object]:
 
 
 @dataclass(frozen=True)
-class Replay:
-    """A log, the run-time estimates for schedulers, the order of simultaneous events, and what decisions cost
-    in simulated time."""
+class Replay(ReplaySettings):
+    """A log, and how it is replayed."""
 
     log: JobLog
-    estimates: Estimates = Estimates.USER
-    order: str = "default"
-    decision_cost: str = NONE
-    reasons: bool = False
-    """Whether the trace records wait reasons."""
-    decision_limit_s: float = DECISION_LIMIT_S
-    seed: int = 1
-    """For random schedulers."""
-    check_determinism: bool = True
-    engine: Engine = Engine.AUTO
     few_jobs: int = FEW_JOBS
     """With fewer, Engine.AUTO is the harness: loading the compiled engine takes longer than such a replay."""
-    memory_limit_mb: float | None = None
-    """Memory of a scheduler's own process, in addition to what the testbed uses itself."""
     events: Events = field(default_factory=Events)
     """What operators and users did besides submitting jobs, for Slurm's controller."""
-    slurm_step_s: float = 1.0
-    """How often Slurm's controller looks around while jobs only wait."""
     slurm_statements: bool = False
     """Whether Slurm's controller is asked for what it says of itself, into the folder of its results."""
-    pause_at_s: float = inf
-    """When Slurm's controller stands still until the user presses Enter."""
+
+    @classmethod
+    def of(cls, log: JobLog, settings: Asking, **more: Any) -> Replay:
+        """With these settings, and `more` of them."""
+        return cls(log, **{field.name: getattr(settings, field.name) for field in fields(settings)} | more)
 
     def description(self) -> dict[str, object]:
         """For the summary of a replay and the traces of its schedulers."""
@@ -333,7 +321,7 @@ class Replay:
             trace if self.reasons else None,
             cpu_time=None,  # reading it takes longer than most of these decisions
         )
-        supervision = Supervision(guard, RandomStreams(self.seed).scheduler_seed, self.check_determinism)
+        supervision = Supervision(guard, RandomStreams(self.seed).scheduler_seed, self.determinism_check)
 
         def batsim_nodes() -> Nodes:
             from sil.batsim.nodes import IdenticalNodes
@@ -345,7 +333,8 @@ class Replay:
             from sil.slurm.statements import STATEMENTS
 
             found = slurm_world(self.log, self.estimates, run_times)
-            found = replace(found, step_s=self.slurm_step_s, pause_at_s=self.pause_at_s, events=self.events)
+            pause_at_s = inf if self.pause_at_s is None else self.pause_at_s
+            found = replace(found, step_s=self.slurm_step_s, pause_at_s=pause_at_s, events=self.events)
             return replace(found, statements=log.parent / STATEMENTS if self.slurm_statements else None)
 
         managed = Managed(ports, batsim_nodes, of_slurm, runs.total, world.dispatcher, supervision, log)

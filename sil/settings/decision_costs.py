@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from scheduler import UserError, naming
+from sil.settings.replays import NONE
 from sil.trace.facts import RUN, TRACE, Fact
 from sil.trace.reading import read_facts
 from sil.world.guard.decision_cost import DecisionCost, Measured, fixed, modelled, replayed
 
-NONE = "none"
 KINDS: dict[str, Callable[..., DecisionCost]] = {"fixed": fixed, "measured": Measured, "modelled": modelled}
 REPLAYED = "replayed"
 

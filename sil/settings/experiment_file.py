@@ -12,12 +12,13 @@ from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from sil.settings.decision_costs import NONE, check_decision_cost
+from sil.settings.decision_costs import check_decision_cost
 from sil.settings.estimates import Estimates
 from sil.settings.faults.failures import FailuresTable
 from sil.settings.faults.remote import ClockJumpTable, CrashesTable, MessagesTable
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.notional import Notional
+from sil.settings.replays import NONE
 from sil.settings.sizes import check_sizes
 from sil.settings.time_shared_table import SharedNodesTable
 from site_db.files import toml_file

@@ -1,14 +1,12 @@
-"""Runs items whose results are not stored yet, and stores them; selects the executor."""
+"""Runs items whose results are not stored yet, and stores them."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from typing import Any, TypeVar, get_type_hints
 
 from scheduler import UserError
@@ -134,21 +132,3 @@ class Runner:
 def digest(*parts: object) -> str:
     """Equal for equal parts."""
     return hashlib.sha256(pickle.dumps(parts)).hexdigest()
-
-
-def selected_executor(workers: int | None = None, dask: str | None = None) -> Executor:
-    """`workers` processes of this computer (None: one per core), or the workers of a Dask scheduler: `dask`
-    is its address, like tcp://scheduler:8786, or the path of its scheduler file. Raises UserError."""
-    if dask is None:
-        from sil.workers.processes import Processes
-
-        return Processes(workers or os.cpu_count() or 1)
-    try:
-        installed = find_spec("distributed") is not None
-    except ValueError:  # the module cannot be imported
-        installed = False
-    if not installed:
-        raise UserError("--dask needs the package distributed; install this one with [distributed]")
-    from sil.workers.dask_executor import Dask
-
-    return Dask(dask)

@@ -89,7 +89,7 @@ def assert_equal(replay: Replay, scheduler: str) -> None:
 def test_both_engines_note_the_same_facts_in_the_same_order(
     log: JobLog, scheduler: str, estimates: Estimates, order: str
 ) -> None:
-    assert_equal(Replay(log, estimates, order), scheduler)
+    assert_equal(Replay(log, estimates=estimates, order=order), scheduler)
 
 
 @pytest.mark.parametrize(("scheduler", "n"), [("easy", 3_000), ("conservative", 700)])
@@ -120,7 +120,9 @@ def test_both_engines_write_the_same_trace_of_a_real_log(
     log = read_swf(oracle(f"swf/{name}.swf.gz"))
     for engine in (Engine.HARNESS, Engine.COMPILED):
         (tmp_path / engine.value).mkdir()
-        Replay(log, estimates, "archive", engine=engine).run(resolve(scheduler), tmp_path / engine.value)
+        Replay(log, estimates=estimates, order="archive", engine=engine).run(
+            resolve(scheduler), tmp_path / engine.value
+        )
     harness, compiled = (
         read_facts(tmp_path / engine.value / TRACE) for engine in (Engine.HARNESS, Engine.COMPILED)
     )

@@ -98,7 +98,7 @@ def logs(draw: st.DrawFn) -> JobLog:
 def test_both_engines_note_the_same_facts_in_the_same_order(
     log: JobLog, scheduler: str, selection: str, estimates: Estimates, order: str
 ) -> None:
-    assert_equal(Replay(log, estimates, order), f"{scheduler}selection={selection})")
+    assert_equal(Replay(log, estimates=estimates, order=order), f"{scheduler}selection={selection})")
 
 
 def as_nodes_of_one_core(log: JobLog) -> JobLog:

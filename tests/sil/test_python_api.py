@@ -243,7 +243,7 @@ def test_a_sweep_compares_on_the_same_slices(log: sil.JobLog) -> None:
         ({"log": "log.swf"}, "log is 'log.swf'; expected a log, as from sil.read_log(...)"),
         ({"workers": 0}, "workers is 0; expected a whole number from 1 on"),
         ({"seed": -1}, "seed is -1; expected a whole number from 0 on"),
-        ({"decision_limit_s": 0.0}, "decision_limit_s is 0.0; expected at least 0.001 seconds"),
+        ({"decision_limit_s": 0.0}, "decision_limit_s is 0.0; expected a number from 0.001 on"),
     ],
 )
 def test_mistakes_are_told_in_one_sentence(log: sil.JobLog, how: dict[str, Any], message: str) -> None:

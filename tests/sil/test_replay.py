@@ -121,7 +121,7 @@ def test_every_start_equals_the_published_one(name: str, policy: str, engine: En
     published = pl.read_csv(gzip.decompress(oracle(f"swf/{name}.starts.csv.gz").read_bytes()))
     log = read_swf(oracle(f"swf/{name}.swf.gz"))
     scheduler, estimates = PUBLISHED[policy]
-    replay = Replay(log, estimates, "archive", engine=engine)
+    replay = Replay(log, estimates=estimates, order="archive", engine=engine)
     statistics = replay.run(resolve(scheduler), tmp_path).statistics
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs)
     both = published.join(jobs, left_on="job", right_on="job_id", how="full")
@@ -227,7 +227,7 @@ def test_a_run_that_ends_at_its_corrected_estimate_is_not_extended(tmp_path: Pat
         10,
     )
     for order in ("default", "archive"):
-        replay = Replay(log, Estimates.HISTORY, order)
+        replay = Replay(log, estimates=Estimates.HISTORY, order=order)
         assert starts(facts_of(replay, "easy", tmp_path)) == {1: 0, 2: 0, 3: 1000, 4: 1400, 5: 1500}
 
 
@@ -253,7 +253,7 @@ EXPECTED_RUN_TIMES_S = {
 
 def test_jobs_of_unknown_users_share_no_history(tmp_path: Path) -> None:
     unknown: list[Row] = [(*row[:5], -1) for row in OF_TWO_USERS]
-    facts = facts_of(Replay(log_of(unknown, 9), Estimates.HISTORY), "fcfs", tmp_path)
+    facts = facts_of(Replay(log_of(unknown, 9), estimates=Estimates.HISTORY), "fcfs", tmp_path)
     assert expected_s(facts) == EXPECTED_RUN_TIMES_S[Estimates.USER]
 
 
@@ -263,7 +263,7 @@ def test_estimates_change_expected_times_but_not_actual_run_times(
 ) -> None:
     """The mean of the last two is 15 s, then (20 + 8) / 2 = 14 s where the user says 12, then 8 s."""
     log = log_of(OF_TWO_USERS, 8)
-    facts = facts_of(Replay(log, estimates), "easy", tmp_path)
+    facts = facts_of(Replay(log, estimates=estimates), "easy", tmp_path)
     assert expected_s(facts) == EXPECTED_RUN_TIMES_S[estimates]
     assert replayed_jobs(tmp_path / TRACE, log.jobs)["execution_time"].to_list() == [10, 20, 8, 8, 8, 30]
     assert (

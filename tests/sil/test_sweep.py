@@ -21,7 +21,7 @@ from typer.testing import Result
 from scheduler.rules import RAISES_NOTHING
 from sil.api.sweeping import Sweep
 from sil.experiment import log_sweep
-from sil.experiment.log_sweep import SCHEMA, LogSweep, Settings, run_sweep
+from sil.experiment.log_sweep import SCHEMA, LogSweep, run_sweep
 from sil.experiment.log_sweep_folder import sweep_into
 from sil.experiment.output_folder import UNFINISHED
 from sil.outcome.invariants.clean_trace import CleanTrace
@@ -34,6 +34,7 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
+from sil.settings.replays import Asking
 from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
 from sil.workload.archive.writing import write_swf
@@ -245,7 +246,7 @@ def test_rows_do_not_depend_on_the_engine() -> None:
     estimates = (Estimates.USER, Estimates.HISTORY)
 
     def rows(engine: Engine) -> pl.DataFrame:
-        settings = Settings(engine=engine)
+        settings = Asking(engine=engine)
         sweep = LogSweep((equal_slices(jobs(40), 4),), schedulers, (1.0, 1.5), estimates, settings)
         return run_sweep(sweep, Inline(), Listener())
 

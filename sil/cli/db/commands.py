@@ -46,9 +46,8 @@ def init(db: Database = DEFAULT) -> None:
     """Create a new, empty database."""
     from site_db import store
 
-    with console.one_sentence_for_bad_input():
-        address = store.parse_address(db)
-        store.create(address).dispose()
+    address = store.parse_address(db)
+    store.create(address).dispose()
     console.print_line(f"{address}: a new database; put a site into it with: sil db import SITE.toml")
 
 
@@ -244,11 +243,10 @@ def salvage(
     from site_db import store
     from site_db.salvage import salvage as salvaged
 
-    with console.one_sentence_for_bad_input():
-        address, new_address = store.parse_address(db), store.parse_address(str(new))
-        if address.path is None:
-            console.fail(f"{address}: only SQLite files can be salvaged; restore a server's from a backup")
-        tables = salvaged(address.path, new_address)
+    address, new_address = store.parse_address(db), store.parse_address(str(new))
+    if address.path is None:
+        console.fail(f"{address}: only SQLite files can be salvaged; restore a server's from a backup")
+    tables = salvaged(address.path, new_address)
     for table in tables:
         if table.left_out or table.is_torn:
             lost = " more may be on damaged pages" if table.is_torn else ""
@@ -281,13 +279,12 @@ def upgrade(db: Database = DEFAULT) -> None:
     """Upgrade a database of an older version."""
     from site_db import migrations, store
 
-    with console.one_sentence_for_bad_input():
-        address = store.parse_address(db)
-        engine = store.open_to_upgrade(address)
-        with store.in_sentences(address):
-            before = migrations.version_of(engine)
-            migrations.upgrade(engine)
-        store.open_database(address).dispose()
+    address = store.parse_address(db)
+    engine = store.open_to_upgrade(address)
+    with store.in_sentences(address):
+        before = migrations.version_of(engine)
+        migrations.upgrade(engine)
+    store.open_database(address).dispose()
     done = (
         f"is upgraded from {before} to {migrations.HEAD}" if before != migrations.HEAD else "was up to date"
     )

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from sil.cli import console
-
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
@@ -28,7 +26,6 @@ def opened(db: str, changing: bool = False) -> Iterator[tuple[Session, Address]]
     the command with one sentence."""
     from site_db import damage, store
 
-    with console.one_sentence_for_bad_input():
-        address = store.parse_address(db)
-        with damage.opened(address, changing) as session:
-            yield session, address
+    address = store.parse_address(db)
+    with damage.opened(address, changing) as session:
+        yield session, address

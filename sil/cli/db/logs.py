@@ -43,8 +43,7 @@ def import_sacct(
     from site_db.jobs.accounting_import import import_accounting
     from site_db.jobs.sacct.times import zone_named
 
-    with console.one_sentence_for_bad_input():
-        zone = zone_named(time_zone)
+    zone = zone_named(time_zone)
     _import_log(log, db, partial(import_accounting, zone=zone))
 
 

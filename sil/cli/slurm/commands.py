@@ -29,8 +29,7 @@ def install(
     """
     from sil.slurm.roots.suite import unpack
 
-    with console.one_sentence_for_bad_input():
-        found = unpack(suite, folder)
+    found = unpack(suite, folder)
     console.print_line(f"{folder} has Slurm {found.release.name} ({found.package}).")
     if found.release.not_tested is not None:
         console.print_note(found.release.not_tested)
@@ -63,23 +62,22 @@ def check(
     from sil.slurm.settings.gone import LAST
     from sil.slurm.world import EPOCH_S
 
-    with console.one_sentence_for_bad_input():
-        if release is not None and (prefix or root):
-            raise UserError("--release names a release that need not be here; leave --prefix and --root out")
-        installation = None if release is not None else installed(Place(prefix, root))
-        of = Release.of(release or "") if installation is None else installation.release
-        if of is None:
-            raise UserError(f"--release is '{release}'; expected one like 26.05")
-        found = settings_gone(conf, of)
-        for each in found:
-            console.print_line(f"Slurm {of.name} {'refuses' if each.is_refused else 'ignores'} {each}")
-        if of.series > LAST:
-            console.print_note(f"the settings of releases after {LAST} are not known here")
-        if any(each.is_refused for each in found):
-            raise typer.Exit(1)
-        if installation is not None:
-            how = How(credential=munge_if_installed, installation=installation)
-            with running(read_configuration(conf, of), EPOCH_S, how=how):
-                console.print_line(f"The controller of Slurm {of.name} starts with {conf}.")
-        elif not found:
-            console.print_line(f"Nothing in {conf} is known to be refused or ignored by Slurm {of.name}.")
+    if release is not None and (prefix or root):
+        raise UserError("--release names a release that need not be here; leave --prefix and --root out")
+    installation = None if release is not None else installed(Place(prefix, root))
+    of = Release.of(release or "") if installation is None else installation.release
+    if of is None:
+        raise UserError(f"--release is '{release}'; expected one like 26.05")
+    found = settings_gone(conf, of)
+    for each in found:
+        console.print_line(f"Slurm {of.name} {'refuses' if each.is_refused else 'ignores'} {each}")
+    if of.series > LAST:
+        console.print_note(f"the settings of releases after {LAST} are not known here")
+    if any(each.is_refused for each in found):
+        raise typer.Exit(1)
+    if installation is not None:
+        how = How(credential=munge_if_installed, installation=installation)
+        with running(read_configuration(conf, of), EPOCH_S, how=how):
+            console.print_line(f"The controller of Slurm {of.name} starts with {conf}.")
+    elif not found:
+        console.print_line(f"Nothing in {conf} is known to be refused or ignored by Slurm {of.name}.")

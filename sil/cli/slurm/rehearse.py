@@ -10,6 +10,7 @@ from typer import Argument, Option
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import print_notes_on_slurm
+from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -47,8 +48,8 @@ def rehearse(
         float, Option(min=0.1, max=600.0, help="Seconds from one look of the controller to the next.")
     ] = 30.0,
     out_folder: Annotated[Path | None, options.folder("sil-ACCOUNTING")] = None,
-    workers: options.Workers = options.WORKERS,
-    dask: options.Dask = None,
+    *,
+    where: Execution,
     as_json: options.Json = False,
 ) -> None:
     """Replay last month under Slurm's present controller and settings, and under others, and compare them.
@@ -70,30 +71,28 @@ def rehearse(
     from sil.runs.log_schedulers import schedulers_for_logs, with_releases
     from sil.runs.on_log import Replay
     from sil.site.log_nodes import read_nodes_of
-    from sil.workers.runner import selected_executor
     from sil.workload.swf_rules import Rules
     from site_db.jobs.sacct.times import zone_named
 
     folder = out_folder or default_folder(accounting.name.split(".")[0])
-    with console.one_sentence_for_bad_input():
-        now, *others = conf
-        cluster, rules = read_nodes_of(now), Rules(time_zone=time_zone)
-        done = OperatorsActs.beside(now, zone_named(time_zone))
-        month = month_of(accounting, cluster, rules, done, since, warm_up_days)
-        names = [present(now), *(variants(now, others, to or [], set_ or []))]
-        twice = [names[0], f"{names[0]}{AGAIN}", *names[1:]]
-        schedulers = with_releases(schedulers_for_logs(twice, with_requests=True))
-        for note in month.log.notes:
-            console.print_note(note)
-        print_notes_on_slurm(schedulers[:1] + schedulers[2:])
-        replay = Replay(month.log, events=month.events, slurm_step_s=slurm_step, slurm_statements=True)
-        with progress("jobs") as bars, selected_executor(workers, dask) as executor:
-            bar = _Progress(bars, month.log.name, folder, as_json)
-            outcomes = rehearse(month, replay, schedulers, folder, executor, bar)
-        render(folder)
-        console.exit_on_faults(outcome.fault for outcome in outcomes[:1] if outcome.fault is not None)
-        found = read_rehearsal(folder)
-        write_rehearsal(folder, found)
+    now, *others = conf
+    cluster, rules = read_nodes_of(now), Rules(time_zone=time_zone)
+    done = OperatorsActs.beside(now, zone_named(time_zone))
+    month = month_of(accounting, cluster, rules, done, since, warm_up_days)
+    names = [present(now), *(variants(now, others, to or [], set_ or []))]
+    twice = [names[0], f"{names[0]}{AGAIN}", *names[1:]]
+    schedulers = with_releases(schedulers_for_logs(twice, with_requests=True))
+    for note in month.log.notes:
+        console.print_note(note)
+    print_notes_on_slurm(schedulers[:1] + schedulers[2:])
+    replay = Replay(month.log, events=month.events, slurm_step_s=slurm_step, slurm_statements=True)
+    with progress("jobs") as bars, where.executor() as executor:
+        bar = _Progress(bars, month.log.name, folder, as_json)
+        outcomes = rehearse(month, replay, schedulers, folder, executor, bar)
+    render(folder)
+    console.exit_on_faults(outcome.fault for outcome in outcomes[:1] if outcome.fault is not None)
+    found = read_rehearsal(folder)
+    write_rehearsal(folder, found)
     if as_json:
         console.print_json(found.as_dict())
     for variant in () if as_json else found.variants:

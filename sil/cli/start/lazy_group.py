@@ -35,9 +35,21 @@ class Group(TyperGroup):
             )
 
 
+class CommandGroup(typer.Typer):
+    """A group whose commands are decorated (`sil.cli.options.command`)."""
+
+    def command(  # type: ignore[override]
+        self, *names: Any, **options: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        from sil.cli.options import command  # which loads what `sil --help` does without
+
+        register = super().command(*names, **options)
+        return lambda function: register(command(function))
+
+
 def group(help_text: str, cls: type[TyperGroup] = Group) -> typer.Typer:
     """Help and errors are plain text: what would draw boxes takes longer to load than all of the help."""
-    return typer.Typer(
+    return CommandGroup(
         cls=cls,
         help=help_text,
         rich_markup_mode=None,
@@ -62,7 +74,7 @@ def loaded(listed: Listed, name: str) -> Any:
     found: typer.Typer | Callable[..., Any] = resolve_name(listed.place)
     if isinstance(found, typer.Typer):
         return typer.main.get_group(found)
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone = CommandGroup(add_completion=False, rich_markup_mode=None)
     alone.command(name)(found)
     return typer.main.get_command(alone)
 

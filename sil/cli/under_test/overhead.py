@@ -58,20 +58,19 @@ def overhead(
     from sil.experiment.output_folder import make_usable
 
     names = list(dict.fromkeys([scheduler, *(versus or [])]))
-    with console.one_sentence_for_bad_input():
-        for name in names:
-            measuring.check_can_be_measured(name)
-        sizes = _numbers("--jobs", jobs, 1), _numbers("--machines", machines, 1)
-        grid = measuring.Grid(*sizes, _numbers("--share", share, 0, 100), tables, repetitions)
-        ask: measuring.Ask = measuring.random_problem
-        if site is not None:
-            of_site = measuring.ProblemsOfSite(site)
-            ask, grid = of_site.problem, replace(grid, machines=(of_site.n_machines,), shares=(0,))
-        make_usable(out_folder)
-        with progress("problems") as bars:
-            bar = ProgressBar(bars, scheduler)
-            bar.progressed(0, grid.size)
-            measured, faults = measuring.measure(names, grid, ask, decision_limit, bar.progressed)
+    for name in names:
+        measuring.check_can_be_measured(name)
+    sizes = _numbers("--jobs", jobs, 1), _numbers("--machines", machines, 1)
+    grid = measuring.Grid(*sizes, _numbers("--share", share, 0, 100), tables, repetitions)
+    ask: measuring.Ask = measuring.random_problem
+    if site is not None:
+        of_site = measuring.ProblemsOfSite(site)
+        ask, grid = of_site.problem, replace(grid, machines=(of_site.n_machines,), shares=(0,))
+    make_usable(out_folder)
+    with progress("problems") as bars:
+        bar = ProgressBar(bars, scheduler)
+        bar.progressed(0, grid.size)
+        measured, faults = measuring.measure(names, grid, ask, decision_limit, bar.progressed)
     if len(faults) < len(names):
         _report(measured, [name for name in names if name not in faults], out_folder, as_json)
     console.exit_on_faults(fault.by(name) for name, fault in faults.items())

@@ -75,20 +75,19 @@ def schedule(
     from sil.world.guard.faults import SchedulerFault
 
     mapped, faults = [], []
-    with console.one_sentence_for_bad_input():
-        names = scheduler or [name for name in registry.ON_MACHINES if name not in registry.OPTIMISING]
-        under_test = [resolve(name) for name in names]
-        for each in under_test:
-            each.require(Kind.MAPPING, "a matrix")
-            each.require_in_process("a matrix")
-        given = read_problem(matrix, ready, clusters)
-        for each in under_test:
-            try:
-                mapped.append(map_matrix(given, each, decision_limit))
-            except SchedulerFault as fault:
-                faults.append(fault.by(each.label))
-        if out_file is not None:
-            write_mapping(out_file, mapped)
+    names = scheduler or [name for name in registry.ON_MACHINES if name not in registry.OPTIMISING]
+    under_test = [resolve(name) for name in names]
+    for each in under_test:
+        each.require(Kind.MAPPING, "a matrix")
+        each.require_in_process("a matrix")
+    given = read_problem(matrix, ready, clusters)
+    for each in under_test:
+        try:
+            mapped.append(map_matrix(given, each, decision_limit))
+        except SchedulerFault as fault:
+            faults.append(fault.by(each.label))
+    if out_file is not None:
+        write_mapping(out_file, mapped)
     rows = [_row(result) for result in mapped]
     if as_json:
         console.print_json(rows)
@@ -176,8 +175,7 @@ def check(
     begin_early()
     from sil.experiment import checking
 
-    with console.one_sentence_for_bad_input():
-        checked = checking.check(scheduler, kind, examples, decision_limit)
+    checked = checking.check(scheduler, kind, examples, decision_limit)
     rules = checking.rules_for(checked.kind)
     if as_json:
         of_rule = {finding.rule: finding._asdict() for finding in checked.findings}
@@ -228,8 +226,7 @@ def new_scheduler(
     """Write an installable package with a working scheduler and its test, as a starting point."""
     from sil.experiment.new_scheduler import write_package
 
-    with console.one_sentence_for_bad_input():
-        written = write_package(name, kind, folder or Path(name))
+    written = write_package(name, kind, folder or Path(name))
     for path in written:
         console.print_line(f"  {path}")
     install = shlex.join(["pip", "install", "-e", str(folder or name)])
@@ -253,13 +250,12 @@ def serve_scheduler(
     from sil.runs.under_test import resolve
     from sil.world.guard.faults import SchedulerFault
 
-    with console.one_sentence_for_bad_input():
-        scheduler = resolve(name)
-        scheduler.require(Kind.FREE_NODES, "serving a simulator")
-        scheduler.require_in_process("serving a simulator")
-        try:
-            serve_scheduler(
-                scheduler, bind, decision_limit, lambda: console.err.print(f"{name} is listening on {bind}.")
-            )
-        except SchedulerFault as fault:
-            console.exit_with_fault(fault.by(name))
+    scheduler = resolve(name)
+    scheduler.require(Kind.FREE_NODES, "serving a simulator")
+    scheduler.require_in_process("serving a simulator")
+    try:
+        serve_scheduler(
+            scheduler, bind, decision_limit, lambda: console.err.print(f"{name} is listening on {bind}.")
+        )
+    except SchedulerFault as fault:
+        console.exit_with_fault(fault.by(name))

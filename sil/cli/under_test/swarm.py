@@ -16,6 +16,7 @@ from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
 from sil.report.listing import Listing, number, text
+from sil.workers.execution import Execution
 from site_db.files.plain_numbers import is_whole
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def swarm(
     out_folder: Annotated[Path, Option("--out", help="Folder for the cases that violate a rule.")] = Path(
         "sil-swarm"
     ),
-    workers: options.Workers = options.WORKERS,
-    dask: options.Dask = None,
+    *,
+    where: Execution,
     as_json: options.Json = False,
 ) -> None:
     """Test resource managers and schedulers in thousands of small simulations with random faults.
@@ -74,33 +75,29 @@ def swarm(
     from sil.swarm.campaign import Swarm, carried_out
     from sil.swarm.case import Case
     from sil.swarm.faults import KINDS
-    from sil.workers.runner import selected_executor
 
-    with console.one_sentence_for_bad_input():
-        for kind in fault or ():
-            if kind not in KINDS:
-                console.fail(f"there is no kind of fault '{kind}'; expected one of: {', '.join(KINDS)}")
-        tested = Swarm(
-            None if scheduler is None else resolve(scheduler), tuple(fault or KINDS), jobs, machines
+    for kind in fault or ():
+        if kind not in KINDS:
+            console.fail(f"there is no kind of fault '{kind}'; expected one of: {', '.join(KINDS)}")
+    tested = Swarm(None if scheduler is None else resolve(scheduler), tuple(fault or KINDS), jobs, machines)
+    tested.check()
+    if case is not None:
+        _carry_out(tested, tested.replayed(Case.read(case)), as_json)
+        return
+    wanted = _seeds(seeds)
+    if len(wanted) == 1 and minutes is None:
+        _carry_out(tested, tested.case(wanted.start), as_json)
+        return
+    with where.executor() as executor, progress("cases") as bars:
+        bar = ProgressBar(bars, scheduler or "built-in managers")
+        found = carried_out(
+            tested, wanted, executor, None if minutes is None else 60.0 * minutes, bar.progressed
         )
-        tested.check()
-        if case is not None:
-            _carry_out(tested, tested.replayed(Case.read(case)), as_json)
-            return
-        wanted = _seeds(seeds)
-        if len(wanted) == 1 and minutes is None:
-            _carry_out(tested, tested.case(wanted.start), as_json)
-            return
-        with selected_executor(workers, dask) as executor, progress("cases") as bars:
-            bar = ProgressBar(bars, scheduler or "built-in managers")
-            found = carried_out(
-                tested, wanted, executor, None if minutes is None else 60.0 * minutes, bar.progressed
-            )
-        smallest = {}
-        for seed in [*found.violations][:MOST_SHRUNK]:
-            make_usable(out_folder)
-            smallest[seed] = out_folder / f"seed-{seed}.json"
-            tested.smallest(seed, found.violations[seed]).write(smallest[seed])
+    smallest = {}
+    for seed in [*found.violations][:MOST_SHRUNK]:
+        make_usable(out_folder)
+        smallest[seed] = out_folder / f"seed-{seed}.json"
+        tested.smallest(seed, found.violations[seed]).write(smallest[seed])
     if as_json:
         console.print_json(_as_json(found, smallest))
     else:

@@ -49,7 +49,7 @@ class LogRun(OptionRun):
                 log,
                 decision_limit_s=guard.decision_limit_s,
                 seed=seed,
-                check_determinism=guard.ask_twice,
+                determinism_check=guard.ask_twice,
                 memory_limit_mb=guard.memory_limit_mb,
             )
             facts = replay.facts(self.under_test, Path(name) / PRINTED)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from scheduler.resource_manager import Ports, ResourceManager
 from sil.runs.under_test import UnderTest
-from sil.settings.decision_costs import NONE
 from sil.settings.experiment_file import Experiment
 from sil.settings.faults.remote import MessagesTable
+from sil.settings.replays import NONE
 from sil.world.random_streams import RandomStreams
 from site_db.files.toml_file import Location
 

@@ -93,7 +93,7 @@ def test_what_it_writes_is_complete_and_its_exit_handlers_are_called(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OF_THE_USER", "yes")
-    replay = Replay(log_of(FIVE, 3), engine=Engine.HARNESS, check_determinism=False)
+    replay = Replay(log_of(FIVE, 3), engine=Engine.HARNESS, determinism_check=False)
     replay.facts(resolve(f"{module}:Writes"), tmp_path / "log")
     assert (tmp_path / "written").read_text().startswith("yes")
     assert (tmp_path / "exited").exists()

@@ -169,7 +169,7 @@ def test_what_it_does_to_its_own_process_changes_no_fact(name: str, tmp_path: Pa
 LONG_JOBS = Replay(
     log_of([(1, 0.0, 30_000.0, 2, 30_000.0, 1), (2, 1.0, 30_000.0, 2, 30_000.0, 1)], 3),
     engine=Engine.HARNESS,
-    check_determinism=False,
+    determinism_check=False,
 )
 
 
@@ -228,7 +228,7 @@ def test_a_memory_limit_has_its_own_rule(kind: str, tmp_path: Path, monkeypatch:
     (tmp_path / "hungry.py").write_text(HUNGRY)
     limits = {100.0: KEEPS_TO_MEMORY, 1_000.0: None}
     for most_mb, rule in limits.items():
-        replay = Replay(REPLAY.log, engine=Engine.HARNESS, memory_limit_mb=most_mb, check_determinism=False)
+        replay = Replay(REPLAY.log, engine=Engine.HARNESS, memory_limit_mb=most_mb, determinism_check=False)
         if rule is None and kind == "Children":
             break
         *_, last = replay.facts(resolve(f"hungry:{kind}"), tmp_path / "printed").to_dicts()

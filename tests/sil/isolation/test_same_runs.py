@@ -92,7 +92,7 @@ def test_the_replay_of_a_log_has_the_same_facts(
 
 @pytest.mark.usefixtures("isolated")
 def test_each_run_begins_in_a_new_process_in_which_nothing_has_been_decided(tmp_path: Path) -> None:
-    replay = Replay(some_jobs(), reasons=True, engine=Engine.HARNESS, check_determinism=False)
+    replay = Replay(some_jobs(), reasons=True, engine=Engine.HARNESS, determinism_check=False)
     processes = []
     for _ in range(2):
         facts = replay.facts(resolve(f"{OWN}:SaysWhereItRuns"), tmp_path / "printed")

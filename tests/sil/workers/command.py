@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from scheduler import UserError
+from sil.workers.execution import Execution
 from sil.workers.executor import Interrupted
-from sil.workers.runner import Runner, selected_executor
+from sil.workers.runner import Runner
 from sil.workers.store import Store
 from tests.sil.workers.works import Root, items_of
 
@@ -16,7 +17,7 @@ def main(folder: Path, runs: int, takes_s: float, dask: str | None = None) -> No
     works = [Root(number, folder, takes_s) for number in range(runs)]
     with Store(folder / "runs.db") as store:
         try:
-            with selected_executor(2, dask) as executor:
+            with Execution(2, dask).executor() as executor:
                 Runner(executor, store, total=runs).results(items_of(works))
         except UserError as error:
             print(error)

@@ -18,9 +18,10 @@ import psutil
 import pytest
 
 from scheduler import UserError
+from sil.workers.execution import Execution
 from sil.workers.executor import TRIES, Died, Executor, Inline, Item
 from sil.workers.processes import Processes
-from sil.workers.runner import Runner, selected_executor
+from sil.workers.runner import Runner
 from sil.workers.store import MISSING, Store
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
@@ -43,7 +44,7 @@ needs_dask = pytest.mark.skipif(
 
 def sentence_of(dask: object) -> str:
     """Why Dask cannot be used."""
-    with pytest.raises(UserError) as error, selected_executor(dask=str(dask)):
+    with pytest.raises(UserError) as error, Execution(dask=str(dask)).executor():
         pass
     sentence = str(error.value)
     assert "\n" not in sentence
@@ -63,7 +64,7 @@ def test_a_run_has_the_same_environment_in_a_process_and_on_a_dask_worker(
     work = Circumstances(1, tmp_path)
     with Processes(1) as executor:
         here = run_on(executor, work)
-    with selected_executor(dask=str(cluster.file)) as executor:
+    with Execution(dask=str(cluster.file)).executor() as executor:
         there = run_on(executor, work)
     assert here == there
     assert here["in_main_thread"]  # else there is no time limit for decisions
@@ -72,7 +73,7 @@ def test_a_run_has_the_same_environment_in_a_process_and_on_a_dask_worker(
 def test_results_and_files_are_byte_identical_on_every_executor(cluster: Cluster, tmp_path: Path) -> None:
     items = items_of([Root(number, tmp_path) for number in range(20)])
     in_this_process = repr([item() for item in items])
-    executors = [Inline(), Processes(1), Processes(3), selected_executor(dask=str(cluster.file))]
+    executors = [Inline(), Processes(1), Processes(3), Execution(dask=str(cluster.file)).executor()]
     for number, executor in enumerate(executors):
         folder = tmp_path / str(number) / "out"
         with executor, Store(tmp_path / f"{number}.db") as store:
@@ -106,7 +107,7 @@ def test_killing_an_idle_worker_has_no_effect() -> None:
 def test_a_closed_executor_leaves_no_process(cluster: Cluster, tmp_path: Path) -> None:
     children = set(psutil.Process().children(recursive=True))
     before = cluster.processes()
-    for executor in (Processes(2), selected_executor(dask=str(cluster.file))):
+    for executor in (Processes(2), Execution(dask=str(cluster.file)).executor()):
         with executor:
             run_on(executor, Root(1, tmp_path))
             now = {child.pid for child in set(psutil.Process().children(recursive=True)) - children}

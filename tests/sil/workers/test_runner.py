@@ -13,9 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sil.workers.execution import Execution
 from sil.workers.executor import TRIES, Executor, Inline, Interrupted
 from sil.workers.processes import Processes
-from sil.workers.runner import ItemDied, Runner, selected_executor
+from sil.workers.runner import ItemDied, Runner
 from sil.workers.store import Store
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
@@ -190,7 +191,7 @@ def test_a_killed_dask_worker_loses_no_result(
                 time.sleep(0.01)
             victim.kill()
 
-    with selected_executor(dask=str(new_cluster.file)) as far, Store(tmp_path / "dask.db") as store:
+    with Execution(dask=str(new_cluster.file)).executor() as far, Store(tmp_path / "dask.db") as store:
         works: list[Root] = [*roots(folders["dask"], 14, takes_s=0.3), DiesOnce(400, folders["dask"])]
         on_dask = Runner(far, store, kill_in_the_middle).results(items_of(works))
     assert victim.wait() == -signal.SIGKILL

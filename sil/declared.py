@@ -1,0 +1,174 @@
+"""Settings are declared once, as fields of a dataclass with a sentence each. Options of commands and keyword
+arguments of Python derive from the fields."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from functools import wraps
+from inspect import Parameter
+from numbers import Real
+from typing import Any, NamedTuple, TypeGuard, TypeVar, get_args, get_type_hints
+
+from scheduler import UserError
+
+Returned = TypeVar("Returned")
+WIDTH = 110
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is said of a field, and which values it may have. `text` is the help of its option, and its
+    documentation in Python."""
+
+    text: str
+    option: str = ""
+    """Its name on the command line, if it is not that of the field without its unit."""
+    without: str = ""
+    """The help of the option that turns a field off that is true by default."""
+    least: float | None = None
+    most: float | None = None
+    metavar: str | None = None
+    parser: Callable[[str], Any] | None = None
+    """Makes the value of a text of the command line; raises UserError."""
+    known: tuple[str, ...] = ()
+    """All texts that the value may be."""
+
+
+class Settings:
+    """A dataclass whose fields are declared, each by `Annotated[type, Setting(...)]`."""
+
+
+class Field(NamedTuple):
+    """A declared field; `kind` is its type."""
+
+    name: str
+    kind: Any
+    default: Any
+    setting: Setting
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """All values, if they are few texts."""
+        is_enumeration = isinstance(self.kind, type) and issubclass(self.kind, StrEnum)
+        return tuple(self.kind) if is_enumeration else self.setting.known
+
+    def checked(self, value: Any, name: str) -> Any:
+        """The value of the field. Raises UserError, in which it has this name."""
+        least, most = self.setting.least, self.setting.most
+        if self.choices:
+            if value not in self.choices:
+                raise UserError(f"{name} is {value!r}; expected one of {', '.join(self.choices)}")
+            return self.kind(value)
+        if (least is None and most is None) or (value is None and self.default is None):
+            return value
+        is_whole = int in (self.kind, *get_args(self.kind))
+        is_number = isinstance(value, int if is_whole else Real) and not isinstance(value, bool)
+        if not is_number or not (least is None or value >= least) or not (most is None or value <= most):
+            bounds = "" if least is None else f" from {least:g}"
+            bounds += " on" if most is None else f" to {most:g}"
+            raise UserError(f"{name} is {value!r}; expected a {'whole ' if is_whole else ''}number{bounds}")
+        return value
+
+
+def declared(model: type[Settings]) -> list[Field]:
+    """The fields of settings."""
+    hints = get_type_hints(model, include_extras=True)
+    return [
+        Field(field.name, hints[field.name].__origin__, field.default, setting)
+        for field in fields(model)  # type: ignore[arg-type]
+        for setting in hints[field.name].__metadata__
+        if isinstance(setting, Setting)
+    ]
+
+
+class Shown(NamedTuple):
+    """How a field appears in the signature of a function, and as what in messages; `value` makes its value of
+    the argument."""
+
+    parameter: Parameter
+    name: str
+    value: Callable[[Any], Any] = lambda argument: argument
+
+
+def spread(
+    shown: Callable[[Field], Shown | None],
+) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
+    """Decorates a function with parameters that are settings: it is called with their fields instead, of
+    which its docstring has the sentences in place of `{parameter}`. A field that is not shown has its
+    default."""
+
+    def decorate(function: Callable[..., Returned]) -> Callable[..., Returned]:
+        hints = _hints(function)
+        models = {name: kind for name, kind in hints.items() if is_settings(kind)}
+        parameters: list[Parameter] = []
+        spread_out: dict[str, list[tuple[Field, Shown]]] = {name: [] for name in models}
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.name in models:
+                fields_of = declared(models[parameter.name])
+                found = [(field, each) for field in fields_of if (each := shown(field)) is not None]
+                spread_out[parameter.name] = found
+                parameters += [each.parameter for _, each in found]
+            else:
+                hint = hints.get(parameter.name, parameter.annotation)
+                parameters.append(parameter.replace(annotation=hint))
+
+        @wraps(function)
+        def call(*args: Any, **given: Any) -> Returned:
+            for name, found in spread_out.items():
+                values = {
+                    field.name: field.checked(
+                        each.value(given.pop(each.parameter.name, each.parameter.default)), each.name
+                    )
+                    for field, each in found
+                }
+                given[name] = models[name](**values)
+            return function(*args, **given)
+
+        call.__signature__ = inspect.signature(function).replace(parameters=parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {each.name: each.annotation for each in parameters}
+        call.__annotations__["return"] = hints.get("return")
+        call.__doc__ = _documented(function.__doc__ or "", spread_out)
+        return call
+
+    return decorate
+
+
+def is_settings(kind: object) -> TypeGuard[type[Settings]]:
+    return isinstance(kind, type) and issubclass(kind, Settings)
+
+
+def _hints(function: Callable[..., object]) -> dict[str, Any]:
+    """The annotations, as texts where they name what is defined later, or for type checkers only."""
+    found = {}
+    for name, text in function.__annotations__.items():
+        try:
+            found[name] = eval(text, function.__globals__) if isinstance(text, str) else text
+        except NameError:
+            found[name] = text
+    return found
+
+
+def as_keyword(field: Field) -> Shown:
+    """A keyword argument of Python: choices are texts."""
+    kind, default = (str, str(field.default)) if field.choices else (field.kind, field.default)
+    return Shown(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind), field.name)
+
+
+def _documented(text: str, spread_out: dict[str, list[tuple[Field, Shown]]]) -> str:
+    def sentences(found: re.Match[str]) -> str:
+        return "\n".join(_bullets(found[1], [field for field, _ in spread_out[found[2]]]))
+
+    return re.sub(r"^( *)\{(\w+)\}$", sentences, text, flags=re.MULTILINE)
+
+
+def _bullets(indent: str, found: list[Field]) -> Iterator[str]:
+    for field in found:
+        sentence = f"* `{field.name}`: {field.setting.text}"
+        yield textwrap.fill(
+            sentence, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+        )

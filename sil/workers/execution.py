@@ -1,0 +1,46 @@
+"""Where runs are executed: the settings, and the executor for them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Annotated
+
+from scheduler import UserError
+from sil.declared import Setting, Settings
+from sil.workers.executor import Executor
+
+
+@dataclass(frozen=True)
+class Execution(Settings):
+    """Where runs are executed."""
+
+    workers: Annotated[
+        int | None,
+        Setting(
+            "Processes to run on. The results do not depend on the number. Default: one per core.", least=1
+        ),
+    ] = None
+    dask: Annotated[
+        str | None,
+        Setting(
+            "Run on a Dask cluster instead, with the same results: tcp://HOST:8786, or its scheduler file."
+        ),
+    ] = None
+
+    def executor(self) -> Executor:
+        """Processes of this computer, or the workers of a Dask scheduler. Raises UserError."""
+        if self.dask is None:
+            from sil.workers.processes import Processes
+
+            return Processes(self.workers or os.cpu_count() or 1)
+        try:
+            installed = find_spec("distributed") is not None
+        except ValueError:  # the module cannot be imported
+            installed = False
+        if not installed:
+            raise UserError("--dask needs the package distributed; install this one with [distributed]")
+        from sil.workers.dask_executor import Dask
+
+        return Dask(self.dask)
