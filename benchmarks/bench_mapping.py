@@ -30,8 +30,8 @@ from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
 from scheduler.mapping.kernels.table import ByClass
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
-from scheduler.mapping.reference import ReferencePjs, ReferenceSjs
 from scheduler.ports import Scheduler
+from sil.studies.collins_george.reference import ReferencePjs, ReferenceSjs
 
 SEED = 2001
 SIZES = ((100, 100), (1_000, 142), (10_000, 1_000))

@@ -1,6 +1,6 @@
 """How long does a prediction of the turnaround of all running and waiting jobs take?
 
-Baseline: Algorithm 1 as published (`scheduler.time_shared.prediction.algorithm_1`), with the reference
+Baseline: Algorithm 1 as published (`scheduler.time_shared.predictors`), with the reference
 policies, in the same run; omitted where it takes minutes. Run with
 `python -m benchmarks.bench_prediction`.
 """
@@ -17,10 +17,9 @@ from rich.table import Table
 
 from benchmarks.record import keep
 from scheduler.model import Job, JobId
+from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.loras import Loras
-from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
-from scheduler.time_shared.prediction.forecast import Predictor
-from scheduler.time_shared.prediction.policy_aware import PolicyAware
+from scheduler.time_shared.predictors import Algorithm1, PolicyAware
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import ReportedLoad, SystemState

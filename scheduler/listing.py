@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-from scheduler.kinds import Kind
 from scheduler.registry import BUILT_IN, SchedulerNotLoaded, SchedulerSpec, plugins, resolve
+from scheduler.rules import Kind
 
 
 @dataclass(frozen=True, slots=True)

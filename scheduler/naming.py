@@ -12,7 +12,7 @@ from types import ModuleType, UnionType
 from typing import Any, ClassVar, NoReturn, Union, get_args, get_origin
 
 from scheduler import UserError
-from scheduler.kinds import Kind
+from scheduler.rules import Kind
 
 Value = int | float | str | bool
 KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}

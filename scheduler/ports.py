@@ -19,7 +19,7 @@ from scheduler.model import (
 class Scheduler(Protocol):
     """Decides for one queue in one round: a pure function of the problem, and of what it remembers.
 
-    The problem and its answer are those of one kind (`scheduler.kinds`): `MappingProblem` and `Schedule`,
+    The problem and its answer are those of one kind (`scheduler.rules`): `MappingProblem` and `Schedule`,
     `FreeNodesProblem` or `TimeSharedProblem` and `NodeSchedule`. A class may declare, as attributes:
 
     * `kind`: a `Kind`, or its name. Without it, the class gets the problems of the command that runs it.

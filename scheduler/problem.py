@@ -1,4 +1,4 @@
-"""What a scheduler is asked: the part that the problems of all kinds have in common.
+"""What a scheduler is asked, as far as all kinds have it in common, and the check of a NodeSchedule.
 
 The problem of each kind is `scheduler.mapping.problem.MappingProblem`,
 `scheduler.free_nodes.problem.FreeNodesProblem`, or `scheduler.time_shared.problem.TimeSharedProblem`.
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
+from math import inf
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
-from scheduler.kinds import Kind, WrongKind
-from scheduler.model import Job, JobId, RunId
-from scheduler.rules import Violation
+from scheduler import counted, rules
+from scheduler.model import Job, JobId, NodeSchedule, RunId, Start
+from scheduler.node_set import NodeSet
+from scheduler.rules import Kind, Violation, WrongKind
+from scheduler.wait_reasons import AllOthers
 
 ATTRIBUTES_OF = dict.fromkeys(
     ("etc", "ready_times", "ready_times_without", "machine_etc_s", "cluster_etc_s"), Kind.MAPPING
@@ -86,3 +90,117 @@ class LazyJobs(Sequence[Job], ABC):
             return self.job_at(i)
         positions = range(len(self))[i]
         return self.job_at(positions) if isinstance(positions, int) else [self.job_at(k) for k in positions]
+
+
+class Capacity(Protocol):
+    """The room that is left on the nodes, used up by the starts of one schedule."""
+
+    def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
+        """Start job i on `nodes`, those of `start`; the rule that this breaks, or None."""
+        ...
+
+    def overbooked(self) -> Violation | None:
+        """A rule that the starts break together, or None."""
+        ...
+
+
+def first_violation(problem: SchedulingProblem, answer: object, capacity: Capacity) -> Violation | None:
+    """The first rule that `answer` breaks, or None.
+
+    O(k log k) for the k intervals of nodes named; and O(n) for n jobs unless the reasons are `AllOthers`.
+    """
+    malformed = _malformed(answer, problem.now_s)
+    if malformed is not None:
+        return Violation(rules.RETURNS_A_SCHEDULE, None, malformed)
+    assert isinstance(answer, NodeSchedule)
+    try:
+        return _first_violation(problem, answer, capacity)
+    except (TypeError, ValueError, AttributeError) as error:
+        message = f"its starts or wait reasons have the wrong type: {error}"
+        return Violation(rules.RETURNS_A_SCHEDULE, None, message)
+
+
+def _malformed(answer: object, now_s: float) -> str | None:
+    if not isinstance(answer, NodeSchedule):
+        kind = "None" if answer is None else type(answer).__name__
+        return f"schedule(problem) returned {kind}, expected a NodeSchedule"
+    again_s = answer.ask_again_s
+    if again_s is not None and not (isinstance(again_s, (int, float)) and now_s < again_s < inf):
+        return f"ask_again_s is {again_s} s, expected a time after now, {now_s:.12g} s"
+    return None
+
+
+def _first_violation(
+    problem: SchedulingProblem, answer: NodeSchedule, capacity: Capacity
+) -> Violation | None:
+    starts, waiting = answer.starts, answer.wait_reasons
+    all_others_wait = isinstance(waiting, AllOthers) and waiting.are_all_but(starts, problem.n_jobs)
+    started: set[int] = set()
+    for start in starts:
+        wrong = _wrong(problem, start, started, {} if all_others_wait else waiting, capacity)
+        if wrong is not None:
+            return wrong
+    if len(started) > 1:
+        overbooked = capacity.overbooked()
+        if overbooked is not None:
+            return overbooked
+    if all_others_wait:
+        return None
+    for i in waiting:
+        if not 0 <= i < problem.n_jobs:
+            return _unknown(i, problem)
+    if len(started) + len(waiting) < problem.n_jobs:
+        forgotten = next(i for i in range(problem.n_jobs) if i not in started and i not in waiting)
+        job = problem.jobs[forgotten].id
+        return Violation(rules.NO_JOB_FORGOTTEN, job, f"job {job} is neither started nor left waiting")
+    return None
+
+
+def _wrong(
+    problem: SchedulingProblem,
+    start: Start,
+    started: set[int],
+    waiting: Mapping[int, str],
+    capacity: Capacity,
+) -> Violation | None:
+    """The first rule that one start breaks; otherwise it is booked in `started` and `capacity`."""
+    if type(start) is not Start:
+        message = f"a start is of type {type(start).__name__}, expected a Start"
+        return Violation(rules.RETURNS_A_SCHEDULE, None, message)
+    i, nodes, completion_s, _ = start
+    if type(completion_s) is not float and not isinstance(completion_s, Real):
+        message = f"completion_s of a start is of type {type(completion_s).__name__}, expected a number"
+        return Violation(rules.RETURNS_A_SCHEDULE, None, message)
+    if not 0 <= i < problem.n_jobs:
+        return _unknown(i, problem)
+    job = problem.jobs[i]
+    if i in started or i in waiting:
+        message = f"job {job.id} is started twice, or started and left waiting"
+        return Violation(rules.EACH_JOB_ONCE, job.id, message)
+    if not isinstance(nodes, NodeSet):
+        try:
+            nodes = NodeSet.of(nodes)
+        except ValueError as error:
+            return Violation(rules.ONE_TASK_ON_EACH_NODE, job.id, f"job {job.id}: {error}")
+    if not problem.now_s < completion_s < inf:
+        message = f"job {job.id} starts at {problem.now_s:.12g} s and is to complete at {completion_s:.12g} s"
+        return Violation(rules.COMPLETION_AS_EXPECTED, job.id, message)
+    if not nodes.within(problem.n_places):
+        message = f"job {job.id} is started on nodes {nodes}; there are nodes 0 to {problem.n_places - 1}"
+        return Violation(rules.KNOWN_NODES, job.id, message)
+    wrong = capacity.use(i, job, start, nodes)
+    started.add(i)
+    return wrong
+
+
+def too_few_or_many(job: Job, nodes: NodeSet, n_tasks: int) -> Violation | None:
+    """Each task of a job is on a node of its own."""
+    if nodes.n == n_tasks:
+        return None
+    message = f"job {job.id} needs {counted(n_tasks, 'node')} and is started on {nodes.n}: {nodes}"
+    return Violation(rules.ONE_TASK_ON_EACH_NODE, job.id, message)
+
+
+def _unknown(i: int, problem: SchedulingProblem) -> Violation:
+    message = f"job index {i} is named; the problem has jobs 0 to {problem.n_jobs - 1}"
+    return Violation(rules.KNOWN_JOB, None, message)

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from scheduler import UserError, naming
-from scheduler.kinds import Kind
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.rules import Kind
 
 PLUGIN_GROUP = "scheduler.plugins"
 """Entry-point group in which an installed package offers its schedulers."""
@@ -49,7 +49,7 @@ ON_SHARED_NODES = {
     "uniform": "loras(node_selection=uniform)",
     "normal_easy": "loras(node_selection=normal, selection=easy)",
     "uniform_easy": "loras(node_selection=uniform, selection=easy)",
-    "promising": "scheduler.time_shared.prediction.promises:Promising",
+    "promising": "scheduler.time_shared.promises:Promising",
     "loras": "scheduler.time_shared.loras:Loras",
 }
 """They start jobs on time-shared nodes. The first five are compositions from Hanzich et al. 2006."""

@@ -8,9 +8,8 @@ from scheduler import rules
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.model import NodeSchedule, Share, Start
 from scheduler.node_resources.kernels.tables import FREE, HAS, NODE
-from scheduler.node_resources.placement import Placement
-from scheduler.node_resources.selection import FirstFit
-from scheduler.node_resources.shares import shares_of
+from scheduler.node_resources.selection import FirstFit, Placement
+from scheduler.node_resources.state import shares_of
 from scheduler.node_set import NodeSet
 from tests import faulty_on_free_nodes as on_free_nodes
 from tests.faulty import NeverReturns, Raises, ReturnsNothing

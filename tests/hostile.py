@@ -33,8 +33,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from scheduler.kinds import Kind
 from scheduler.model import NodeSchedule, Schedule, Start
+from scheduler.rules import Kind
 
 Deed = Callable[[], object]
 Answer = Callable[[Any, Any], object]

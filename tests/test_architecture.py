@@ -70,19 +70,18 @@ def none_of(violations: Iterable[tuple[Path, object]]) -> None:
     assert not lines, "\n".join(lines)
 
 
-def is_contract(path: Path) -> bool:
-    return path.name.endswith("contract.py")
+def is_for_tests(path: Path) -> bool:
+    return path.parent.name == "testing"
 
 
 def test_the_scheduler_package_imports_no_project_package_clock_or_random_source() -> None:
     def is_allowed(path: Path, module: str) -> bool:
         if top(module) in CLOCKS_AND_RANDOM:
             return False
-        in_a_contract = is_contract(path) or path.name == "contract_examination.py"
         return (
             standard(module)
             or top(module) in ALLOWED["scheduler"]
-            or (in_a_contract and top(module) == "hypothesis")
+            or (is_for_tests(path) and top(module) == "hypothesis")
         )
 
     none_of((path, module) for path, module in imported("scheduler") if not is_allowed(path, module))
@@ -108,7 +107,7 @@ def test_the_scheduler_package_draws_random_numbers_only_from_a_seed() -> None:
     none_of(
         (path, ast.unparse(node))
         for path in files("scheduler")
-        if not is_contract(path)
+        if not is_for_tests(path)
         for node in nodes(path)
         if is_global(node)
     )
@@ -116,8 +115,7 @@ def test_the_scheduler_package_draws_random_numbers_only_from_a_seed() -> None:
 
 def test_the_site_database_imports_only_values_and_errors_of_the_scheduler_package() -> None:
     known = {
-        "scheduler.dependable.journal",
-        "scheduler.dependable.journal_text",
+        "scheduler.durability.journal",
         "scheduler.model",
         "scheduler.mapping.etc",
         "scheduler.managers.queues",

@@ -21,11 +21,9 @@ from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
-from scheduler.compiled.code import Compiler
+from scheduler.compiled.code import Compiler, CompilerOfParts, signatures_remembered, typed_once
 from scheduler.compiled.kept import Kept, is_writable
-from scheduler.compiled.parts import CompilerOfParts, typed_once
 from scheduler.compiled.records import Record, RecordByHandle, handle_of, record_at, record_type
-from scheduler.compiled.signatures import signatures_remembered
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R", bound=tuple[Any, ...])

@@ -6,13 +6,13 @@ from importlib import import_module
 from math import inf
 from typing import TYPE_CHECKING
 
+from scheduler.free_nodes.arrays import FEWEST, new_reservations, with_room
 from scheduler.free_nodes.kernels.backfilling import FCFS
 from scheduler.free_nodes.kernels.queues import CONSERVATIVE
-from scheduler.free_nodes.kernels.timeline.reserved import N_RESERVED
+from scheduler.free_nodes.kernels.reservations import N_RESERVED
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.queues.reservations import FEWEST, new_reservations, with_room
 from scheduler.model import JobId, NodeSchedule
-from scheduler.node_resources.selections import checked_name
+from scheduler.node_resources.selection import checked_name
 from scheduler.wait_reasons import AllOthers
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Conservative:
     On consumable nodes a reservation names nodes and GPUs, by the node selection: it begins at the earliest
     time from which enough nodes have what the job requests throughout its estimated run time, beside all runs
     and all other reservations. It changes nodes only to begin earlier, or if one is taken from it. Those of
-    a queue give way to those of queues served before it. See `node_resources/kernels/timeline/reserving.py`.
+    a queue give way to those of queues served before it. See `node_resources/kernels/reserving.py`.
     """
 
     def __init__(self, selection: str = "first_fit") -> None:
@@ -70,7 +70,7 @@ class Conservative:
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
         # Compiled code that identical nodes do without.
         from scheduler.free_nodes.consumable_conservative import Reservations
-        from scheduler.node_resources.selections import selection_by_name
+        from scheduler.node_resources.selection import selection_by_name
 
         if self._of_nodes is None or self._of_nodes.state is not problem.free_nodes:
             self._of_nodes = Reservations(problem.free_nodes, selection_by_name(self.selection))

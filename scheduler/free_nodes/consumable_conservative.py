@@ -1,4 +1,4 @@
-"""Conservative backfilling on consumable nodes: a reservation of nodes for every job that waits."""
+"""The pass with reservations as Python calls it, which the compiled engine does without."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from math import inf
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints, Ints2, allocate
+from scheduler.compiled import Floats, Ints, Ints2, allocate, called_from_python
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.model import JobId, NodeSchedule, Start
-from scheduler.node_resources.arrays import new_pass
+from scheduler.node_resources.arrays import new_pass, new_reservations, with_enough_uses, with_held, with_jobs
+from scheduler.node_resources.kernels.reservations import FIRST_RESERVED_S, ROWS_NEEDED
+from scheduler.node_resources.kernels.reserving import reserve
 from scheduler.node_resources.kernels.tables import NODE
-from scheduler.node_resources.kernels.timeline.passes import go_on_reserving
-from scheduler.node_resources.kernels.timeline.reserved import FIRST_RESERVED_S, ROWS_NEEDED
 from scheduler.node_resources.kernels.workspace import (
     AFTER,
     DONE,
@@ -28,13 +28,13 @@ from scheduler.node_resources.kernels.workspace import (
     WHICH_SCORES,
     Jobs,
 )
-from scheduler.node_resources.placement import Placement
-from scheduler.node_resources.reservations import new_reservations, with_enough_uses, with_held, with_jobs
-from scheduler.node_resources.selection import NodeSelection
-from scheduler.node_resources.shares import shares_of
-from scheduler.node_resources.state import NodeResources
+from scheduler.node_resources.selection import NodeSelection, Placement
+from scheduler.node_resources.state import NodeResources, shares_of
 from scheduler.node_set import NodeSet
 from scheduler.wait_reasons import AllOthers
+
+go_on_reserving = called_from_python(reserve)
+
 
 FEWEST_JOBS, FEWEST_ROWS = 64, 256
 WAITS = "it has a reservation for later"
@@ -65,7 +65,7 @@ class Slots:
 
 
 class Reservations:
-    """The reservations of the jobs that wait for one set of nodes (see `kernels.timeline.reserving`)."""
+    """The reservations of the jobs that wait for one set of nodes (see `kernels.reserving`)."""
 
     def __init__(self, state: ConsumableNodes, selection: NodeSelection) -> None:
         self.state = state

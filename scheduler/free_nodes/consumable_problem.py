@@ -1,22 +1,85 @@
-"""The problem of rigid jobs on consumable nodes: which of them start now, and on which parts of the nodes?"""
+"""The problem of rigid jobs on consumable nodes: which of them start now, and on which parts of the nodes?
+
+Also why a job does not fit, as a sentence, and what is left while jobs are started one by one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from scheduler import plural
+from scheduler.compiled import Flags
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
-from scheduler.kinds import Kind
 from scheduler.model import Job, RunId, Start
-from scheduler.node_resources.room import site_lacks
-from scheduler.node_resources.shares import mistake_in, rows_of
-from scheduler.node_resources.trial import Trial
-from scheduler.node_rules import first_violation
+from scheduler.node_request import Request, thousandths
+from scheduler.node_resources.kernels.tables import FREE, NODE, WHOLE
+from scheduler.node_resources.selection import Placement, selection_by_name
+from scheduler.node_resources.state import NodeResources, Trial, mistake_in, rows_of, shares_of
 from scheduler.node_set import NodeSet
-from scheduler.problem import Running, SchedulingProblem
-from scheduler.rules import NODES_FREE, Violation
+from scheduler.problem import Running, SchedulingProblem, first_violation
+from scheduler.rules import NODES_FREE, Kind, Violation
+
+
+def room_for(nodes: NodeResources, request: Request) -> str:
+    """What a job requests, how many nodes have it, one condition after the other, and what the site lacks."""
+    kind = nodes.kind_of(request)
+    nodes.fits(kind, request.chunks)
+    counts = list(_narrowing(nodes, request, kind))
+    funnel = ", ".join(
+        f"{'' if x == 0 else 'of these '}{count} {what}" for x, (count, what) in enumerate(counts)
+    )
+    if request.most_on_node != 1:
+        funnel += f"; there is room for {int(nodes.requests.total[kind])} of its {request.chunks} tasks"
+    of_site = site_lacks(nodes, request)
+    return f"it requests {request}; {funnel}{'' if of_site is None else f'; {of_site}'}"
+
+
+def site_lacks(nodes: NodeResources, request: Request) -> str | None:
+    """What the site has too little of for a job, like "0 of 5 matlab are free, it requests 1".
+
+    None if all its resources suffice. Ties: the first by name.
+    """
+    for (name, capacity), free in zip(nodes.site_resources.items(), nodes.table.site[FREE], strict=True):
+        needs = request.site_resources.get(name, 0)
+        if needs > free:
+            return f"{free:,} of {capacity:,} {name} are free, it requests {needs:,}"
+    return None
+
+
+def _narrowing(nodes: NodeResources, request: Request, kind: int) -> Iterator[tuple[int, str]]:
+    """The number of nodes left after each condition that excludes some, and the condition."""
+    left: Flags = nodes.requests.eligible[kind]
+    n_up = int(left.sum())
+    yield n_up, f"{plural(n_up, 'node')} up{_where(request)}"
+    for condition, what in _conditions(nodes, request, kind):
+        narrowed = left & condition
+        if narrowed.sum() < left.sum():
+            yield int(narrowed.sum()), f"with {what}"
+        left = narrowed
+
+
+def _where(request: Request) -> str:
+    features = f" with {' and '.join(sorted(request.features))}" if request.features else ""
+    return request.where + features
+
+
+def _conditions(nodes: NodeResources, request: Request, kind: int) -> Iterator[tuple[Flags, str]]:
+    table = nodes.table
+    if request.exclusive:
+        yield table.n_chunks == 0, "no other job"
+    names = ["free CPUs", "MiB of free memory", *(f"free {name}" for name in nodes.names)]
+    for r, name in enumerate(names):
+        need = int(nodes.requests.need[kind, r])
+        if need:
+            amount = f"{need / WHOLE:g}" if r == 0 else f"{need:,}"
+            yield table.free[:, r] >= need, f"{amount} {name}"
+    if request.gpus is not None:
+        will_do = table.gpu_type & nodes.requests.gpu_types[kind] != 0
+        n_free = (will_do & (table.gpu_free >= thousandths(request.gpus.share))).sum(axis=1)
+        yield n_free >= request.gpus.count, f"{request.gpus} free"
 
 
 class ConsumableNodesProblem(SchedulingProblem):
@@ -81,3 +144,25 @@ class _Room:
 
     def overbooked(self) -> Violation | None:
         return None  # every start was checked together with those before it
+
+
+class ConsumableRoom:
+    """What is free, less what jobs got in a pass: a copy, so that the problem stays as it is. Costs O(N)."""
+
+    def __init__(self, problem: ConsumableNodesProblem, selection: str) -> None:
+        self._problem = problem
+        self._waiting = problem.free_nodes.waiting
+        self._nodes = problem.free_nodes.nodes.alongside()
+        self._placement = Placement(self._nodes, selection_by_name(selection))
+
+    def fits(self, i: int) -> bool:
+        return self._nodes.fits(int(self._waiting.kinds[i]), int(self._waiting.chunks[i]))
+
+    def start(self, i: int) -> Start:
+        kind, chunks = int(self._waiting.kinds[i]), int(self._waiting.chunks[i])
+        used = self._placement.place(kind, chunks)
+        if used is None:
+            request = self._nodes.request_of(kind, chunks)
+            raise ValueError(f"job {self._problem.jobs[i].id} does not fit: {room_for(self._nodes, request)}")
+        completion_s = self._problem.now_s + float(self._waiting.estimates_s[i])
+        return Start(i, NodeSet.of(set(used[:, NODE].tolist())), completion_s, shares_of(used))

@@ -5,13 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from scheduler import counted
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.room import FreeRoom, Room
 from scheduler.model import NodeSchedule, Start
 from scheduler.wait_reasons import AllOthers
 
 if TYPE_CHECKING:
-    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, ConsumableRoom
+
+
+class FreeRoom:
+    """Identical nodes, each for one job: the free ones with the lowest numbers."""
+
+    def __init__(self, problem: FreeNodesProblem) -> None:
+        self._problem = problem
+        self._nodes = problem.free_nodes
+        self._in_order = self._nodes.free.in_order()
+        self.n_free = self._nodes.free.n
+
+    def fits(self, i: int) -> bool:
+        return self._problem.jobs[i].n_tasks <= self.n_free
+
+    def start(self, i: int) -> Start:
+        job = self._problem.jobs[i]
+        if job.n_tasks > self.n_free:
+            raise ValueError(f"job {job.id} needs {counted(job.n_tasks, 'node')}, and {self.n_free} are free")
+        self.n_free -= job.n_tasks
+        completion_s = self._problem.now_s + self._nodes.waiting.estimate_s(job.id)
+        return Start(i, self._in_order.next(job.n_tasks), completion_s)
 
 
 class Placer:
@@ -27,12 +48,12 @@ class Placer:
     ) -> None:
         self._n_jobs = problem.n_jobs
         self._starts: list[Start] = []
-        self._room: Room
+        self._room: FreeRoom | ConsumableRoom
         if isinstance(problem, FreeNodesProblem):
             self._room = FreeRoom(problem)
         else:
             # Compiled code that identical nodes do without.
-            from scheduler.free_nodes.consumable_room import ConsumableRoom
+            from scheduler.free_nodes.consumable_problem import ConsumableRoom
 
             self._room = ConsumableRoom(problem, selection)
 

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scheduler.kinds import Kind
 from scheduler.model import Job, JobId, RunId, Start
-from scheduler.node_rules import first_violation, too_few_or_many
 from scheduler.node_set import NodeSet
-from scheduler.problem import Running, SchedulingProblem
-from scheduler.rules import NODES_FREE, Violation
+from scheduler.problem import Running, SchedulingProblem, first_violation, too_few_or_many
+from scheduler.rules import NODES_FREE, Kind, Violation
 
 if TYPE_CHECKING:  # compiled code, which those who make problems import
-    from scheduler.free_nodes.identical_nodes import FreeNodes
-    from scheduler.free_nodes.queues.free_set import FreeSet
+    from scheduler.free_nodes.identical_nodes import FreeNodes, FreeSet
 
 
 class FreeNodesProblem(SchedulingProblem):

@@ -15,7 +15,7 @@ from scheduler.compiled import Floats
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import JobId, NodeSchedule, Start
 from scheduler.naming import Choice
-from scheduler.node_resources.selections import checked_name
+from scheduler.node_resources.selection import checked_name
 from scheduler.wait_reasons import AllOthers
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Rigid:
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
         # Compiled code that identical nodes do without.
         from scheduler.free_nodes.consumable_scheduling import ConsumableScheduling
-        from scheduler.node_resources.selections import selection_by_name
+        from scheduler.node_resources.selection import selection_by_name
 
         if self._consumable is None or self._consumable.state is not problem.free_nodes:
             self._consumable = ConsumableScheduling(problem.free_nodes, selection_by_name(self.selection))

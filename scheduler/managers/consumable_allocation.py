@@ -9,11 +9,11 @@ from scheduler.free_nodes.consumable_nodes import ConsumableNodes, WaitingReques
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.free_nodes.kernels.estimates import SHORTEST_S
 from scheduler.managers.queues import QueuePolicy, Starvation, in_order_of_service
-from scheduler.managers.request_admission import RequestAdmission
 from scheduler.managers.starting_manager import NodeAllocation
 from scheduler.model import Completion, Job, RunId, Share, Start
 from scheduler.node_request import Request
-from scheduler.node_resources.shares import rows_of, shares_of
+from scheduler.node_resources.described import RequestAdmission
+from scheduler.node_resources.state import rows_of, shares_of
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running
 from scheduler.resource_manager import OnFreeNodes

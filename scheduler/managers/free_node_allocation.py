@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler.free_nodes.identical_nodes import FreeNodes
+from scheduler.free_nodes.identical_nodes import FreeNodes, WaitingJobs
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.queues.waiting import WaitingJobs
 from scheduler.managers.queues import never_fits
 from scheduler.managers.starting_manager import NodeAllocation
 from scheduler.model import Completion, Job, RunId, Share, Start

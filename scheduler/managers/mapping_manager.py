@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from scheduler.managers.availability import Availability
-from scheduler.managers.commitments import Commitments, Run
+from scheduler.managers.commitments import Commitments, Run, loss_s
 from scheduler.managers.queues import (
     Admission,
     MappingPolicy,
@@ -22,7 +22,6 @@ from scheduler.managers.queues import (
     Starvation,
     in_order_of_service,
 )
-from scheduler.managers.victims import loss_s
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import (

@@ -12,9 +12,9 @@ from scheduler.model import Completion, Job, JobId, NodeReading, RunId, Share, S
 from scheduler.ports import Clock
 from scheduler.problem import Running
 from scheduler.resource_manager import Characterisation
-from scheduler.time_shared.prediction.forecast import Forecast, Predictor
-from scheduler.time_shared.prediction.promises import PromisesByForecast
+from scheduler.time_shared.forecast import Forecast, Predictor
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
+from scheduler.time_shared.promises import PromisesByForecast
 from scheduler.time_shared.social_contract import SocialContract
 from scheduler.time_shared.system import ReportedLoad, SystemState
 

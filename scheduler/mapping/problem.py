@@ -8,12 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scheduler.kinds import Kind
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.rules import first_violation
 from scheduler.model import Job, JobId, RunId
 from scheduler.problem import LazyJobs, Running, SchedulingProblem
-from scheduler.rules import Violation
+from scheduler.rules import Kind, Violation
 
 
 class MappingProblem(SchedulingProblem):

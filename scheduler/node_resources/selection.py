@@ -7,18 +7,64 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scheduler.compiled import Floats, Floats2, Ints
+from scheduler.compiled import Floats, Floats2, Ints, Ints2
+from scheduler.naming import Misnamed
 from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.kernels import scores as codes
 from scheduler.node_resources.kernels.tables import NONE
 from scheduler.node_resources.kernels.workspace import Ranking
+from scheduler.node_resources.state import NodeResources
 
-if TYPE_CHECKING:  # which loads compiled functions
+if TYPE_CHECKING:
     from scheduler.node_resources.state import NodeResources
+
+
+_MODULE = "scheduler.node_resources.selection"
+
+SELECTIONS = {
+    "first_fit": f"{_MODULE}:FirstFit",
+    "best_fit": f"{_MODULE}:BestFit",
+    "worst_fit": f"{_MODULE}:WorstFit",
+    "dot_product": f"{_MODULE}:DotProduct",
+    "gpu_packing": f"{_MODULE}:GpuPacking",
+    "gpu_clustering": f"{_MODULE}:GpuClustering",
+    "fgd": "scheduler.node_resources.fragmentation_descent:FragmentationDescent",
+}
+
+
+def checked_name(name: str) -> str:
+    """The name itself, if it is one of SELECTIONS, or "module:Class" of a usable class. Raises Misnamed."""
+    if ":" in name:
+        selection_by_name(name)
+    elif name not in SELECTIONS:
+        near = get_close_matches(name, SELECTIONS, 1)
+        meant = f"; did you mean '{near[0]}'?" if near else ""
+        raise Misnamed(
+            f"'{name}' is no node selection; expected one of {', '.join(SELECTIONS)}, or module:Class{meant}"
+        )
+    return name
+
+
+def selection_by_name(name: str) -> NodeSelection:
+    """A new selection: one of SELECTIONS, or of "module:Class". Raises Misnamed."""
+
+    target = SELECTIONS.get(name, name)
+    try:
+        made: Any = resolve_name(target)()
+    except Exception as error:
+        raise Misnamed(
+            f"node selection '{name}' cannot be loaded: {type(error).__name__}: {error}; expected "
+            f"module:Class, whose constructor needs no arguments"
+        ) from error
+    if not isinstance(made, NodeSelection):
+        raise Misnamed(f"node selection '{name}' is no subclass of {_MODULE}.NodeSelection")
+    return made
 
 
 class NodeSelection(ABC):
@@ -59,7 +105,7 @@ class _Compiled(NodeSelection):
         return np.zeros(len(nodes.table.largest))
 
     def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        from scheduler.node_resources.kernels.placing import write_scores  # compiled
+        from scheduler.node_resources.kernels.python_entry_points import write_scores  # compiled
 
         write_scores(nodes.table, nodes.requests, self.code, self.weights(nodes), kind, which, scores)
 
@@ -130,3 +176,55 @@ def new_ranking(nodes: DescribedNodes, selection: NodeSelection) -> Ranking:
         np.zeros(n_kinds, dtype=np.int64),
         np.zeros(n_nodes, dtype=np.int64),
     )
+
+
+class Placement:
+    """Chooses nodes by a node selection, and keeps the scores."""
+
+    def __init__(self, nodes: NodeResources, selection: NodeSelection) -> None:
+        self._nodes, self._selection = nodes, selection
+        self._ranking = new_ranking(nodes, selection)
+        self._epoch = 0
+
+    @property
+    def ranking(self) -> Ranking:
+        """With room for all kinds of requests, and without scores of an earlier epoch."""
+        ranking, n_kinds = self._ranking, len(self._nodes.requests.gpus)
+        n_before = len(ranking.seen)
+        if n_kinds > n_before:
+            larger = new_ranking(self._nodes, self._selection)
+            larger.scores[:n_before], larger.seen[:n_before] = ranking.scores, ranking.seen
+            ranking = self._ranking = larger
+        epoch = self._selection.epoch(self._nodes)
+        if epoch != self._epoch:
+            ranking.seen[:] = 0
+            self._epoch = epoch
+        return ranking
+
+    def place(self, kind: int, chunks: int) -> Ints2 | None:
+        """Take the best nodes for a job: rows of NODE, CHUNKS, GPUS; None if it does not fit now."""
+        nodes = self._nodes
+        if not nodes.fits(kind, chunks):
+            return None
+        self.update(kind)
+        from scheduler.node_resources.kernels.python_entry_points import choose_nodes  # compiled
+
+        rows: Ints2 = np.zeros((nodes.most_rows(kind, chunks), 3), dtype=np.int64)
+        used = rows[: choose_nodes(nodes.requests, self._ranking, kind, chunks, rows, 0)]
+        if nodes.takes_parts_of_gpus(kind):
+            nodes.take(kind, used, lambda n: self.gpu(kind, n))
+        else:
+            nodes.take(kind, used)
+        return used
+
+    def update(self, kind: int) -> None:
+        """Bring the scores for a kind of request, whose `fit` is up to date, up to date."""
+        nodes, ranking = self._nodes, self.ranking
+        which = nodes.changed_since(int(ranking.seen[kind]))
+        if len(which):
+            self._selection.score(nodes, kind, which, ranking.scores)
+            ranking.seen[kind] = nodes.clock
+
+    def gpu(self, kind: int, n: int) -> int:
+        """Of which GPU of node n to take a part; NONE: of the one with the least left."""
+        return self._selection.gpu(self._nodes, kind, n)

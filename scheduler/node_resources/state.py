@@ -1,19 +1,48 @@
-"""What is free on nodes, and where a request fits."""
+"""What is free on nodes, where a request fits, and what a job uses: as values, and as rows for kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from types import MappingProxyType
+from numbers import Integral
+from types import MappingProxyType, TracebackType
 
 import numpy as np
 
 from scheduler.compiled import Ints, Ints2, copied
-from scheduler.node_request import Node
+from scheduler.model import Share
+from scheduler.node_request import MOST_GPUS, Node
 from scheduler.node_resources.described import DescribedNodes
-from scheduler.node_resources.kernels import one_at_a_time
+from scheduler.node_resources.kernels import python_entry_points
 from scheduler.node_resources.kernels.tables import CHUNKS, FREE, NODE, NONE
-from scheduler.node_resources.shares import gpus_of
+
+
+def mistake_in(shares: Iterable[Share], n_nodes: int) -> str | None:
+    """Why shares name no nodes, chunks or GPUs; None if they do. Whether these are free is not examined."""
+    for share in shares:
+        node, chunks, gpus = share
+        if not all(isinstance(number, Integral) for number in (node, chunks, *gpus)):
+            return f"{share} has numbers that are not whole"
+        if not 0 <= node < n_nodes or chunks < 1:
+            return f"{share} is not 1 or more chunks on one of {n_nodes} nodes"
+        if gpus and (len({*gpus}) < len(gpus) or not 0 <= min(gpus) <= max(gpus) < MOST_GPUS):
+            return f"{share} does not name different GPUs of a node"
+    return None
+
+
+def rows_of(shares: Iterable[Share]) -> Ints2:
+    """Rows of NODE, CHUNKS and GPUS (bits)."""
+    rows = [(node, chunks, sum([1 << d for d in gpus])) for node, chunks, gpus in shares]
+    return np.array(rows, dtype=np.int64).reshape(-1, 3)
+
+
+def gpus_of(bits: int) -> tuple[int, ...]:
+    """The GPUs of a row."""
+    return tuple([d for d in range(bits.bit_length()) if bits >> d & 1]) if bits else ()
+
+
+def shares_of(rows: Ints2) -> tuple[Share, ...]:
+    return tuple([Share(node, chunks, gpus_of(bits)) for node, chunks, bits in rows.tolist()])
 
 
 class NodeResources(DescribedNodes):
@@ -39,11 +68,11 @@ class NodeResources(DescribedNodes):
         (self.down.discard if is_up else self.down.add)(node)
         for kind, (request, _) in self.requested.items():
             self.requests.eligible[kind, node] = is_up and request.may_use(self.all[node])
-        one_at_a_time.touch(self.table, node)
+        python_entry_points.touch(self.table, node)
 
     def fits(self, kind: int, chunks: int) -> bool:
         """Whether a job of that many chunks may start now."""
-        return one_at_a_time.fits(self.table, self.requests, kind, chunks)
+        return python_entry_points.fits(self.table, self.requests, kind, chunks)
 
     def where_fits(self, kind: int) -> Ints:
         """The nodes on which a chunk fits, as of the last `fits`."""
@@ -61,19 +90,21 @@ class NodeResources(DescribedNodes):
         return which
 
     def takes_parts_of_gpus(self, kind: int) -> bool:
-        from scheduler.node_resources.kernels.placing import uses_parts_of_gpus  # compiled, as those below
+        from scheduler.node_resources.kernels.python_entry_points import (
+            uses_parts_of_gpus,  # compiled, as those below
+        )
 
         return uses_parts_of_gpus(self.requests, kind)
 
     def changed_since(self, clock: int) -> Ints:
         """The nodes that changed after `clock`; valid until the next call."""
-        from scheduler.node_resources.kernels.placing import changed_since
+        from scheduler.node_resources.kernels.python_entry_points import changed_since
 
         return self._changed[: changed_since(self.table, clock, self._changed)]
 
     def most_rows(self, kind: int, chunks: int) -> int:
         """See `kernels.allocation.most_rows`."""
-        from scheduler.node_resources.kernels.placing import rows_at_most
+        from scheduler.node_resources.kernels.python_entry_points import rows_at_most
 
         return rows_at_most(self.requests, kind, chunks)
 
@@ -138,13 +169,13 @@ class NodeResources(DescribedNodes):
         """
         for row in range(len(used)):
             gpu = NONE if gpu_on is None else gpu_on(int(used[row, NODE]))
-            one_at_a_time.take(self.table, self.requests, kind, used, row, gpu)
+            python_entry_points.take(self.table, self.requests, kind, used, row, gpu)
         if self.site_resources:
             self.table.site[FREE] -= self.site_need(kind)
 
     def give_back(self, kind: int, used: Ints2) -> None:
         """Give back what `take` took."""
-        one_at_a_time.give_back(self.table, self.requests, kind, used)
+        python_entry_points.give_back(self.table, self.requests, kind, used)
         if self.site_resources:
             self.table.site[FREE] += self.site_need(kind)
 
@@ -154,3 +185,30 @@ def one_chunk_each(used: Ints2) -> Ints2:
     rows = np.repeat(used, used[:, CHUNKS], axis=0)
     rows[:, CHUNKS] = 1
     return rows
+
+
+class Trial:
+    """Takes and gives back on the state of nodes, and leaves it as it was found."""
+
+    def __init__(self, nodes: NodeResources) -> None:
+        self._nodes = nodes
+        self._changes: list[tuple[bool, int, Ints2]] = []
+        """Whether it was taken, the kind of the request, and what."""
+
+    def take(self, kind: int, used: Ints2) -> None:
+        """Take what the rows of `used` state; writes GPUs where they name none."""
+        self._nodes.take(kind, used)
+        self._changes.append((True, kind, used))
+
+    def give_back(self, kind: int, used: Ints2) -> None:
+        self._nodes.give_back(kind, used)
+        self._changes.append((False, kind, used))
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        for was_taken, kind_of_request, used in reversed(self._changes):
+            (self._nodes.give_back if was_taken else self._nodes.take)(kind_of_request, used)

@@ -15,8 +15,7 @@ from scheduler import counted
 from scheduler.compiled import Floats, Ints, copied
 from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice
-from scheduler.time_shared.kernels.job_selection import System, reservation_s, start_jobs, system_of
-from scheduler.time_shared.kernels.node_selection import select_nodes
+from scheduler.time_shared.kernels.selection import System, reservation_s, select_nodes, start_jobs, system_of
 from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes, Policy, expect, queues_of
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.wait_reasons import AllOthers

@@ -8,12 +8,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from scheduler.compiled import Ints
-from scheduler.kinds import Kind
 from scheduler.model import Job, JobId, RunId, Start
-from scheduler.node_rules import first_violation, too_few_or_many
 from scheduler.node_set import NodeSet
-from scheduler.problem import Running, SchedulingProblem
-from scheduler.rules import SOCIAL_CONTRACT, Violation
+from scheduler.problem import Running, SchedulingProblem, first_violation, too_few_or_many
+from scheduler.rules import SOCIAL_CONTRACT, Kind, Violation
 from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes
 from scheduler.time_shared.social_contract import Requirement, sum_in_order
 

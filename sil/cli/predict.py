@@ -178,7 +178,7 @@ def _seconds(value: float) -> str:
 
 
 def _print_basis(predictions: list[TurnaroundPrediction], state: QueueFile, question: Question) -> None:
-    from scheduler.time_shared.prediction.forecast import FEWEST
+    from scheduler.time_shared.forecast import FEWEST
 
     waiting = f"{len(state.running)} running and {len(state.waiting)} waiting jobs"
     nodes = f"the {len(question.nodes.names)} nodes of {question.nodes.cluster}"

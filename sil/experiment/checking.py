@@ -11,8 +11,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
-from scheduler.contract import contract_for
-from scheduler.contract_examination import (
+from scheduler.model import Answer
+from scheduler.registry import SchedulerSpec
+from scheduler.rules import (
+    RAISES_NOTHING,
+    RETURNS_A_SCHEDULE,
+    RETURNS_IN_TIME,
+    RIGHT_KIND,
+    RULES_OF,
+    Kind,
+    WrongKind,
+)
+from scheduler.testing import contract_for
+from scheduler.testing.examination import (
     BrokeRule,
     CannotAnswer,
     Contract,
@@ -20,10 +31,6 @@ from scheduler.contract_examination import (
     Here,
     Outline,
 )
-from scheduler.kinds import Kind, WrongKind
-from scheduler.model import Answer
-from scheduler.registry import SchedulerSpec
-from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME, RIGHT_KIND, RULES_OF
 from sil.isolation import channel
 from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.isolation.channel import BadMessage, Message

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from scheduler.kinds import Kind
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
+from scheduler.rules import Kind
 from sil.isolation.side import side
 from sil.outcome.statistics import PowerLaw, fit_power_law, quantile
 from sil.runs.composition import asked_apart

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from scheduler import UserError
-from scheduler.kinds import Kind
 from scheduler.model import Job, JobId
 from scheduler.naming import Misnamed
-from scheduler.time_shared.prediction import by_name
-from scheduler.time_shared.prediction.forecast import COVERAGE, Basis, Forecast, circumstances_of
+from scheduler.rules import Kind
+from scheduler.time_shared import predictors
+from scheduler.time_shared.forecast import COVERAGE, Basis, Forecast, circumstances_of
 from scheduler.time_shared.system import ReportedLoad, SystemState
 from sil.runs.composition import asked_apart, what_if_scheduler
 from sil.runs.under_test import UnderTest
@@ -136,8 +136,8 @@ def _predicted(file: QueueFile, question: Question) -> list[TurnaroundPrediction
     errors_of = histories(question.errors, question.nodes.known, spec)
     scheduler = what_if_scheduler(spec, SimClock(), DECISION_LIMIT_S)
     try:
-        name = by_name.read(question.predictor)
-        predictor = by_name.make(name, scheduler, errors_of)
+        name = predictors.read(question.predictor)
+        predictor = predictors.make(name, scheduler, errors_of)
     except Misnamed as error:
         raise UserError(str(error)) from None
     view = _state_of(file, question).view()

@@ -10,12 +10,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from scheduler.compiled import allocate, handle
+from scheduler.free_nodes.arrays import QueuePolicy, larger_rigid_queue, new_rigid_queue
 from scheduler.free_nodes.kernels.backfilling import FCFS, NO_BACKFILLING
-from scheduler.free_nodes.kernels.observation import N_OF_JOB, N_OF_MACHINE
 from scheduler.free_nodes.kernels.queues import RigidQueue
-from scheduler.free_nodes.queues.arrays import QueuePolicy
-from scheduler.free_nodes.queues.identical import larger_rigid_queue, new_rigid_queue
-from scheduler.free_nodes.queues.views import new_views, observation_of
 from sil.api.settings import choice
 from sil.gym.environments import Observation, Options, Single, Vector
 from sil.gym.episodes import Episodes
@@ -28,6 +25,7 @@ from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.asking import GOES_ON, NO_ANSWER, NO_JOB, Answers, answer_all
 from sil.world.compiled_replay.engine import EmptyQueue, Jobs, Running
 from sil.world.compiled_replay.loop import ALL_ENDED, STUCK
+from sil.world.compiled_replay.observation import N_OF_JOB, N_OF_MACHINE, new_views, observation_of
 from sil.world.events import ORDERS
 
 _FACTS = 64

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from scheduler.kinds import Kind
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, declared
+from scheduler.rules import Kind
 from sil.isolation import channel
 from sil.isolation.channel import Message
 from sil.isolation.process import NoAnswer, own_process

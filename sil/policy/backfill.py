@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from scheduler import UserError
 from scheduler.compiled import called_by_handle, handle
-from scheduler.free_nodes.kernels import observation
-from scheduler.free_nodes.kernels.observation import Views
 from scheduler.free_nodes.kernels.queues import ENOUGH, RigidQueue
 from scheduler.free_nodes.kernels.rigid_queue import choose_nodes, lack_of_nodes
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.queues.views import new_views, observation_of
-from scheduler.kinds import Kind
 from scheduler.model import NodeSchedule
+from scheduler.rules import Kind
 from scheduler.wait_reasons import AllOthers
 from sil.policy.asking import Policy
+from sil.world.compiled_replay import observation
+from sil.world.compiled_replay.observation import Views, new_views, observation_of
 
 WAITS = "the policy lets it wait"
 

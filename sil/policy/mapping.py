@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.kinds import Kind
 from scheduler.mapping.placer import Placer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
+from scheduler.rules import Kind
 from sil.policy.asking import Policy
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import polars as pl
 
 from scheduler import UserError
-from scheduler.managers.requeue_limit import RequeueLimit
+from scheduler.managers.decorators import RequeueLimit
 from scheduler.model import Job
 from scheduler.ports import Clock, Scheduler
 from scheduler.registry import SchedulerSpec

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from scheduler.kinds import Kind
 from scheduler.registry import SchedulerNotLoaded
+from scheduler.rules import Kind
 from sil.runs.under_test import Find, UnderTest, resolve, resolve_all
 
 PURPOSE = "the replay of a log"

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scheduler.kinds import Kind
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import Gain, PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord, Job
 from scheduler.registry import ON_SINGLE_MACHINES
 from scheduler.resource_manager import Experience, OnMachines, Ports
+from scheduler.rules import Kind
 from sil.outcome.invariants.breach import Capacity
 from sil.runs.composition import Managed, RunKey, Supervision, checked_run
 from sil.runs.scenario import Mistakes, Scenario

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scheduler import shown
-from scheduler.kinds import Kind
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, in_order_of_service
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Job
 from scheduler.node_request import Request
 from scheduler.resource_manager import OnFreeNodes, Ports
+from scheduler.rules import Kind
 from sil.outcome.invariants.breach import Capacity
 from sil.runs.composition import Managed, RunKey, checked_run
 from sil.runs.scenario import Mistakes, Scenario

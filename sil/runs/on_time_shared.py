@@ -14,8 +14,8 @@ from scheduler.managers.time_shared_allocation import Forecasting, Prediction, T
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Characterisation, OnSharedNodes, ResourceManager
-from scheduler.time_shared.prediction.forecast import Predictor
-from scheduler.time_shared.prediction.promises import PromisesByForecast
+from scheduler.time_shared.forecast import Predictor
+from scheduler.time_shared.promises import PromisesByForecast
 from sil.outcome.invariants.breach import Capacity
 from sil.runs.composition import RunKey, checked_run
 from sil.settings import files

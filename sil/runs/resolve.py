@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scheduler.kinds import Kind
+from scheduler.rules import Kind
 from sil.runs.scenario import DoesNotFit, Mistakes, Scenario
 from sil.runs.under_test import Find, resolve, resolve_all
 from sil.settings.experiment_file import Experiment, read_experiment

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from scheduler import UserError
-from scheduler.kinds import Kind
 from scheduler.managers.queues import Admission, in_order_of_service
 from scheduler.model import Job
 from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.rules import Kind
 from sil.runs.composition import AnyWorld, RunKey, Supervision, judged
 from sil.runs.faults import failures, remote
 from sil.runs.under_test import Find, UnderTest, resolve, resolve_all

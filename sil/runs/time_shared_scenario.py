@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from scheduler.kinds import Kind
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.managers.time_shared_allocation import Prediction
 from scheduler.model import Job, NodeSchedule
 from scheduler.naming import Misnamed
 from scheduler.resource_manager import Ports
-from scheduler.time_shared.prediction import by_name
-from scheduler.time_shared.prediction.forecast import Predictor
-from scheduler.time_shared.prediction.promises import PromisesByForecast
+from scheduler.rules import Kind
+from scheduler.time_shared import predictors
+from scheduler.time_shared.forecast import Predictor
+from scheduler.time_shared.promises import PromisesByForecast
 from sil.runs.composition import Managed, RunKey, what_if_scheduler
 from sil.runs.on_time_shared import Disturbances, TimeSharedRun, TimeSharedSystem
 from sil.runs.scenario import Mistakes, Scenario
@@ -138,8 +138,8 @@ class TimeSharedScenario(Scenario):
         errors_of = histories(self.in_use.errors, self.nodes.known, scheduler.spec)
         limit_s, seed = self.experiment.guard.decision_limit_s, self.streams(replication).scheduler_seed
         return {
-            label: by_name.make(
-                by_name.read(label), what_if_scheduler(scheduler.spec, clock, limit_s, seed), errors_of
+            label: predictors.make(
+                predictors.read(label), what_if_scheduler(scheduler.spec, clock, limit_s, seed), errors_of
             )
             for label in self.table.predictors
             if _why_not(scheduler, label) is None  # `notes` says so
@@ -215,7 +215,7 @@ def _why_not(scheduler: UnderTest, predictor: str) -> str | None:
     # A plug-in is not made here: all that matters is whether it is LoRaS.
     alike = scheduler.spec.make() if scheduler.is_built_in else _AnyOther()
     try:
-        by_name.make(by_name.read(predictor), alike, lambda _: NOTHING)
+        predictors.make(predictors.read(predictor), alike, lambda _: NOTHING)
     except Misnamed as error:
         return str(error)
     return None

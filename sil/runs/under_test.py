@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from scheduler import registry
-from scheduler.kinds import Kind
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
+from scheduler.rules import Kind
 from sil.batsim.naming import BatsimScheduler, batsim_scheduler
 from sil.slurm.naming import SlurmController, slurm_controller
 from sil.world.guard.apart import isolates_schedulers

@@ -58,9 +58,9 @@ class NodeMonitorsTable(Table):
 
 def _predictor(name: str) -> str:
     """The name in results, which is the same for all equivalent names."""
-    from scheduler.time_shared.prediction import by_name
+    from scheduler.time_shared import predictors
 
-    return str(by_name.read(name))
+    return str(predictors.read(name))
 
 
 Predictor = Annotated[str, AfterValidator(_predictor)]

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from scheduler.registry import SchedulerSpec, key_of
-from scheduler.time_shared.prediction.forecast import Circumstances, Error, ErrorHistory
+from scheduler.time_shared.forecast import Circumstances, Error, ErrorHistory
 from sil.site.time_shared_cluster import Characterisations
 from site_db.prediction_errors import KnownError
 
 if TYPE_CHECKING:
-    from scheduler.time_shared.prediction.by_name import PredictorName  # loads compiled functions
+    from scheduler.time_shared.predictors import PredictorName  # loads compiled functions
 
 NOTHING = ErrorHistory(())
 

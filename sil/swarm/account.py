@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scheduler.managers.around import AroundManager
+from scheduler.managers.decorators import AroundManager
 from scheduler.model import Answer, Completion, DispatchOrder, Job, JobId, Loss, RunId
 from scheduler.resource_manager import Ports, ResourceManager
 from sil.swarm.case import URGENT, Case

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from math import inf
 
-from scheduler.dependable.reliable_delivery import LONGEST_RETRY, Timeouts, lead_of
+from scheduler.durability.reliable_delivery import LONGEST_RETRY, Timeouts, lead_of
 from sil.outcome.invariants.breach import Breach
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import count
 
 from scheduler import UserError
-from scheduler.kinds import Kind
+from scheduler.rules import Kind
 from sil.runs.composition import asked_apart
 from sil.runs.under_test import UnderTest
 from sil.swarm.case import DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn, stream

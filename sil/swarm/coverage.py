@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-import scheduler.dependable
+import scheduler.durability
 import scheduler.managers
 
 Lines = frozenset[tuple[str, int]]
@@ -18,7 +18,7 @@ Lines = frozenset[tuple[str, int]]
 
 _ROOT = Path(scheduler.managers.__file__).parent.parent.parent
 _FOLDERS = tuple(
-    str(Path(package.__file__ or "").parent) for package in (scheduler.dependable, scheduler.managers)
+    str(Path(package.__file__ or "").parent) for package in (scheduler.durability, scheduler.managers)
 )
 
 

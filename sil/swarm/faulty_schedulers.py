@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from scheduler.managers.around import AroundManager
+from scheduler.managers.decorators import AroundManager
 from scheduler.model import Answer, Assignments, NodeSchedule
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Ports, ResourceManager

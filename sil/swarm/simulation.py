@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from scheduler import UserError
-from scheduler.dependable.dependable_manager import dependable
-from scheduler.dependable.journal import Journal
-from scheduler.dependable.reliable_delivery import DEFAULT
+from scheduler.durability.journal import Journal
+from scheduler.durability.journalled_manager import dependable
+from scheduler.durability.reliable_delivery import DEFAULT
 from scheduler.model import JobId
 from scheduler.resource_manager import Ports, ResourceManager
 from sil.isolation.side import side

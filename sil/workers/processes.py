@@ -53,7 +53,7 @@ LIBRARIES = [
     "psutil",
 ]
 """Imported by the server that forks workers. Not Polars, which starts threads when it is imported."""
-PREDICTION = ["scheduler.time_shared.loras", "scheduler.time_shared.prediction.by_name"]
+PREDICTION = ["scheduler.time_shared.loras", "scheduler.time_shared.predictors"]
 COMPILED = ["scheduler.mapping.pjs", "scheduler.free_nodes.identical_nodes", *PREDICTION]
 """Imported too, where it is not known which schedulers will run: compiled functions."""
 NOTES = "sil.workers.compilation_notes"

@@ -8,8 +8,7 @@ from typing import Self
 from zlib import crc32
 
 from scheduler import UserError
-from scheduler.dependable.journal import JournalEntry
-from scheduler.dependable.journal_text import BadEntry, entry_of, text_of
+from scheduler.durability.journal import BadEntry, JournalEntry, entry_of, text_of
 
 
 class ChainedJournal(ABC):

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.dependable.journal import JournalEntry
-from scheduler.dependable.journal_text import entry_of
+from scheduler.durability.journal import JournalEntry, entry_of
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.registry import resolve
 from sil.batsim.messages import read_reply
@@ -47,7 +46,7 @@ from site_db.journals.file_journal import FileJournal
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.exchange import read_site_file
 from site_db.slurm_conf import read_cluster
-from tests.scheduler.dependable.test_journal_text import OF_VERSION_1
+from tests.scheduler.durability.test_journal_text import OF_VERSION_1
 from tests.sil.replaying import replay_all
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

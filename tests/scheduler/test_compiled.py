@@ -28,8 +28,8 @@ from scheduler.compiled import (
     inlined,
     part,
 )
+from scheduler.compiled.code import signatures_remembered
 from scheduler.compiled.kept import is_own
-from scheduler.compiled.signatures import signatures_remembered
 
 RUN_WITH_CHECKS = (
     "tests/scheduler",
@@ -42,8 +42,11 @@ RUN_WITH_CHECKS = (
     "tests/sil/test_shared_nodes.py",
     "tests/sil/workload",
 )
-LOADS = "from scheduler.free_nodes.queues.consumable_releases import Releases; Releases()"
-"""Functions of one folder, which call those of another."""
+LOADS = (
+    "from scheduler.compiled import called_from_python as compile; "
+    "from scheduler.free_nodes.kernels.free_over_time import insert, remove; compile(insert); compile(remove)"
+)
+"""Two small functions of one folder."""
 
 
 def load(cache: Path, packages: Path | None = None, **variables: str) -> str:

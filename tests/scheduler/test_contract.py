@@ -5,15 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from scheduler import registry
-from scheduler.contract import ContractBroken, check_contract
-from scheduler.contract_examination import Caller, Examination, Here
-from scheduler.kinds import Kind
-from scheduler.mapping.contract import MappingContract
 from scheduler.mapping.immediate import Mct
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Answer, Schedule
 from scheduler.registry import resolve
-from scheduler.rules import DETERMINISTIC, RETURNS_IN_TIME, RULES_OF
+from scheduler.rules import DETERMINISTIC, RETURNS_IN_TIME, RULES_OF, Kind
+from scheduler.testing import ContractBroken, check_contract
+from scheduler.testing.examination import Caller, Examination, Here
+from scheduler.testing.mapping import MappingContract
 from scheduler.time_shared.loras import Ordering
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from tests import faulty, faulty_on_nodes

@@ -19,8 +19,7 @@ from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy
 from scheduler.model import Completion, Job, JobId, Loss, MachineReading, NodeSchedule, RunId
 from scheduler.node_request import Gpus, Node, Request
-from scheduler.node_resources.placement import Placement
-from scheduler.node_resources.selection import FirstFit
+from scheduler.node_resources.selection import FirstFit, Placement
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnFreeNodes
 from tests.examples import up_to

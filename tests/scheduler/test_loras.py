@@ -13,12 +13,11 @@ from scheduler.free_nodes import rigid
 from scheduler.free_nodes.kernels import backfilling
 from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.ports import Scheduler
-from scheduler.time_shared.kernels import job_selection, node_selection, tables
+from scheduler.time_shared.kernels import selection, tables
 from scheduler.time_shared.loras import Loras, Method, NodeSelection, Ordering, Selection
-from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
-from scheduler.time_shared.prediction.policy_aware import Blind, PolicyAware
-from scheduler.time_shared.prediction.promises import Promising
+from scheduler.time_shared.predictors import Algorithm1, Blind, PolicyAware
 from scheduler.time_shared.problem import TimeSharedProblem
+from scheduler.time_shared.promises import Promising
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import ReportedLoad, SystemState
 from scheduler.wait_reasons import in_detail
@@ -73,8 +72,8 @@ def test_by_default_the_social_contract_limits_the_cpu_requirements_on_a_node() 
 
 
 def test_the_kernels_number_policies_and_methods_in_the_order_of_their_names() -> None:
-    selections = job_selection.JUST_FIRST, job_selection.FIRST_FIT, job_selection.BEST_FIT, job_selection.EASY
-    node_selections = node_selection.NORMAL, node_selection.UNIFORM, node_selection.UNIFORM_ELSE_NORMAL
+    selections = selection.JUST_FIRST, selection.FIRST_FIT, selection.BEST_FIT, selection.EASY
+    node_selections = selection.NORMAL, selection.UNIFORM, selection.UNIFORM_ELSE_NORMAL
     methods = tables.PROPORTIONAL, tables.BY_MPL, tables.BY_CPU
     for choice, codes in ((Selection, selections), (NodeSelection, node_selections), (Method, methods)):
         assert tuple(member.code for member in choice) == codes

@@ -13,9 +13,9 @@ from scheduler.mapping.kernels import groups
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
-from scheduler.mapping.reference import ReferencePjs, ReferenceSjs, greedy
 from scheduler.model import Assignments, Schedule
 from scheduler.ports import Scheduler
+from sil.studies.collins_george.reference import ReferencePjs, ReferenceSjs, greedy
 from tests.examples import up_to
 
 Matrix = NDArray[np.float64]

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from scheduler.model import Job, JobId
-from scheduler.time_shared.loras import Loras
-from scheduler.time_shared.prediction.by_name import PredictorName, make, read
-from scheduler.time_shared.prediction.forecast import (
+from scheduler.time_shared.forecast import (
     COVERAGE,
     FEWEST,
     Circumstances,
@@ -20,10 +18,11 @@ from scheduler.time_shared.prediction.forecast import (
     WithInterval,
     prediction_limits,
 )
-from scheduler.time_shared.prediction.historical import FEWEST_RUNS, Historical, PastRun, RunHistory
-from scheduler.time_shared.prediction.policy_aware import PolicyAware
+from scheduler.time_shared.loras import Loras
+from scheduler.time_shared.predictors import PolicyAware, PredictorName, make, read
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import SystemState
+from sil.studies.cisne.historical import FEWEST_RUNS, Historical, PastRun, RunHistory
 
 WAITS = Circumstances(100.0, 1, True, 1)
 

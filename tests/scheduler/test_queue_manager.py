@@ -27,9 +27,9 @@ from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnSharedNodes
 from scheduler.rules import ScheduleRejected
 from scheduler.time_shared.loras import Loras
-from scheduler.time_shared.prediction.policy_aware import PolicyAware
-from scheduler.time_shared.prediction.promises import PromisesByForecast
+from scheduler.time_shared.predictors import PolicyAware
 from scheduler.time_shared.problem import TimeSharedProblem
+from scheduler.time_shared.promises import PromisesByForecast
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 
 

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from scheduler import listing, registry
-from scheduler.kinds import Kind
 from scheduler.registry import SchedulerNotLoaded, resolve
+from scheduler.rules import Kind
 from scheduler.time_shared.loras import Loras, NodeSelection, Selection
 
 

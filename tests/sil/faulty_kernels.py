@@ -12,19 +12,18 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 
-from scheduler.free_nodes.kernels import node_queue, rigid_queue, transitions
+from scheduler.free_nodes.kernels import reservations, rigid_queue, transitions
+from scheduler.free_nodes.kernels.free_over_time import END_S, SLOT
 from scheduler.free_nodes.kernels.free_set import LAST
 from scheduler.free_nodes.kernels.free_set import NODE as NEXT_NODE
 from scheduler.free_nodes.kernels.queue_tree import set_leaf
 from scheduler.free_nodes.kernels.queues import N_RELEASES, N_WAITING
-from scheduler.free_nodes.kernels.releases import END_S, SLOT
-from scheduler.free_nodes.kernels.timeline import reserving
-from scheduler.free_nodes.kernels.timeline.reserved import N_ROWS
+from scheduler.free_nodes.kernels.reservations import N_ROWS
 from scheduler.free_nodes.kernels.transitions import STARTED
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.kernels import backfilling
+from scheduler.node_resources.kernels import reserving as reserving_on_nodes
 from scheduler.node_resources.kernels.tables import CHUNKS, CORES, MEMORY, NODE, WHOLE
-from scheduler.node_resources.kernels.timeline import reserving as reserving_on_nodes
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach
 from sil.runs.compiled import replay as compiled_replay
@@ -33,7 +32,7 @@ from sil.runs.under_test import resolve
 from sil.settings.estimates import Estimates
 from sil.trace.facts import as_frame
 from sil.workload.job_log import SCHEMA, JobLog
-from sil.world.compiled_replay import loop
+from sil.world.compiled_replay import loop, node_queue
 from sil.world.compiled_replay.engine import Stuck
 from sil.world.events import ORDERS
 from site_db.site_file.cluster import Cluster
@@ -123,7 +122,7 @@ def takes_no_cores(timeline: Any, nodes: Any, requests: Any, *of_use: Any) -> No
     requests.need[:] = before
 
 
-_add, _earliest_s, _put_in = reserving.add, reserving.earliest_s, reserving_on_nodes.put_in
+_add, _earliest_s, _put_in = reservations.add, reservations.earliest_s, reserving_on_nodes.put_in
 _take_before, _lowest = rigid_queue.take_before, rigid_queue.lowest
 _time_passed, _start = loop.time_passed, loop.start
 _take_row, _give_back_row = backfilling.take_row, node_queue.give_back_row
@@ -149,10 +148,10 @@ FAULTS_ON_NODES: Faults = {
 
 
 RESERVATION_FAULTS: Faults = {
-    "none": (reserving, "add", _add),
-    "a reservation ends a second early": (reserving, "add", ends_a_second_early),
-    "a reservation is for a node too few": (reserving, "earliest_s", a_node_is_always_free),
-    "the profile stays whatever runs end": (reserving, "ends_as_expected", lambda r, n: r.n[N_ROWS] > 0),
+    "none": (reservations, "add", _add),
+    "a reservation ends a second early": (reservations, "add", ends_a_second_early),
+    "a reservation is for a node too few": (reservations, "earliest_s", a_node_is_always_free),
+    "the profile stays whatever runs end": (reservations, "ends_as_expected", lambda r, n: r.n[N_ROWS] > 0),
 }
 RESERVATION_FAULTS_ON_NODES: Faults = {
     "none": (reserving_on_nodes, "put_in", _put_in),

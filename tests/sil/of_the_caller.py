@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduler.kinds import Kind
 from scheduler.mapping.immediate import Mct
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import NodeSchedule, Schedule, Start
+from scheduler.rules import Kind
 
 
 class SmallestFirst:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from scheduler.managers.requeue_limit import RequeueLimit
+from scheduler.managers.decorators import RequeueLimit
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
 from scheduler.resource_manager import ResourceManager

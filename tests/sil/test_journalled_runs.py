@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.dependable.journal import JournalEntry
+from scheduler.durability.journal import JournalEntry
 from sil.swarm.case import Case, Machines, drawn
 from sil.swarm.faults import Fault
 from sil.swarm.simulation import Verdict, verdict_on

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.kinds import Kind
+from scheduler.rules import Kind
 from sil.experiment.checking import check
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from scheduler.time_shared.prediction.forecast import Basis
+from scheduler.time_shared.forecast import Basis
 from sil.cli.app import app
 from sil.experiment.turnaround import TurnaroundPrediction
 

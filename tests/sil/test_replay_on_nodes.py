@@ -483,7 +483,7 @@ import sil
 log = sil.read_log("sacct.txt", nodes="slurm.conf")
 for scheduler in ("easy", "conservative"):
     sil.replay(log, scheduler, engine="compiled", progress=False)
-loaded = ("one_at_a_time", "placing", "kernels.passes", "timeline.passes")
+loaded = ("python_entry_points", "consumable_scheduling", "consumable_conservative")
 print([name for name in sys.modules if name.endswith(loaded)])
 """
 

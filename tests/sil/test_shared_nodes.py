@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
+from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.loras import Loras, NodeSelection, Ordering, Selection
-from scheduler.time_shared.prediction.forecast import Predictor
-from scheduler.time_shared.prediction.policy_aware import PolicyAware
+from scheduler.time_shared.predictors import PolicyAware
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from sil.report.node_figures import mpl_segments
 from sil.runs.composition import RunKey

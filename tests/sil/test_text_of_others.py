@@ -91,7 +91,7 @@ def test_an_experiment_and_a_folder_may_be_named_like_markup(here: Path) -> None
 
 def test_the_text_of_an_exception_reaches_no_terminal(here: Path) -> None:
     (here / "loud.py").write_text(
-        "from scheduler.kinds import Kind\n"
+        "from scheduler.rules import Kind\n"
         "class Loud:\n"
         "    kind = Kind.MAPPING\n"
         "    def schedule(self, problem):\n"

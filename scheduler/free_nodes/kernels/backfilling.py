@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.compiled import Floats2, inlined, part
+from scheduler.free_nodes.kernels.free_over_time import END_S, RELEASED, ReleaseTable, insert, remove
 from scheduler.free_nodes.kernels.queue_tree import (
     ESTIMATE_S,
     N_JOBS,
@@ -17,7 +18,6 @@ from scheduler.free_nodes.kernels.queue_tree import (
     set_leaf,
     shortest_that_fits,
 )
-from scheduler.free_nodes.kernels.releases import END_S, RELEASED, ReleaseTable, insert, remove
 
 FCFS, SJF = range(2)
 NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST = range(3)

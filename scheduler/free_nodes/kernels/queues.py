@@ -12,9 +12,9 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from scheduler.compiled import Flags, Floats, Floats2, Ints, Ints2
 from scheduler.free_nodes.kernels.estimates import EstimateTable
+from scheduler.free_nodes.kernels.free_over_time import ReleaseTable
 from scheduler.free_nodes.kernels.queue_tree import Tree
-from scheduler.free_nodes.kernels.releases import ReleaseTable
-from scheduler.free_nodes.kernels.timeline.reserved import Reservations
+from scheduler.free_nodes.kernels.reservations import Reservations
 
 ORDERING, BACKFILLING, ESTIMATES_BY, ALWAYS_CALLED = range(4)
 """Places in `policy`."""

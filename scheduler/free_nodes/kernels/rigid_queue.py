@@ -28,8 +28,7 @@ from scheduler.free_nodes.kernels.queues import (
     ORDERING,
     RigidQueue,
 )
-from scheduler.free_nodes.kernels.timeline.reserved import first_reserved_s
-from scheduler.free_nodes.kernels.timeline.reserving import reserve
+from scheduler.free_nodes.kernels.reservations import first_reserved_s, reserve
 from scheduler.free_nodes.kernels.transitions import STARTED, begin
 
 

@@ -1,8 +1,7 @@
 """How notices and decisions change a queue, given the estimates.
 
-A compiled caller gives many notices at a time; `one_at_a_time` has the transitions for a manager in Python.
-What depends on the nodes is `generic`: the module of each queue implements it. Estimates are given; those in
-`estimated` make them.
+A compiled caller gives many notices at a time; `python_entry_points` has the transitions for a manager in
+Python. What depends on the nodes is `generic`: the module of each queue implements it. Estimates are given.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import numpy as np
 
 from scheduler.compiled import generic, inlined, part
 from scheduler.free_nodes.kernels.estimates import SHORTEST_S
+from scheduler.free_nodes.kernels.free_over_time import END_S, RELEASED, RUN, SLOT, insert, remove
 from scheduler.free_nodes.kernels.queues import (
     ALWAYS_CALLED,
     ASKS_AGAIN_S,
@@ -22,7 +22,6 @@ from scheduler.free_nodes.kernels.queues import (
     WANTS_ROUND,
     Q,
 )
-from scheduler.free_nodes.kernels.releases import END_S, RELEASED, RUN, SLOT, insert, remove
 
 STARTED = 0
 """Column of `started`: the slot of a job that has started."""

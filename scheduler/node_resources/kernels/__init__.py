@@ -1,1 +1,1 @@
-"""Compiled parts: which nodes fit a request, scores of nodes, allocation."""
+"""Compiled parts: which nodes fit a request, scores, allocation, passes, and what is free over time."""

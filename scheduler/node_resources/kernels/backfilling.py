@@ -12,7 +12,6 @@ from scheduler.node_resources.kernels.allocation import (
     take_row,
     takes_parts_of_gpus,
 )
-from scheduler.node_resources.kernels.fitting import fits_now
 from scheduler.node_resources.kernels.scores import IN_PYTHON, are_current
 from scheduler.node_resources.kernels.shadow import copy_row, reserve, would_delay
 from scheduler.node_resources.kernels.tables import (
@@ -21,6 +20,7 @@ from scheduler.node_resources.kernels.tables import (
     Held,
     NodeTable,
     RequestTable,
+    fits_now,
     give_of_site,
 )
 from scheduler.node_resources.kernels.workspace import (

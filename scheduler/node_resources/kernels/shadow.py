@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.compiled import Floats2, Ints2, inlined, part
-from scheduler.node_resources.kernels.fitting import chunks_that_fit, refresh
 from scheduler.node_resources.kernels.tables import (
     CHUNKS,
     FREE,
@@ -21,7 +20,9 @@ from scheduler.node_resources.kernels.tables import (
     Held,
     NodeTable,
     RequestTable,
+    chunks_that_fit,
     give_of_site,
+    refresh,
     site_suffices,
 )
 from scheduler.node_resources.kernels.workspace import (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.compiled import Floats, Floats2, compiled, inlined, part
-from scheduler.time_shared.kernels.job_selection import EASY, System, start_jobs
+from scheduler.time_shared.kernels.selection import EASY, System, start_jobs
 from scheduler.time_shared.kernels.tables import (
     BY_HISTORY,
     TOGETHER_S,

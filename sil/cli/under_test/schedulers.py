@@ -16,7 +16,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from scheduler import counted
-from scheduler.kinds import Kind
+from scheduler.rules import Kind
 from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.report.listing import Column, Listing, number, text
@@ -69,7 +69,7 @@ def schedule(
 ) -> None:
     """Map one ETC matrix; print makespan, sum of completion times and decision time."""
     from scheduler import registry
-    from scheduler.kinds import Kind
+    from scheduler.rules import Kind
     from sil.experiment.matrix import map_matrix, read_problem, write_mapping
     from sil.runs.under_test import resolve
     from sil.world.guard.faults import SchedulerFault

@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scheduler import UserError, registry
-from scheduler.kinds import Kind
+from scheduler.rules import Kind
 from sil.settings.code_version import package_version
 
 

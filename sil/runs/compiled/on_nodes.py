@@ -7,12 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from scheduler.free_nodes.arrays import QueuePolicy
 from scheduler.free_nodes.kernels.queues import CONSERVATIVE
-from scheduler.free_nodes.queues.arrays import QueuePolicy
-from scheduler.managers.request_admission import RequestAdmission
-from scheduler.node_resources.described import DescribedNodes
-from scheduler.node_resources.selection import NodeSelection
-from scheduler.node_resources.selections import selection_by_name
+from scheduler.node_resources.described import DescribedNodes, RequestAdmission
+from scheduler.node_resources.selection import NodeSelection, selection_by_name
 from sil.runs.compiled.log import CompiledLog, names_of
 from sil.trace.requests import request_text
 from sil.workload.job_log import JOB_CLASS, JobLog, queue_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from scheduler.free_nodes.queues.arrays import QueuePolicy
+from scheduler.free_nodes.arrays import QueuePolicy
 from scheduler.managers.queues import never_fits
 from sil.runs.compiled.log import CompiledLog, names_of
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog

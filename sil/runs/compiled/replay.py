@@ -11,10 +11,10 @@ from typing import NamedTuple
 import polars as pl
 import pyarrow as pa
 
+from scheduler.free_nodes.arrays import QueuePolicy
 from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.kernels.estimates import ACTUAL, HISTORY, USER
 from scheduler.free_nodes.kernels.queues import CONSERVATIVE
-from scheduler.free_nodes.queues.arrays import QueuePolicy
 from scheduler.free_nodes.rigid import Rigid
 from sil.runs.compiled.log import CompiledLog
 from sil.runs.under_test import UnderTest
@@ -90,6 +90,6 @@ class CompiledReplay:
 
 
 def _is_compiled(selection: str) -> bool:
-    from scheduler.node_resources.selections import selection_by_name
+    from scheduler.node_resources.selection import selection_by_name
 
     return selection_by_name(selection).is_compiled  # which loads compiled code

@@ -60,8 +60,8 @@ class RemoteSettings:
     ) -> ResourceManager:
         """The manager that `make` makes, also after a crash. `decisions` are the cells of measured ones, of
         which a manager that is made anew adds none for what it decides again."""
-        from scheduler.dependable.dependable_manager import dependable
-        from scheduler.dependable.reliable_delivery import Timeouts
+        from scheduler.durability.journalled_manager import dependable
+        from scheduler.durability.reliable_delivery import Timeouts
         from sil.world.remote.clocks import ManagerClock
         from sil.world.remote.crashes import Crashes, CrashingJournal, MemoryJournal
         from sil.world.remote.network import Network

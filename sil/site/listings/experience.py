@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from scheduler import counted
 from scheduler.model import Job, JobId
-from scheduler.time_shared.prediction.forecast import prediction_limits
+from scheduler.time_shared.forecast import prediction_limits
 from sil.report.listing import Column, Listing, Row, number, text
 from sil.site.listings.resources import rows_of, utc
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule

@@ -9,7 +9,7 @@ from math import inf
 
 import polars as pl
 
-from scheduler.time_shared.prediction.policy_aware import PolicyAware
+from scheduler.time_shared.predictors import PolicyAware
 from scheduler.time_shared.social_contract import MOST_CPU
 from sil.outcome.statistics import Sample
 from sil.report.figures import PALETTE, WIDTH, bars, tooltips

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from scheduler.model import Job, JobId
+from scheduler.time_shared.forecast import Forecast, Predictor
 from scheduler.time_shared.loras import Loras, Method, NodeSelection, Selection
-from scheduler.time_shared.prediction.forecast import Forecast, Predictor
-from scheduler.time_shared.prediction.policy_aware import Blind, PolicyAware
+from scheduler.time_shared.predictors import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from scheduler.time_shared.social_contract import MOST_CPU
 from sil.outcome.statistics import Sample

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from scheduler.model import Job, JobId
-from scheduler.time_shared.prediction.forecast import (
+from scheduler.time_shared.forecast import (
     COVERAGE,
     Circumstances,
     Error,
@@ -23,8 +23,7 @@ from scheduler.time_shared.prediction.forecast import (
     WithInterval,
     seen_by,
 )
-from scheduler.time_shared.prediction.historical import Historical, PastRun, RunHistory
-from scheduler.time_shared.prediction.policy_aware import PolicyAware
+from scheduler.time_shared.predictors import PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from sil.outcome.statistics import Sample, interval
 from sil.report.figures import bars, lines
@@ -40,6 +39,7 @@ from sil.studies.cisne.experiments import (
     jobs_of,
     run_case,
 )
+from sil.studies.cisne.historical import Historical, PastRun, RunHistory
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import NO_TOLERANCE, Claim, Statement

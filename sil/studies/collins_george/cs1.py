@@ -14,7 +14,6 @@ import polars as pl
 from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
-from scheduler.mapping.reference import ReferencePjs, ReferenceSjs
 from scheduler.ports import Scheduler
 from sil.outcome.statistics import Sample, least_squares
 from sil.report.figures import bars, lines
@@ -34,6 +33,7 @@ from sil.studies.collins_george.cs1_statements import (
     TWO_TO_THREE,
 )
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, SEED, factors, judged_on_sites
+from sil.studies.collins_george.reference import ReferencePjs, ReferenceSjs
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import Claim, Statement
@@ -57,9 +57,10 @@ METHOD = (
     "are a third of the others on average. Whole decisions are timed in one process, the least of three "
     "calls each: of SJS and PJS as they are shipped, by which the claims are judged, since the paper "
     "measures "
-    "its actual software; and beside them as the paper describes them (`scheduler.mapping.reference`), with "
-    "the same schedules. Times depend on the computer; ratios and growth depend on it less. With 0 % in "
-    "parallel, PJS equals SJS. Perturbed sites: each machine and cluster is faster or slower by a lognormal "
+    "its actual software; and beside them as the paper describes them "
+    "(`sil.studies.collins_george.reference`), with the same schedules. Times depend on the computer; ratios "
+    "and growth depend on it less. With 0 % in parallel, PJS equals SJS. Perturbed sites: each machine and "
+    "cluster is faster or slower by a lognormal "
     "factor, and only the shipped schedulers are timed."
 )
 

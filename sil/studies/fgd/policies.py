@@ -11,13 +11,13 @@ import numpy as np
 from scheduler.compiled import Floats2, Ints, Ints2
 from scheduler.node_resources.fragmentation_descent import Chunk, FragmentationDescent, typical_chunks
 from scheduler.node_resources.kernels.fragmentation import Typical
-from scheduler.node_resources.placement import Placement
 from scheduler.node_resources.selection import (
     BestFit,
     DotProduct,
     GpuClustering,
     GpuPacking,
     NodeSelection,
+    Placement,
 )
 from scheduler.node_resources.state import NodeResources
 from sil.workload.openb import MILLI, Pod

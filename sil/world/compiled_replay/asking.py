@@ -11,15 +11,6 @@ import numpy as np
 
 from scheduler.compiled import Flags, Floats, Ints, Ints2, called_by_handle, inlined, part, record_of
 from scheduler.free_nodes.kernels import rigid_queue as rigid_queue  # implements the transitions
-from scheduler.free_nodes.kernels.observation import (
-    Views,
-    begin_pass,
-    choose,
-    chosen_row,
-    end_pass,
-    observe,
-    write_nothing,
-)
 from scheduler.free_nodes.kernels.queues import N_WAITING, WANTS_ROUND, RigidQueue
 from sil.world.compiled_replay import intervals as intervals  # implements what the loop writes
 from sil.world.compiled_replay.facts import N_DECISIONS, N_FACTS, Facts
@@ -38,6 +29,15 @@ from sil.world.compiled_replay.loop import (
     next_event,
     note_what_is_due,
     what_ends,
+)
+from sil.world.compiled_replay.observation import (
+    Views,
+    begin_pass,
+    choose,
+    chosen_row,
+    end_pass,
+    observe,
+    write_nothing,
 )
 
 GOES_ON, ASKS = PAUSE, 7

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from scheduler.compiled import long_running
-from scheduler.free_nodes.kernels import node_queue as node_queue  # implements the transitions
-from scheduler.free_nodes.kernels.node_queues import NodeQueue
+from scheduler.free_nodes.arrays import QueuePolicy
 from scheduler.free_nodes.kernels.queues import Q
-from scheduler.free_nodes.queues.arrays import QueuePolicy
-from scheduler.free_nodes.queues.consumable import larger_node_queue, new_node_queue
 from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.selection import NodeSelection
 from sil.world.compiled_replay import loop
+from sil.world.compiled_replay import node_queue as node_queue  # implements the transitions
 from sil.world.compiled_replay import uses as uses  # implements what the loop writes
 from sil.world.compiled_replay.engine import CompiledQueue
+from sil.world.compiled_replay.node_queue import NodeQueue, larger_node_queue, new_node_queue
 
 advance = long_running(loop.advance, {Q: NodeQueue})
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from scheduler.compiled import long_running
+from scheduler.free_nodes.arrays import QueuePolicy, larger_rigid_queue, new_rigid_queue
 from scheduler.free_nodes.kernels import rigid_queue as rigid_queue  # implements the transitions
 from scheduler.free_nodes.kernels.queues import Q, RigidQueue
-from scheduler.free_nodes.queues.arrays import QueuePolicy
-from scheduler.free_nodes.queues.identical import larger_rigid_queue, new_rigid_queue
 from sil.world.compiled_replay import intervals as intervals  # implements what the loop writes
 from sil.world.compiled_replay import loop
 from sil.world.compiled_replay.engine import CompiledQueue

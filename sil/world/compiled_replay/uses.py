@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scheduler.compiled import Bytes, Flags, implements, part
-from scheduler.free_nodes.kernels.node_queues import N
 from scheduler.free_nodes.kernels.queues import N_WAITING, ROWS_WAITING
 from scheduler.node_resources.kernels.tables import CHUNKS, CORES, GPUS, NODE, WHOLE
 from scheduler.node_resources.kernels.workspace import AFTER, JOB
@@ -20,6 +19,7 @@ from sil.world.compiled_replay.facts import (
     write_interval,
     write_number,
 )
+from sil.world.compiled_replay.node_queue import N
 
 MOST_GPU_BYTES = 3
 """Two digits and a comma."""

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from scheduler.kinds import WrongKind
 from scheduler.model import NodeSchedule, Schedule
 from scheduler.ports import Clock, Scheduler
 from scheduler.problem import SchedulingProblem
-from scheduler.rules import PROBLEM_UNTOUCHED, RETURNS_IN_TIME, RIGHT_KIND
+from scheduler.rules import PROBLEM_UNTOUCHED, RETURNS_IN_TIME, RIGHT_KIND, WrongKind
 from sil.world.guard.faults import SchedulerFault, fault_of, name_of
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable
 from functools import partial
 from typing import Any, Protocol
 
-from scheduler.dependable.reliable_delivery import lead_of
+from scheduler.durability.reliable_delivery import lead_of
 from scheduler.model import Completion, DispatchOrder, RunId
 from sil.trace.facts import Fact
 from sil.world.events import MessageDue

@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from scheduler.dependable.journal import Journal, JournalEntry
+from scheduler.durability.journal import Journal, JournalEntry
 from scheduler.ports import Clock
 
 MOST_STEPS = 16

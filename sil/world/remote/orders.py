@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 
-from scheduler.dependable.reliable_delivery import lead_of
+from scheduler.durability.reliable_delivery import lead_of
 from scheduler.model import DispatchOrder, JobId, RunId
 from sil.world.guard.values import Places
 from sil.world.harness import World

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from scheduler.dependable.journalled_manager import JournalMismatch
+from scheduler.durability.journalled_manager import JournalMismatch
 from scheduler.model import Completion, ExecutionRecord, Job, JobId, Loss, RunId
 from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
 from scheduler.rules import MAKES_PROGRESS

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.free_nodes.conservative import Conservative
-from scheduler.free_nodes.contract import FreeNodesOutline
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import JobId, NodeSchedule, RunId
+from scheduler.testing.identical_nodes import FreeNodesOutline
 from tests.examples import up_to
 from tests.scheduler.free_nodes.replaying import RecordsReservations, Row, replayed
 

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.free_nodes.consumable_backfilling import Passes
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
+from scheduler.free_nodes.consumable_scheduling import Passes
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE

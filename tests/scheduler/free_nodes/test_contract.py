@@ -5,15 +5,14 @@ from typing import Any
 import pytest
 
 from scheduler import registry
-from scheduler.contract import ContractBroken, check_contract
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Backfilling
-from scheduler.kinds import Kind
 from scheduler.model import NodeSchedule, Start
 from scheduler.registry import resolve
-from scheduler.rules import NODES_FREE, RULES_OF
+from scheduler.rules import NODES_FREE, RULES_OF, Kind
+from scheduler.testing import ContractBroken, check_contract
 from tests import faulty_on_consumable_nodes, faulty_on_free_nodes
 from tests.examples import up_to
 from tests.scheduler.test_contract import FAULTY_EXAMPLES, within_limit

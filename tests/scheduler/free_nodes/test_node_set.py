@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.free_nodes.identical_nodes import FreeNodes
+from scheduler.free_nodes.identical_nodes import FreeNodes, FreeSet
 from scheduler.free_nodes.kernels.free_set import AT, END
-from scheduler.free_nodes.kernels.one_at_a_time import lowest
-from scheduler.free_nodes.queues.free_set import FreeSet
+from scheduler.free_nodes.kernels.python_entry_points import lowest
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_set import NodeSet
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler import registry
-from scheduler.free_nodes.contract import FreeNodesOutline, free_nodes_outlines, larger_outlines
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Backfilling, Ordering, Rigid
 from scheduler.model import RunId
 from scheduler.node_set import NodeSet
+from scheduler.testing.identical_nodes import FreeNodesOutline, free_nodes_outlines, larger_outlines
 from tests.examples import up_to
 from tests.scheduler.free_nodes.reference import ReferencePass
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.free_nodes.identical_nodes import FreeNodes
-from scheduler.free_nodes.queues.arrays import FEWEST
-from scheduler.free_nodes.queues.waiting import WaitingJobs
+from scheduler.free_nodes.arrays import FEWEST
+from scheduler.free_nodes.identical_nodes import FreeNodes, WaitingJobs
 from scheduler.model import Job, JobId, RunId
 from tests.examples import up_to
 

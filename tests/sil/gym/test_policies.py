@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import sil
-from scheduler.contract import check_contract
+from scheduler.testing import check_contract
 from sil.gym.backfill import Backfill
 from sil.trace.facts import Fact
 from tests.sil.gym.episodes import Seen, easy, fcfs, unpredictable

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from scheduler import registry
-from scheduler.dependable.dependable_manager import dependable
-from scheduler.dependable.reliable_delivery import Timeouts
+from scheduler.durability.journalled_manager import dependable
+from scheduler.durability.reliable_delivery import Timeouts
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.model import ON_NODES, Completion, DispatchOrder, Job, JobId, Loss, RunId

@@ -13,21 +13,20 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-from scheduler.dependable import journalled_manager, reliable_delivery
-from scheduler.dependable.journal import JournalEntry
-from scheduler.dependable.journalled_manager import JournalledManager
-from scheduler.dependable.reliable_delivery import LONGEST_RETRY, ReliableDelivery
+from scheduler.durability import journalled_manager, reliable_delivery
+from scheduler.durability.journal import JournalEntry
+from scheduler.durability.journalled_manager import JournalledManager
+from scheduler.durability.reliable_delivery import LONGEST_RETRY, ReliableDelivery
 from scheduler.free_nodes.consumable_nodes import WaitingRequests
 from scheduler.managers.availability import Availability, LatestReadings
 from scheduler.managers.commitments import Commitments
 from scheduler.managers.consumable_allocation import ConsumableAllocation
-from scheduler.managers.displacement import Displacement
+from scheduler.managers.decorators import RequeueLimit
+from scheduler.managers.displacement import Displacement, Stops
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import PreemptionPolicy, Starvation
-from scheduler.managers.requeue_limit import RequeueLimit
 from scheduler.managers.starting_manager import StartingManager
-from scheduler.managers.stops import Stops
 from scheduler.model import ExecutionRecord
 from sil.world.remote import remote_manager
 from sil.world.remote.agents import Agents

@@ -6,9 +6,8 @@ from math import inf
 
 import pytest
 
-from scheduler.free_nodes.contract import FreeNodesOutline
 from scheduler.free_nodes.rigid import Rigid
-from scheduler.managers.around import AroundManager
+from scheduler.managers.decorators import AroundManager
 from scheduler.mapping.greedy import MinMin
 from scheduler.mapping.problem import MappingProblem
 from scheduler.rules import (
@@ -19,6 +18,7 @@ from scheduler.rules import (
     ScheduleRejected,
     Violation,
 )
+from scheduler.testing.identical_nodes import FreeNodesOutline
 from sil.swarm.faulty_schedulers import AsksAgain, Mistakes, WrongScheduler
 
 ON_MACHINES = MinMin(), MappingProblem.from_matrix([[3.0, 5.0], [4.0, 2.0], [6.0, inf]])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.dependable.reliable_delivery import ReliableDelivery
+from scheduler.durability.reliable_delivery import ReliableDelivery
 from scheduler.rules import RAISES_NOTHING
 from sil.runs.under_test import resolve
 from sil.swarm.campaign import Swarm, carried_out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scheduler.dependable.journal import JournalEntry
+from scheduler.durability.journal import JournalEntry
 from site_db.journals.chained import ChainedJournal
 from site_db.journals.database_journal import DatabaseJournal
 from site_db.journals.file_journal import FileJournal

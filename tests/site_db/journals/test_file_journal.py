@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from scheduler import UserError
-from scheduler.dependable.journal import JournalEntry
-from scheduler.dependable.journal_text import VERSION
+from scheduler.durability.journal import VERSION, JournalEntry
 from site_db.journals.file_journal import HEAD, FileJournal
 from tests.site_db.journals.places import entry
 
@@ -92,7 +91,7 @@ def test_a_journal_with_lines_missing_repeated_or_in_another_order_is_refused(
 def test_an_entry_of_a_later_version_is_refused_with_its_line(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scheduler.dependable.journal_text.VERSION", VERSION + 1)
+    monkeypatch.setattr("scheduler.durability.journal.VERSION", VERSION + 1)
     with FileJournal(path) as journal:
         journal.append(entry(N))
     monkeypatch.undo()

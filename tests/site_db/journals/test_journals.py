@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from scheduler import UserError
-from scheduler.dependable.journal import Journal, JournalEntry
-from scheduler.dependable.journal_text import BadEntry
+from scheduler.durability.journal import BadEntry, Journal, JournalEntry
 from sil.world.remote.crashes import MemoryJournal
 from site_db.journals.chained import ChainedJournal
 from tests.postgres import Server

@@ -1,1 +1,0 @@
-"""What makes a resource manager survive unreliable messages, and the end of its process."""

@@ -1,0 +1,1 @@
+"""How a resource manager survives unreliable messages and the end of its process."""

@@ -1,0 +1,315 @@
+"""A resource manager that continues after its process has ended, from a journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from scheduler.durability.journal import Journal, JournalEntry
+from scheduler.durability.reliable_delivery import DEFAULT, ReliableDelivery, Timeouts
+from scheduler.managers.decorators import AroundManager, RequeueLimit
+from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
+from scheduler.node_set import NodeSet
+from scheduler.resource_manager import OnMachines, OnSharedNodes, Ports, ResourceManager
+
+MADE = "__init__"
+DECIDES_BY_READS = "a manager with a journal decides by what it reads through its ports alone"
+
+
+_CALLS = {MADE, "run_round", *(name for name in vars(ResourceManager) if name.startswith("on_"))}
+"""What a journal may name; its file may be damaged, or foreign."""
+
+
+class JournalMismatch(Exception):
+    """A manager that was made anew does not do what the journal says it did. The message says where."""
+
+
+class JournalledManager(AroundManager):
+    """Writes each call of a resource manager into a journal, and does it again when it is made anew.
+
+    An entry has the call, all that the manager read through its ports meanwhile (time, estimates, readings),
+    and its orders. These are sent once the entry is durable: a call whose entry is not in the journal never
+    happened, and its notice has not been acknowledged. So whatever a manager holds (queues, runs, plans,
+    reservations, promises) is as it was, provided that it decides by what it reads alone. After a restart,
+    only the last call's orders are sent again, before the next call, since these may not have left; run ids
+    make them idempotent. A restart costs as much as all calls in the journal.
+
+    Raises JournalMismatch if the manager made anew reads more or less than the journal says, or orders
+    something else.
+    """
+
+    def __init__(self, ports: Ports, make: Callable[[Ports], ResourceManager], journal: Journal) -> None:
+        """`make` makes the manager, given its ports."""
+        self._journal = journal
+        self._ports = ports
+        self._tape = _Tape()
+        self._orders: list[tuple[str, tuple[Any, ...]]] = []
+        self._unsent: Sequence[tuple[str, tuple[Any, ...]]] = ()
+        """Orders of the last call before a restart, which may not have been sent."""
+        self._made = make
+        entries = iter(journal.entries())
+        first = next(entries, None)
+        if first is None:
+            self._call(MADE)
+            return
+        self._repeat(first)
+        for entry in entries:
+            self._repeat(entry)
+        self._tape.record()
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        refusal: str | None = self._call("on_job_arrived", job)
+        return refusal
+
+    def on_run_ended(self, completion: Completion) -> None:
+        self._call("on_run_ended", completion)
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        self._call("on_run_preempted", run_id)
+
+    def on_run_lost(self, loss: Loss) -> None:
+        self._call("on_run_lost", loss)
+
+    def on_run_released(self, run: RunId) -> None:
+        self._call("on_run_released", run)
+
+    def on_order_received(self, run: RunId) -> None:
+        self._call("on_order_received", run)
+
+    def on_order_refused(self, run: RunId) -> None:
+        self._call("on_order_refused", run)
+
+    def on_answer(self, machine: int) -> None:
+        self._call("on_answer", machine)
+
+    def on_monitor_news(self) -> None:
+        self._call("on_monitor_news")
+
+    def on_time_passed(self) -> None:
+        self._call("on_time_passed")
+
+    def run_round(self) -> None:
+        self._call("run_round")
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        unsent, self._unsent = self._unsent, ()
+        self._send(unsent)
+        self._tape.record()
+        result = self._done(method, arguments)
+        orders, self._orders = tuple(self._orders), []
+        self._journal.append(JournalEntry(method, arguments, self._tape.recorded(), orders))
+        self._send(orders)
+        return result
+
+    def _repeat(self, entry: JournalEntry) -> None:
+        if entry.method not in _CALLS:
+            raise JournalMismatch(
+                f"the journal has a call of '{entry.method}', which is no notice to a manager"
+            )
+        self._tape.play(entry.reads)
+        try:
+            self._done(entry.method, entry.arguments)
+        except Exception:  # any that the manager makes of a mismatch at which reading more has raised
+            if not self._tape.is_exceeded:
+                raise
+        orders, self._orders = tuple(self._orders), []
+        if orders != entry.orders or not self._tape.is_at_end:
+            raise JournalMismatch(
+                f"{entry.method} had other effects than before the restart; {DECIDES_BY_READS}"
+            )
+        self._unsent = orders
+
+    def _done(self, method: str, arguments: tuple[Any, ...]) -> Any:
+        if method == MADE:
+            self._manager = self._made(_taped(self._ports, self._tape, self._note))
+            return None
+        return getattr(self._manager, method)(*arguments)
+
+    def _note(self, port: str, *arguments: Any) -> None:
+        self._orders.append((port, arguments))
+
+    def _send(self, orders: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
+        for method, arguments in orders:
+            if method == "record":
+                assert isinstance(self._ports, OnMachines)
+                self._ports.experience.record(*arguments)
+            elif method == "learn":
+                assert not isinstance(self._ports, OnMachines | OnSharedNodes)
+                self._ports.run_times.learn(*arguments)
+            else:
+                getattr(self._ports.dispatcher, method)(*arguments)
+
+
+class _Tape:
+    """What is read through ports: recorded, or played again."""
+
+    def __init__(self) -> None:
+        self._reads: list[Any] = []
+        self._played: Iterator[Any] | None = None
+        self._left = 0
+
+    def record(self) -> None:
+        self._reads, self._played = [], None
+
+    def recorded(self) -> tuple[Any, ...]:
+        return tuple(self._reads)
+
+    def play(self, reads: Sequence[Any]) -> None:
+        self._played, self._left = iter(reads), len(reads)
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._left == 0
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether more was read than is on it."""
+        return self._left < 0
+
+    def read(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        if self._played is None:
+            found = method(*arguments)
+            self._reads.append(found)
+            return found
+        self._left -= 1
+        if self.is_exceeded:
+            raise JournalMismatch(f"something was read that was not read before; {DECIDES_BY_READS}")
+        return next(self._played)
+
+
+Note = Callable[..., None]
+"""Note an order: the method of a port, and its arguments."""
+
+
+def _taped(ports: Ports, tape: _Tape, note: Note) -> Ports:
+    """Ports whose reads are on the tape and whose orders are noted."""
+    clock, dispatcher = _Clock(ports.clock, tape), _Dispatcher(note)
+    monitor = None if ports.monitor is None else _Monitor(ports.monitor, tape)
+    if isinstance(ports, OnMachines):
+        assert monitor is not None
+        experience = _Experience(ports.experience, tape, note)
+        return replace(ports, clock=clock, dispatcher=dispatcher, monitor=monitor, experience=experience)
+    if isinstance(ports, OnSharedNodes):
+        assert monitor is not None
+        requirements = _Characterisation(ports.characterisation, tape)
+        return replace(
+            ports, clock=clock, dispatcher=dispatcher, monitor=monitor, characterisation=requirements
+        )
+    run_times = _RunTimes(ports.run_times, tape, note)
+    return replace(ports, clock=clock, dispatcher=dispatcher, monitor=monitor, run_times=run_times)
+
+
+class _Clock:
+    def __init__(self, clock: Any, tape: _Tape) -> None:
+        self._read = lambda: clock.now_s
+        self._tape = tape
+
+    @property
+    def now_s(self) -> float:
+        now_s: float = self._tape.read(self._read)
+        return now_s
+
+
+class _Dispatcher:
+    def __init__(self, note: Note) -> None:
+        self._note = note
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        if not isinstance(order.machines, tuple | NodeSet):
+            order = order._replace(machines=tuple(order.machines))  # arrays cannot be compared
+        self._note("dispatch", order)
+
+    def preempt(self, run: RunId) -> None:
+        self._note("preempt", run)
+
+    def abandon(self, run: RunId) -> None:
+        self._note("abandon", run)
+
+    def acknowledge(self, run: RunId) -> None:
+        self._note("acknowledge", run)
+
+    def ping(self, machine: int) -> None:
+        self._note("ping", machine)
+
+    def give_up(self, job: JobId, why: str) -> None:
+        self._note("give_up", job, why)
+
+
+class _Monitor:
+    def __init__(self, monitor: Any, tape: _Tape) -> None:
+        self._monitor = monitor
+        self._tape = tape
+
+    def news(self) -> Any:
+        return self._tape.read(self._monitor.news)
+
+
+class _Experience:
+    def __init__(self, experience: Any, tape: _Tape, note: Note) -> None:
+        self._experience = experience
+        self._tape = tape
+        self._note = note
+
+    def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> Any:
+        return self._tape.read(self._experience.estimate, jobs, members)
+
+    def record(self, record: ExecutionRecord) -> None:
+        self._note("record", record)
+
+
+class _RunTimes:
+    def __init__(self, run_times: Any, tape: _Tape, note: Note) -> None:
+        self._run_times = run_times
+        self._tape = tape
+        self._note = note
+
+    def estimate_s(self, job: Job) -> float:
+        estimate_s: float = self._tape.read(self._run_times.estimate_s, job)
+        return estimate_s
+
+    def outlived_s(self, job: Job, ran_s: float) -> float:
+        outlived_s: float = self._tape.read(self._run_times.outlived_s, job, ran_s)
+        return outlived_s
+
+    def learn(self, job: Job, ran_s: float) -> None:
+        self._note("learn", job, ran_s)
+
+
+class _Characterisation:
+    def __init__(self, characterisation: Any, tape: _Tape) -> None:
+        self._characterisation = characterisation
+        self._tape = tape
+
+    def requirement(self, job: Job) -> Any:
+        return self._tape.read(self._characterisation.requirement, job)
+
+
+Make = Callable[[Ports], ResourceManager]
+
+
+def dependable(
+    make: Make,
+    timeouts: Timeouts = DEFAULT,
+    max_batch_requeue: int | None = None,
+    journal: Journal | None = None,
+) -> Make:
+    """Makes the manager that `make` makes, for ports with an `UnreliableDispatcher`.
+
+    Jobs are requeued `max_batch_requeue` times after failed runs (None: without limit). With a journal, the
+    manager continues from it.
+    """
+
+    def limited(ports: Ports) -> ResourceManager:
+        manager = make(ports)
+        if max_batch_requeue is None:
+            return manager
+        orders: Any = ports.dispatcher
+        return RequeueLimit(manager, max_batch_requeue, orders.give_up)
+
+    def delivered(ports: Ports) -> ResourceManager:
+        return ReliableDelivery(ports, limited, timeouts)
+
+    if journal is None:
+        return delivered
+    return lambda ports: JournalledManager(ports, delivered, journal)

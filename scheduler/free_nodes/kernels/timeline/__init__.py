@@ -1,1 +1,0 @@
-"""How many identical nodes are free over time: beside runs, and reservations."""

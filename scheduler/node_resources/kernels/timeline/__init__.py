@@ -1,1 +1,0 @@
-"""What is free on nodes over time: uses by runs, and reservations."""

@@ -1,0 +1,278 @@
+"""Examining a scheduler: many small problems, drawn by Hypothesis, and the smallest that breaks each rule.
+
+What is specific to a kind of scheduling is a `Contract`; `scheduler.testing` has one for each kind.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import FlakyFailure
+
+from scheduler import rules
+from scheduler.model import Answer, JobId, NodeSchedule
+from scheduler.ports import Scheduler
+from scheduler.problem import SchedulingProblem
+from scheduler.rules import RULES_OF, RULES_OF_CONDUCT, Kind, WrongKind, first_difference
+
+Caller = Callable[[Callable[[], Answer]], Answer]
+"""Calls a function under a time limit of its choice. Raises TimeoutError if the limit is exceeded."""
+
+NO_SMALLER_EXAMPLE = (rules.RETURNS_IN_TIME, rules.DETERMINISTIC)
+"""Rules whose first example is kept: each smaller one would cost the time limit, or differ."""
+
+
+class Outline(Protocol):
+    """A small problem as plain values, from which equal problems can be built."""
+
+    @property
+    def n_jobs(self) -> int:
+        """Waiting and running jobs."""
+        ...
+
+    def build(self, first_id: int) -> SchedulingProblem:
+        """A new problem whose jobs are numbered from `first_id`, the waiting jobs first."""
+        ...
+
+
+Outlines = tuple[Outline, ...]
+
+
+P = TypeVar("P", bound=SchedulingProblem)
+
+
+class Contract(ABC, Generic[P]):
+    """The problems for schedulers of one kind, and what is specific to it in judging the answers."""
+
+    kind: ClassVar[Kind]
+
+    outlines: ClassVar[st.SearchStrategy[Outline]]
+    """Small problems, with ties and special cases."""
+
+    larger: ClassVar[Outlines]
+    """A few problems of a size at which schedulers for small cases only would fail, asked in a row."""
+
+    @abstractmethod
+    def state(self, problem: P) -> Mapping[str, object]:
+        """The parts of a problem that a scheduler must not change, by name."""
+
+    @abstractmethod
+    def startable(self, problem: P) -> JobId | None:
+        """A job that must start now, as it could run and nothing else is going to happen; or None."""
+
+    def n_decisions(self, answer: Answer) -> int:
+        return len(answer.starts) if isinstance(answer, NodeSchedule) else len(answer.assignments)
+
+    def exercised(self, problem: P, answer: Answer) -> Set[str]:
+        """The rules of an answer that this one could have broken."""
+        if not self.n_decisions(answer):
+            return {rules.RETURNS_A_SCHEDULE, rules.NO_JOB_FORGOTTEN}
+        return RULES_OF[self.kind].keys() - RULES_OF_CONDUCT.keys()
+
+
+class BrokeRule(Exception):
+    """A candidate elsewhere broke `rule`; the text is the message."""
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+
+
+class CannotAnswer(BrokeRule):
+    """It cannot be asked any more, which ends the examination."""
+
+
+class Candidate(Protocol):
+    """A scheduler that is examined."""
+
+    def answer(self, outline: Outline, first_id: int) -> tuple[Answer, str | None]:
+        """Its answer to the problem that `outline` builds, and the part of it that it has changed, if any.
+        Raises what the scheduler raises, and TimeoutError if it does not return."""
+        ...
+
+
+class Here(Generic[P]):
+    """A candidate in this process. `call` may limit the time of each decision."""
+
+    def __init__(self, scheduler: Scheduler, contract: Contract[P], call: Caller) -> None:
+        self._scheduler = scheduler
+        self._contract = contract
+        self._call = call
+
+    def answer(self, outline: Outline, first_id: int) -> tuple[Answer, str | None]:
+        problem = outline.build(first_id)
+        answer = self._call(lambda: self._scheduler.schedule(problem))
+        state = self._contract.state
+        now, before = state(cast("P", problem)), state(cast("P", outline.build(first_id)))
+        return answer, next((name for name in before if not _equal(now[name], before[name])), None)
+
+
+class ContractBroken(AssertionError):
+    """A scheduler broke `rule`, on `job` if it is one job; `problems` are the smallest that show it."""
+
+    def __init__(self, rule: str, job: JobId | None, message: str, problems: Outlines) -> None:
+        shown = "\n".join(f"  {outline}" for outline in problems)
+        super().__init__(f"{rule}: {message}\nasked, in this order:\n{shown}")
+        self.rule = rule
+        self.job = job
+        self.message = message
+        self.problems = problems
+
+
+@dataclass(eq=False)
+class Examination:
+    """Asks `make`'s candidates `examples` times up to three problems in a row, then larger ones.
+
+    The problems are the same every time.
+    """
+
+    make: Callable[[], Candidate]
+    contract: Contract[Any]
+    examples: int = 200
+    exercised: set[str] = field(default_factory=set, init=False)
+    """Rules that some answer kept although it could have broken them."""
+    _overlooked: set[str] = field(default_factory=set, init=False)
+    _last: ContractBroken | None = field(default=None, init=False)
+    _gone: CannotAnswer | None = field(default=None, init=False)
+
+    def broken_rules(self) -> Iterator[ContractBroken]:
+        """Each broken rule, once, with the smallest problems that show it.
+
+        Ends with RETURNS_IN_TIME if that is broken: finding another would cost the time limit again.
+        """
+        while rules.RETURNS_IN_TIME not in self._overlooked:
+            try:
+                self.run()
+            except ContractBroken as broken:
+                self._overlooked.add(broken.rule)
+                yield broken
+            else:
+                return
+
+    def run(self) -> None:
+        """Raise ContractBroken for the first broken rule that was not found before."""
+        self._last = None
+
+        @settings(
+            max_examples=self.examples,
+            database=None,
+            derandomize=True,
+            phases=(Phase.generate, Phase.shrink),
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+            print_blob=False,
+        )
+        @given(st.lists(self.contract.outlines, min_size=1, max_size=3).map(tuple))
+        def keeps_the_contract(asked: Outlines) -> None:
+            self._examine(asked)
+
+        try:
+            keeps_the_contract()
+            self._examine(self.contract.larger)
+        except (ContractBroken, CannotAnswer, FlakyFailure):
+            if self._gone is not None:
+                raise self._gone from self._gone.__cause__
+            broken = self._last  # a scheduler that is not deterministic may not repeat it
+            assert broken is not None
+            # A new exception: what Hypothesis adds to its own describes this file, not the scheduler.
+            raise ContractBroken(broken.rule, broken.job, broken.message, broken.problems) from None
+
+    def _examine(self, outlines: Outlines) -> None:
+        if self._gone is not None:
+            raise self._gone
+        if self._last is not None and self._last.rule in NO_SMALLER_EXAMPLE:
+            raise self._last
+        try:
+            first, second = self._answers(outlines), self._answers(outlines)
+            for k, (answer, again) in enumerate(zip(first, second, strict=True)):
+                difference = first_difference(answer, again)
+                if difference is not None:
+                    job = _built(outlines)[k].jobs[difference].id if difference >= 0 else None
+                    message = f"two instances that were asked the same decided differently from job {job} on"
+                    raise self._broken(rules.DETERMINISTIC, job, message, outlines)
+            self.exercised.add(rules.DETERMINISTIC)
+        except _Overlooked:
+            return
+
+    def _answers(self, outlines: Outlines) -> list[Answer]:
+        candidate = self.make()
+        return [
+            self._answer(candidate, outline, first_id, outlines[: k + 1])
+            for k, (outline, first_id) in enumerate(zip(outlines, _first_ids(outlines), strict=True))
+        ]
+
+    def _answer(self, candidate: Candidate, outline: Outline, first_id: int, asked: Outlines) -> Answer:
+        contract = self.contract
+        answer, changed = self._ask(candidate, outline, first_id, asked)
+        self.exercised |= {rules.RIGHT_KIND, rules.RAISES_NOTHING, rules.RETURNS_IN_TIME}
+        fresh = outline.build(first_id)
+        violation = fresh.violation(answer)
+        if violation is not None:
+            raise self._broken(violation.rule, violation.job, violation.message, asked)
+        self.exercised |= contract.exercised(fresh, answer)
+        if changed is not None:
+            raise self._broken(rules.PROBLEM_UNTOUCHED, None, f"the scheduler changed {changed}", asked)
+        self.exercised.add(rules.PROBLEM_UNTOUCHED)
+        if not contract.n_decisions(answer) or rules.MAKES_PROGRESS not in self.exercised:
+            job = contract.startable(fresh)
+            if job is not None and not contract.n_decisions(answer):
+                message = f"job {job} could run, nothing is running, and no job is started: it waits for ever"
+                raise self._broken(rules.MAKES_PROGRESS, job, message, asked)
+            if job is not None:
+                self.exercised.add(rules.MAKES_PROGRESS)
+        return answer
+
+    def _ask(
+        self, candidate: Candidate, outline: Outline, first_id: int, asked: Outlines
+    ) -> tuple[Answer, str | None]:
+        try:
+            return candidate.answer(outline, first_id)
+        except TimeoutError as error:
+            raise self._broken(
+                rules.RETURNS_IN_TIME, None, f"schedule did not return: {error}", asked
+            ) from None
+        except CannotAnswer as gone:
+            self._gone = gone
+            raise
+        except BrokeRule as error:
+            if error.rule not in RULES_OF_CONDUCT:
+                self.exercised |= {rules.RIGHT_KIND, rules.RAISES_NOTHING, rules.RETURNS_IN_TIME}
+            raise self._broken(error.rule, None, str(error), asked) from error
+        except WrongKind as error:
+            raise self._broken(rules.RIGHT_KIND, None, str(error), asked) from error
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            message = f"schedule raised {type(error).__name__}: {error}"
+            raise self._broken(rules.RAISES_NOTHING, None, message, asked) from error
+
+    def _broken(self, rule: str, job: JobId | None, message: str, asked: Outlines) -> Exception:
+        if rule in self._overlooked:
+            return _Overlooked()
+        self._last = ContractBroken(rule, job, message, asked)
+        return self._last
+
+
+class _Overlooked(Exception):
+    """A rule is broken that was found before."""
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return np.array_equal(one, other) if isinstance(one, np.ndarray) else bool(one == other)
+
+
+def _built(outlines: Outlines) -> list[SchedulingProblem]:
+    """New problems; no job number occurs in two of them, since a scheduler may remember jobs."""
+    return [outline.build(first_id) for outline, first_id in zip(outlines, _first_ids(outlines), strict=True)]
+
+
+def _first_ids(outlines: Outlines) -> Iterator[int]:
+    return accumulate((outline.n_jobs for outline in outlines[:-1]), initial=1)

@@ -1,1 +1,0 @@
-"""Turnaround prediction on time-shared nodes, its error histories, and promised limits."""
