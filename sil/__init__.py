@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sil.api.experiments import Experiment
     from sil.api.logs import log_from, lublin_feitelson, read_log
     from sil.api.planning import PlanAnswers, plan
+    from sil.api.rehearsing import rehearse
     from sil.api.replaying import Replays, read_replays, replay
     from sil.api.simulation import Simulation, State
     from sil.api.sites import Site
@@ -71,6 +72,7 @@ __all__ = [
     "read_log",
     "read_replays",
     "read_results",
+    "rehearse",
     "replay",
     "sweep",
 ]
@@ -82,6 +84,7 @@ _DEFINED_IN = {
     "sil.api.experiments": ["Experiment"],
     "sil.api.logs": ["log_from", "lublin_feitelson", "read_log"],
     "sil.api.planning": ["PlanAnswers", "plan"],
+    "sil.api.rehearsing": ["rehearse"],
     "sil.api.replaying": ["Replays", "read_replays", "replay"],
     "sil.api.simulation": ["Simulation", "State"],
     "sil.api.sites": ["Site"],

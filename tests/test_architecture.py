@@ -150,7 +150,7 @@ def test_only_selected_packages_import_the_database() -> None:
         "site_db.files",
         "site_db.jobs.logs.occupancy",
         "site_db.jobs.logs.requests",
-        *("site_db.jobs.sacct.reader", "site_db.jobs.sacct.times"),
+        *(f"site_db.jobs.sacct.{name}" for name in ("reader", "states", "times")),
         "site_db.site_file.cluster",
     }
     anywhere = {

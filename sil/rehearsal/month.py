@@ -23,7 +23,8 @@ from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules
 from sil.workload.weeks import DAY_S
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
-from site_db.jobs.sacct.remarks import heterogeneous
+from site_db.jobs.sacct.remarks import ELIGIBLE, heterogeneous
+from site_db.jobs.sacct.states import RAN, RUNNING
 from site_db.jobs.sacct.times import zone_named
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.hostlist import fold
@@ -95,7 +96,7 @@ def month_of(
     """The jobs of accounting, of which those count that were submitted `since` a time, after a warm-up, and
     what operators have `done`. Raises UserError."""
     tally, zone = Tally(), zone_named(rules.time_zone)
-    jobs = jobs_of(path, tally, rules)
+    jobs = jobs_of(path, tally, rules, RAN | {RUNNING})
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=zone)
     period = Period.of(jobs, since, warm_up_days, path)
@@ -111,6 +112,10 @@ def month_of(
         options[number] = {"nodes": ",".join(fold(numbered[number].nodes))} if numbered[number].nodes else {}
     for remark in REPLACED:
         tally.remarked.pop(remark, None)
+    for job in jobs:
+        if job.line in how.dependencies and (eligible := tally.remarked.get(ELIGIBLE)):
+            eligible.pop(job.number, None)
+    tally.remarked = {remark: ids for remark, ids in tally.remarked.items() if ids}
     for what, ids in how.left_out.items():
         tally.remarked.setdefault(what, {}).update(ids)
     log = log_of(path.name, jobs, tally, cluster, rules)

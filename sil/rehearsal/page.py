@@ -81,7 +81,7 @@ def headline(variant: Variant) -> str:
     """What a variant does, in a sentence."""
     parts = []
     if variant.refused_more > 0:
-        parts.append(f"{counted(variant.refused_more, 'job')} more are refused or never start")
+        parts.append(f"{counted(variant.refused_more, 'job')} more refused or never started")
     waits = [effect for effect in variant.effects if effect.quantity == "waiting_time"]
     for effect in waits[:1]:
         if not effect.exceeds_scatter:
@@ -266,7 +266,7 @@ def _controllers(said: Mapping[str, Said], n_jobs: Mapping[str, int]) -> Iterato
         if any(key in day for each in said.values() for day in each.days.values())
     ]
     shares = [
-        f"{100 * sum(day.get(_BACKFILLED, 0) for day in each.days.values()) / n_jobs[name]:.1f} %"
+        f"{100 * sum(day.get(_BACKFILLED, 0) for day in each.days.values()) / max(n_jobs[name], 1):.1f} %"
         for name, each in said.items()
     ]
     rows.append(["Share of jobs started by backfilling", *shares])

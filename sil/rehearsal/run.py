@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -168,7 +168,13 @@ def reproduced(out: Path) -> Reproduction:
 def read_rehearsal(out: Path) -> Rehearsal:
     """The results in a folder. Raises UserError."""
     replayed, found = read(out), reproduced(out)
-    ran = {name: jobs for name, jobs in replayed.jobs.items() if replayed.statistics[name]}
+    # Where all jobs are refused, the results have no jobs.
+    ran = {
+        name: replayed.jobs[name] if name in replayed.jobs else read_jobs_csv(out / file_name(name) / JOBS)
+        for name, statistics in replayed.statistics.items()
+        if statistics
+    }
+    replayed = replace(replayed, jobs=ran)
     present, *others = [name for name in _described(out)["schedulers"] if name in ran]
     said = {name: said for name in ran if (said := _said(out / file_name(name) / STATEMENTS))}
     again, names = f"{present}{AGAIN}", [name for name in others if not name.endswith(AGAIN)]

@@ -12,7 +12,14 @@ from typing import Any
 from sil.settings.log_events import JobArray
 from sil.slurm.jobs.submit_line import Submitted, submitted
 from site_db.jobs.logs.logged_job import LoggedJob
-from site_db.jobs.sacct.remarks import DEPENDENT, NAMED_NODES, RESERVED, THROTTLED
+from site_db.jobs.sacct.remarks import (
+    DEPENDENT,
+    HETEROGENEOUS,
+    NAMED_NODES,
+    QUALITY,
+    RESERVED,
+    THROTTLED,
+)
 from site_db.site_file.hostlist import expand, patterns
 
 _PART = re.compile(r"([a-z]+)(?::(.*))?")
@@ -187,5 +194,5 @@ def _shape(job: LoggedJob) -> object:
     return job.submitted_unix_s, job.user, job.partition, job.processors, len(job.nodes), str(job.resources)
 
 
-REPLACED = (DEPENDENT, NAMED_NODES, RESERVED, THROTTLED)
-"""Remarks of the reader, in whose place are those of `left_out`."""
+REPLACED = (DEPENDENT, HETEROGENEOUS, NAMED_NODES, QUALITY, RESERVED, THROTTLED)
+"""Remarks of the reader about what Slurm's controller knows, or in whose place are those of `left_out`."""

@@ -68,11 +68,13 @@ class Configuration:
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """Sentences: the notes, and which settings are not as the operator has written them."""
-        if not self.replaced:
+        """Sentences: the notes, and which settings are not as the operator has written them, but for those in
+        the scheduler's name."""
+        replaced = [item for item in self.replaced if item.why != _GIVEN]
+        if not replaced:
             return self.notes
-        keys = dict.fromkeys(item.old.partition("=")[0] for item in self.replaced)
-        n = counted(len(self.replaced), "setting")
+        keys = dict.fromkeys(item.old.partition("=")[0] for item in replaced)
+        n = counted(len(replaced), "setting")
         return (*self.notes, f"left out of slurm.conf, or replaced: {', '.join(keys)} ({n}, see the report)")
 
     def text(self, here: Surroundings) -> str:

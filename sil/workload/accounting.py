@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import count
 from math import ceil
 from pathlib import Path
@@ -22,6 +22,7 @@ from site_db.jobs.logs.logged_job import Charged, LoggedJob, Tally
 from site_db.jobs.logs.occupancy import Occupancy
 from site_db.jobs.logs.requests import LoggedRequests, partitions_of
 from site_db.jobs.sacct.reader import read_file
+from site_db.jobs.sacct.states import RAN
 from site_db.jobs.sacct.times import zone_named
 from site_db.site_file.cluster import Cluster
 
@@ -86,9 +87,10 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: Cluster,
     )
 
 
-def jobs_of(path: Path, tally: Tally, rules: Rules) -> list[LoggedJob]:
-    """The jobs that used their nodes, at least one, in order of submission. Raises InvalidFile."""
-    read = read_file(path, tally, zone=zone_named(rules.time_zone))
+def jobs_of(path: Path, tally: Tally, rules: Rules, states: Container[str] = RAN) -> list[LoggedJob]:
+    """The jobs in some states that used their nodes, at least one, in order of submission. Raises
+    InvalidFile."""
+    read = read_file(path, tally, states, zone_named(rules.time_zone))
     jobs = sorted(_kept(read, path), key=lambda job: job.submitted_unix_s)
     if not jobs:
         refused = "; ".join(f"{n:,}: {reason}" for reason, n in tally.refused.most_common())

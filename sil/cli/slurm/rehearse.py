@@ -63,29 +63,16 @@ def rehearse(
         console.fail(f"{accounting}: there is no such file")
     from sil.experiment.output_folder import default_folder
     from sil.experiment.replay_folder import render
-    from sil.rehearsal.month import month_of
-    from sil.rehearsal.operators import OperatorsActs
     from sil.rehearsal.page import PAGE, headline, write_rehearsal
     from sil.rehearsal.run import read_rehearsal, rehearse
-    from sil.rehearsal.variants import AGAIN, present, variants
-    from sil.runs.log_schedulers import schedulers_for_logs, with_releases
-    from sil.runs.on_log import Replay
-    from sil.site.log_nodes import read_nodes_of
-    from sil.workload.swf_rules import Rules
-    from site_db.jobs.sacct.times import zone_named
+    from sil.rehearsal.variants import Question
 
     folder = out_folder or default_folder(accounting.name.split(".")[0])
-    now, *others = conf
-    cluster, rules = read_nodes_of(now), Rules(time_zone=time_zone)
-    done = OperatorsActs.beside(now, zone_named(time_zone))
-    month = month_of(accounting, cluster, rules, done, since, warm_up_days)
-    names = [present(now), *(variants(now, others, to or [], set_ or []))]
-    twice = [names[0], f"{names[0]}{AGAIN}", *names[1:]]
-    schedulers = with_releases(schedulers_for_logs(twice, with_requests=True))
+    asked = Question(accounting, conf, to or (), set_ or (), since, warm_up_days, time_zone, slurm_step)
+    month, replay, schedulers = asked.prepared()
     for note in month.log.notes:
         console.print_note(note)
     print_notes_on_slurm(schedulers[:1] + schedulers[2:])
-    replay = Replay(month.log, events=month.events, slurm_step_s=slurm_step, slurm_statements=True)
     with progress("jobs") as bars, where.executor() as executor:
         bar = _Progress(bars, month.log.name, folder, as_json)
         outcomes = rehearse(month, replay, schedulers, folder, executor, bar)

@@ -63,7 +63,7 @@ def measured(replayed: Replayed, analysis: Analysis) -> Replayed:
     rows: dict[str, Any] = {}
     for name, row in replayed.described["schedulers"].items():
         rows[name] = {key: row[key] for key in kept if key in row}
-        if replayed.statistics[name]:
+        if replayed.statistics[name] and name in jobs:
             rows[name] |= _statistics(
                 replayed, name, Measured(jobs[name]["job_id"].to_list(), from_s, until_s)
             )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from site_db.files.plain_numbers import whole
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.sacct.rows import Fields
+from site_db.jobs.sacct.states import RUNNING
 from site_db.slurm.times import duration_s
 
 ELIGIBLE = (
@@ -26,6 +27,7 @@ DEPENDENT = (
 THROTTLED = "limited how many tasks of the array run at a time (%), which is not modelled"
 NAMED_NODES = "requested or excluded nodes by name (SubmitLine), which is not modelled"
 OLD_GRES = "had generic resources in ReqGRES or AllocGRES, which are not read; print the log with ReqTRES"
+UNFINISHED = "still ran when the log was printed: the nodes are in use until then, and the end is not known"
 QUALITY = (
     "ran under a quality of service (QOS), whose limits and priority built-in schedulers do not know; they "
     "count under Slurm's controller (the scheduler 'slurm: slurm.conf')"
@@ -57,6 +59,8 @@ def remarks(row: Fields, job: LoggedJob) -> Iterator[tuple[str, str]]:
         yield ELIGIBLE, number
     if (row["reqgres"] or row["allocgres"]) and not (row["reqtres"] or row["alloctres"]):
         yield OLD_GRES, number
+    if job.state == RUNNING:
+        yield UNFINISHED, number
     if job.qos not in ("", "normal"):
         yield QUALITY, number
     if row["reservation"]:

@@ -28,6 +28,8 @@ REFUSED = {
 """All states, with the reason for which a job in it is refused; one that completed is not."""
 
 COMPLETED = frozenset({"COMPLETED"})
+RUNNING = "RUNNING"
+"""Such a job used its nodes until the log was printed."""
 _RAN = "CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REQUEUED TIMEOUT"
 RAN = frozenset(_RAN.split())
 """The states of jobs that used their nodes, for whatever result."""

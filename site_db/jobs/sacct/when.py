@@ -10,6 +10,7 @@ from site_db.jobs.logs.logged_job import Refused
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 from site_db.jobs.sacct.columns import is_unknown
 from site_db.jobs.sacct.rows import Fields
+from site_db.jobs.sacct.states import RUNNING, state_of
 from site_db.jobs.sacct.times import is_local, unix_times
 from site_db.slurm.times import NO_LIMIT, duration_s
 
@@ -33,9 +34,12 @@ LATER = (
 
 
 def runs_of(row: Fields, zone: tzinfo, submits: Sequence[float]) -> list[tuple[float, float]]:
-    """When the job started and ended. There are two of these, of which the first counts, if nothing decides
-    between the times in the hour that occurs twice. It did not start before the first of `submits`."""
+    """When the job started and ended; if it runs, until when it is known to. There are two of these, of which
+    the first counts, if nothing decides between the times in the hour that occurs twice. It did not start
+    before the first of `submits`."""
     starts, ends = unix_times(row["start"], zone), unix_times(row["end"], zone)
+    if not ends and len(starts) == 1 and state_of(row["state"]) == RUNNING:
+        ends = (starts[0] + (_first_s(row["elapsedraw"], row["elapsed"], 1) or 0),)
     if not starts or not ends:
         unknown = row["end"] if starts else row["start"]
         raise Refused("the start or the end is unknown" if is_unknown(unknown) else "a time cannot be read")

@@ -22,9 +22,10 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=1-0
 PartitionName=long Nodes=n[1-2] MaxTime=7-0
 """
 HEADER = (
-    "JobID|User|Account|QOS|JobName|Partition|Submit|Eligible|Start|End|State|TimelimitRaw|ReqTRES|AllocTRES|"
+    "JobID|User|Account|QOS|JobName|Partition|Submit|Eligible|Start|End|ElapsedRaw|State|TimelimitRaw|ReqTRES|AllocTRES|"
     "NodeList|Reservation|SubmitLine"
 )
+UNENDED = ("RUNNING", "PENDING")
 ORIGIN_S = 1_767_225_600
 
 
@@ -42,14 +43,16 @@ def row(
     partition: str = "main",
     reservation: str = "",
     minutes: int = 600,
+    state: str = "COMPLETED",
 ) -> str:
     times = (submit_s, submit_s if eligible_s is None else eligible_s, start_s, end_s)
     tres = f"cpu={cpus},node=1"
     return "|".join(
         (
             *(number, user, "physics", "normal", "job", partition),
-            *(str(ORIGIN_S + time_s) for time_s in times),
-            *("COMPLETED", str(minutes), tres, tres, node, reservation, line),
+            *(str(ORIGIN_S + time_s) for time_s in times[:3]),
+            *("Unknown" if state in UNENDED else str(ORIGIN_S + end_s), str(end_s - start_s), state),
+            *(str(minutes), tres, tres, node, reservation, line),
         )
     )
 

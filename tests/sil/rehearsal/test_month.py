@@ -10,7 +10,7 @@ import pytest
 from scheduler import UserError
 from sil.rehearsal.month import LEAD_S, WAITED, Month
 from site_db.files.given import InvalidFile
-from site_db.jobs.sacct.remarks import DEPENDENT, RESERVED
+from site_db.jobs.sacct.remarks import DEPENDENT, ELIGIBLE, RESERVED, UNFINISHED
 from tests.sil.rehearsal.months import ORIGIN_S, month, row, written
 
 FIRST = row("1", 0, 0, 1_000)
@@ -44,6 +44,20 @@ def test_what_waited_at_the_beginning_is_submitted_then_and_counts(tmp_path: Pat
     assert arrival_s(found, "2") == 0.0
     assert set(found.recorded["log_id"]) == {"2", "3"}
     assert found.causes[WAITED] == {2}
+
+
+def test_what_runs_at_the_export_keeps_its_nodes_until_then_and_what_waits_is_counted(tmp_path: Path) -> None:
+    running = [
+        row(str(k), start_s, start_s, 9_000, node="n3", state="RUNNING")
+        for k, start_s in ((2, 10), (4, 2_100))
+    ]
+    pending = row("5", 2_200, 2_200, 2_200, state="PENDING")
+    found = month(tmp_path, FIRST, *running, row("3", 2_000, 2_000, 3_000), pending)
+    assert found.events.options[2] == {"nodes": "n3"}
+    assert found.log.jobs.filter(job=4)["run_s"].item() == 9_000 - 2_100
+    assert found.recorded["log_id"].to_list() == ["3", "4"]
+    assert found.causes[UNFINISHED] == {2, 4}
+    assert "1 row, line 6: the job has not ended; left out" in found.log.notes
 
 
 def test_only_jobs_since_a_time_count_and_those_of_a_warm_up_are_replayed(tmp_path: Path) -> None:
@@ -81,6 +95,7 @@ def test_jobs_wait_for_those_on_which_they_depended_from_their_submission_on(tmp
     waits = found.events.options[number["4"]]["dependency"].removeprefix("afterany:").split(":")
     assert {*map(int, waits)} == {*tasks, number["3"]}, "all of its name and user that had not ended"
     assert number["5"] not in found.events.options, "job 1 had ended before the beginning"
+    assert ELIGIBLE not in found.causes, "they are submitted when they were"
     assert found.causes[DEPENDENT] == {number["6"]}, "of any of several, it is not known which one it was"
 
 

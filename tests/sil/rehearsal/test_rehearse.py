@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from sil import rehearse
 from sil.rehearsal.run import Verdict, read_rehearsal
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
@@ -76,3 +77,14 @@ def test_a_month_reproduces_and_planted_regressions_are_found_and_named(tmp_path
     harmless = next(variant for name, variant in planted.items() if "bug" not in name and "1001" in name)
     assert harmless.verdict is Verdict.NONE
     assert (out / "rehearsal.html").stat().st_size > 10_000
+
+
+@needs_slurm
+def test_a_rehearsal_in_python_has_the_verdicts_of_the_command(tmp_path: Path) -> None:
+    log, conf = written(tmp_path, row("1", 0, 0, 1_000), *(row(f"{k}", 2_000, 2_000, 3_000) for k in (2, 3)))
+    without = tmp_path / "without.conf"
+    without.write_text(CONF.replace("Default=YES", "State=DOWN"))
+    found = rehearse(log, conf, without, folder=tmp_path / "out", workers=1, progress=False)
+    assert found.reproduction.all.jobs == 2
+    assert [(each.verdict, each.refused_more) for each in found.variants] == [(Verdict.REGRESSION, 2)]
+    assert (tmp_path / "out" / "rehearsal.html").is_file()
