@@ -1,0 +1,160 @@
+"""The content of files as short texts: one for each column, key, table or text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+Content = dict[str, str]
+"""A hash for each part of a file; the part itself where that is shorter."""
+ROOT = str(Path(__file__).parents[2])
+
+MEASURED = {
+    *("version", "versions", "scheduler_source", "decision_time", "scheduling_time", "simulation_time"),
+    *("command", "host", "programs"),
+}
+"""Columns and keys of measured times and of versions."""
+UNREAD = re.compile(r"(^|/)(timings\.parquet|origin\.json|runs\.db|.*\.(html|png|svg|pdf|pyc|lock))$")
+"""Files of measured times, of versions, of pickled results, and of what is drawn from other files."""
+VARIABLE_TEXT = [
+    (re.compile(r"^Note: compiling .*\n+", re.MULTILINE), ""),
+    (re.compile(r"\b0\.2\.0\b"), "VERSION"),
+]
+
+
+def _node_sets(column: pl.Series) -> pl.Series:
+    """Sets of nodes as text, like `0-3 5`, also if they are lists of numbers or of first and last nodes."""
+    if column.dtype.base_type() is not pl.List:
+        return column
+
+    def text(nodes: pl.Series) -> str:
+        if nodes.dtype.base_type() is pl.Struct:
+            ranges = [tuple(node.values()) for node in nodes]
+        else:
+            ranges = []
+            for node in nodes:
+                if ranges and ranges[-1][1] == node - 1:
+                    ranges[-1] = (ranges[-1][0], node)
+                else:
+                    ranges.append((node, node))
+        return " ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
+
+    return pl.Series(column.name, [None if nodes is None else text(nodes) for nodes in column], pl.String)
+
+
+CANONICAL: dict[str, Callable[[pl.Series], pl.Series]] = {"machines": _node_sets}
+"""By column of a trace: back to the representation of which the hash was made."""
+
+
+def short(text: str | bytes) -> str:
+    data = text if isinstance(text, bytes) else text.encode()
+    return (
+        data.decode()
+        if len(data) <= 8 and data.isalnum()
+        else hashlib.blake2b(data, digest_size=4).hexdigest()
+    )
+
+
+def _columns(frame: pl.DataFrame) -> Content:
+    found = {"rows": str(len(frame))}
+    for column in frame:
+        if column.name not in MEASURED:
+            column = CANONICAL.get(column.name, lambda same: same)(column)
+            nested = column.dtype.is_nested() or column.dtype == pl.Binary
+            texts = map(repr, column) if nested else column.cast(pl.String).fill_null("\0")
+            found[column.name] = short("\n".join(texts))
+    return found
+
+
+def _without_measured(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_measured(part) for key, part in value.items() if key not in MEASURED}
+    return [_without_measured(part) for part in value] if isinstance(value, list) else value
+
+
+def _keys(value: Any, depth: int = 2, prefix: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict) and value and depth:
+        for key, part in value.items():
+            yield from _keys(part, depth - 1, f"{prefix}/{key}" if prefix else key)
+    else:
+        yield prefix, short(_text(json.dumps(value)))
+
+
+def _tables(path: Path) -> Content:
+    """Of a database; times of recording are left out."""
+    with sqlite3.connect(path) as database:
+        names = sorted(
+            name for (name,) in database.execute("select name from sqlite_master where type='table'")
+        )
+        found = {}
+        for name in names:
+            cursor = database.execute(f'select * from "{name}"')
+            kept = [k for k, (column, *_) in enumerate(cursor.description) if column not in MEASURED]
+            rows = [repr([row[k] for k in kept]) for row in cursor]
+            if rows and name != "alembic_version":
+                found[name] = short("\n".join(sorted(rows)))
+    return found
+
+
+def _text(text: str, folder: Path | None = None) -> str:
+    for folder_text, name in ((str(folder), "FOLDER"), (ROOT, "ROOT")):
+        text = text.replace(folder_text, name)
+    for pattern, instead in VARIABLE_TEXT:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _content(path: Path, folder: Path) -> Content:
+    match path.suffix:
+        case ".parquet":
+            return _columns(pl.read_parquet(path))
+        case ".csv":
+            return _columns(pl.read_csv(path, infer_schema=False))
+        case ".json":
+            return dict(_keys(_without_measured(json.loads(path.read_text()))))
+        case ".db":
+            return _tables(path)
+    data = path.read_bytes()
+    if path.suffix in (".out", ".err") and data[:1] in (b"{", b"["):
+        try:
+            return dict(_keys(_without_measured(json.loads(data))))
+        except ValueError:
+            pass
+    try:
+        return {"text": short(_text(data.decode(), folder))}
+    except UnicodeDecodeError:
+        return {"bytes": short(data)}
+
+
+def contents(folder: Path) -> dict[str, Content]:
+    """Of all files below the folder that a case left there."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    names = {path.relative_to(folder).as_posix(): path for path in paths}
+    return {
+        name: content
+        for name, path in names.items()
+        if not path.is_symlink() and not UNREAD.search(name) and (content := _content(path, folder))
+    }
+
+
+def differences(before: Mapping[str, Content], now: Mapping[str, Content]) -> list[str]:
+    """A line for each file of a case that is not as it was."""
+    lines = []
+    for name in sorted(before.keys() | now.keys()):
+        old, new = before.get(name), now.get(name)
+        if old is None or new is None:
+            lines.append(f"{name}: {'new' if old is None else 'missing'}")
+        elif changed := [part for part in {**old, **new} if old.get(part) != new.get(part)]:
+            parts = "everything" if len(changed) == len(old) > 1 else ", ".join(map(str, changed))
+            values = [
+                f" ({old.get(part)} before, now {new.get(part)})" for part in changed if len(changed) == 1
+            ]
+            lines.append(f"{name}: {parts}{''.join(values)}")
+    return lines
