@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -13,7 +16,13 @@ from sil.studies.rules import DECIDED, Judged, Verdict
 SITES_NEEDED = Fraction(3, 4)
 """The least share of perturbed sites with the same outcome; with fewer, a verdict is one of the synthetic
 times."""
-NO_TOLERANCE = "none: the words leave none"
+CAVEATS = {
+    "calibration": Verdict.CALIBRATION,
+    "by_construction": Verdict.BY_CONSTRUCTION,
+    "not_testable": Verdict.NOT_TESTABLE,
+}
+"""Keys of a statement in a file, each with why meeting the rule is no evidence: an input was chosen so that
+it is met; the algorithm, or the testbed, ensures it; or the outcome decides nothing about the paper."""
 SLIGHT_PERCENT = 10.0
 """Collins and George 2001 say that a degradation of "somewhat less than 10 %" is slight (section 5.3)."""
 
@@ -29,31 +38,6 @@ class Caveat:
         return f"{self.verdict}: {self.why}"
 
 
-def calibrated(why: str) -> Caveat:
-    """An input was chosen so that the rule is met."""
-    return Caveat(Verdict.CALIBRATION, why)
-
-
-def constructed(why: str) -> Caveat:
-    """The algorithm, or the testbed, ensures that the rule is met."""
-    return Caveat(Verdict.BY_CONSTRUCTION, why)
-
-
-def untestable(why: str) -> Caveat:
-    """Whatever the rule says decides nothing about the paper."""
-    return Caveat(Verdict.NOT_TESTABLE, why)
-
-
-def of_the_site(same: int, sites: int) -> Caveat:
-    """Too few perturbed sites have the outcome of the built-in one; if the study is run with perturbed sites,
-    these decide."""
-    return Caveat(
-        Verdict.DEPENDS_ON_SITE,
-        f"the execution times are synthetic, and only {same} of {sites} sites with perturbed times have the "
-        f"outcome of the built-in one; a verdict needs three quarters",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One sentence of a paper that can be checked, and how that is done. Fixed before the first run."""
@@ -65,7 +49,7 @@ class Statement:
     """What is measured for these words."""
     rule: str
     """The evidence for which the claim holds."""
-    tolerance: str
+    tolerance: str = "none: the words leave none"
     """Why the limits of the rule are where they are."""
     caveat: Caveat | None = None
 
@@ -143,14 +127,38 @@ def _outcome(judged: Judged) -> str:
     return f"{judged.verdict} ({judged.distance})" if judged.distance else judged.verdict.value
 
 
-def not_testable(claim: str, paper: str, why: str, ours: str = "not tried") -> Claim:
-    return Claim(Statement(claim, paper, "", f"none: {why}", ""), ours, Judged(Verdict.NOT_TESTABLE))
+def without_rule(statement: Statement, ours: str = "not tried") -> Claim:
+    """A claim that no rule decides: the testbed itself or an input does, or nothing can."""
+    return Claim(statement, ours, Judged(Verdict.HOLDS if statement.caveat else Verdict.NOT_TESTABLE))
 
 
-def by_construction(claim: str, paper: str, why: str, ours: str) -> Claim:
-    """A claim of which the testbed itself, or an input, decides."""
-    statement = Statement(claim, paper, "", "none", "", constructed(why))
-    return Claim(statement, ours, Judged(Verdict.HOLDS))
+# -- statements in files -------------------------------------------------------------------------------------
+
+
+def statements(study: str, **limits: object) -> dict[str, Statement]:
+    """Those of `statements/STUDY.toml` by name, with the limits of their rules in their texts."""
+    path = Path(__file__).with_name("statements") / f"{study}.toml"
+    found = tomllib.loads(path.read_text(encoding="utf-8"))
+    limits |= found.pop("texts", {})
+    return {name: _statement(table, limits) for name, table in found.items()}
+
+
+def _statement(table: dict[str, Any], limits: Mapping[str, object]) -> Statement:
+    """With `of_the_site`, too few perturbed sites have the outcome of the built-in one; if the study is run
+    with perturbed sites, these decide."""
+    texts = {name: text.format_map(limits) for name, text in table.items() if isinstance(text, str)}
+    caveats = [Caveat(verdict, texts.pop(key)) for key, verdict in CAVEATS.items() if key in texts]
+    if "of_the_site" in table:
+        same, sites = table["of_the_site"]
+        why = (
+            f"the execution times are synthetic, and only {same} of {sites} sites with perturbed times have "
+            f"the outcome of the built-in one; a verdict needs three quarters"
+        )
+        caveats.append(Caveat(Verdict.DEPENDS_ON_SITE, why))
+    if "rule" not in texts:
+        why_none = texts.pop("without_rule", "")
+        texts |= {"reading": "", "rule": f"none: {why_none}" if why_none else "none", "tolerance": ""}
+    return Statement(**texts, caveat=next(iter(caveats), None))
 
 
 # -- perturbed sites -----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from sil.studies.collins_george.perturbed import perturbed
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import StudyFailed
-from sil.studies.ledger import COLUMNS, Caveat, Claim, Statement, calibrated, of_the_site, with_sites
+from sil.studies.ledger import COLUMNS, Caveat, Claim, Statement, with_sites
 from sil.studies.rules import (
     Estimate,
     Judged,
@@ -112,6 +112,10 @@ def test_more_than_half_of_the_cases_are_not_yet_most() -> None:
     assert most_positive([yes] * 10 + [no] * 5).verdict is Verdict.HOLDS
 
 
+CALIBRATED = Caveat(Verdict.CALIBRATION, "the times")
+OF_THE_SITE = Caveat(Verdict.DEPENDS_ON_SITE, "3 of 20")
+
+
 def claim(found: float, caveat: Caveat | None = None, **other_inputs: float) -> Claim:
     judged, *inputs = (all_positive([exactly(x)]) for x in (found, *other_inputs.values()))
     statement = Statement("a claim", "words", "a reading", "a rule", "none", caveat)
@@ -120,8 +124,8 @@ def claim(found: float, caveat: Caveat | None = None, **other_inputs: float) -> 
 
 def test_a_rule_that_an_input_was_chosen_to_meet_is_evidence_only_if_it_is_not_met() -> None:
     assert claim(1.0).verdict is Verdict.HOLDS
-    assert claim(1.0, calibrated("the times")).verdict is Verdict.CALIBRATION
-    assert claim(-1.0, calibrated("the times")).verdict is Verdict.DOES_NOT_HOLD
+    assert claim(1.0, CALIBRATED).verdict is Verdict.CALIBRATION
+    assert claim(-1.0, CALIBRATED).verdict is Verdict.DOES_NOT_HOLD
 
 
 def test_a_verdict_that_another_admissible_input_does_not_confirm_depends_on_the_input() -> None:
@@ -132,7 +136,7 @@ def test_a_verdict_that_another_admissible_input_does_not_confirm_depends_on_the
 
 def test_perturbed_sites_are_counted_by_the_rule_whatever_was_calibrated() -> None:
     elsewhere = [[claim(1.0), claim(1.0)], [claim(1.0), claim(-1.0)], [claim(-1.0), claim(-1.0)]]
-    found = with_sites([claim(1.0, calibrated("the times")), claim(-2.0)], elsewhere)
+    found = with_sites([claim(1.0, CALIBRATED), claim(-2.0)], elsewhere)
     assert [c.as_row()["sites"] for c in found] == [
         "holds by the rule on 2 of 3 perturbed sites",
         "does not hold by the rule on 2 of 3 perturbed sites",
@@ -148,10 +152,8 @@ def test_a_verdict_needs_three_quarters_of_the_perturbed_sites() -> None:
         ].verdict
 
     assert [on(3), on(2)] == [Verdict.HOLDS, Verdict.DEPENDS_ON_SITE]
-    assert claim(1.0, of_the_site(3, 20)).verdict is Verdict.DEPENDS_ON_SITE, (
-        "without sites, those of the past"
-    )
-    assert on(4, of_the_site(3, 20)) is Verdict.HOLDS, "with sites, these decide"
+    assert claim(1.0, OF_THE_SITE).verdict is Verdict.DEPENDS_ON_SITE, "without sites, those of the past"
+    assert on(4, OF_THE_SITE) is Verdict.HOLDS, "with sites, these decide"
 
 
 def test_every_claim_states_words_reading_rule_tolerance_and_distance(second: Findings) -> None:

@@ -17,15 +17,17 @@ from scheduler.time_shared.social_contract import MOST_CPU
 from sil.outcome.statistics import Sample
 from sil.report.figures import bars
 from sil.report.page import Part
-from sil.studies.cisne import coscheduling_statements as stated
-from sil.studies.cisne.coscheduling_statements import MOST_PERCENT, SIMILAR_POINTS
 from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import Claim, Statement
+from sil.studies.ledger import Claim, Statement, statements, without_rule
 from sil.studies.rules import Estimate, all_positive, below, count_of, inside, most_positive, range_of, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
+
+MOST_PERCENT = {"turnaround_s": 10.0, "makespan_s": 30.0}
+SIMILAR_POINTS = 5.0
+STATED = statements("cisne-p", similar_points=SIMILAR_POINTS)
 
 DEDICATED, SHARED = "dedicated", "non-dedicated"
 SHARE_OF_NODES = {DEDICATED: 0.0, SHARED: 0.25}
@@ -154,14 +156,15 @@ def _dynamic_claims(saving: Callable[..., Sample]) -> list[Claim]:
         for w, mpl, loss in product(WORKLOADS, MPLS, LOSSES)
     ]
     found = {
-        stated.EFFECTIVE: in_general,
-        stated.MOST_FOR_D: most_for_d,
-        stated.GROWS_WITH_MPL: with_mpl,
-        stated.LESS_IF_DEDICATED: less_dedicated,
+        STATED["effective"]: in_general,
+        STATED["most-for-d"]: most_for_d,
+        STATED["grows-with-mpl"]: with_mpl,
+        STATED["less-if-dedicated"]: less_dedicated,
     }
     return [
         *(_over_grid(statement, map(Estimate, of_grid)) for statement, of_grid in found.items()),
-        *stated.NOT_TESTABLE_OF_DYN,
+        without_rule(STATED["drawn-by-lot"]),
+        without_rule(STATED["local-users-wait"]),
     ]
 
 
@@ -230,9 +233,9 @@ def _claims_about_costs(found: GridSamples) -> list[Claim]:
     ]
     alike = [inside(x, -SIMILAR_POINTS, SIMILAR_POINTS) for x in differences]
     return [
-        _over_grid(stated.BOUNDED, bounded),
-        _over_grid(stated.MAKESPAN_IS_SENSITIVE, more_sensitive),
-        _over_grid(stated.SIMILAR, alike),
+        _over_grid(STATED["bounded"], bounded),
+        _over_grid(STATED["makespan-is-sensitive"], more_sensitive),
+        _over_grid(STATED["similar"], alike),
     ]
 
 
@@ -246,11 +249,11 @@ def _user_space_claims(found: GridSamples) -> list[Claim]:
     return [
         *_claims_about_costs(found),
         Claim(
-            stated.SHARING_HELPS,
+            STATED["sharing-helps"],
             ", ".join(f"{what}: by {text(x, 0, 's')}" for what, x in shorter.items()),
             all_positive(shorter.values(), "s"),
         ),
-        stated.INSIGNIFICANT,
+        without_rule(STATED["insignificant"], "see the table of what user space costs"),
     ]
 
 

@@ -30,8 +30,7 @@ from sil.studies.cisne.experiments import (
     jobs_of,
     run_case,
 )
-from sil.studies.cisne.prediction_statements import BASIC_IS_DIFFERENT, BY_CPU_IS_BETTER, PROPORTIONAL_IS_BAD
-from sil.studies.cisne.published_table import IN_ORDER, PAPER
+from sil.studies.cisne.published_table import IN_ORDER, PAPER, STATED
 from sil.studies.cisne.table1_claims import CELLS, claims, compared, limit_title
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import table
@@ -172,9 +171,9 @@ def _claims_of_figure_3(by_limit: Mapping[float, Deviations]) -> list[Claim]:
         return [-x for x in by_mpl(found, mode, "Basic")]
 
     return [
-        compared(PROPORTIONAL_IS_BAD, by_limit, proportional),
-        compared(BY_CPU_IS_BETTER, by_limit, by_mpl, judge=most_positive),
-        compared(BASIC_IS_DIFFERENT, by_limit, by_cpu_for_basic, judge=some_positive),
+        compared(STATED["proportional-is-bad"], by_limit, proportional),
+        compared(STATED["by-cpu-is-better"], by_limit, by_mpl, judge=most_positive),
+        compared(STATED["basic-is-different"], by_limit, by_cpu_for_basic, judge=some_positive),
     ]
 
 

@@ -42,7 +42,7 @@ from sil.studies.cisne.experiments import (
 from sil.studies.cisne.historical import Historical, PastRun, RunHistory
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import NO_TOLERANCE, Claim, Statement
+from sil.studies.ledger import Claim, statements
 from sil.studies.rules import (
     Estimate,
     all_or_partly_positive,
@@ -74,32 +74,7 @@ LEARNING = (
     "learning curve shows both after 0, 1, 2, 5, 10 and all of these seeds."
 )
 
-PLAN = '"an hybrid system that merges our simulator with a Remaining Execution Time method that uses a'
-MERGED = Statement(
-    "A hybrid of the simulator and a historical remaining time is more accurate than the simulator",
-    f'{PLAN} historical system" (5, future work)',
-    "the deviation of Algorithm 1, less that of the hybrid, on seeds that it did not learn from, by policy, "
-    "load and method",
-    "it is above 0 in every cell; partly: in two thirds of them",
-    NO_TOLERANCE,
-)
-
-MORE_AND_MORE = Statement(
-    "It becomes more and more accurate over time",
-    '"generate an estimation method that becomes more and more accurate over time" (5, future work)',
-    "the fall of the deviation from each number of past seeds to the next, as a mean over all cells",
-    "it is above 0 at every step of the learning curve",
-    NO_TOLERANCE,
-)
-
-COVERAGE_OF_INTERVALS = Statement(
-    f"Intervals with a nominal coverage of {COVERAGE:.0%} of the jobs cover about that share",
-    "not said",
-    "the share of jobs that end in the interval, on seeds from which it was not learnt",
-    f"on average over all cells it is within {BIAS_POINTS:g} points of the nominal one, and within "
-    f"{SLACK_POINTS:g} in every cell",
-    "half of what is left to 100 % in a cell; on average a tenth, since chance in cells is no bias",
-)
+STATED = statements("cisne-hybrid", coverage=COVERAGE, bias_points=BIAS_POINTS, slack_points=SLACK_POINTS)
 
 
 Cell = tuple[str, float, str]
@@ -289,13 +264,13 @@ def _claims(deviations: GridSamples, curve: Curve, covered: list[Estimate]) -> l
     means = [x.mean for x in covered]
     return [
         Claim(
-            MERGED,
+            STATED["merged"],
             "; ".join(f"{kind}: {count_of(x)}; gain {range_of(x, 'points')}" for kind, x in gains.items()),
             all_or_partly_positive(gains[HISTORICAL], "points"),
             beside={CORRECTED: all_or_partly_positive(gains[CORRECTED], "points")},
         ),
         Claim(
-            MORE_AND_MORE,
+            STATED["more-and-more"],
             "; ".join(
                 f"{kind}: " + ", ".join(text(Estimate(x)) for (of, _), x in curve.items() if of == kind)
                 for kind in HYBRIDS
@@ -304,7 +279,7 @@ def _claims(deviations: GridSamples, curve: Curve, covered: list[Estimate]) -> l
             beside={CORRECTED: all_positive(falls[CORRECTED], "points")},
         ),
         Claim(
-            COVERAGE_OF_INTERVALS,
+            STATED["coverage-of-intervals"],
             f"{text(overall, 1)} % of jobs on average; from {min(means):.0f} to {max(means):.0f} % by cell",
             all_positive([*within(overall, nominal - BIAS_POINTS, nominal + BIAS_POINTS), *near], "points"),
         ),

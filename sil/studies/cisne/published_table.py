@@ -11,9 +11,20 @@ from numpy.typing import NDArray
 
 from sil.outcome.statistics import Sample
 from sil.studies.cisne.experiments import BLIND, LOADS, METHODS, POLICIES, Deviations
-from sil.studies.cisne.prediction_statements import THE_TABLE
-from sil.studies.ledger import Claim
+from sil.studies.ledger import Claim, statements
 from sil.studies.rules import Estimate, Judged, all_positive, exactly, text
+
+REACHED_PERCENT = 12.5
+ALMOST_ALWAYS_PERCENT = 95.0
+NEVER_PERCENT = 5.0
+LIMIT_MS = 4.0
+STATED = statements(
+    "cisne-table1",
+    reached_percent=REACHED_PERCENT,
+    almost_always_percent=ALMOST_ALWAYS_PERCENT,
+    never_percent=NEVER_PERCENT,
+    limit_ms=LIMIT_MS,
+)
 
 PAPER = {
     "Norm+BF": ((144.33, 99.67), (58.67, 59.67), (46.33, 45.00)),
@@ -48,7 +59,7 @@ def claim_about_the_table(ours: Cells, others: Mapping[str, Cells]) -> Claim:
         return all_positive([exactly(constants - of_means)], "points")
 
     return Claim(
-        THE_TABLE,
+        STATED["the-table"],
         f"the distance of the means is {distance(means)[0]:.1f} points, by seed "
         f"{text(Estimate(distance(ours)))}, that of the two numbers {constants:.1f}; rank correlation: "
         f"{listed}",

@@ -12,7 +12,6 @@ import numpy as np
 
 from scheduler.time_shared.social_contract import MOST_CPU
 from sil.outcome.statistics import Sample
-from sil.studies import ledger
 from sil.studies.cisne.experiments import (
     AWARE,
     BLIND,
@@ -23,32 +22,19 @@ from sil.studies.cisne.experiments import (
     Deviations,
     shortest_exe_s,
 )
-from sil.studies.cisne.prediction_statements import (
-    ALMOST_ALWAYS,
+from sil.studies.cisne.published_table import (
     ALMOST_ALWAYS_PERCENT,
-    BASIC_IS_WORSE,
-    BASIC_ON_FEW,
-    CPU_IS_BETTER,
-    FEWER_CHANCES,
-    FOUR_MS,
-    IN_ORDER_IS_BETTER,
+    IN_ORDER,
     LIMIT_MS,
-    LOAD_HELPS,
-    LONG_QUEUE,
-    MIXING_HELPS,
-    NEVER,
     NEVER_PERCENT,
-    NORMAL_ON_ALL,
-    ORDER_VARIES,
-    PESSIMISTIC,
+    POINTS,
     REACHED_PERCENT,
-    SAME_RESOURCES,
-    TWELVE_PERCENT,
-    TWO_ORDERS,
-    UNIFORM_IS_BETTER,
+    STATED,
+    cells,
+    claim_about_the_table,
+    distance,
 )
-from sil.studies.cisne.published_table import IN_ORDER, POINTS, cells, claim_about_the_table, distance
-from sil.studies.ledger import Claim, Statement, by_construction
+from sil.studies.ledger import Claim, Statement, without_rule
 from sil.studies.rules import (
     Estimate,
     Judge,
@@ -131,19 +117,19 @@ def _claims_about_policies(by_limit: ByLimit) -> list[Claim]:
         ]
 
     return [
-        compared(IN_ORDER_IS_BETTER, by_limit, partial(less_than, IN_ORDER)),
-        compared(UNIFORM_IS_BETTER, by_limit, partial(less_than, {"Normal": "Uniform"})),
+        compared(STATED["in-order-is-better"], by_limit, partial(less_than, IN_ORDER)),
+        compared(STATED["uniform-is-better"], by_limit, partial(less_than, {"Normal": "Uniform"})),
         compared(
-            TWELVE_PERCENT,
+            STATED["twelve-percent"],
             by_limit,
             lambda found, mode: (found.of("Uniform", *point, mode) for point in POINTS),
             some_positive,
             "%",
             lambda x: below(x, REACHED_PERCENT),
         ),
-        compared(SAME_RESOURCES, by_limit, partial(less_than, {"Normal": MIXED})),
-        compared(BASIC_IS_WORSE, by_limit, basic_is_worse, judge=some_positive),
-        compared(LONG_QUEUE, by_limit, basic_is_worse_where_jobs_wait_longer),
+        compared(STATED["same-resources"], by_limit, partial(less_than, {"Normal": MIXED})),
+        compared(STATED["basic-is-worse"], by_limit, basic_is_worse, judge=some_positive),
+        compared(STATED["long-queue"], by_limit, basic_is_worse_where_jobs_wait_longer),
     ]
 
 
@@ -180,12 +166,12 @@ def _claims_about_backfilling(by_limit: ByLimit) -> list[Claim]:
         return replace(claim, ours=claim.ours + _cause(by_limit[MOST_CPU]))
 
     return [
-        compared(ORDER_VARIES, by_limit, gains_of_order),
-        caused(share(ALMOST_ALWAYS, over, lambda x: above(x, ALMOST_ALWAYS_PERCENT))),
-        caused(share(NEVER, under, lambda x: below(x, NEVER_PERCENT))),
-        caused(compared(LOAD_HELPS, by_limit, falls)),
-        compared(FEWER_CHANCES, by_limit, fewer_overtake, unit="jobs of 30"),
-        compared(MIXING_HELPS, by_limit, sooner_if_mixed, unit="s"),
+        compared(STATED["order-varies"], by_limit, gains_of_order),
+        caused(share(STATED["almost-always"], over, lambda x: above(x, ALMOST_ALWAYS_PERCENT))),
+        caused(share(STATED["never"], under, lambda x: below(x, NEVER_PERCENT))),
+        caused(compared(STATED["load-helps"], by_limit, falls)),
+        compared(STATED["fewer-chances"], by_limit, fewer_overtake, unit="jobs of 30"),
+        compared(STATED["mixing-helps"], by_limit, sooner_if_mixed, unit="s"),
     ]
 
 
@@ -215,11 +201,11 @@ def _claims_about_methods(by_limit: ByLimit) -> list[Claim]:
     over = Estimate(found.of("Basic", 0.25, cpu, BLIND, "over"))
     bias = Estimate(found.of("Basic", 0.25, cpu, BLIND, "bias"))
     return [
-        compared(CPU_IS_BETTER, by_limit, by_mpl_is_worse, judge=most_positive),
-        exception(NORMAL_ON_ALL, "Normal", 1.0, 0.25),
-        exception(BASIC_ON_FEW, "Basic", 0.25, 1.0),
+        compared(STATED["cpu-is-better"], by_limit, by_mpl_is_worse, judge=most_positive),
+        exception(STATED["normal-on-all"], "Normal", 1.0, 0.25),
+        exception(STATED["basic-on-few"], "Basic", 0.25, 1.0),
         Claim(
-            PESSIMISTIC,
+            STATED["pessimistic"],
             f"bias {text(bias, 1, '%')}; {text(over, 0, '% of jobs')} end before{_cause(found)}",
             all_positive([bias, above(over, ALMOST_ALWAYS_PERCENT)], "points"),
         ),
@@ -235,60 +221,29 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
     no_fault = "no fault in any run"
     return [
         Claim(
-            FOUR_MS,
+            STATED["four-ms"],
             f"at most {text(worst, 4, 'ms')}",
             all_positive((below(x, LIMIT_MS) for x in cost), "ms"),
         ),
         Claim(
-            TWO_ORDERS,
+            STATED["two-orders"],
             f"{shortest_s:.0f} s against {text(worst, 4, 'ms')}",
             all_positive((below(x, 1e3 * shortest_s / 100) for x in cost), "ms"),
         ),
-        ledger.not_testable(
-            "The time of an estimate does not depend on the state of the cluster",
-            '"an estimation time that remains constant whatever the cluster state" (1)',
-            "true of Eqs 1 to 9, each for one job; Algorithm 1 grows with the jobs that run and wait",
-            "see benchmarks/results",
+        without_rule(STATED["constant-time"], "see benchmarks/results"),
+        without_rule(
+            STATED["analytic-error"], f"the mean of all cells of Table 1 is {text(of_table, 1, '%')}"
         ),
-        ledger.not_testable(
-            "The analytic estimate of an execution time is wrong by about 41 %",
-            '"Our analytic results give an error of around 41%" (1); the mean of Table 1 is 37 %',
-            "the paper does not say of which predictions that is the mean",
-            f"the mean of all cells of Table 1 is {text(of_table, 1, '%')}",
-        ),
-        ledger.by_construction(
-            "The parallel MPL of a node never exceeds 4",
-            '"in no case will surpass an MPL_paral = 4" (4)',
-            "a run that exceeds it ends with a fault",
-            no_fault,
-        ),
-        ledger.by_construction(
-            "No placement exceeds the limits of memory and CPU",
-            '"on any set of nodes where the fact of executing it does not mean exceeding a system usage '
-            "limit "
-            'for any resource" (CISNE-P, 2.1.1)',
-            "the manager checks these rules before a job starts",
-            no_fault,
-        ),
-        ledger.not_testable(
-            "Measuring an application in isolation is better than what users say of it",
-            '"preferred over the information given by the user [...], which is normally an inaccurate '
-            'method" (2)',
-            "there are no users' estimates in the experiment",
-        ),
+        without_rule(STATED["mpl-of-four"], no_fault),
+        without_rule(STATED["limits-of-resources"], no_fault),
+        without_rule(STATED["better-than-users"]),
     ]
 
 
 def _claim_about_limits(by_limit: ByLimit) -> Claim:
     distances = {limit: Estimate(distance(cells(found))) for limit, found in by_limit.items()}
     listed = "; ".join(f"{limit_title(limit)}: {text(x)} points" for limit, x in distances.items())
-    return by_construction(
-        "The CPU requirements of the jobs on a node are limited",
-        '"the maximum parallel MultiProgramming Level (MPL) or the percentage of memory or CPU, that could '
-        'be used by the parallel applications on each node" (CISNE-P, 2.1.1); no number is given',
-        "the limit is an input; how far the 30 cells are from the paper's is shown for several",
-        listed,
-    )
+    return without_rule(STATED["cpu-is-limited"], listed)
 
 
 def limit_title(limit: float) -> str:

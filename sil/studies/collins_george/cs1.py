@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count, permutations, product
+from math import log
 
 import numpy as np
 import polars as pl
@@ -18,27 +19,30 @@ from scheduler.ports import Scheduler
 from sil.outcome.statistics import Sample, least_squares
 from sil.report.figures import bars, lines
 from sil.report.page import Part
-from sil.studies.collins_george.cs1_statements import (
-    AS_NM,
-    EQUAL_RATIO,
-    GROWS,
-    GROWTH,
-    LIGHT_RATIO,
-    MODEST,
-    MODEST_MS,
-    ONE_SCHEDULE_PER_JOB,
-    SHARE_HAS_NO_EFFECT,
-    THOUSAND_JOBS,
-    THOUSAND_MS,
-    TWO_TO_THREE,
-)
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, SEED, factors, judged_on_sites
 from sil.studies.collins_george.reference import ReferencePjs, ReferenceSjs
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import Claim, Statement
+from sil.studies.ledger import SLIGHT_PERCENT, Claim, Statement, statements
 from sil.studies.rules import Estimate, Judged, above, all_positive, below, by_open_limit, text, within
 from sil.workers.runner import Runner
+
+GROWTH = log(2) / log(100 / 5)
+"""The least exponent by which a time at least doubles from 5 to 100 jobs or machines."""
+MODEST_MS = 200.0
+LIGHT_RATIO, EQUAL_RATIO = 1 + SLIGHT_PERCENT / 100, 1.25
+JOB_S = 200.0
+"""Mean time of a job in the paper: 10,000 s for 50 jobs in Figure 5b."""
+THOUSAND_MS = 1e3 * JOB_S / 100
+STATED = statements(
+    "cs1",
+    growth=GROWTH,
+    modest_ms=MODEST_MS,
+    thousand_s=THOUSAND_MS / 1e3,
+    job_s=JOB_S,
+    light_ratio=LIGHT_RATIO,
+    equal_ratio=EQUAL_RATIO,
+)
 
 GRID = (5, 10, 20, 40, 60, 80, 100)
 """Numbers of jobs and of machines for SJS."""
@@ -175,16 +179,16 @@ def _claims(times: Times) -> list[Claim]:
         slope = _per_parallel_job(pjs, version)
         return f"by {text(slope, 2)}", all_positive(within(slope, 0.5, 1.5))
 
-    two_to_three = judged(TWO_TO_THREE, ratios)
+    two_to_three = judged(STATED["two-to-three"], ratios)
     _, longer = ratios(SHIPPED, 3.0, 4.0)
     return [
-        judged(GROWS, growth),
-        judged(AS_NM, as_nm),
-        judged(MODEST, modest),
+        judged(STATED["grows"], growth),
+        judged(STATED["as-nm"], as_nm),
+        judged(STATED["modest"], modest),
         replace(two_to_three, beside={**two_to_three.beside, "3 to 4 times as long": longer}),
-        judged(SHARE_HAS_NO_EFFECT, spread),
-        judged(ONE_SCHEDULE_PER_JOB, per_job),
-        judged(THOUSAND_JOBS, thousand),
+        judged(STATED["share-has-no-effect"], spread),
+        judged(STATED["one-schedule-per-job"], per_job),
+        judged(STATED["thousand-jobs"], thousand),
     ]
 
 

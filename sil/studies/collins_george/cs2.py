@@ -11,24 +11,17 @@ from sil.report.figures import PALETTE, WIDTH, lines
 from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, value
 from sil.studies.collins_george import perturbed
-from sil.studies.collins_george.cs2_statements import (
-    BETTER_THAN_OLB,
-    HEAVY,
-    LIGHT,
-    LIGHT_LOAD,
-    NEARLY_HALF,
-    NEVER_WORSE,
-    PERIODICALLY,
-    ROUNDING,
-    SMALL_SETS,
-    TEN_THOUSAND,
-)
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, judged_on_sites
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
-from sil.studies.ledger import SLIGHT_PERCENT, Claim
+from sil.studies.ledger import SLIGHT_PERCENT, Claim, statements
 from sil.studies.rules import Judged, above, all_positive, exactly, most_positive, within
 from sil.workers.runner import Runner
+
+LIGHT, HEAVY = 30, 60
+"""Numbers of jobs up to, and from, which the load is light, and heavy."""
+ROUNDING = 1e-9
+STATED = statements("cs2", light=LIGHT, heavy=HEAVY, rounding=ROUNDING, slight_percent=SLIGHT_PERCENT)
 
 SIZES = range(5, 101)
 OLB, OPTIMAL = "olb", "optimal"
@@ -99,39 +92,39 @@ def _claims(totals: pl.DataFrame) -> list[Claim]:
     small, large = (fmean(half) for half in (excess[: len(excess) // 2], excess[len(excess) // 2 :]))
     return [
         Claim(
-            NEVER_WORSE,
+            STATED["never-worse"],
             f"least saving {0.0 if abs(least) < ROUNDING else least:.2f} %",
             all_positive([exactly(least + ROUNDING)], "points"),
         ),
         Claim(
-            NEARLY_HALF,
+            STATED["nearly-half"],
             f"{percent[most_at]:.1f} % at {most_at} jobs; unequal mixes: {any_mix[any_most_at]:.1f} % at "
             f"{any_most_at}",
             _nearly_half(percent[most_at]),
             beside={"any number of jobs": _nearly_half(any_mix[any_most_at])},
         ),
         Claim(
-            LIGHT_LOAD,
+            STATED["light-load"],
             f"{light:.1f} % up to {LIGHT} jobs, {abs(heavy):.2f} % from {HEAVY} on",
             all_positive([exactly(light - 10 * heavy)], "points"),
         ),
         Claim(
-            PERIODICALLY,
+            STATED["periodically"],
             f"at {', '.join(at) or 'none'} of {beyond[0]}, {beyond[1]}, ..., {beyond[-1]} jobs",
             all_positive([exactly(recurs)], "times again"),
         ),
         Claim(
-            TEN_THOUSAND,
+            STATED["ten-thousand"],
             f"{sjs_s[50]:,.0f} s",
             all_positive(within(exactly(sjs_s[50]), 9_500, 10_500), "s"),
         ),
         Claim(
-            BETTER_THAN_OLB,
+            STATED["better-than-olb"],
             f"from {min(over_olb.values()):.1f} to {max(over_olb.values()):.1f} %",
             most_positive((above(exactly(x), SLIGHT_PERCENT) for x in over_olb.values()), "points"),
         ),
         Claim(
-            SMALL_SETS,
+            STATED["small-sets"],
             f"{small:.2f} % up to {optimal_s[len(excess) // 2 - 1][0]} jobs, {large:.2f} % from "
             f"{optimal_s[len(excess) // 2][0]} on",
             all_positive([exactly(large - small)], "points"),

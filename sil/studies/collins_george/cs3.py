@@ -9,26 +9,19 @@ import polars as pl
 from sil.report.figures import bars, lines
 from sil.report.page import Part
 from sil.studies.collins_george import perturbed
-from sil.studies.collins_george.cs3_statements import (
-    COMPARABLE,
-    CONVERGED_PERCENT,
-    CONVERGENCE,
-    COST,
-    EARLIER,
-    EVEN_TRADE,
-    INFERIOR,
-    NO_DIFFERENCE,
-    RARITY,
-    RISE_AND_FALL,
-    ROUNDING,
-    SUPERIOR,
-)
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, judged_on_sites
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
-from sil.studies.ledger import SLIGHT_PERCENT, Claim
+from sil.studies.ledger import SLIGHT_PERCENT, Claim, statements
 from sil.studies.rules import Judged, all_positive, below, exactly, inside, most_positive, together, within
 from sil.workers.runner import Runner
+
+CONVERGED_PERCENT = 5.0
+"""Two totals converge if they differ by less."""
+ROUNDING = 1e-9
+STATED = statements(
+    "cs3", converged_percent=CONVERGED_PERCENT, rounding=ROUNDING, slight_percent=SLIGHT_PERCENT
+)
 
 SIZES = range(5, 501, 5)
 LEVELS = ("high", "medium", "low")
@@ -131,7 +124,7 @@ def _claim_about_the_trade(of_levels: Frames) -> Claim:
 
     both = relative("medium", "low")
     return Claim(
-        EVEN_TRADE,
+        STATED["even-trade"],
         ", ".join(f"{d}: {v:.2f} times" for d, v in both.items()),
         judged(both),
         beside={"low jobs only": judged(relative("low"))},
@@ -145,7 +138,7 @@ def _claims_about_high_jobs(of_levels: Frames) -> list[Claim]:
     in_order = [exactly(high[more] - high[rarer]) for rarer, more in pairwise(WITH_LEVELS)]
     return [
         Claim(
-            SUPERIOR,
+            STATED["superior"],
             f"mean {_listed(high)}; worst {worst_high:+.1f} %",
             all_positive(
                 [*(below(exactly(x), 0.0) for x in high.values()), below(exactly(worst_high), ROUNDING)],
@@ -153,12 +146,12 @@ def _claims_about_high_jobs(of_levels: Frames) -> list[Claim]:
             ),
         ),
         Claim(
-            RARITY,
+            STATED["rarity"],
             _listed(high),
             all_positive([*in_order, below(exactly(high["50/25/25"]), 0.0)], "points"),
         ),
         Claim(
-            CONVERGENCE,
+            STATED["convergence"],
             f"from {converged} high jobs on",
             all_positive(within(exactly(converged), 25, 35), "jobs"),
         ),
@@ -182,7 +175,7 @@ def _claims_about_other_jobs(of_levels: Frames) -> list[Claim]:
     converged = _converged(of_levels)
     return [
         Claim(
-            RISE_AND_FALL,
+            STATED["rise-and-fall"],
             f"{peak:+.1f} % at {peak_jobs} medium jobs (convergence at {converged}), then down to "
             f"{after:+.1f} %",
             together(
@@ -193,19 +186,19 @@ def _claims_about_other_jobs(of_levels: Frames) -> list[Claim]:
             ),
         ),
         Claim(
-            EARLIER,
+            STATED["earlier"],
             ", ".join(f"{d}: at {peaks[d]} medium jobs" for d in ("25/25/50", "50/25/25")),
             all_positive([exactly(peaks["25/25/50"] - peaks["50/25/25"])], "jobs"),
         ),
         Claim(
-            INFERIOR,
+            STATED["inferior"],
             _listed({d: low[d] for d in RARE_HIGH}),
             all_positive(
                 (x for d in RARE_HIGH for x in within(exactly(low[d]), 0, SLIGHT_PERCENT)), "points"
             ),
         ),
         Claim(
-            COMPARABLE,
+            STATED["comparable"],
             _listed(low),
             all_positive(
                 (
@@ -226,12 +219,12 @@ def _claims_about_totals(totals: pl.DataFrame) -> list[Claim]:
     between = {d: 100 * (total_s["pjs"] / total_s["sjs"] - 1) for d, total_s in of.items()}
     return [
         Claim(
-            COST,
+            STATED["cost"],
             "; ".join(f"{name} {d} {v:+.1f} %" for (d, name), v in degradation.items()),
             most_positive((inside(exactly(v), 0, SLIGHT_PERCENT) for v in degradation.values()), "points"),
         ),
         Claim(
-            NO_DIFFERENCE,
+            STATED["no-difference"],
             _listed(between),
             all_positive((exactly(CONVERGED_PERCENT - abs(v)) for v in between.values()), "points"),
         ),

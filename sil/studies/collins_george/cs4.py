@@ -14,8 +14,7 @@ from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, either, layer
 from sil.studies.collins_george import cs4_claims, perturbed
 from sil.studies.collins_george.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
-from sil.studies.collins_george.cs4_claims import LOOKS, SHARE, TIME
-from sil.studies.collins_george.cs4_statements import RATES
+from sil.studies.collins_george.cs4_claims import LOOKS, RATES, SHARE, TIME
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, judged_on_sites
 from sil.studies.collins_george.site_runs import OVERALL, SiteCase, by_level, run_all
 from sil.studies.findings import Findings

@@ -9,12 +9,10 @@ from itertools import pairwise, product
 import numpy as np
 
 from sil.outcome.statistics import Sample
-from sil.studies.collins_george import cs4_statements as stated
 from sil.studies.collins_george.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS
-from sil.studies.collins_george.cs4_statements import HIGH, LOW, MIDDLE_PERCENT, RATES
 from sil.studies.collins_george.site_runs import OVERALL
 from sil.studies.grid_samples import GridSamples
-from sil.studies.ledger import SLIGHT_PERCENT, Claim, not_testable
+from sil.studies.ledger import SLIGHT_PERCENT, Claim, statements, without_rule
 from sil.studies.rules import (
     MOST,
     Estimate,
@@ -30,6 +28,16 @@ from sil.studies.rules import (
     some_positive,
     text,
     within,
+)
+
+RATES = (1, 2, 4, 8, 16, 32)
+LOW, HIGH = RATES[:2], RATES[-2:]
+MIDDLE_PERCENT = 50.0
+STATED = statements(
+    "cs4",
+    contained_s=100.0 + SLIGHT_PERCENT,
+    middle_percent=MIDDLE_PERCENT,
+    slight_percent=SLIGHT_PERCENT,
 )
 
 RARER = tuple(pairwise(WITH_LEVELS))
@@ -101,7 +109,7 @@ def claims_about_order(time_s: Measure) -> list[Claim]:
             f"{count_of(found)}; least difference {_least(found, 's')}; up to {seeds} seeds",
             all_positive(found, "s"),
         )
-        for statement, found in ((stated.ORDER, order), (stated.RARITY, rarity))
+        for statement, found in ((STATED["order"], order), (STATED["rarity"], rarity))
     ]
 
 
@@ -114,12 +122,12 @@ def claims_about_high_jobs(time_s: Measure) -> list[Claim]:
     ratio = Estimate(time_s("50/25/25", "high", 32) / time_s("10/10/80", "high", 32))
     return [
         Claim(
-            stated.CONTAINED,
+            STATED["contained"],
             f"{text(longest_s, 0, 's')}; {text(rare_s[32], 0, 's')} at 32, {text(rare_s[1], 0, 's')} at 1",
             all_positive(contained, "s"),
         ),
         Claim(
-            stated.FOUR_TIMES,
+            STATED["four-times"],
             f"{text(ratio, 2)} times",
             all_positive([above(ratio, 4.0)], "times"),
         ),
@@ -148,27 +156,27 @@ def claims_about_rates(time_s: Measure) -> list[Claim]:
     excess = {r: Estimate(time_s("10/10/80", OVERALL, r) - others_s[r]) for r in RATES}
     return [
         Claim(
-            stated.GROWTH,
+            STATED["growth"],
             f"{count_of(growth)}; {range_of(growth, 's')}",
             most_positive(growth, "s"),
         ),
         Claim(
-            stated.NOT_MONOTONIC,
+            STATED["not-monotonic"],
             f"largest fall {text(max(falls, key=lambda x: x.low), 1, 's')}",
             some_positive(falls, "s"),
         ),
         Claim(
-            stated.SLIGHT_COST,
+            STATED["slight-cost"],
             f"{count_of(slight)}; {range_of(list(penalty.values()), '%')}",
             most_positive(slight, "points"),
         ),
         Claim(
-            stated.LOW_RATES,
+            STATED["low-rates"],
             ", ".join(f"{d} {text(penalty[d, r], 1, '%')} at {r}" for r in RATES[:2] for d in WITH_LEVELS),
             all_positive(slow_penalty, "s"),
         ),
         Claim(
-            stated.REVERSAL,
+            STATED["reversal"],
             "difference " + ", ".join(f"{text(x, 1, 's')} at {r}" for r, x in excess.items()),
             all_positive((x if r <= 8 else below(x, 0.0) for r, x in excess.items()), "s"),
         ),
@@ -189,23 +197,18 @@ def claims_about_parallelism(parallel: Measure) -> list[Claim]:
     faster_fall = [Estimate(fall[more] - fall[fewer]) for fewer, more in RARER]
     return [
         Claim(
-            stated.LESS_PARALLEL,
+            STATED["less-parallel"],
             listed,
             all_positive(fewer_parallel, "points"),
         ),
-        not_testable(
-            "The shares of jobs run in parallel are those of Table 1",
-            "Table 1, whose numbers are illegible in the text of the paper that is available",
-            "no number can be read",
-            listed,
-        ),
+        without_rule(STATED["shares-of-table-1"], listed),
         Claim(
-            stated.LEVELS_PARALLEL,
+            STATED["levels-parallel"],
             f"{count_of(by_level)}; least difference {_least(by_level, 'points')}",
             all_positive(by_level, "points"),
         ),
         Claim(
-            stated.FASTER_FALL,
+            STATED["faster-fall"],
             "by " + " and ".join(text(x, 1, "points") for x in faster_fall),
             all_positive(faster_fall, "points"),
         ),
@@ -231,17 +234,17 @@ def _claims_about_displacement(found: GridSamples) -> list[Claim]:
     on_cluster = [_of_known(found("often_parallel_percent", rare, "low", r)) for r in LOW]
     return [
         Claim(
-            stated.WELL_INTO,
+            STATED["well-into"],
             ", ".join(f"{d} {text(x, 0, '%')} at {r}" for (d, r), x in at_low_rates.items()),
             all_positive((above(x, MIDDLE_PERCENT) for x in at_low_rates.values()), "points"),
         ),
         Claim(
-            stated.MOST_WELL_INTO,
+            STATED["most-well-into"],
             f"{count_of(more)}; {range_of(more, 'points')}",
             all_positive(more, "points"),
         ),
         Claim(
-            stated.ENDS_ON_CLUSTER,
+            STATED["ends-on-cluster"],
             ", ".join(f"{text(x, 0, '%')} at {r}" for r, x in zip(LOW, on_cluster, strict=True)),
             all_positive((above(x, 100 * float(MOST)) for x in on_cluster), "points"),
         ),
@@ -263,12 +266,12 @@ def _claims_about_clusters(found: GridSamples) -> list[Claim]:
     slower = [Estimate(-x.values) for x in less_medium("cluster_run_s")]
     return [
         Claim(
-            stated.ALIKE,
+            STATED["alike"],
             f"difference {range_of(shares, 'points')}",
             all_positive((y for x in shares for y in within(x, -SLIGHT_PERCENT, SLIGHT_PERCENT)), "points"),
         ),
         Claim(
-            stated.BEST_CLUSTERS,
+            STATED["best-clusters"],
             f"{count_of(slower)}; {range_of(slower, 's')}",
             most_positive(slower, "s"),
         ),

@@ -16,7 +16,7 @@ from sil.studies.collins_george.cs4 import RATE_TITLE, preemptive_settings
 from sil.studies.collins_george.site_runs import OVERALL, SiteCase, by_level, run_all
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import NO_TOLERANCE, SLIGHT_PERCENT, Claim, Statement
+from sil.studies.ledger import SLIGHT_PERCENT, Claim, statements
 from sil.studies.rules import Estimate, all_positive, below, text
 from sil.workers.runner import Runner
 
@@ -45,42 +45,7 @@ METHOD = (
 )
 
 
-STARVATION = Statement(
-    "Raising the priority of a job after preemptions helps to prevent starvation",
-    '"help prevent job starvation, such as increasing the priority level of a job after a '
-    "certain "
-    "number "
-    'of preemptions, could be investigated" (6, future work)',
-    f"the longest low job time, less that with '{RAISED}'",
-    "it is above 0 at every rate",
-    NO_TOLERANCE,
-)
-
-LITTLE_COST = Statement(
-    "It costs high-priority jobs little",
-    "not said",
-    f"by how much their mean time grows with '{RAISED}'",
-    f"by less than {SLIGHT_PERCENT:g} % at every rate",
-    "Collins and George call less than 10 % slight",
-)
-
-LESS_CONTENTION = Statement(
-    "To preempt only for a gain above some threshold reduces unnecessary contention",
-    '"only preempt low-priority jobs if it sees a potential gain greater than some threshold. '
-    "This "
-    'change [...] might reduce unnecessary contention over resources" (6, future work)',
-    f"low jobs that are started in vain, less those with '{GAIN}'",
-    "fewer at every rate",
-    NO_TOLERANCE,
-)
-
-OVERALL_GAIN = Statement(
-    "and overall performance gains by it",
-    "not said",
-    f"the mean over the rates of what '{GAIN}' saves in overall job time",
-    "it is above 0",
-    NO_TOLERANCE,
-)
+STATED = statements("preemption", slight_percent=SLIGHT_PERCENT)
 
 
 def study(seeds: int, runner: Runner) -> Findings:
@@ -122,23 +87,23 @@ def _claims(found: GridSamples) -> list[Claim]:
     overall = {policy: Estimate(np.mean(of_rates, axis=0)) for policy, of_rates in savings.items()}
     return [
         Claim(
-            STARVATION,
+            STATED["starvation"],
             _listed(shorter, "s"),
             all_positive(shorter, "s"),
         ),
         Claim(
-            LITTLE_COST,
+            STATED["little-cost"],
             _listed(price, "%"),
             all_positive((below(x, SLIGHT_PERCENT) for x in price), "points"),
         ),
         Claim(
-            LESS_CONTENTION,
+            STATED["less-contention"],
             _listed(fewer[GAIN], "per job", digits=3),
             all_positive(fewer[GAIN], "per job"),
             beside={OWN: all_positive(fewer[OWN], "per job")},
         ),
         Claim(
-            OVERALL_GAIN,
+            STATED["overall-gain"],
             f"{text(overall[GAIN], 1, '%')}; {OWN}: {text(overall[OWN], 1, '%')}",
             all_positive([overall[GAIN]], "points"),
             beside={OWN: all_positive([overall[OWN]], "points")},

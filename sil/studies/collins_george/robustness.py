@@ -12,7 +12,7 @@ from sil.report.page import Part
 from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import NO_TOLERANCE, Claim, Statement, calibrated
+from sil.studies.ledger import Claim, statements
 from sil.studies.rules import Estimate, above, all_positive, text
 from sil.workers.runner import Runner
 
@@ -25,7 +25,6 @@ SHAPES = ("lognormal", "gamma")
 SIZES = (20, 50, 100)
 SIZABLE = 0.5
 LITTLE_POINTS = 5.0
-FUTURE_WORK = '"the effect of modeling job execution time as a statistical distribution" (6, future work)'
 
 METHOD = (
     "20, 50 and 100 jobs of random classes, all submitted at time 0. The schedulers know the mean time of "
@@ -79,40 +78,21 @@ def _claims(found: GridSamples) -> list[Claim]:
         for shape, v in product(SHAPES, VARIATIONS)
         if 0 < v <= SIZABLE
     }
+    stated = statements("robustness", n=n, sizable=SIZABLE, little_points=LITTLE_POINTS)
     worst, least = min(over_olb.items(), key=lambda item: item[1].mean)
     return [
         Claim(
-            Statement(
-                "The relative performance of mapping algorithms does not depend on how run times vary",
-                'the title of Armstrong et al. 1998: "[...] is Independent of Sizable Variations in Run-time '
-                'Predictions"',
-                "what SJS saves of the total of job times against OLB",
-                "it is above 0 at every number of jobs, distribution and variation",
-                NO_TOLERANCE,
-            ),
+            stated["independence"],
             f"least {text(least, 1, '%')}, at {' '.join(map(str, worst))}",
             all_positive(over_olb.values(), "points"),
         ),
         Claim(
-            Statement(
-                f"What PJS saves under a light load ({n} jobs) outlasts sizable variations",
-                f"{FUTURE_WORK}; not a statement of the paper",
-                "how far the saving of PJS against SJS changes from that without variation",
-                f"up to a variation of {SIZABLE:g} it falls by less than {LITTLE_POINTS:g} points",
-                "half of the 10 % that Collins and George call slight",
-            ),
+            stated["outlasts-variations"],
             ", ".join(f"{shape} {v:g}: by {text(x, 1)}" for (shape, v), x in change.items()) + " points",
             all_positive((above(x, -LITTLE_POINTS) for x in change.values()), "points"),
         ),
         Claim(
-            Statement(
-                f"PJS is better than SJS under a light load ({n} jobs) whatever the variation",
-                f"{FUTURE_WORK}; not a statement of the paper",
-                "what PJS saves of the total of job times against SJS",
-                "it is above 0 for both distributions and every variation",
-                NO_TOLERANCE,
-                calibrated("the site's execution times were searched so that PJS saves under light load"),
-            ),
+            stated["better-whatever-the-variation"],
             f"least {text(min(light.values(), key=lambda x: x.mean), 1, '%')}",
             all_positive(light.values(), "points"),
         ),

@@ -21,7 +21,7 @@ from sil.studies.fgd.cluster_data import (
 from sil.studies.fgd.curves import Case, Curves, curves
 from sil.studies.fgd.policies import EXACT, POLICIES
 from sil.studies.findings import Findings
-from sil.studies.ledger import NO_TOLERANCE, Claim, Statement
+from sil.studies.ledger import Claim, statements
 from sil.studies.rules import Estimate, all_positive, below, exactly, range_of, within
 from sil.workers.runner import Runner
 
@@ -33,6 +33,12 @@ ALL_ARRIVED = 100
 WORKLOAD_OF_THE_PAPER = "default"
 GPUS_OF_THE_PAPER = 6_212
 HUNDREDTH = 0.01
+STATED = statements(
+    "fgd",
+    exact=f"{', '.join(EXACT[:-1])} and {EXACT[-1]}",
+    equivalent_points=EQUIVALENT_POINTS,
+    hundredth=HUNDREDTH,
+)
 
 METHOD = (
     "Pods arrive one by one at a cluster of 1,213 nodes with 6,212 GPUs, of which they request parts, and "
@@ -98,13 +104,7 @@ def _exact(found: pl.DataFrame) -> Claim:
         (pl.col("allocated_pct") == pl.col("published_pct")).fill_null(False).all().alias("is")
     )["is"]
     return Claim(
-        Statement(
-            f"The published curves of {', '.join(EXACT[:-1])} and {EXACT[-1]}",
-            "one for each workload and seed, published with the data",
-            "whether a curve is equal at each of its 131 points",
-            "all are",
-            NO_TOLERANCE,
-        ),
+        STATED["curves"],
         f"{equal.sum()} of {len(equal)} curves are equal",
         all_positive([exactly(1 - int((~equal).sum()))], "curves from one that differs"),
     )
@@ -115,14 +115,7 @@ def _random(found: pl.DataFrame) -> Claim:
     of_workload = at.partition_by("workload", maintain_order=True)
     differences = [Estimate((w["allocated_pct"] - w["published_pct"]).to_numpy()) for w in of_workload]
     return Claim(
-        Statement(
-            "The published curves of Random",
-            "one for each workload and seed, published with the data; the random draws are not known",
-            "the mean difference from ours at 100 % arrived, by workload",
-            f"the interval is within {EQUIVALENT_POINTS:g} point of zero, for every workload",
-            "equivalence, since few seeds never show a difference; one point is less than half of what FGD "
-            "gains over the next policy in any workload",
-        ),
+        STATED["curves-of-random"],
         f"differences {range_of(differences, 'percentage points')}",
         all_positive(
             (y for x in differences for y in within(x, -EQUIVALENT_POINTS, EQUIVALENT_POINTS)),
@@ -142,14 +135,7 @@ def _first(found: pl.DataFrame) -> Claim:
         if other != "FGD"
     ]
     return Claim(
-        Statement(
-            "FGD allocates more GPUs than the other policies",
-            '"FGD packs tasks to minimize the growth of GPU fragmentation, thereby achieving the maximum GPU '
-            'allocation rate" (abstract)',
-            "the share allocated at 100 % arrived, less that of another policy in the same workload",
-            "it is above 0 for each other policy and workload",
-            NO_TOLERANCE,
-        ),
+        STATED["most-gpus"],
         f"more by {range_of(ahead, 'percentage points')}",
         all_positive(ahead, "percentage points"),
     )
@@ -164,29 +150,14 @@ def _of_the_paper(found: pl.DataFrame) -> list[Claim]:
     worst = max((name for name in EXACT if name != "FGD"), key=lambda name: left[name])
     saved = float(left[worst] - left["FGD"])
     reduction, gpus = 100 * saved / float(left[worst]), saved / 100 * GPUS_OF_THE_PAPER
-    reading = "against the packing policy that leaves most, at 100 % arrived, mean over the published seeds"
     return [
         Claim(
-            Statement(
-                "FGD reduces unallocated GPUs by up to 49 %",
-                '"Compared to the existing packing-based schedulers, FGD reduces unallocated GPUs by up to '
-                '49%" '
-                "(abstract)",
-                f"the reduction {reading}",
-                "48 to 50 %",
-                "one point: the paper rounds to whole percents, and does not say of which moment",
-            ),
+            STATED["unallocated"],
             f"{reduction:.1f} %, against {worst}",
             all_positive(within(exactly(reduction), 48, 50), "points"),
         ),
         Claim(
-            Statement(
-                "That is 290 more GPUs",
-                '"resulting in the utilization of additional 290 GPUs" (abstract)',
-                f"the GPUs that FGD allocates more, {reading}",
-                "285 to 295",
-                "the paper rounds to tens",
-            ),
+            STATED["more-gpus"],
             f"{gpus:.1f} of {GPUS_OF_THE_PAPER:,} GPUs, against {worst}",
             all_positive(within(exactly(gpus), 285, 295), "GPUs"),
         ),
@@ -200,14 +171,7 @@ def _fragmentation(found: pl.DataFrame, by_others: dict[tuple[str, str, int], fl
     equal = sum(abs(our - mean) <= 0.5e-4 + 1e-9 for our, mean in pairs)
     furthest = max((abs(our - mean) for our, mean in pairs), default=0.0)
     return Claim(
-        Statement(
-            f"The published fragmentation under {', '.join(EXACT[:-1])} and {EXACT[-1]}",
-            '"a novel measure of fragmentation to statistically quantify the extent of GPU fragmentation" '
-            "(abstract); its means, published with the data (frag_ratio.csv)",
-            "the share of idle GPUs that typical pods cannot use, mean over seeds, where it is published",
-            f"within {HUNDREDTH:g} points everywhere",
-            "the percentages of which these are means are published in hundredths",
-        ),
+        STATED["fragmentation"],
         f"{equal} of {len(pairs)} means are equal in all four decimals, all within {furthest:.4f} points"
         if pairs
         else "the folder has no frag_ratio.csv",
