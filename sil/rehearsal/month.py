@@ -23,6 +23,7 @@ from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules
 from sil.workload.weeks import DAY_S
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
+from site_db.jobs.logs.requests import partitions_of
 from site_db.jobs.sacct.remarks import ELIGIBLE, heterogeneous
 from site_db.jobs.sacct.states import RAN, RUNNING
 from site_db.jobs.sacct.times import zone_named
@@ -102,7 +103,7 @@ def month_of(
     period = Period.of(jobs, since, warm_up_days, path)
     begun = {job.line for job in jobs if job.started_unix_s < period.begin_s}
     waited = {job.line for job in jobs if job.submitted_unix_s < period.begin_s} - begun
-    jobs = [_from(job, period.begin_s) for job in jobs if job.ended_unix_s > period.begin_s]
+    jobs = [_from(job, period.begin_s, cluster) for job in jobs if job.ended_unix_s > period.begin_s]
     how = HowSubmitted(jobs, cluster.site_resources, cluster.nodes, done.reservations)
     jobs = sorted(map(how.arriving, jobs), key=lambda job: job.submitted_unix_s)
     numbered = dict(zip(job_numbers(jobs), jobs, strict=True))
@@ -138,13 +139,14 @@ def month_of(
     return Month(log, events, recorded, causes, frozenset(of_begun), max(warm_up_days, 0.0))
 
 
-def _from(job: LoggedJob, begin_s: float) -> LoggedJob:
-    """A job as it is replayed from this time on."""
+def _from(job: LoggedJob, begin_s: float, cluster: Cluster) -> LoggedJob:
+    """A job as it is replayed from this time on. Operators may have raised the limit of one that ran."""
     if job.started_unix_s < begin_s:
         again_s = begin_s - LEAD_S
         limit_s = None
         if job.time_limit_s is not None:
             limit_s = max(job.time_limit_s - (again_s - job.started_unix_s), job.ended_unix_s - again_s)
+            limit_s = min(limit_s, cluster.longest_limit_s(partitions_of(job)))
         return replace(
             job,
             submitted_unix_s=again_s,

@@ -132,7 +132,7 @@ def _reproduction(month: Reproduction) -> Iterator[Section]:
             "What explains the rest",
             "Jobs about which accounting says something that is not modelled, with the share that starts "
             "within 5 minutes of the recorded time all the same.",
-            [Part(table=Table(["jobs that ...", "jobs", "within 5 minutes"], causes, "options"))],
+            [Part(table=Table(["jobs that ...", "jobs", "within 5 minutes"], causes, "text"))],
         )
 
 
@@ -151,7 +151,7 @@ def _waits_by_day(month: Reproduction) -> Figure:
     ).sort("wait", "day")
     return (
         Figure(frame)
-        .mark("line", strokeWidth=1.5)
+        .mark("line", strokeWidth=1.5, point=True)
         .encode(
             x=column("day:Q", title="Days since the first submission"),
             y=column("hours:Q", title="Mean wait (hours)"),

@@ -29,12 +29,14 @@ def arrival_s(found: Month, job: str) -> float:
 
 
 def test_what_ran_at_the_beginning_gets_its_nodes_for_the_rest_of_its_time(tmp_path: Path) -> None:
-    found = month(tmp_path, FIRST, row("2", 10, 20, 5_000, node="n3"), row("3", 2_000, 2_000, 3_000))
+    raised = row("4", 10, 20, 5_000, node="n4", minutes=30 * 1440)
+    found = month(tmp_path, FIRST, row("2", 10, 20, 5_000, node="n3"), raised, row("3", 2_000, 2_000, 3_000))
     assert arrival_s(found, "2") == -LEAD_S
+    assert found.log.jobs.filter(job=4)["estimate_s"].item() == 86_400, "more, and it would never start"
     assert found.log.jobs.filter(job=2)["run_s"].item() == 4_000 + LEAD_S
     assert found.log.jobs.filter(job=2)["estimate_s"].item() == 600 * 60 - 980 + LEAD_S
     assert found.events.options[2] == {"nodes": "n3"}
-    assert found.begun == {2}
+    assert found.begun == {2, 4}
     assert found.recorded["log_id"].to_list() == ["3"]
     assert "1" not in ids(found), "it had ended"
 
