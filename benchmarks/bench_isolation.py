@@ -33,10 +33,9 @@ from sil.isolation import channel
 from sil.isolation.channel import Message
 from sil.isolation.process import own_process
 from sil.runs.on_log import Replay
-from sil.runs.under_test import UnderTest, resolve
+from sil.runs.under_test import InProcess, resolve
 from sil.settings.engines import Engine
 from sil.workload.lublin import Lublin
-from sil.world.guard import apart
 
 SEED, RUNS = 1, 7
 JOBS, PROCESSORS, LOAD = 3_000, 128, 0.7
@@ -75,17 +74,16 @@ class OneAfterAnother:
         return Schedule(Assignments(np.arange(n), machines, starts_s, ends_s))
 
 
-def in_turns(measure: Callable[[], tuple[float, ...]]) -> dict[bool, tuple[float, ...]]:
+def in_turns(measure: Callable[[bool], tuple[float, ...]]) -> dict[bool, tuple[float, ...]]:
     """Medians of each value, by whether the scheduler has a process of its own."""
     found: dict[bool, list[tuple[float, ...]]] = {False: [], True: []}
     for _ in range(RUNS):
         for isolates, values in found.items():
-            apart._isolates = isolates
-            values.append(measure())
+            values.append(measure(isolates))
     return {isolates: tuple(map(median, zip(*values, strict=True))) for isolates, values in found.items()}
 
 
-def of_small_problems(scheduler: UnderTest, folder: Path) -> tuple[float, ...]:
+def of_small_problems(scheduler: InProcess, folder: Path) -> tuple[float, ...]:
     log = Lublin().jobs(JOBS, PROCESSORS, np.random.default_rng(SEED)).at_load(LOAD)
     replay = Replay(log, engine=Engine.HARNESS, determinism_check=False)
     n = 0
@@ -99,7 +97,7 @@ def of_small_problems(scheduler: UnderTest, folder: Path) -> tuple[float, ...]:
     return (1e6 * (time.perf_counter() - began_s) / n,)
 
 
-def of_a_large_problem(scheduler: UnderTest, matrix: Matrix) -> tuple[float, ...]:
+def of_a_large_problem(scheduler: InProcess, matrix: Matrix) -> tuple[float, ...]:
     rows = _timed(scheduler, random_problem, (*MATRIX, 0, 0), DECISIONS, 600.0)
     assert isinstance(rows, list), rows
     wall = COLUMNS_OF_ROWS.index("wall_s")
@@ -128,10 +126,16 @@ def main() -> None:
     for _ in range(2):
         of_a_start()  # starts what is started once
     with TemporaryDirectory() as name:
-        fcfs, mapped = (resolve(f"{here}:{each.__name__}") for each in (Fcfs, OneAfterAnother))
+        fcfs, mapped = (
+            {
+                isolated: resolve(f"{here}:{each.__name__}", isolated).require_in_process("a benchmark")
+                for isolated in (False, True)
+            }
+            for each in (Fcfs, OneAfterAnother)
+        )
         matrix = Matrix(np.random.default_rng(SEED).uniform(1.0, 100.0, MATRIX))
-        small = in_turns(lambda: of_small_problems(fcfs, Path(name)))
-        large = in_turns(lambda: of_a_large_problem(mapped, matrix))
+        small = in_turns(lambda isolated: of_small_problems(fcfs[isolated], Path(name)))
+        large = in_turns(lambda isolated: of_a_large_problem(mapped[isolated], matrix))
     starts = tuple(map(median, zip(*(of_a_start() for _ in range(RUNS)), strict=True)))
     rows = {
         "small problems, us for each decision": (small[False][0], small[True][0]),

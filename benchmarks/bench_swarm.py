@@ -13,6 +13,7 @@ from functools import partial
 from itertools import count
 
 from benchmarks.record import keep
+from sil.isolation.host import HERE
 from sil.swarm.campaign import Swarm, found_by
 from sil.swarm.case import Case, Machines, drawn
 from sil.swarm.faults import Faulty
@@ -47,7 +48,7 @@ def cases() -> dict[Machines, list[Case]]:
 def plain(case: Case) -> None:
     """The same jobs under the same manager, without faults, network and checks."""
     clock, events = SimClock(), EventQueue()
-    site = SITES[case.machines](case, Tested(case, clock, None))
+    site = SITES[case.machines](case, Tested(case, clock, None, HERE))
     machines = site.machines(events, Faulty(clock, case.n_machines, case.until_s))
     trace = TraceRecorder(nodes=site.capacity.nodes)
     world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())

@@ -16,9 +16,8 @@ import numpy as np
 from benchmarks.bare_easy import easy_starts
 from benchmarks.record import keep
 from sil.experiment.log_sweep import LogSweep, run_sweep
-from sil.runs.log_schedulers import schedulers_for_logs
 from sil.runs.on_log import Replay
-from sil.runs.under_test import resolve
+from sil.runs.under_test import resolve, schedulers_for_logs
 from sil.workers.executor import Executor, Listener
 from sil.workers.processes import Processes
 from sil.workload.lublin import Lublin

@@ -9,7 +9,7 @@ import sys
 def _leave_out_current_folder() -> None:
     """Before anything else is imported for the command `sil`, or `python -m sil`: files of the current folder
     may have the names of modules that libraries look for. Those of schedulers are found all the same
-    (`sil.world.guard.apart`)."""
+    (`sil.runs.under_test.Isolation`)."""
     program = os.path.basename(sys.argv[0]) if sys.argv else ""
     if program not in ("sil", "sil.exe") and (program != "-m" or "sil" not in sys.orig_argv):
         return

@@ -14,7 +14,6 @@ from hypothesis import settings
 from sil.report.vega_lite import Figure, Spec, specification
 from sil.workers.execution import Execution
 from sil.workers.executor import Inline
-from sil.world.guard import apart
 from tests import rewritten, warm
 from tests.examples import up_to
 from tests.postgres import Server
@@ -100,12 +99,6 @@ def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(Execution, "executor", lambda where: there(where) if where.dask else Inline())
         for module in ("sil.experiment.checking", "sil.experiment.overhead"):
             monkeypatch.setattr(f"{module}.Processes", lambda workers: Inline())
-
-
-@pytest.fixture
-def isolated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a command: schedulers that are not built in do not run in this process."""
-    monkeypatch.setattr(apart, "_isolates", True)
 
 
 @pytest.hookimpl(wrapper=True)

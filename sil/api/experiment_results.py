@@ -12,7 +12,6 @@ import polars as pl
 from scheduler.model import JobId
 from sil.api.cells import COLUMNS, numbers
 from sil.api.charts import Chart
-from sil.api.faults import raise_named
 from sil.experiment.output_folder import copy_results
 from sil.experiment.run import evaluated
 from sil.outcome.comparison import Comparison
@@ -115,7 +114,7 @@ def raise_faults(results: ExperimentResults) -> None:
     for fault in results._comparison.faults:
         time_s = nan if fault.time_s is None else fault.time_s
         job = None if fault.job is None else JobId(fault.job)
-        raise_named(SchedulerFault(fault.rule, fault.message, time_s, job), fault.scheduler)
+        raise SchedulerFault(fault.rule, fault.message, time_s, job).named(fault.scheduler)
 
 
 def read_results(folder: str | Path) -> ExperimentResults:

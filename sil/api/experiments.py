@@ -16,9 +16,10 @@ from sil.settings import experiment_file, files
 from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
+    from sil.api.execution import OnFault
     from sil.api.experiment_results import ExperimentResults
-    from sil.api.faults import OnFault
-    from sil.experiment.run import Definition, SiteChoice
+    from sil.experiment.run import SiteChoice
+    from sil.runs.under_test import Find
     from sil.trust.foreign_code import Named
     from sil.workers.executor import Executor, Listener
     from site_db.store import Address
@@ -114,14 +115,14 @@ class Experiment:
         schedulers, with a warning. Raises UserError for invalid settings, and for schedulers that do not fit
         the experiment. Raises UserError if a file names code that is not trusted.
         """
-        from sil.api.execution import executing
+        from sil.api.execution import executing, is_elsewhere, raises
         from sil.api.experiment_results import raise_faults
-        from sil.api.faults import raised_if
         from sil.api.progress import shown
         from sil.experiment.run import SiteChoice
         from sil.trust.consent import permit, refuse
         from site_db.store import parse_address
 
+        raises_faults, isolated = raises(on_fault), is_elsewhere(isolate, where)
         experiment = self if schedulers is None else self.with_(schedulers=schedulers)
         address = None if site is None else parse_address(site)
         if not trust:
@@ -134,20 +135,13 @@ class Experiment:
         with (
             shown(self.settings.name, "runs", progress) as listener,
             executing(isolate, where) as executor,
-            raised_if(on_fault),
         ):
-            found = _or_what_is_done(experiment, Path(folder), executor, choice, listener)
+            find = among(experiment._given, isolated, raises_faults and not isolated)
+            found = _or_what_is_done(experiment, find, Path(folder), executor, choice, listener)
         found.kept = found.kept or kept
-        if on_fault == "raise":
+        if raises_faults:
             raise_faults(found)
         return found
-
-    @property
-    def definition(self) -> Definition:
-        """For `run_experiment`."""
-        from sil.experiment.run import Definition
-
-        return Definition(self.settings, self.source, among(self._given))
 
     def foreign_code(self, address: Address | None) -> list[Named]:
         """What the file names, and its site or the one at `address`, that is to be run with the user's
@@ -177,18 +171,24 @@ def _several(texts: str | Sequence[str]) -> Sequence[str]:
 
 
 def _or_what_is_done(
-    experiment: Experiment, folder: Path, executor: Executor, choice: SiteChoice, listener: Listener
+    experiment: Experiment,
+    find: Find,
+    folder: Path,
+    executor: Executor,
+    choice: SiteChoice,
+    listener: Listener,
 ) -> ExperimentResults:
     """The results of an experiment or, if Ctrl-C interrupts it, of the replications that are done. What is in
     the folder remains, so that it can be resumed."""
     from sil.api.experiment_results import ExperimentResults
     from sil.api.progress import warn
     from sil.experiment.output_folder import UNFINISHED
-    from sil.experiment.run import DATABASE, run_experiment
+    from sil.experiment.run import DATABASE, Definition, run_experiment
     from sil.workers.executor import Interrupted
 
     try:
-        run_experiment(experiment.definition, folder, executor, choice, listener)
+        definition = Definition(experiment.settings, experiment.source, find)
+        run_experiment(definition, folder, executor, choice, listener)
     except Interrupted as interrupted:
         done = interrupted.finished
         if not isinstance(done, int) or done == 0:
@@ -196,7 +196,7 @@ def _or_what_is_done(
         elsewhere = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
         for name in (DATABASE, UNFINISHED):
             shutil.copy(folder / name, elsewhere.name)
-        first = experiment.with_(replications=done).definition
+        first = replace(definition, experiment=experiment.with_(replications=done).settings)
         run_experiment(first, Path(elsewhere.name), executor, replace(choice, learns=False), listener)
         warn(f"interrupted: {interrupted}; the results are those of the first {done} replications")
         return ExperimentResults(Path(elsewhere.name), elsewhere)

@@ -10,10 +10,8 @@ from typing import Any
 import polars as pl
 
 from sil.api.charts import Chart
-from sil.api.execution import executing
-from sil.api.faults import OnFault, raise_named
+from sil.api.execution import OnFault, executing, raises
 from sil.api.progress import shown
-from sil.api.settings import one_of
 from sil.declared import as_keyword, spread
 from sil.experiment.output_folder import make_usable
 from sil.planning.answers import RUNS, AllAtFault, Answers, Prepared, answer_questions, fault_texts
@@ -63,7 +61,7 @@ def plan(
     settings (UserError for code that is not trusted), and SchedulerFault if no scheduler is left that has
     broken no rule.
     """
-    one_of(["raise", "keep"], on_fault, "on_fault")
+    raises_faults = raises(on_fault)
     path = files.find(str(plan), "plans", Path())
     given = None if schedulers is None else by_name(schedulers)
     chosen = changed(read_plan(path), schedulers=None if given is None else tuple(given), **settings)
@@ -71,7 +69,7 @@ def plan(
     if not trust:
         permit(foreign_code(chosen, path, address, given or ()), refuse("give trust=True"))
     inputs = sha256_sums(path)
-    prepared = Prepared(chosen, path, address, among(given or {}))
+    prepared = Prepared(chosen, path, address, among(given or {}, isolated=True))
     if folder is not None:
         make_usable(Path(folder))
     with (
@@ -82,12 +80,12 @@ def plan(
         runner = Runner(executor, store, listener.progressed)
         try:
             found = answer_questions(prepared, runner, lambda *look: None)
-            faults = found.faults if on_fault == "raise" else {}
+            faults = found.faults if raises_faults else {}
         except AllAtFault as none_left:
             faults = none_left.faults
     for scheduler, fault in faults.items():
         if isinstance(fault, SchedulerFault):
-            raise_named(fault, scheduler)
+            raise fault.named(scheduler)
         raise fault
     return PlanAnswers(found, inputs)
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from scheduler import UserError
-from sil.api.execution import executing
-from sil.api.faults import OnFault, raise_named, raised_if
+from sil.api.execution import OnFault, executing, is_elsewhere, raises
 from sil.api.progress import shown, warn
 from sil.api.settings import given_log, one_of
 from sil.declared import as_keyword, spread
@@ -27,10 +26,9 @@ from sil.outcome.metrics import REPLAY_METRICS
 from sil.report.analysis import ALL_JOBS
 from sil.report.file_name import file_name
 from sil.report.replay.measured import Replayed
-from sil.runs.log_schedulers import COMPARED, check_for_logs
 from sil.runs.on_log import Replay
 from sil.runs.own_schedulers import named
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import COMPARED, UnderTest, check_for_logs
 from sil.settings.decision_costs import check_decision_cost
 from sil.settings.engines import Engine
 from sil.settings.replays import ReplaySettings
@@ -76,13 +74,14 @@ def replay(
     Ctrl-C returns the results of the schedulers that are done, with a warning. Raises UserError for invalid
     settings, and for schedulers that cannot replay this log.
     """
-    of_log, under_test = checked(given_log(log, bound_s), schedulers, how)
+    raises_faults, isolated = raises(on_fault), is_elsewhere(isolate, where)
+    under_test = named(schedulers, isolated, raises_faults and not isolated)
+    of_log = checked(given_log(log, bound_s), under_test, how)
     folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
     found = Replays(Path(folder.name), of_log, under_test, folder)
     with (
         shown(of_log.log.name, "jobs", progress) as listener,
         executing(isolate, where) as executor,
-        raised_if(on_fault),
     ):
         try:
             replay_all(of_log, list(under_test.values()), found.folder, executor, ALL_JOBS, listener)
@@ -90,18 +89,18 @@ def replay(
             if not found.schedulers:
                 raise KeyboardInterrupt from None
             warn(f"interrupted: {interrupted}; the others are left out")
-    if on_fault == "raise":
+    if raises_faults:
         _raise_fault(found)
     return found
 
 
-def checked(log: JobLog, schedulers: object, how: ReplaySettings) -> tuple[Replay, dict[str, UnderTest]]:
-    """The replay with these settings, and the schedulers by name. Raises UserError."""
+def checked(log: JobLog, under_test: Mapping[str, UnderTest], how: ReplaySettings) -> Replay:
+    """The replay with these settings, for these schedulers. Raises UserError."""
     check_decision_cost(how.decision_cost)
-    of_log, under_test = Replay.of(given_log(log), how), named(schedulers)
+    of_log = Replay.of(given_log(log), how)
     check_for_logs(under_test.values(), log.cluster is not None)
     of_log.check_engine(under_test.values())
-    return of_log, under_test
+    return of_log
 
 
 class Replays:
@@ -244,7 +243,7 @@ class Replays:
             folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
             again, under_test = (
                 replace(self._replay, reasons=True, engine=Engine.HARNESS),
-                self._under_test[scheduler],
+                replace(self._under_test[scheduler], raises_faults=False),
             )
             with shown(scheduler, "jobs", is_shown=True) as listener:
                 try:
@@ -263,7 +262,8 @@ def _raise_fault(replays: Replays) -> None:
         except NoTrace:
             raise SchedulerFault(PROCESS_SURVIVES, sentence, nan) from None
         for fact in facts.iter_rows(named=True):
-            raise_named(SchedulerFault(fact["detail"], fact["message"], fact["time_s"], fact["job"]), name)
+            fault = SchedulerFault(fact["detail"], fact["message"], fact["time_s"], fact["job"])
+            raise fault.named(name)
         raise SchedulerFault(KEEPS_INVARIANTS, sentence, nan)
 
 

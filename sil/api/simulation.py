@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 
 from scheduler import UserError, counted
-from sil.api.faults import raised_if
 from sil.api.replaying import checked
 from sil.api.settings import Moment, second_of_log
 from sil.declared import Field, Shown, as_keyword, spread
+from sil.runs.own_schedulers import named
 from sil.settings.engines import Engine
 from sil.settings.replays import ReplaySettings
 from sil.trace.facts import FACT_SCHEMA, Fact
@@ -80,7 +80,8 @@ class Simulation:
     @spread(_shown)
     def __init__(self, log: JobLog, scheduler: object = "easy", *, how: ReplaySettings) -> None:
         """Raises UserError for invalid settings, and for a scheduler that cannot replay this log."""
-        replay, under_test = checked(log, scheduler, replace(how, engine=Engine.HARNESS))
+        under_test = named(scheduler, isolated=False, raises_faults=True)
+        replay = checked(log, under_test, replace(how, engine=Engine.HARNESS))
         if len(under_test) != 1:
             raise UserError(f"{len(under_test)} schedulers are given; a simulation has one")
         (only,) = under_test.values()
@@ -147,8 +148,7 @@ class Simulation:
         return f"Simulation at {self.state!r}"
 
     def _next(self) -> None:
-        with raised_if("raise"):
-            self._is_done = next(self._steps, self) is self
+        self._is_done = next(self._steps, self) is self
         self._now_s = max(self._now_s, self._world.clock.now_s)
 
     def _since(self, before: int) -> pl.DataFrame:

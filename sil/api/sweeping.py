@@ -20,8 +20,8 @@ from sil.outcome.metrics import replay_metric_named
 from sil.outcome.statistics import CONFIDENCE
 from sil.outcome.sweep_comparison import SweepComparison
 from sil.policy.settings import whole_number
-from sil.runs.log_schedulers import check_for_logs
 from sil.runs.own_schedulers import named
+from sil.runs.under_test import check_for_logs
 from sil.settings.estimates import Estimates
 from sil.settings.replays import Asking
 from sil.workers.execution import Execution
@@ -60,7 +60,7 @@ def sweep(
     For the other parameters see `replay`. A scheduler's fault is in the row of its replay. Ctrl-C returns the
     replays that are done, with a warning. Raises UserError for invalid settings.
     """
-    under_test = named(schedulers)
+    under_test = named(schedulers, isolated=True, raises_faults=False)
     of_one = isinstance(logs, JobLog | str) or not isinstance(logs, Iterable)
     of = [given_log(log, bound_s) for log in cast("Iterable[object]", [logs] if of_one else logs)]
     check_for_logs(under_test.values(), any(log.cluster is not None for log in of))

@@ -26,10 +26,6 @@ class BatsimScheduler:
     address: str | None
     command: tuple[str, ...] = ()
 
-    def described(self) -> list[str]:
-        """Sentences on what it is: its name says it."""
-        return []
-
     @property
     def files(self) -> list[Path]:
         """Those that its command names."""

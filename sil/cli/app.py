@@ -16,7 +16,6 @@ from sil.cli.start.interrupts import remember_interrupts
 from sil.cli.start.lazy_group import LazyGroup, Listed, group
 from sil.cli.start.scheduler_notes import SchedulerNotes
 from sil.world import SHOW_TRACEBACKS
-from sil.world.guard.apart import isolate_schedulers
 
 
 class Commands(LazyGroup):
@@ -139,7 +138,6 @@ def main() -> None:
     # Millions of objects that a command makes are not cyclic and live for long: looking through them as often
     # as by default costs a tenth of the time of an import of accounting.
     gc.set_threshold(100_000, 20, 50)
-    isolate_schedulers(_current_folder())
     _print_all_letters()
     remember_interrupts()
     SchedulerNotes.show()
@@ -155,13 +153,6 @@ def _print_all_letters() -> None:
         if isinstance(stream, TextIOWrapper):
             is_ascii = stream.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646")
             stream.reconfigure(encoding="utf-8" if is_ascii else None, errors="backslashreplace")
-
-
-def _current_folder() -> str | None:
-    try:
-        return os.getcwd()
-    except OSError:  # it has been deleted
-        return None
 
 
 def _print_version(wanted: bool) -> None:

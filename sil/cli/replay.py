@@ -71,8 +71,8 @@ def replay(
     from sil.experiment.output_folder import default_folder
     from sil.experiment.replay_folder import render
     from sil.experiment.replays import replay_all
-    from sil.runs.log_schedulers import COMPARED, schedulers_for_logs, with_releases
     from sil.runs.on_log import Replay
+    from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases
     from sil.settings.decision_costs import check_decision_cost
     from sil.site.logs import read_log
     from sil.workload.job_log import part_of
@@ -113,20 +113,23 @@ def replay(
 
 def _check_slurm(how: ReplaySettings, schedulers: Sequence[UnderTest]) -> None:
     """Raises UserError for options that have no effect."""
+    from sil.runs.under_test import controllers
+
     given = {
         "--slurm-step": how.slurm_step_s != ReplaySettings.slurm_step_s,
         "--pause-at": how.pause_at_s is not None,
     }
     named = next((option for option, is_given in given.items() if is_given), None)
-    if named is not None and all(scheduler.slurm is None for scheduler in schedulers):
+    if named is not None and not controllers(schedulers):
         raise UserError(f"{named} is for Slurm's controller; add --scheduler slurm, or leave it out")
 
 
 def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: float | None) -> Events:
     """Those of an events file. Raises UserError if they do not suit the schedulers or the log."""
+    from sil.runs.under_test import SlurmProgram
     from sil.settings.events_file import read_events
 
-    others = [scheduler.label for scheduler in schedulers if scheduler.slurm is None]
+    others = [each.label for each in schedulers if not isinstance(each, SlurmProgram)]
     if others:
         raise UserError(
             f"scheduler '{others[0]}' has no commands for the events of {path}; only Slurm's controller has: "
@@ -139,7 +142,11 @@ def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: 
 
 def _print_notes_on_nodes(cluster: Cluster, schedulers: Sequence[UnderTest]) -> None:
     """What the model of the nodes leaves out. A controller with a slurm.conf reads all of that."""
-    with_theirs = [one.label for one in schedulers if one.slurm is not None and one.slurm.path is not None]
+    from sil.runs.under_test import SlurmProgram
+
+    with_theirs = [
+        each.label for each in schedulers if isinstance(each, SlurmProgram) and each.program.path is not None
+    ]
     if not cluster.notes or len(with_theirs) == len(schedulers):
         return
     for note in cluster.notes:
@@ -152,8 +159,9 @@ def _print_notes_on_nodes(cluster: Cluster, schedulers: Sequence[UnderTest]) -> 
 
 def print_notes_on_slurm(schedulers: Sequence[UnderTest]) -> None:
     """What of the files of Slurm's controllers is not passed on."""
-    notes = (note for each in schedulers if each.slurm is not None for note in each.slurm.notes())
-    for note in dict.fromkeys(notes):
+    from sil.runs.under_test import controllers
+
+    for note in dict.fromkeys(note for each in controllers(schedulers) for note in each.notes()):
         console.print_note(note)
 
 

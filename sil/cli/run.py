@@ -100,15 +100,16 @@ def run(
     name = chosen.settings.name
     executor = _chosen_executor(chosen.settings, where)
     from sil.experiment.output_folder import default_folder
-    from sil.experiment.run import REPORT, SiteChoice, run_experiment
+    from sil.experiment.run import REPORT, Definition, SiteChoice, run_experiment
     from sil.outcome import metrics
 
     metrics.metric(metric)
     folder = out_folder or default_folder(name)
     choice = SiteChoice(address, learn, as_of)
+    definition = Definition(chosen.settings, chosen.source)
     with progress("runs") as bars, executor:
         bar = ProgressBar(bars, name)
-        comparison = run_experiment(chosen.definition, folder, executor, choice, bar)
+        comparison = run_experiment(definition, folder, executor, choice, bar)
     _show(comparison, metric, as_json)
     if not as_json:
         console.print_line(f"Results are in {folder}; open {folder / REPORT} in a browser.")

@@ -118,7 +118,7 @@ def sweep(
     from sil.experiment.log_sweep_folder import summary, sweep_into
     from sil.experiment.output_folder import default_folder
     from sil.outcome.metrics import replay_metric_named
-    from sil.runs.log_schedulers import COMPARED, schedulers_for_logs, with_releases
+    from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases
     from sil.site.logs import read_log
     from sil.workload.job_log import part_of
     from sil.workload.slices import with_warm_up

@@ -35,7 +35,7 @@ from sil.isolation import channel
 from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.isolation.channel import BadMessage, Message
 from sil.isolation.process import NoAnswer, OwnProcess, own_process
-from sil.runs.under_test import resolve
+from sil.runs.under_test import InProcess, resolve
 from sil.workers.executor import Died, Item
 from sil.workers.processes import Processes
 from sil.world.guard.faults import KILLED, PROCESS_SURVIVES, KilledFromOutside, SchedulerFault, one_line
@@ -86,15 +86,14 @@ def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checke
     decision may take `limit_s`. Raises SchedulerNotLoaded, also where it declares another kind, and
     KilledFromOutside if no scheduler is at fault for that.
     """
-    scheduler = resolve(name)
-    scheduler.require_in_process("a check")
+    scheduler = resolve(name).require_in_process("a check")
     contract = contract_for(asked or scheduler.spec.kind or Kind.MAPPING)
     if asked is not None:
         scheduler.require(contract.kind, f"--kind {asked}")
     checked: list[Checked | Died] = []
     # Judged in a new process, too: Hypothesis draws, among others, values from modules that are loaded.
     with Processes(1) as executor:
-        item = Item(name, partial(_judged, scheduler.spec, contract, examples, limit_s))
+        item = Item(name, partial(_judged, scheduler, contract, examples, limit_s))
         executor.run([item], lambda _, value: checked.append(value))
     (found,) = checked
     if isinstance(found, Died) and found.from_outside:
@@ -104,10 +103,12 @@ def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checke
     return found
 
 
-def _judged(spec: SchedulerSpec, contract: type[Contract[Any]], examples: int, limit_s: float) -> Checked:
+def _judged(scheduler: InProcess, contract: type[Contract[Any]], examples: int, limit_s: float) -> Checked:
     """Raises KilledFromOutside."""
     found: list[Finding] = []
-    with own_process(partial(_answer, spec, contract, limit_s), (__name__,)) as process:
+    call = partial(_answer, scheduler.spec, contract, limit_s)
+    folder = None if scheduler.isolation is None else scheduler.isolation.folder
+    with own_process(call, (__name__,), own_modules=folder) as process:
         examination = Examination(lambda: _Elsewhere(process), contract(), examples)
         try:
             found.extend(

@@ -15,9 +15,9 @@ from scheduler import counted
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
 from scheduler.registry import SchedulerSpec
-from sil.isolation.side import side
+from sil.isolation.host import Host
 from sil.runs.composition import asked_apart
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import InProcess
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import CheckedScheduler, Guard, Timing
 from site_db.files import npy
@@ -58,15 +58,15 @@ class Matrix:
         return MappingProblem.from_matrix(self.etc_s, self.ready_s, self.members)
 
 
-def map_matrix(matrix: Matrix, scheduler: UnderTest, limit_s: float) -> MappedMatrix:
+def map_matrix(matrix: Matrix, scheduler: InProcess, limit_s: float) -> MappedMatrix:
     """Map all jobs. Raises SchedulerFault if the scheduler breaks a rule."""
-    return asked_apart(partial(_mapped, matrix, scheduler.spec, limit_s), [scheduler])
+    return asked_apart(partial(_mapped, matrix, scheduler.spec, limit_s), scheduler)
 
 
-def _mapped(matrix: Matrix, scheduler: SchedulerSpec, limit_s: float) -> MappedMatrix:
+def _mapped(matrix: Matrix, scheduler: SchedulerSpec, limit_s: float, host: Host) -> MappedMatrix:
     timings: list[Timing] = []
     guard = Guard(SimClock(), limit_s, timings.append)
-    schedule = CheckedScheduler(side().respondent(scheduler, 0, guard), guard).schedule(matrix.problem())
+    schedule = CheckedScheduler(host.respondent(scheduler, 0, guard), guard).schedule(matrix.problem())
     *_, wall_s, _, _ = timings[0]
     return MappedMatrix(scheduler.name, schedule, wall_s)
 

@@ -18,11 +18,10 @@ from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
 from scheduler.rules import Kind
-from sil.isolation.side import side
+from sil.isolation.host import Host
 from sil.outcome.statistics import PowerLaw, fit_power_law, quantile
 from sil.runs.composition import asked_apart
-from sil.runs.under_test import UnderTest
-from sil.runs.under_test import resolve as under_test
+from sil.runs.under_test import InProcess, resolve
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteSource
 from sil.workers.executor import Died, Item
@@ -116,9 +115,9 @@ class ProblemsOfSite:
         return MappingProblem.from_etc(etc, None, members)
 
 
-def check_can_be_measured(name: str) -> None:
-    """Raises SchedulerNotLoaded for one that does not map jobs to machines."""
-    under_test(name).require(Kind.MAPPING, "this measurement")
+def measurable(name: str) -> InProcess:
+    """The scheduler of a name. Raises SchedulerNotLoaded for one that does not map jobs to machines."""
+    return resolve(name).require_in_process("this measurement", Kind.MAPPING)
 
 
 def measure(
@@ -126,7 +125,7 @@ def measure(
 ) -> tuple[pl.DataFrame, dict[str, SchedulerFault]]:
     """A table with COLUMNS, and the faults of schedulers that broke a rule, which are not in the table. All
     schedulers get the same problems, in turn and one at a time, each in a process of its own."""
-    specs = {name: under_test(name) for name in schedulers}
+    specs = {name: measurable(name) for name in schedulers}
     rows: dict[str, list[Row]] = {name: [] for name in schedulers}
     faults: dict[str, SchedulerFault] = {}
     points = product(grid.jobs, grid.machines, grid.shares, range(grid.tables))
@@ -152,24 +151,29 @@ def measure(
 
 
 def _timed(
-    scheduler: UnderTest, ask: Ask, point: tuple[int, int, int, int], repetitions: int, limit_s: float
+    scheduler: InProcess, ask: Ask, point: tuple[int, int, int, int], repetitions: int, limit_s: float
 ) -> list[Row] | SchedulerFault:
     """A row for each repetition, or the fault of a scheduler that broke a rule."""
     timed = partial(_timed_at, scheduler.spec, ask, point, repetitions, limit_s)
     try:
-        return asked_apart(timed, [scheduler])
+        return asked_apart(timed, scheduler)
     except SchedulerFault as fault:
         return fault
 
 
 def _timed_at(
-    scheduler: SchedulerSpec, ask: Ask, point: tuple[int, int, int, int], repetitions: int, limit_s: float
+    scheduler: SchedulerSpec,
+    ask: Ask,
+    point: tuple[int, int, int, int],
+    repetitions: int,
+    limit_s: float,
+    host: Host,
 ) -> list[Row]:
     problem = ask(*point)
     n, m, share, table = point
     timings: list[Timing] = []
     guard = Guard(SimClock(), limit_s, timings.append)
-    guarded = GuardedScheduler(side().respondent(scheduler, 0, guard), guard)
+    guarded = GuardedScheduler(host.respondent(scheduler, 0, guard), guard)
     gc.collect()
     for _ in range(1 + repetitions):
         schedule = guarded.schedule(problem)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scheduler import counted
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
 from sil.settings.code_version import SCHEDULER, all_sources, package_version, scheduler_source, source_hash
 from sil.trace.facts import RunDescription
-from sil.world.guard.apart import module_spec
+from sil.trust.foreign_code import module_spec
 
 if TYPE_CHECKING:
     from sil.runs.scenario import Scenario  # loads much that a replay does not need
@@ -89,15 +89,16 @@ def code_under_test(scheduler: UnderTest) -> str:
     """Hash of a scheduler's code: its module, or the whole package around it; of a command, the files that it
     names."""
     name = scheduler.label
-    if scheduler.outside is not None:
+    if isinstance(scheduler, BatsimProgram | SlurmProgram):
         return name + "".join(
-            hashlib.sha256(path.read_bytes()).hexdigest() for path in scheduler.outside.files
+            hashlib.sha256(path.read_bytes()).hexdigest() for path in scheduler.program.files
         )
+    assert isinstance(scheduler, InProcess)
     if scheduler.spec.source is not None:
         name += hashlib.sha256(pickle.dumps(scheduler.spec.source)).hexdigest()
     top, _, _ = scheduler.spec.target.partition(":")[0].partition(".")
     try:
-        spec = module_spec(top)
+        spec = module_spec(top, None if scheduler.isolation is None else scheduler.isolation.folder)
     except ValueError:  # a script or a notebook, which the pickled source includes
         return name
     if spec is None or spec.origin is None:

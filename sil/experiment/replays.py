@@ -19,7 +19,7 @@ from sil.report.analysis import Analysis
 from sil.report.file_name import file_name
 from sil.report.origin import ORIGIN, record_origin
 from sil.runs.on_log import Replay
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import SlurmProgram, UnderTest
 from sil.settings.code_version import code_and_data
 from sil.settings.decision_costs import replayed_trace
 from sil.trace.facts import TIMINGS, TRACE
@@ -215,7 +215,9 @@ def _write_summary(
 ) -> None:
     found = {
         **replay.description(),
-        "programs": {each.label: sentences for each in schedulers if (sentences := each.described())},
+        "programs": {
+            each.label: each.program.described() for each in schedulers if isinstance(each, SlurmProgram)
+        },
         "load": replay.log.load,
         "days": replay.log.span_s / 86_400.0,
         "schedulers": {

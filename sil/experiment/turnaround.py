@@ -13,10 +13,12 @@ from typing import Any
 from scheduler import UserError
 from scheduler.model import Job, JobId
 from scheduler.naming import Misnamed
+from scheduler.registry import SchedulerSpec
 from scheduler.rules import Kind
 from scheduler.time_shared import predictors
 from scheduler.time_shared.forecast import COVERAGE, Basis, Forecast, circumstances_of
 from scheduler.time_shared.system import ReportedLoad, SystemState
+from sil.isolation.host import Host
 from sil.runs.composition import asked_apart, what_if_scheduler
 from sil.runs.under_test import UnderTest
 from sil.settings.queue_file import QueueFile, RunningTable, WaitingTable
@@ -126,15 +128,15 @@ def predict_turnaround(file: QueueFile, path: Path, question: Question) -> list[
     mistakes = list(problems(file, question.nodes))
     if mistakes:
         raise toml_file.invalid(path, mistakes)
-    question.scheduler.require(Kind.TIME_SHARED, "a prediction")
-    question.scheduler.require_in_process("a prediction")
-    return asked_apart(partial(_predicted, file, question), [question.scheduler])
+    scheduler = question.scheduler.require_in_process("a prediction", Kind.TIME_SHARED)
+    return asked_apart(partial(_predicted, file, question, scheduler.spec), scheduler)
 
 
-def _predicted(file: QueueFile, question: Question) -> list[TurnaroundPrediction]:
-    spec = question.scheduler.spec
+def _predicted(
+    file: QueueFile, question: Question, spec: SchedulerSpec, host: Host
+) -> list[TurnaroundPrediction]:
     errors_of = histories(question.errors, question.nodes.known, spec)
-    scheduler = what_if_scheduler(spec, SimClock(), DECISION_LIMIT_S)
+    scheduler = what_if_scheduler(host, spec, SimClock(), DECISION_LIMIT_S)
     try:
         name = predictors.read(question.predictor)
         predictor = predictors.make(name, scheduler, errors_of)

@@ -13,24 +13,27 @@ from sil.isolation import channel
 from sil.isolation.channel import Message
 from sil.isolation.process import NoAnswer, own_process
 from sil.workers.executor import Died, tried
-from sil.world.guard.asking import MAKING_LIMIT_S
 from sil.world.guard.faults import one_line
+from sil.world.guard.scheduler import MAKING_LIMIT_S
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 MOST_BYTES = 1 << 16
 
 
-def described(spec: SchedulerSpec, limit_s: float = MAKING_LIMIT_S) -> SchedulerSpec:
-    """A plug-in's `spec` with what its class declares (`scheduler.registry.declared`). Raises
-    SchedulerNotLoaded, also if its process ends or does not answer within `limit_s`."""
-    found = tried(partial(_asked, spec, limit_s))
+def described(
+    spec: SchedulerSpec, folder: str | None = None, limit_s: float = MAKING_LIMIT_S
+) -> SchedulerSpec:
+    """A plug-in's `spec` with what its class declares (`scheduler.registry.declared`). Its module may be in
+    `folder`. Raises SchedulerNotLoaded, also if its process ends or does not answer within `limit_s`."""
+    found = tried(partial(_asked, spec, folder, limit_s))
     if isinstance(found, Died):
         raise SchedulerNotLoaded(f"scheduler '{spec.name}' cannot be loaded: {found}")
     return found
 
 
-def _asked(spec: SchedulerSpec, limit_s: float) -> SchedulerSpec:
-    with own_process(partial(_describe, spec, limit_s), (__name__,)) as process:
+def _asked(spec: SchedulerSpec, folder: str | None, limit_s: float) -> SchedulerSpec:
+    call = partial(_describe, spec, limit_s)
+    with own_process(call, (__name__,), own_modules=folder) as process:
         try:
             fields = process.receive(MOST_BYTES).fields
         except NoAnswer as error:

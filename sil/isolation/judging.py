@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -27,11 +27,10 @@ from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE
 from sil.isolation import channel
 from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.isolation.channel import BadMessage, Message
+from sil.isolation.host import HERE, Host, made
 from sil.isolation.managers import Answering, Followed, SelfTimedManager, diverged
 from sil.isolation.process import SILENT_S, NoAnswer, OwnProcess, own_process
-from sil.isolation.side import HERE, Side, made, on, side
 from sil.world import SHOW_TRACEBACKS
-from sil.world.guard.asking import MAKING_LIMIT_S, Decision, Respondent, TimedScheduler, count_of
 from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
     RULES,
@@ -41,7 +40,7 @@ from sil.world.guard.faults import (
     print_traceback,
     traceback_of,
 )
-from sil.world.guard.scheduler import Guard
+from sil.world.guard.scheduler import MAKING_LIMIT_S, Decision, Guard, Respondent, TimedScheduler, count_of
 from sil.world.guard.time_limit import GRACE, GRACE_S
 from sil.world.guard.values import is_index
 
@@ -52,40 +51,36 @@ BYTES_OF_A_PLACE = 256
 
 
 @contextmanager
-def judged(
-    follow: Callable[[], object],
-    schedulers: Iterable[SchedulerSpec],
+def judging(
+    follow: Callable[[Host], object],
+    folders: Mapping[str, str | None],
     log: Path | None,
     memory_mb: float | None,
-) -> Iterator[None]:
-    """Within this context, `schedulers`, which are not built in, are asked in processes of their own, each of
-    which makes the call `follow`: the same run, of which only their answers are received.
+) -> Iterator[Host]:
+    """The host of a run whose schedulers with the names in `folders` are asked in processes of their own.
+    Each makes the call `follow` with its own host: the same run, of which only its answers are received.
 
-    `follow` can be pickled, and asks the same questions in the same order. What a scheduler prints goes into
-    the file `log`, or to the terminal. A process that uses `memory_mb` more than the testbed itself breaks a
-    rule. Within such a process, nothing changes.
+    `follow` can be pickled, and asks the same questions in the same order. The folder of a scheduler has
+    modules that are not found elsewhere. What it prints goes into the file `log`, or to the terminal. A
+    process that uses `memory_mb` more than the testbed itself breaks a rule.
     """
-    if side() is not HERE:
-        yield
-        return
     modules = (_module_of(follow),)  # imported once for many processes
     with ExitStack() as stack:
         processes = {}
-        for k, name in enumerate(dict.fromkeys(spec.name for spec in schedulers)):
+        for k, (name, folder) in enumerate(folders.items()):
             call = partial(_answer, follow, name, memory_mb)
             printed = log if log is None or k == 0 else log.with_stem(f"{log.stem}-{k + 1}")
-            processes[name] = stack.enter_context(own_process(call, modules, printed, memory_mb))
-        stack.enter_context(on(_Judging(processes)))
-        yield
+            processes[name] = stack.enter_context(own_process(call, modules, printed, memory_mb, folder))
+        yield _Judging(processes)
 
 
-def _module_of(call: Callable[[], object]) -> str:
+def _module_of(call: Callable[[Host], object]) -> str:
     """Where the function of a call is defined, or the class of its object."""
     function = call.func if isinstance(call, partial) else call
     return str(getattr(function, "__self__", function).__module__)
 
 
-class _Judging(Side):
+class _Judging(Host):
     """Where the run counts: answers come from the processes of the schedulers, by name."""
 
     def __init__(self, processes: Mapping[str, OwnProcess]) -> None:
@@ -163,7 +158,7 @@ class _Judged:
         """Its process does."""
 
 
-class _Answering(Side):
+class _Answering(Host):
     """In the process of the scheduler `name`: it answers; those of others come from where they are judged."""
 
     def __init__(self, name: str, connection: socket.socket, memory_mb: float | None) -> None:
@@ -182,16 +177,15 @@ class _Answering(Side):
             return packed_answer(problem, answer, with_details)
 
         # The time of a fault is known where it is judged; who reads it here waits for what is not sent.
-        untimed = replace(guard, clock=_NoTime())
-        asked = made(spec, seed, untimed)
-        timed = TimedScheduler(asked, untimed.clock, guard.limit_s, guard.cpu_time, finish, is_watched=True)
+        untimed = replace(guard, clock=_NoTime(), is_apart=True)
+        timed = TimedScheduler(made(spec, seed, untimed), untimed, finish, is_watched=True)
         return _Answered(timed, self._connection, guard.clock)
 
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
         def answering(ports: Ports) -> Answering:
             return Answering(partial(spec.make_manager, seed=seed), ports, self.send)
 
-        return SelfTimedManager(answering, ports, guard, spec.target)
+        return SelfTimedManager(answering, ports, replace(guard, is_apart=True), spec.target)
 
     def input(self, read: Callable[[], bytes]) -> bytes:
         return channel.receive(self._connection).columns
@@ -286,14 +280,13 @@ def _fault(sent: object, now_s: float) -> SchedulerFault:
 
 
 def _answer(
-    follow: Callable[[], object], name: str, memory_mb: float | None, connection: socket.socket
+    follow: Callable[[Host], object], name: str, memory_mb: float | None, connection: socket.socket
 ) -> None:
     """Run in the process of a scheduler: follow its run, and answer."""
     answering = _Answering(name, connection, memory_mb)
     fault = None
     try:
-        with on(answering):
-            follow()
+        follow(answering)
     except (_RunIsOver, ConnectionError, EOFError):
         return  # the run is complete, or the judging side has closed the connection
     except SchedulerFault as found:

@@ -21,7 +21,6 @@ from sil.isolation.supervisor import Deadline, Start, pickled, received_status, 
 from sil.workers.executor import TRIES, dies_each_time
 from sil.workers.nursery import NurseryGone
 from sil.workers.processes import forget_nursery, nursery
-from sil.world.guard.apart import modules_folder
 from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
     KEEPS_TO_PROCESSES,
@@ -265,6 +264,7 @@ def own_process(
     modules: tuple[str, ...] = (),
     log: Path | None = None,
     memory_mb: float | None = None,
+    own_modules: str | None = None,
 ) -> Iterator[OwnProcess]:
     """Within this context, a process makes a call with its socket; all that it starts ends with the context.
     For the other parameters see `Start`."""
@@ -279,7 +279,7 @@ def own_process(
         modules,
         printed,
         memory_mb,
-        modules_folder(),
+        own_modules,
     )
     try:
         process = _started(start, memory)

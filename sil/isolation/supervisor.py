@@ -37,7 +37,6 @@ from sil.workers.nursery import (
     ignore_signals,
     restore_signals,
 )
-from sil.world.guard.apart import be_apart
 from sil.world.guard.time_limit import announce_deadlines_to
 
 MOST_OUTPUT = 1_000_000
@@ -295,7 +294,6 @@ def _be_the_process(
     code = 1
     try:
         restore_signals()
-        be_apart()
         nothing = os.open(os.devnull, os.O_RDONLY)
         for number, handle in ((0, nothing), (1, printing), (2, printing)):
             os.dup2(handle, number)

@@ -25,7 +25,7 @@ from sil.planning.scenario.on_log import OnLog
 from sil.planning.scenario.on_site import OnSite
 from sil.planning.scenario.scenario import OptionRunner
 from sil.runs.scenario import DoesNotFit
-from sil.runs.under_test import Find, UnderTest, resolve
+from sil.runs.under_test import Find, InProcess, UnderTest, resolve
 from sil.settings.replays import NONE
 from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteInUse
@@ -242,7 +242,7 @@ def _varies(plan: Plan, schedulers: Iterable[UnderTest]) -> bool:
         plan.failures is not None
         or plan.messages is not None
         or plan.crashes is not None
-        or any(scheduler.in_process is None or scheduler.spec.is_random for scheduler in schedulers)
+        or any(not isinstance(each, InProcess) or each.spec.is_random for each in schedulers)
         or any(plan.guard.cost_of(name) != NONE for name in plan.schedulers)
     )
 

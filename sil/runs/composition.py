@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,15 +18,14 @@ from scheduler.model import Job
 from scheduler.ports import Clock, Scheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
-from sil.isolation.side import side
+from sil.isolation.host import HERE, Host, ThisProcess
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Died, Interrupted, tried
 from sil.world import SHOW_TRACEBACKS
 from sil.world.dispatcher import SimDispatcher
-from sil.world.guard.apart import isolates_schedulers
 from sil.world.guard.faults import CannotBeJudged, SchedulerFault, print_traceback, traceback_of
 from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
 from sil.world.harness import World
@@ -65,61 +63,39 @@ class AnyWorld(Protocol):
         ...
 
 
-def _pass(_: SchedulerFault, scheduler: str) -> None:
-    """The fault is in the trace."""
-
-
-OnFault = Callable[[SchedulerFault, str], None]
-"""Called with a fault and the name of the scheduler."""
-
-_on_fault: ContextVar[OnFault] = ContextVar("on_fault", default=_pass)
-
-
-@contextmanager
-def faults_to(listener: OnFault) -> Iterator[None]:
-    """Within this context, pass the faults of runs in this process to `listener`, with their tracebacks. It
-    may raise them."""
-    before = _on_fault.set(listener)
-    try:
-        yield
-    finally:
-        _on_fault.reset(before)
-
-
 def run_in(
     world: AnyWorld,
     jobs: Iterable[Job],
     managed: AbstractContextManager[ResourceManager],
-    scheduler: str,
+    host: Host = HERE,
 ) -> None:
     """Run a resource manager in a world until all accepted jobs have ended.
 
-    A fault of the scheduler, whose name this is, ends the run; it is the last fact of the trace.
+    A fault of the scheduler ends the run; it is the last fact of the trace.
     """
-    with _fault_is_noted(world, scheduler), managed as manager:
+    with _fault_is_noted(world, host), managed as manager:
         world.run(jobs, manager)
-    side().over()
+    host.over()
 
 
 def steps_in(
     world: World,
     jobs: Iterable[Job],
     managed: AbstractContextManager[ResourceManager],
-    scheduler: str,
+    host: Host,
 ) -> Iterator[None]:
     """As `run_in`, with a stop before each event."""
-    with _fault_is_noted(world, scheduler), managed as manager:
+    with _fault_is_noted(world, host), managed as manager:
         yield from world.steps(jobs, manager)
 
 
 @contextmanager
-def _fault_is_noted(world: AnyWorld, scheduler: str) -> Iterator[None]:
+def _fault_is_noted(world: AnyWorld, host: Host) -> Iterator[None]:
     try:
         yield
     except SchedulerFault as fault:
         world.trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
-        side().faulted(fault)
-        _on_fault.get()(fault, scheduler)
+        host.faulted(fault)
 
 
 def checked_run(
@@ -128,9 +104,10 @@ def checked_run(
     managed: AbstractContextManager[ResourceManager],
     run: RunKey,
     capacity: Capacity,
+    host: Host = HERE,
 ) -> pl.DataFrame:
     """The facts of the run of `run_in`; the first breach of an invariant is the last one, too."""
-    run_in(world, jobs, managed, run.scheduler)
+    run_in(world, jobs, managed, host)
     facts = world.trace.frame(*run)
     breach = first_breach(facts, capacity)
     if breach is None:
@@ -140,55 +117,59 @@ def checked_run(
 
 
 @contextmanager
-def judged(
-    follow: Callable[[], object],
+def hosted(
+    follow: Callable[[Host], object],
     schedulers: Iterable[UnderTest],
     log: Path | None = None,
     memory_mb: float | None = None,
-) -> Iterator[None]:
-    """As `sil.isolation.judging.judged`, unless this process trusts all schedulers."""
-    asked = _judged_ones(schedulers)
-    if not asked:
-        yield
+) -> Iterator[Host]:
+    """The host of a run of these schedulers: this process, or if some are isolated, what
+    `sil.isolation.judging.judging` describes."""
+    schedulers = tuple(schedulers)
+    isolated = _isolated(schedulers)
+    if not isolated:
+        yield here(schedulers)
         return
-    from sil.isolation import judging  # not loaded for built-in schedulers
+    from sil.isolation.judging import judging  # not loaded for built-in schedulers
 
-    with blamed(asked), judging.judged(follow, [each.spec for each in asked], log, memory_mb):
-        yield
+    folders = {each.spec.name: each.isolation.folder for each in isolated if each.isolation is not None}
+    with blamed(isolated), judging(follow, folders, log, memory_mb) as host:
+        yield host
+
+
+def here(schedulers: Iterable[UnderTest]) -> Host:
+    """This process as their host."""
+    return ThisProcess(next((each.label for each in schedulers if each.raises_faults), None))
 
 
 @contextmanager
 def blamed(schedulers: Iterable[UnderTest]) -> Iterator[None]:
     """Within this context, what the testbed raises itself is due to what `schedulers` give, if they are
-    judged: it ends their run only. Raises CannotBeJudged."""
+    isolated: it ends their run only. Raises CannotBeJudged."""
     try:
         yield
     except (SchedulerFault, UserError, OSError, Interrupted):
         raise
     except BaseException as error:  # those of Polars are no Exceptions
-        if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)) or not _judged_ones(schedulers):
+        if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)) or not _isolated(schedulers):
             raise
         if os.environ.get(SHOW_TRACEBACKS):
             print_traceback(traceback_of(error))
         raise CannotBeJudged(error) from error
 
 
-def _judged_ones(schedulers: Iterable[UnderTest]) -> list[UnderTest]:
-    """Those in processes of their own."""
-    if not isolates_schedulers():
-        return []
-    return [each for each in schedulers if each.in_process is not None and not each.is_built_in]
+def _isolated(schedulers: Iterable[UnderTest]) -> list[InProcess]:
+    return [each for each in schedulers if isinstance(each, InProcess) and each.isolation is not None]
 
 
-def asked_apart(call: Callable[[], Found], schedulers: Iterable[UnderTest]) -> Found:
-    """What `call` returns, within `judged`. Raises SchedulerFault."""
-    schedulers = tuple(schedulers)
+def asked_apart(call: Callable[[Host], Found], scheduler: UnderTest) -> Found:
+    """What `call` returns with the host of a scheduler. Raises SchedulerFault."""
 
-    def judged_call() -> Found:
-        with judged(call, schedulers):
-            return call()
+    def hosted_call() -> Found:
+        with hosted(call, [scheduler]) as host:
+            return call(host)
 
-    found = tried(judged_call)
+    found = tried(hosted_call)
     if isinstance(found, Died):
         raise SchedulerFault(found.rule, str(found), 0.0)
     return found
@@ -196,19 +177,23 @@ def asked_apart(call: Callable[[], Found], schedulers: Iterable[UnderTest]) -> F
 
 @dataclass(frozen=True)
 class Supervision:
-    """How the schedulers of one run are guarded, and seeded if they are random."""
+    """Where the schedulers of one run are asked, how they are guarded, and seeded if they are random."""
 
+    host: Host
     guard: Guard
     seed: int = 0
     check_determinism: bool = True
     """Whether plug-ins must decide the same in two instances."""
 
-    def scheduler(self, scheduler: UnderTest) -> Scheduler:
-        respondent = partial(side().respondent, scheduler.spec, self.seed, self.guard)
+    def scheduler(self, scheduler: InProcess) -> Scheduler:
+        respondent = partial(self.host.respondent, scheduler.spec, self.seed, self.guard)
         asks_twice = self.check_determinism and not scheduler.is_built_in
         return GuardedScheduler(respondent(), self.guard, respondent() if asks_twice else None)
 
-    def is_memoryless(self, scheduler: UnderTest) -> bool:
+    def manager(self, scheduler: InProcess, ports: Ports) -> ResourceManager:
+        return self.host.manager(scheduler.spec, self.seed, ports, self.guard)
+
+    def is_memoryless(self, scheduler: InProcess) -> bool:
         """Whether to skip it while no job fits: its decisions are neither charged nor logged."""
         return scheduler.spec.memoryless and self.guard.charge is None and self.guard.decision_log is None
 
@@ -234,54 +219,59 @@ class Managed:
 
     @contextmanager
     def by(
-        self, scheduler: UnderTest, built_in: Callable[[Ports], ResourceManager]
+        self, scheduler: UnderTest, built_in: Callable[[Ports, InProcess], ResourceManager]
     ) -> Iterator[ResourceManager]:
-        """The scheduler's own resource manager, or the one that `built_in` makes, with the limit of requeues.
-        Raises SchedulerFault if another process does not start or end properly."""
+        """The scheduler's own resource manager, or the one that `built_in` makes for it, with the limit of
+        requeues. Raises SchedulerFault if another process does not start or end properly."""
         if self.remote is not None:
-            guard, seed = self.supervision.guard, self.supervision.seed
-            is_manager = scheduler.spec.is_manager
-            own = partial(side().manager, scheduler.spec, seed)
-            yield self.remote((lambda ports: own(ports, guard)) if is_manager else built_in)
+            yield self.remote(partial(self._made, scheduler.require_in_process("a network"), built_in))
             return
         with self._unlimited(scheduler, built_in) as manager:
             most = self.max_batch_requeue
             yield manager if most is None else RequeueLimit(manager, most, self.dispatcher.give_up)
 
+    def _made(
+        self, scheduler: InProcess, built_in: Callable[[Ports, InProcess], ResourceManager], ports: Ports
+    ) -> ResourceManager:
+        if scheduler.has_own_queue:
+            return self.supervision.manager(scheduler, ports)
+        return built_in(ports, scheduler)
+
     @contextmanager
     def _unlimited(
-        self, scheduler: UnderTest, built_in: Callable[[Ports], ResourceManager]
+        self, scheduler: UnderTest, built_in: Callable[[Ports, InProcess], ResourceManager]
     ) -> Iterator[ResourceManager]:
-        guard, seed = self.supervision.guard, self.supervision.seed
-        if scheduler.batsim is not None:
-            from sil.batsim.manager import BatsimManager
-            from sil.batsim.process import conversation
+        guard = self.supervision.guard
+        match scheduler:
+            case InProcess():
+                yield self._made(scheduler, built_in, self.ports)
+            case BatsimProgram():
+                from sil.batsim.manager import BatsimManager
+                from sil.batsim.process import conversation
 
-            assert self.batsim_nodes is not None, "such schedulers have been refused"
-            with conversation(scheduler.batsim, self.log, guard.limit_s) as ask:
-                manager = BatsimManager(self.batsim_nodes(), self.n_jobs, self.dispatcher, ask, guard)
-                yield manager
-                manager.end()
-        elif scheduler.slurm is not None:
-            from sil.slurm.world import managed_by
+                assert self.batsim_nodes is not None, "such schedulers have been refused"
+                with conversation(scheduler.program, self.log, guard.limit_s) as ask:
+                    manager = BatsimManager(self.batsim_nodes(), self.n_jobs, self.dispatcher, ask, guard)
+                    yield manager
+                    manager.end()
+            case SlurmProgram():
+                from sil.slurm.world import managed_by
 
-            assert self.slurm_world is not None, "it has been refused"
-            with managed_by(scheduler.slurm, self.slurm_world(), self.dispatcher, guard) as slurm:
-                yield slurm
-        elif scheduler.spec.is_manager:
-            yield side().manager(scheduler.spec, seed, self.ports, guard)
-        else:
-            yield built_in(self.ports)
+                assert self.slurm_world is not None, "it has been refused"
+                with managed_by(scheduler.program, self.slurm_world(), self.dispatcher, guard) as slurm:
+                    yield slurm
 
 
-def what_if_scheduler(spec: SchedulerSpec, clock: Clock, limit_s: float, seed: int = 0) -> Scheduler:
+def what_if_scheduler(
+    host: Host, spec: SchedulerSpec, clock: Clock, limit_s: float, seed: int = 0
+) -> Scheduler:
     """A new instance for a predictor. Except for LoRaS, its answers are checked, and `schedule` raises
     SchedulerFault, also if a decision takes longer than `limit_s`."""
     from scheduler.time_shared.loras import Loras  # compiled code, loaded only for time-shared nodes
 
     guard = Guard(clock, limit_s)
     if not spec.is_built_in:
-        return CheckedScheduler(side().respondent(spec, seed, guard), guard, WHAT_IF)
+        return CheckedScheduler(host.respondent(spec, seed, guard), guard, WHAT_IF)
     scheduler = spec.make(seed)
     return (
         scheduler

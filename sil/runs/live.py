@@ -21,11 +21,11 @@ import polars as pl
 from scheduler.model import DispatchOrder, RunId
 from scheduler.ports import Clock
 from scheduler.resource_manager import OnMachines
-from sil.isolation.side import side
+from sil.isolation.host import Host
 from sil.live import kernel
 from sil.live.loop import CoreMonitor, LiveWorld, WallClock, usable_cores
 from sil.live.processes import JobProcesses, Over, Runs
-from sil.runs.composition import RunKey, judged, run_in
+from sil.runs.composition import RunKey, hosted, run_in
 from sil.runs.machines_scenario import MachinesScenario
 from sil.trace.facts import timings_frame
 from sil.trace.recorder import TraceRecorder
@@ -68,8 +68,8 @@ def run_live(
 
     asked = (scenario.under_test(run.scheduler), *scenario.queue_schedulers.values())
     memory_mb = scenario.experiment.guard.memory_limit_mb
-    with judged(partial(_follow, scenario, run, cores), asked, printed, memory_mb):
-        computer = _Computer(cores, clock, processes, note_over)
+    with hosted(partial(_follow, scenario, run, cores), asked, printed, memory_mb) as host:
+        computer = _Computer(host, cores, clock, processes, note_over)
         decisions = _carry_out(scenario, run, trace, computer)
     return LiveRun(trace.frame(*run), timings_frame(decisions, run), cpu_s)
 
@@ -78,54 +78,55 @@ def run_live(
 class _Computer:
     """What a live run has of this computer; no `processes` where a scheduler answers."""
 
+    host: Host
     cores: Sequence[int]
     clock: Clock
     processes: JobProcesses | None = None
     on_over: Callable[[Over], None] = lambda over: None
+
+    def read(self, read: Callable[[], Any]) -> Any:
+        """What `read` returns where the run counts, on both sides."""
+        return json.loads(self.host.input(lambda: json.dumps(read()).encode()))
 
 
 def _carry_out(
     scenario: MachinesScenario, run: RunKey, trace: TraceRecorder, computer: _Computer
 ) -> list[float]:
     """Run all jobs. Returns the cells of measured decisions."""
-    clock, runs, decisions = _SharedClock(computer.clock), _SharedRuns(computer.processes), list[float]()
-    monitor = CoreMonitor(computer.cores, clock, _shared_cores)
+    clock, runs, decisions = _SharedClock(computer), _SharedRuns(computer), list[float]()
+    monitor = CoreMonitor(computer.cores, clock, lambda: computer.read(usable_cores))
     world = LiveWorld(clock, trace, runs, monitor, scenario.rounds, computer.on_over)
     ports = OnMachines(clock, runs, scenario.in_use.site, monitor, scenario.experience())
-    supervision = scenario.supervision(run, world, decisions)
-    manager = scenario.manager(ports, scenario.under_test(run.scheduler), supervision)
+    supervision = scenario.supervision(run, computer.host, world, decisions)
+    scheduler = scenario.under_test(run.scheduler).require_in_process("a live run")
+    manager = scenario.manager(ports, scheduler, supervision)
     jobs = in_order_of_arrival(scenario.jobs(run.replication))
-    run_in(world, jobs, nullcontext(manager), run.scheduler)
+    run_in(world, jobs, nullcontext(manager), computer.host)
     return decisions
 
 
-def _follow(scenario: MachinesScenario, run: RunKey, cores: Sequence[int]) -> None:
+def _follow(scenario: MachinesScenario, run: RunKey, cores: Sequence[int], host: Host) -> None:
     """The same run, where a scheduler answers."""
-    _carry_out(scenario, run, TraceRecorder(), _Computer(cores, WallClock()))
+    _carry_out(scenario, run, TraceRecorder(), _Computer(host, cores, WallClock()))
 
 
 class _SharedClock:
     """The same times on both sides."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, computer: _Computer) -> None:
+        self._computer = computer
 
     @property
     def now_s(self) -> float:
-        return float(_shared(lambda: self._clock.now_s))
-
-
-def _shared_cores() -> list[int]:
-    """The usable cores of this computer."""
-    cores: list[int] = _shared(usable_cores)
-    return cores
+        return float(self._computer.read(lambda: self._computer.clock.now_s))
 
 
 class _SharedRuns:
-    """Runs as `runs` has them; None where the scheduler answers, which starts nothing."""
+    """The runs of the processes of a computer; where the scheduler answers, nothing is started."""
 
-    def __init__(self, runs: Runs | None) -> None:
-        self._runs = runs
+    def __init__(self, computer: _Computer) -> None:
+        self._runs: Runs | None = computer.processes
+        self._read = computer.read
         self._running: dict[RunId, DispatchOrder] = {}
 
     @property
@@ -146,13 +147,9 @@ class _SharedRuns:
             assert self._runs is not None, "read where the run counts"
             return [[over.order.run, over.was_killed, over.cpu_s] for over in self._runs.over(within_s)]
 
-        for run, was_killed, cpu_s in _shared(read):
+        for run, was_killed, cpu_s in self._read(read):
             yield Over(self._running.pop(run), was_killed, cpu_s)
 
     def end_all(self) -> None:
         if self._runs is not None:
             self._runs.end_all()
-
-
-def _shared(read: Any) -> Any:
-    return json.loads(side().input(lambda: json.dumps(read()).encode()))

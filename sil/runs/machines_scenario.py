@@ -13,10 +13,11 @@ from scheduler.model import ExecutionRecord, Job
 from scheduler.registry import ON_SINGLE_MACHINES
 from scheduler.resource_manager import Experience, OnMachines, Ports
 from scheduler.rules import Kind
+from sil.isolation.host import Host
 from sil.outcome.invariants.breach import Capacity
 from sil.runs.composition import Managed, RunKey, Supervision, checked_run
 from sil.runs.scenario import Mistakes, Scenario
-from sil.runs.under_test import UnderTest, resolve_all
+from sil.runs.under_test import Find, InProcess, resolve_all
 from sil.settings.experiment_file import Experiment
 from sil.settings.notional import NO_TIME_CHANGES
 from sil.site.resource_names import ResourceNames
@@ -52,7 +53,7 @@ class MachinesScenario(Scenario):
         """The index of each machine, whatever its number of slots."""
         return {name: j for j, name in enumerate(self.in_use.layout.machines)}
 
-    def carry_out(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+    def carry_out(self, run: RunKey, host: Host, log: Path = Path(os.devnull)) -> RunTables:
         clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
         jobs = self.jobs(run.replication)
         actual = self.actual_runtimes(jobs, run.replication)
@@ -69,7 +70,7 @@ class MachinesScenario(Scenario):
             self.outages(self.machines, run.replication),
         )
         decisions: list[float] = []
-        supervision = self.supervision(run, world, decisions)
+        supervision = self.supervision(run, host, world, decisions)
         ports = OnMachines(clock, world.dispatcher, self.in_use.site, world.monitor, self.experience())
 
         def batsim_nodes() -> Nodes:
@@ -91,11 +92,12 @@ class MachinesScenario(Scenario):
         )
         scheduler, site = self.under_test(run.scheduler), self.in_use.site
         capacity = Capacity(site.n_machines, names=site.resource_names, max_batch_requeue=most)
-        manager = managed.by(scheduler, lambda ports: self.manager(ports, scheduler, supervision))
-        facts = checked_run(world, in_order_of_arrival(jobs), manager, run, capacity)
+        manager = managed.by(scheduler, lambda ports, asked: self.manager(ports, asked, supervision))
+        jobs = in_order_of_arrival(jobs)
+        facts = checked_run(world, jobs, manager, run, capacity, host)
         return RunTables.of(facts=facts, timings=timings_frame(decisions, run))
 
-    def manager(self, ports: Ports, scheduler: UnderTest, supervision: Supervision) -> MappingManager:
+    def manager(self, ports: Ports, scheduler: InProcess, supervision: Supervision) -> MappingManager:
         """The built-in manager; `scheduler` is for queues that have none of their own."""
         assert isinstance(ports, OnMachines)
         policies, preemption = [policy for policy, _ in self.in_use.queues], self.experiment.preemption
@@ -171,7 +173,7 @@ class MachinesScenario(Scenario):
         if not parallel or self.queue_schedulers:
             return
         for scheduler in self.schedulers:
-            if scheduler.in_process is not None and scheduler.in_process.target in ON_SINGLE_MACHINES:
+            if isinstance(scheduler, InProcess) and scheduler.spec.target in ON_SINGLE_MACHINES:
                 yield (
                     ("schedulers", scheduler.label),
                     f"scheduler '{scheduler.label}' maps jobs to single machines, but jobs of the class "
@@ -181,15 +183,19 @@ class MachinesScenario(Scenario):
 
     @classmethod
     def _resolve_queues(
-        cls, experiment: Experiment, in_use: SiteInUse
-    ) -> tuple[Mapping[str, UnderTest], Mistakes]:
+        cls, experiment: Experiment, in_use: SiteInUse, find: Find
+    ) -> tuple[Mapping[str, InProcess], Mistakes]:
         own = {policy.name: (k, name) for k, (policy, name) in enumerate(in_use.queues) if name}
-        found, unusable = resolve_all((name for _, name in own.values()), cls.kind, "a queue")
-        by_name = {scheduler.label: scheduler for scheduler in found}
+        found, unusable = resolve_all((name for _, name in own.values()), cls.kind, "a queue", find)
+        by_name = {
+            scheduler.label: scheduler
+            for scheduler in found
+            if isinstance(scheduler, InProcess) and not scheduler.has_own_queue
+        }
         unusable |= {
             name: f"scheduler '{name}' is a whole resource manager; a queue cannot use it"
-            for name, scheduler in by_name.items()
-            if scheduler.has_own_queue
+            for name in (scheduler.label for scheduler in found)
+            if name not in by_name
         }
         mistakes: Mistakes = [
             (("queues", k, "scheduler") if experiment.queues else ("site",), unusable[name])

@@ -18,10 +18,11 @@ from scheduler.model import Job
 from scheduler.node_request import Request
 from scheduler.resource_manager import OnFreeNodes, Ports
 from scheduler.rules import Kind
+from sil.isolation.host import Host
 from sil.outcome.invariants.breach import Capacity
 from sil.runs.composition import Managed, RunKey, checked_run
 from sil.runs.scenario import Mistakes, Scenario
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, controllers
 from sil.settings.estimates import run_times_by
 from sil.settings.experiment_file import RunSettings
 from sil.settings.log_tables import HistoryTable, LogTable
@@ -79,7 +80,7 @@ class NodesScenario(Scenario):
         model = {"nodes": tuple(cluster.model), "cores": cluster.cores, "gpus": cluster.gpus}
         return {**model, "node_cores": node_cores}
 
-    def carry_out(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+    def carry_out(self, run: RunKey, host: Host, log: Path = Path(os.devnull)) -> RunTables:
         arriving, nodes = self.arriving(run.replication), tuple(self.cluster.nodes.values())
         clock, events, trace = SimClock(), EventQueue(), TraceRecorder(nodes=nodes)
         index = {name: n for n, name in enumerate(self.cluster.nodes)}
@@ -95,7 +96,7 @@ class NodesScenario(Scenario):
             self.outages(index, run.replication),
         )
         decisions: list[float] = []
-        supervision = self.supervision(run, world, decisions)
+        supervision = self.supervision(run, host, world, decisions)
         run_times = run_times_by(self.experiment.nodes.estimates, lambda job: arriving.run_s(job, ()))
         ports = OnFreeNodes(
             clock,
@@ -127,18 +128,18 @@ class NodesScenario(Scenario):
             *(ports, None, slurm_world, n_jobs, world.dispatcher, supervision, log, most, remote)
         )
 
-        def manager(ports: Ports) -> StartingManager:
+        def manager(ports: Ports, asked: InProcess) -> StartingManager:
             assert isinstance(ports, OnFreeNodes)
             return free_nodes_manager(
                 ports,
-                supervision.scheduler(scheduler),
-                supervision.is_memoryless(scheduler),
+                supervision.scheduler(asked),
+                supervision.is_memoryless(asked),
                 self.policies if self.has_queues else (),  # else there is one order over all partitions
                 PreemptionPolicy(self.experiment.preemption.raised_after),
                 self.admission,
             )
 
-        facts = checked_run(world, arriving.jobs, managed.by(scheduler, manager), run, self._capacity)
+        facts = checked_run(world, arriving.jobs, managed.by(scheduler, manager), run, self._capacity, host)
         return RunTables.of(facts=facts, timings=timings_frame(decisions, run))
 
     @property
@@ -247,9 +248,9 @@ class NodesScenario(Scenario):
             mix = self.experiment.drawn.mix
             refused = never_satisfied(self.in_use.file)
             yield from first_of([sentence for name, sentence in refused if not mix or name in mix])
-        controllers = [x.slurm for x in self.schedulers if x.slurm is not None]
-        yield from dict.fromkeys(note for each in controllers for note in each.notes())
-        files = {each.path for each in controllers if each.path is not None}
+        of_slurm = controllers(self.schedulers)
+        yield from dict.fromkeys(note for each in of_slurm for note in each.notes())
+        files = {each.path for each in of_slurm if each.path is not None}
         if self.has_queues and files:
             yield (
                 f"Slurm has the priorities of {shown(sorted(map(str, files)))}; of the queues, only who may "
@@ -273,13 +274,13 @@ class NodesScenario(Scenario):
         found = super()._mistakes()
         found += self._unknown_in_failures([*self.cluster.nodes], f"the site '{site.name}'")
         for scheduler in self.schedulers:
-            if scheduler.batsim is not None:
+            if isinstance(scheduler, BatsimProgram):
                 sentence = (
                     f"scheduler '{scheduler.label}': Batsim's protocol has no requests of CPUs, memory and "
                     f"GPUs, and the site '{site.name}' has nodes that jobs share"
                 )
                 found.append((("schedulers", scheduler.label), sentence))
-            elif scheduler.slurm is not None and scheduler.slurm.path is None:
+            elif isinstance(scheduler, SlurmProgram) and scheduler.program.path is None:
                 found += (
                     (("schedulers", scheduler.label), why) for why in self._not_of_partitions(scheduler)
                 )
@@ -303,7 +304,7 @@ class NodesScenario(Scenario):
             found.append((("replications",), sentence))
         return found
 
-    def _not_of_partitions(self, scheduler: UnderTest) -> Iterator[str]:
+    def _not_of_partitions(self, scheduler: SlurmProgram) -> Iterator[str]:
         """What the queues state that Slurm's partitions cannot, unless a slurm.conf says how."""
         for policy in self._named:
             if policy.name not in self.cluster.partitions:

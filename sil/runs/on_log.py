@@ -19,11 +19,12 @@ from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
+from sil.isolation.host import Host
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.invariants.checker import LONG
 from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
-from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, blamed, judged, run_in, steps_in
-from sil.runs.under_test import UnderTest
+from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, blamed, here, hosted, run_in, steps_in
+from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import decision_cost
 from sil.settings.engines import Engine
@@ -177,7 +178,7 @@ class Replay(ReplaySettings):
         self, scheduler: UnderTest, on_jobs: OnJobs | None = None, folder: Path | None = None
     ) -> ReplayedLog:
         # In Batsim's protocol, schedulers submit jobs and describe them after their end.
-        may_be_late = scheduler.outside is not None or not self.log.numbers_rise
+        may_be_late = not isinstance(scheduler, InProcess) or not self.log.numbers_rise
         # What is loaded for one of many replays serves the others.
         is_long = not self.few_jobs or len(self.log.jobs) * FACTS_OF_A_JOB >= LONG
         return ReplayedLog(self.log, scheduler.label, may_be_late, is_long, on_jobs, folder)
@@ -213,15 +214,15 @@ class Replay(ReplaySettings):
             pass_decisions()
 
         trace = self._recorder(pass_on)
-        with judged(partial(self._follow, scheduler), [scheduler], printed, self.memory_limit_mb):
-            self._run(scheduler, self._runs(on_arrivals), trace, decisions, printed)
+        with hosted(partial(self._follow, scheduler), [scheduler], printed, self.memory_limit_mb) as host:
+            self._run(host, scheduler, self._runs(on_arrivals), trace, decisions, printed)
         trace.close()
         pass_decisions()
 
-    def _follow(self, scheduler: UnderTest) -> None:
+    def _follow(self, scheduler: UnderTest, host: Host) -> None:
         """The same run without results, where a scheduler answers."""
         nowhere = self._recorder(lambda facts: None)
-        self._run(scheduler, self._runs(lambda n: None), nowhere, [], Path(os.devnull))
+        self._run(host, scheduler, self._runs(lambda n: None), nowhere, [], Path(os.devnull))
 
     def check_engine(self, schedulers: Iterable[UnderTest]) -> None:
         """Raises UserError if the compiled engine is asked for and cannot run one of these schedulers."""
@@ -286,17 +287,30 @@ class Replay(ReplaySettings):
         """The world of the replay under a scheduler, and its events: the iterator stops before each. Facts
         are passed on when the trace of the world is closed. For `printed` see `results`."""
         runs = self._runs(lambda n: None)
-        world, managed = self._composed(scheduler, runs, self._recorder(on_facts), [], printed)
-        return world, steps_in(world, runs.arrivals(), managed, scheduler.label)
+        host = here([scheduler])
+        world, managed = self._composed(host, scheduler, runs, self._recorder(on_facts), [], printed)
+        return world, steps_in(world, runs.arrivals(), managed, host)
 
     def _run(
-        self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path
+        self,
+        host: Host,
+        scheduler: UnderTest,
+        runs: LoggedRuns,
+        trace: TraceRecorder,
+        decisions: list[float],
+        log: Path,
     ) -> None:
-        world, managed = self._composed(scheduler, runs, trace, decisions, log)
-        run_in(world, runs.arrivals(), managed, scheduler.label)
+        world, managed = self._composed(host, scheduler, runs, trace, decisions, log)
+        run_in(world, runs.arrivals(), managed, host)
 
     def _composed(
-        self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path
+        self,
+        host: Host,
+        scheduler: UnderTest,
+        runs: LoggedRuns,
+        trace: TraceRecorder,
+        decisions: list[float],
+        log: Path,
     ) -> tuple[World, AbstractContextManager[ResourceManager]]:
         clock, events = SimClock(), EventQueue(ORDERS[self.order])
         cluster = self.log.cluster
@@ -321,7 +335,8 @@ class Replay(ReplaySettings):
             trace if self.reasons else None,
             cpu_time=None,  # reading it takes longer than most of these decisions
         )
-        supervision = Supervision(guard, RandomStreams(self.seed).scheduler_seed, self.determinism_check)
+        seed = RandomStreams(self.seed).scheduler_seed
+        supervision = Supervision(host, guard, seed, self.determinism_check)
 
         def batsim_nodes() -> Nodes:
             from sil.batsim.nodes import IdenticalNodes
@@ -339,9 +354,9 @@ class Replay(ReplaySettings):
 
         managed = Managed(ports, batsim_nodes, of_slurm, runs.total, world.dispatcher, supervision, log)
 
-        def manager(ports: Ports) -> StartingManager:
+        def manager(ports: Ports, asked: InProcess) -> StartingManager:
             assert isinstance(ports, OnFreeNodes)
-            guarded = supervision.scheduler(scheduler)
-            return free_nodes_manager(ports, guarded, supervision.is_memoryless(scheduler))
+            guarded = supervision.scheduler(asked)
+            return free_nodes_manager(ports, guarded, supervision.is_memoryless(asked))
 
         return world, managed.by(scheduler, manager)

@@ -16,6 +16,7 @@ from scheduler.ports import Scheduler
 from scheduler.resource_manager import Characterisation, OnSharedNodes, ResourceManager
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.promises import PromisesByForecast
+from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.breach import Capacity
 from sil.runs.composition import RunKey, checked_run
 from sil.settings import files
@@ -126,12 +127,14 @@ class TimeSharedSystem:
             self.ports, self._allocation, scheduler, admission=admission, new_jobs=forecasting
         )
 
-    def run(self, managed: AbstractContextManager[ResourceManager], run: RunKey) -> TimeSharedRun:
+    def run(
+        self, managed: AbstractContextManager[ResourceManager], run: RunKey, host: Host = HERE
+    ) -> TimeSharedRun:
         """Run all jobs. A fault of the scheduler ends the run and is its last fact."""
         n_nodes, mpl = self._cluster.n_nodes, self._cluster.contract.most_jobs
         capacity = Capacity(n_nodes, mpl, max_batch_requeue=self._max_batch_requeue)
         jobs = in_order_of_arrival(self._jobs)
-        facts = checked_run(self.world, jobs, managed, run, capacity)
+        facts = checked_run(self.world, jobs, managed, run, capacity, host)
         responses = self._machines.local_responses(self._clock.now_s)
         return TimeSharedRun(facts, self._predictions, responses)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ import cloudpickle
 
 from scheduler import UserError
 from scheduler.registry import from_source
-from sil.runs.under_test import Find, UnderTest, resolve
+from sil.runs.under_test import Find, InProcess, Isolation, UnderTest, resolve
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +84,10 @@ def factory_of(scheduler: object) -> Factory:
     )
 
 
-def named(schedulers: object) -> dict[str, UnderTest]:
+def named(schedulers: object, isolated: bool, raises_faults: bool) -> dict[str, UnderTest]:
     """The schedulers of `by_name`. Raises UserError and SchedulerNotLoaded."""
-    return {name: _under_test(name, each) for name, each in by_name(schedulers).items()}
+    given = by_name(schedulers)
+    return {name: among(given, isolated, raises_faults)(name) for name in given}
 
 
 def by_name(schedulers: object) -> dict[str, str | Factory]:
@@ -108,17 +109,21 @@ def by_name(schedulers: object) -> dict[str, str | Factory]:
     return found
 
 
-def among(given: Mapping[str, str | Factory]) -> Find:
-    """Finds the schedulers that are `given` by name, and others as on the command line."""
-    return lambda name: _under_test(name, given[name]) if name in given else resolve(name)
+def among(given: Mapping[str, str | Factory], isolated: bool, raises_faults: bool = False) -> Find:
+    """Finds the schedulers that are `given` by name, and others as on the command line. See `InProcess`."""
+
+    def found(name: str) -> UnderTest:
+        scheduler = given.get(name, name)
+        under_test: UnderTest
+        if isinstance(scheduler, str):
+            under_test = resolve(scheduler, isolated).named(name)
+        else:
+            isolation = Isolation() if isolated else None
+            under_test = InProcess(name, from_source(name, scheduler), isolation)
+        return replace(under_test, raises_faults=raises_faults)
+
+    return found
 
 
 def _maker(scheduler: object) -> str | Factory:
     return scheduler if isinstance(scheduler, str) else factory_of(scheduler)
-
-
-def _under_test(name: str, scheduler: str | Factory) -> UnderTest:
-    """The scheduler, under a name for results."""
-    if isinstance(scheduler, str):
-        return resolve(scheduler).named(name)
-    return UnderTest(name, from_source(name, scheduler))

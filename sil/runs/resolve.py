@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scheduler.rules import Kind
 from sil.runs.scenario import DoesNotFit, Mistakes, Scenario
-from sil.runs.under_test import Find, resolve, resolve_all
+from sil.runs.under_test import Find, InProcess, resolve, resolve_all
 from sil.settings.experiment_file import Experiment, read_experiment
 from sil.site.site_in_use import SiteInUse
 from site_db.files import toml_file
@@ -35,7 +35,7 @@ def _maps_to_slots(experiment: Experiment, in_use: SiteInUse, find: Find) -> boo
     if all(group.slots == 1 for group in in_use.file.machines):
         return False
     schedulers, unusable = resolve_all(experiment.schedulers, Kind.MAPPING, "slots", find)
-    return not unusable and all(s.in_process is not None and s.spec.kind is Kind.MAPPING for s in schedulers)
+    return not unusable and all(isinstance(s, InProcess) and s.spec.kind is Kind.MAPPING for s in schedulers)
 
 
 def scenario_of_file(

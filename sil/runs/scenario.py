@@ -17,9 +17,10 @@ from scheduler.managers.queues import Admission, in_order_of_service
 from scheduler.model import Job
 from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import Kind
-from sil.runs.composition import AnyWorld, RunKey, Supervision, judged
+from sil.isolation.host import Host
+from sil.runs.composition import AnyWorld, RunKey, Supervision, hosted
 from sil.runs.faults import failures, remote
-from sil.runs.under_test import Find, UnderTest, resolve, resolve_all
+from sil.runs.under_test import Find, InProcess, SlurmProgram, UnderTest, resolve, resolve_all
 from sil.settings.decision_costs import decision_cost
 from sil.settings.experiment_file import (
     AtOnceTable,
@@ -68,7 +69,7 @@ class Scenario(ABC):
     experiment: Experiment
     in_use: SiteInUse
     schedulers: tuple[UnderTest, ...]
-    queue_schedulers: Mapping[str, UnderTest] = field(default_factory=dict)
+    queue_schedulers: Mapping[str, InProcess] = field(default_factory=dict)
     """By queue, for queues with a scheduler of their own."""
 
     kind: ClassVar[Kind]
@@ -87,7 +88,7 @@ class Scenario(ABC):
         mistakes: Mistakes = [
             (("schedulers", name), unusable[name]) for name in experiment.schedulers if name in unusable
         ]
-        of_queues, misfits = cls._resolve_queues(experiment, in_use)
+        of_queues, misfits = cls._resolve_queues(experiment, in_use, find)
         scenario = cls(experiment, in_use, schedulers, of_queues)
         mistakes += [*scenario._mistakes(), *misfits]
         if mistakes:
@@ -96,8 +97,8 @@ class Scenario(ABC):
 
     @classmethod
     def _resolve_queues(
-        cls, experiment: Experiment, in_use: SiteInUse
-    ) -> tuple[Mapping[str, UnderTest], Mistakes]:
+        cls, experiment: Experiment, in_use: SiteInUse, find: Find
+    ) -> tuple[Mapping[str, InProcess], Mistakes]:
         """The schedulers of single queues, by queue, and the mistakes in their names."""
         return {}, []
 
@@ -128,11 +129,11 @@ class Scenario(ABC):
         a scheduler in another process."""
         asked = (self.under_test(run.scheduler), *self.queue_schedulers.values())
         memory_mb = self.experiment.guard.memory_limit_mb
-        with judged(partial(self.carry_out, run), asked, log, memory_mb):
-            return self.carry_out(run, log)
+        with hosted(partial(self.carry_out, run), asked, log, memory_mb) as host:
+            return self.carry_out(run, host, log)
 
     @abstractmethod
-    def carry_out(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+    def carry_out(self, run: RunKey, host: Host, log: Path = Path(os.devnull)) -> RunTables:
         """See `run`: the same on both sides, where the run counts and where a scheduler answers."""
 
     def notes(self) -> Iterator[str]:
@@ -263,7 +264,7 @@ class Scenario(ABC):
         table = self.experiment.failures
         return self.experiment.max_batch_requeue if table is not None and table.jobs else None
 
-    def supervision(self, run: RunKey, world: AnyWorld, decisions: list[float]) -> Supervision:
+    def supervision(self, run: RunKey, host: Host, world: AnyWorld, decisions: list[float]) -> Supervision:
         """How the schedulers of a run are guarded. The cells of measured decisions go to `decisions`."""
         table = self.experiment.guard
         cost = decision_cost(table.cost_of(run.scheduler), run.point, run.replication, run.scheduler)
@@ -272,7 +273,7 @@ class Scenario(ABC):
             charge = Charge(cost, world.clock, world.trace.note_charge)
         log = world.trace if table.reasons else None
         guard = Guard(world.clock, table.decision_limit_s, decisions.extend, charge, log)
-        return Supervision(guard, self.streams(run.replication).scheduler_seed, table.ask_twice)
+        return Supervision(host, guard, self.streams(run.replication).scheduler_seed, table.ask_twice)
 
     def _mistakes(self) -> Mistakes:
         """What does not fit the site."""
@@ -317,7 +318,7 @@ class Scenario(ABC):
         interconnects = in_use.site.interconnects if self.kind is Kind.MAPPING else ()
         found += failures.unknown_names(table, machines, owner, classes, bool(interconnects))
         for scheduler in self.schedulers if table.jobs else ():
-            if scheduler.slurm is not None:
+            if isinstance(scheduler, SlurmProgram):
                 sentence = (
                     f"scheduler '{scheduler.label}': Slurm's controller is not told of runs that fail "
                     f"(failures.jobs); leave out one of the two"

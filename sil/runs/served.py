@@ -10,40 +10,44 @@ from scheduler.ports import Scheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.rules import ScheduleRejected
 from sil.batsim.serving import MessageClock, ServedScheduler, listening
-from sil.isolation.side import side
-from sil.runs.composition import judged
-from sil.runs.under_test import UnderTest
+from sil.isolation.host import Host
+from sil.runs.composition import hosted
+from sil.runs.under_test import InProcess
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.scheduler import Guard, GuardedScheduler
 
 
 def serve_scheduler(
-    scheduler: UnderTest, address: str, limit_s: float, on_listening: Callable[[], None]
+    scheduler: InProcess, address: str, limit_s: float, on_listening: Callable[[], None]
 ) -> None:
     """Answer at an address like tcp://127.0.0.1:28000 until the simulation is over. Raises UserError,
     and SchedulerFault if the scheduler breaks a rule."""
     spec = scheduler.spec
-    with listening(address) as (receive, reply), judged(partial(_follow, spec, limit_s), [scheduler]):
+    with (
+        listening(address) as (receive, reply),
+        hosted(partial(_answer_all, spec, limit_s), [scheduler]) as host,
+    ):
         on_listening()
-        _answer_all(spec, limit_s, receive, reply)
+        _answer_all(spec, limit_s, host, receive, reply)
 
 
 def _answer_all(
-    spec: SchedulerSpec, limit_s: float, receive: Callable[[], bytes], reply: Callable[[str], None]
+    spec: SchedulerSpec,
+    limit_s: float,
+    host: Host,
+    receive: Callable[[], bytes] = bytes,
+    reply: Callable[[str], None] = lambda answer: None,
 ) -> None:
+    """By default, nothing is received and sent: the same simulation, where the scheduler answers."""
+
     def made(clock: MessageClock) -> Scheduler:
         guard = Guard(clock, limit_s, cpu_time=None)
-        return GuardedScheduler(side().respondent(spec, 0, guard), guard)
+        return GuardedScheduler(host.respondent(spec, 0, guard), guard)
 
     served = ServedScheduler(made, UserEstimates(), spec.memoryless)
     while not served.is_over:
-        message = side().input(receive)
+        message = host.input(receive)
         try:
             reply(served.answer(message))
         except ScheduleRejected as rejected:
             raise SchedulerFault.of(rejected.violation, served.clock.now_s) from None
-
-
-def _follow(spec: SchedulerSpec, limit_s: float) -> None:
-    """The same simulation, where the scheduler answers."""
-    _answer_all(spec, limit_s, lambda: b"", lambda answer: None)

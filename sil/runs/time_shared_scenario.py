@@ -19,10 +19,11 @@ from scheduler.rules import Kind
 from scheduler.time_shared import predictors
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.promises import PromisesByForecast
+from sil.isolation.host import Host
 from sil.runs.composition import Managed, RunKey, what_if_scheduler
 from sil.runs.on_time_shared import Disturbances, TimeSharedRun, TimeSharedSystem
 from sil.runs.scenario import Mistakes, Scenario
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.time_shared_table import SharedNodesTable
 from sil.site.error_histories import NOTHING, histories
 from sil.site.resource_names import ResourceNames
@@ -57,7 +58,7 @@ class TimeSharedScenario(Scenario):
     def resources(self) -> ResourceNames:
         return ResourceNames(self.in_use.site.name, self.nodes.names, self.nodes.cluster)
 
-    def carry_out(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+    def carry_out(self, run: RunKey, host: Host, log: Path = Path(os.devnull)) -> RunTables:
         scheduler, decisions = self.under_test(run.scheduler), list[float]()
         replication = run.replication
         jobs, streams = self.jobs(replication), self.streams(replication)
@@ -71,7 +72,7 @@ class TimeSharedScenario(Scenario):
             most,
         )
         system = TimeSharedSystem(self.cluster, jobs, self.nodes.known, streams, disturbances)
-        supervision = self.supervision(run, system.world, decisions)
+        supervision = self.supervision(run, host, system.world, decisions)
         ports, dispatcher = system.ports, system.world.dispatcher
 
         def batsim_nodes() -> Nodes:
@@ -81,12 +82,12 @@ class TimeSharedScenario(Scenario):
 
         managed = Managed(ports, batsim_nodes, None, len(jobs), dispatcher, supervision, log, most)
 
-        def manager(_: Ports) -> StartingManager:
-            guarded = supervision.scheduler(scheduler)
-            predictors = self.predictors(scheduler, system.world.clock, replication)
+        def manager(_: Ports, asked: InProcess) -> StartingManager:
+            guarded = supervision.scheduler(asked)
+            predictors = self.predictors(host, asked, system.world.clock, replication)
             return system.manager(guarded, predictors, self.promises, self.admission)
 
-        done = system.run(managed.by(scheduler, manager), run)
+        done = system.run(managed.by(scheduler, manager), run, host)
         return RunTables.of(
             facts=done.facts,
             timings=timings_frame(decisions, run),
@@ -131,15 +132,17 @@ class TimeSharedScenario(Scenario):
             control_delay_s=table.coscheduling.control_delay_s,
         )
 
-    def predictors(self, scheduler: UnderTest, clock: SimClock, replication: int) -> dict[str, Predictor]:
+    def predictors(
+        self, host: Host, scheduler: InProcess, clock: SimClock, replication: int
+    ) -> dict[str, Predictor]:
         """The predictors that fit the scheduler, each with its own instance of it."""
-        if scheduler.has_own_queue:
-            return {}
         errors_of = histories(self.in_use.errors, self.nodes.known, scheduler.spec)
         limit_s, seed = self.experiment.guard.decision_limit_s, self.streams(replication).scheduler_seed
         return {
             label: predictors.make(
-                predictors.read(label), what_if_scheduler(scheduler.spec, clock, limit_s, seed), errors_of
+                predictors.read(label),
+                what_if_scheduler(host, scheduler.spec, clock, limit_s, seed),
+                errors_of,
             )
             for label in self.table.predictors
             if _why_not(scheduler, label) is None  # `notes` says so
@@ -210,7 +213,7 @@ class TimeSharedScenario(Scenario):
 
 def _why_not(scheduler: UnderTest, predictor: str) -> str | None:
     """Why a predictor does not fit a scheduler; None if it does."""
-    if scheduler.has_own_queue:
+    if not isinstance(scheduler, InProcess) or scheduler.has_own_queue:
         return "it has a queue of its own, which predictors do not know"
     # A plug-in is not made here: all that matters is whether it is LoRaS.
     alike = scheduler.spec.make() if scheduler.is_built_in else _AnyOther()

@@ -13,7 +13,7 @@ from itertools import count
 from scheduler import UserError
 from scheduler.rules import Kind
 from sil.runs.composition import asked_apart
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import InProcess
 from sil.swarm.case import DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn, stream
 from sil.swarm.coverage import lines_reached
 from sil.swarm.faults import KINDS
@@ -42,7 +42,7 @@ class Swarm:
     """What a swarm tests, and with what. Without `under_test`, it tests the built-in managers under the
     built-in schedulers."""
 
-    under_test: UnderTest | None = None
+    under_test: InProcess | None = None
     kinds: tuple[str, ...] = (*KINDS,)
     n_jobs: int = DEFAULT_JOBS
     n_machines: int = DEFAULT_MACHINES
@@ -52,7 +52,6 @@ class Swarm:
         tested = self.under_test
         if tested is None:
             return
-        tested.require_in_process("a swarm")
         if tested.spec.kind not in MACHINES_OF:
             raise UserError(
                 f"scheduler '{tested.label}' is of kind {tested.spec.kind}; a swarm tests those of the kinds "
@@ -91,7 +90,7 @@ class Swarm:
         if self.under_test is None:
             return verdict_on(case)
         try:
-            return asked_apart(partial(verdict_on, case, self.under_test), [self.under_test])
+            return asked_apart(partial(verdict_on, case, self.under_test), self.under_test)
         except SchedulerFault as fault:  # its process ended
             return Verdict(Violation(fault.rule, fault.message, fault.job, fault.time_s))
 

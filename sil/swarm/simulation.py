@@ -12,10 +12,10 @@ from scheduler.durability.journalled_manager import dependable
 from scheduler.durability.reliable_delivery import DEFAULT
 from scheduler.model import JobId
 from scheduler.resource_manager import Ports, ResourceManager
-from sil.isolation.side import side
+from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.breach import Breach
 from sil.outcome.invariants.checker import first_breach_of
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import InProcess
 from sil.swarm.agreement import Conditions, first_disagreement
 from sil.swarm.case import Case, CaseJob
 from sil.swarm.faults import Faulty
@@ -60,19 +60,22 @@ class Verdict:
     facts: Sequence[Row] = ()
 
 
-def verdict_on(case: Case, under_test: UnderTest | None = None, journal: Journal | None = None) -> Verdict:
+def verdict_on(
+    case: Case, under_test: InProcess | None = None, host: Host = HERE, journal: Journal | None = None
+) -> Verdict:
     """Carry out a case, with its scheduler or with another one or a whole resource manager that is not built
     in. A fault of it is a violation, too. Without a `journal`, a manager that crashes has one in memory."""
-    simulation = _Simulation(case, under_test, MemoryJournal() if journal is None else journal)
+    simulation = _Simulation(case, under_test, host, MemoryJournal() if journal is None else journal)
     violation = simulation.violation()
     return Verdict(violation, simulation.facts())
 
 
 class _Simulation:
-    def __init__(self, case: Case, under_test: UnderTest | None, journal: Journal) -> None:
+    def __init__(self, case: Case, under_test: InProcess | None, host: Host, journal: Journal) -> None:
         self._case = case
+        self._host = host
         self._clock, self._events = SimClock(), EventQueue()
-        tested = Tested(case, self._clock, under_test)
+        tested = Tested(case, self._clock, under_test, host)
         self._site: SiteOfCase = SITES[case.machines](case, tested)
         self._faulty = Faulty(self._clock, case.n_machines, case.until_s, self._site.n_interconnects)
         streams = case.streams()
@@ -117,7 +120,7 @@ class _Simulation:
                 self._events.push(last_jobs[0].arrival_s, MessageDue(again))
                 endless = self._carry_out(last_jobs, remote)
         except SchedulerFault as fault:
-            side().faulted(fault)
+            self._host.faulted(fault)
             return Violation(fault.rule, fault.message, fault.job, fault.time_s)
         except UserError:
             raise
@@ -126,7 +129,7 @@ class _Simulation:
             return Violation(raised.rule, raised.message, None, raised.time_s)
         if endless is not None:
             return endless
-        side().over()
+        self._host.over()
         facts = self.facts()
         breach = (
             first_breach_of(facts, self._site.capacity)

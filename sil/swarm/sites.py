@@ -26,10 +26,10 @@ from scheduler.model import Cluster, ExecutionRecord, Interconnect, Job, JobClas
 from scheduler.node_request import Node, Request
 from scheduler.ports import Clock, Scheduler
 from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
-from sil.isolation.side import side
+from sil.isolation.host import Host
 from sil.outcome.invariants.breach import Breach, Capacity
 from sil.runs.composition import Supervision
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import InProcess
 from sil.swarm.case import CORES, DEFAULT, URGENT, Case, CaseJob, Machines
 from sil.swarm.faults import Faulty
 from sil.swarm.faulty_schedulers import LateScheduler, Mistakes, WrongScheduler
@@ -63,28 +63,26 @@ class Tested:
     policies: Policies | None = None
     """What follows its problems and answers, if the manager is built in."""
 
-    def __init__(self, case: Case, clock: Clock, under_test: UnderTest | None) -> None:
+    def __init__(self, case: Case, clock: Clock, under_test: InProcess | None, host: Host) -> None:
         self._until_s = case.until_s
         self._seed = case.seed
-        self._under_test = under_test
-        self.spec = registry.named(case.scheduler) if under_test is None else under_test.spec
+        self._under_test = under_test or InProcess(case.scheduler, registry.named(case.scheduler))
+        self.spec = self._under_test.spec
         self.is_manager = self.spec.is_manager
-        self._is_built_in = under_test is None or under_test.is_built_in
-        self._guard = Guard(clock, DECISION_LIMIT_S)
+        self._supervision = Supervision(host, Guard(clock, DECISION_LIMIT_S), self._seed, False)
 
     @property
     def maps_to_clusters(self) -> bool:
         """Of one that is not built in, this is not known."""
-        return self._is_built_in and self.spec.target not in registry.ON_SINGLE_MACHINES
+        return self.spec.is_built_in and self.spec.target not in registry.ON_SINGLE_MACHINES
 
     def scheduler(self, queue: str = DEFAULT) -> Scheduler:
         """A new instance, for one queue or for all."""
         made: Scheduler
-        if self._under_test is None or self._is_built_in:
+        if self.spec.is_built_in:
             made = self.spec.make(self._seed)
         else:
-            supervision = Supervision(self._guard, self._seed, check_determinism=False)
-            made = supervision.scheduler(self._under_test)
+            made = self._supervision.scheduler(self._under_test)
         if self.mistakes is not None:
             made = WrongScheduler(made, self.mistakes)
         if self.decision_s:
@@ -93,7 +91,7 @@ class Tested:
 
     def manager(self, ports: Ports) -> ResourceManager:
         """A new one."""
-        return side().manager(self.spec, self._seed, ports, self._guard)
+        return self._supervision.manager(self._under_test, ports)
 
 
 class SiteOfCase(ABC):

@@ -2,7 +2,7 @@
 
 A worker starts with the large libraries imported and without the state of this process. It has a fixed hash
 seed, a main thread (which the time limit of decisions needs) and a process group. It runs one item at a time,
-so if it dies, the item that it ran is known. Schedulers that are not built in run apart from it.
+so if it dies, the item that it ran is known.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ from sil.workers.executor import (
 from sil.workers.main_module import script_is_not_imported
 from sil.workers.nursery import Nursery, adopt_orphans, begun, serve
 from sil.workers.servers import forget_safe_path, starting
-from sil.world.guard.apart import isolate_schedulers, modules_folder
 from sil.world.guard.faults import KILLED, PROCESS_SURVIVES
 from sil.world.guard.time_limit import announce_deadlines_to
 
@@ -128,8 +127,7 @@ class _Worker:
         with starting():
             self._deadline_s = context.RawValue("d", 0.0)
             self._connection, theirs = context.Pipe()
-            arguments = (theirs, self._deadline_s, modules_folder())
-            self._process = context.Process(target=_work, args=arguments)
+            self._process = context.Process(target=_work, args=(theirs, self._deadline_s))
             self._process.start()
         theirs.close()
 
@@ -188,8 +186,8 @@ def _end(workers: Sequence[_Worker]) -> None:
         worker.join()
 
 
-def _work(connection: Connection, deadline_s: Any, modules: str | None) -> None:
-    """Run in the worker: items as they come, until STOP. For `modules` see `isolate_schedulers`."""
+def _work(connection: Connection, deadline_s: Any) -> None:
+    """Run in the worker: items as they come, until STOP."""
     global _nursery, _adopts_orphans
     forget_safe_path()
     _nursery = begun()
@@ -202,7 +200,6 @@ def _work(connection: Connection, deadline_s: Any, modules: str | None) -> None:
         deadline_s.value = at_s
 
     announce_deadlines_to(announce)
-    isolate_schedulers(modules)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which the fork server ignores
     while (pickled := _next(connection)) != STOP:
         with reports_to(lambda value: connection.send_bytes(pickle.dumps(Report(value)))):

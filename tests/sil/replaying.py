@@ -12,8 +12,8 @@ from sil.experiment.replay_folder import render
 from sil.experiment.replays import Outcome
 from sil.outcome.batsim_tables import JOBS, jobs_in
 from sil.report.analysis import ALL_JOBS
-from sil.runs.log_schedulers import schedulers_for_logs
 from sil.runs.on_log import Replay
+from sil.runs.under_test import schedulers_for_logs
 from sil.trace.reading import read_facts
 from sil.workers.executor import Executor, Listener
 

@@ -11,7 +11,7 @@ import pytest
 
 from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
-from sil.world.guard import apart
+from sil.trust.foreign_code import module_spec
 
 LOOKED_FOR = (
     *("org", "msvcrt", "_winapi", "sksparse", "scikits", "uarray", "coverage", "pandas", "torch", "tomllib"),
@@ -94,12 +94,11 @@ def test_a_module_that_is_hidden_by_another_is_named(tmp_path: Path, monkeypatch
 
 
 def test_a_module_of_the_folder_of_schedulers_is_found_without_an_import(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "mine_alone.py").write_text("raise AssertionError('imported')")
-    assert apart.module_spec("mine_alone") is None
-    monkeypatch.setattr(apart, "_folder", str(tmp_path))
-    found = apart.module_spec("mine_alone")
+    assert module_spec("mine_alone", None) is None
+    found = module_spec("mine_alone", str(tmp_path))
     assert found is not None
     assert found.origin == str(tmp_path / "mine_alone.py")
 

@@ -300,7 +300,6 @@ decision_limit_s = 0.3
     assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
 
 
-@pytest.mark.usefixtures("isolated")
 def test_a_faulty_scheduler_does_not_affect_the_results_of_others(tmp_path: Path) -> None:
     alone = tiny_experiment(tmp_path, schedulers='["mct"]')
     run(alone, tmp_path / "alone")
@@ -351,7 +350,6 @@ class Hangs:
 """
 
 
-@pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize(
     ("name", "limit_s", "rule"),
     [
@@ -394,7 +392,6 @@ class Mortal:
 """
 
 
-@pytest.mark.usefixtures("isolated")
 def test_others_have_results_if_one_is_killed_and_the_same_command_tries_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -449,7 +449,7 @@ def test_all_other_notices_reach_the_manager() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("isolated", "in_this_process")
+@pytest.mark.usefixtures("in_this_process")
 def test_a_users_manager_has_the_same_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = """
 class Again(OnTheFirstMachine):

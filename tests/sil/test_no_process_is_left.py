@@ -158,7 +158,6 @@ def forking(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     return tmp_path / name
 
 
-@pytest.mark.usefixtures("isolated")
 def test_processes_forked_by_a_scheduler_in_a_replay_are_killed_and_its_run_counts_once(
     forking: Path,
 ) -> None:
@@ -171,7 +170,6 @@ def test_processes_forked_by_a_scheduler_in_a_replay_are_killed_and_its_run_coun
     assert not alive(children(folder))
 
 
-@pytest.mark.usefixtures("isolated")
 def test_processes_forked_by_a_scheduler_in_an_experiment_are_killed(forking: Path) -> None:
     folder = forking.parent
     path = tiny_experiment(folder, schedulers=f'["mct", "{forking.name}:ForksAndMaps"]')

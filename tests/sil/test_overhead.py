@@ -15,7 +15,7 @@ from sil.workers.runner import no_progress
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.sil.test_cli import sil, the_sentence
 
-pytestmark = pytest.mark.usefixtures("isolated", "in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process")
 
 SLOW = """
 import time

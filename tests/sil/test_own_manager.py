@@ -20,7 +20,7 @@ from tests.sil.replaying import replay_all
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import FIVE, log_of, starts
 
-pytestmark = pytest.mark.usefixtures("isolated", "in_this_process", "without_reports")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 MANAGERS = """
 import time

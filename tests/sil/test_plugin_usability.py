@@ -11,7 +11,7 @@ from sil.world import SHOW_TRACEBACKS
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil
 
-pytestmark = pytest.mark.usefixtures("isolated", "in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process")
 
 OWN = """
 import numpy as np

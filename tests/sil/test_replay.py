@@ -719,7 +719,6 @@ FAULT_MESSAGES = {
 }
 
 
-@pytest.mark.usefixtures("isolated")
 def test_faulty_custom_schedulers_are_reported_and_the_others_have_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,9 +29,8 @@ from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
 from sil.outcome.sweep_comparison import SweepComparison
 from sil.runs.compiled.replay import Chunk, CompiledReplay
-from sil.runs.log_schedulers import schedulers_for_logs
 from sil.runs.on_log import Replay
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import UnderTest, schedulers_for_logs
 from sil.settings.engines import Engine
 from sil.settings.estimates import Estimates
 from sil.settings.replays import Asking

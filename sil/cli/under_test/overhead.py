@@ -59,7 +59,7 @@ def overhead(
 
     names = list(dict.fromkeys([scheduler, *(versus or [])]))
     for name in names:
-        measuring.check_can_be_measured(name)
+        measuring.measurable(name)
     sizes = _numbers("--jobs", jobs, 1), _numbers("--machines", machines, 1)
     grid = measuring.Grid(*sizes, _numbers("--share", share, 0, 100), tables, repetitions)
     ask: measuring.Ask = measuring.random_problem

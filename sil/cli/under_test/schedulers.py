@@ -76,10 +76,7 @@ def schedule(
 
     mapped, faults = [], []
     names = scheduler or [name for name in registry.ON_MACHINES if name not in registry.OPTIMISING]
-    under_test = [resolve(name) for name in names]
-    for each in under_test:
-        each.require(Kind.MAPPING, "a matrix")
-        each.require_in_process("a matrix")
+    under_test = [resolve(name).require_in_process("a matrix", Kind.MAPPING) for name in names]
     given = read_problem(matrix, ready, clusters)
     for each in under_test:
         try:
@@ -118,7 +115,7 @@ def schedulers(as_json: options.Json = False) -> None:
     from sil.runs.under_test import resolve
 
     groups: dict[str, list[Entry]] = {}
-    for entry in entries(lambda name: resolve(name).spec):
+    for entry in entries(lambda name: resolve(name).require_in_process("a list").spec):
         groups.setdefault(entry.kind or "plug-in", []).append(entry)
     if as_json:
         console.print_json(
@@ -250,9 +247,7 @@ def serve_scheduler(
     from sil.runs.under_test import resolve
     from sil.world.guard.faults import SchedulerFault
 
-    scheduler = resolve(name)
-    scheduler.require(Kind.FREE_NODES, "serving a simulator")
-    scheduler.require_in_process("serving a simulator")
+    scheduler = resolve(name).require_in_process("serving a simulator", Kind.FREE_NODES)
     try:
         serve_scheduler(
             scheduler, bind, decision_limit, lambda: console.err.print(f"{name} is listening on {bind}.")

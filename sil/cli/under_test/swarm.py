@@ -79,7 +79,8 @@ def swarm(
     for kind in fault or ():
         if kind not in KINDS:
             console.fail(f"there is no kind of fault '{kind}'; expected one of: {', '.join(KINDS)}")
-    tested = Swarm(None if scheduler is None else resolve(scheduler), tuple(fault or KINDS), jobs, machines)
+    under_test = None if scheduler is None else resolve(scheduler).require_in_process("a swarm")
+    tested = Swarm(under_test, tuple(fault or KINDS), jobs, machines)
     tested.check()
     if case is not None:
         _carry_out(tested, tested.replayed(Case.read(case)), as_json)

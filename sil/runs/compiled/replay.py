@@ -17,7 +17,7 @@ from scheduler.free_nodes.kernels.estimates import ACTUAL, HISTORY, USER
 from scheduler.free_nodes.kernels.queues import CONSERVATIVE
 from scheduler.free_nodes.rigid import Rigid
 from sil.runs.compiled.log import CompiledLog
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.estimates import Estimates
 from sil.trace.facts import SCHEMA
 from sil.trace.recorder import CHUNK
@@ -55,7 +55,7 @@ class CompiledReplay:
         cls, log: JobLog, scheduler: UnderTest, estimates: Estimates, order: Order
     ) -> CompiledReplay | str:
         """The replay under a scheduler; or why it cannot be compiled."""
-        if not scheduler.is_built_in or scheduler.has_own_queue:
+        if not isinstance(scheduler, InProcess) or not scheduler.is_built_in or scheduler.has_own_queue:
             return "only built-in schedulers for free nodes are compiled"
         made, code = scheduler.spec.make(), CODES[estimates]
         if isinstance(made, Rigid):

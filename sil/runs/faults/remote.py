@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from scheduler.resource_manager import Ports, ResourceManager
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.experiment_file import Experiment
 from sil.settings.faults.remote import MessagesTable
 from sil.settings.replays import NONE
@@ -32,7 +32,7 @@ def mistakes(experiment: Experiment, schedulers: Iterable[UnderTest]) -> Iterato
     if not is_remote(experiment):
         return
     for scheduler in schedulers:
-        if scheduler.outside is not None:
+        if not isinstance(scheduler, InProcess):
             yield (
                 ("schedulers", scheduler.label),
                 f"scheduler '{scheduler.label}' is a program of its own, which cannot be restarted in "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import multiprocessing
 import os
 import stat
 import sys
@@ -16,7 +15,6 @@ from scheduler import ShortInNotebooks, UserError, printable
 from scheduler.model import JobId
 from scheduler.rules import RAISES_NOTHING, RULES_OF, Violation
 from sil.world import SHOW_TRACEBACKS
-from sil.world.guard.apart import is_apart
 
 PROCESS_SURVIVES = "process-survives"
 """The process that runs the scheduler neither dies nor has to be killed."""
@@ -80,6 +78,11 @@ class SchedulerFault(ShortInNotebooks):
     @classmethod
     def of(cls, violation: Violation, time_s: float, context: str = "") -> SchedulerFault:
         return cls(violation.rule, context + violation.message, time_s, violation.job)
+
+    def named(self, scheduler: str) -> SchedulerFault:
+        """The same fault, with a message that says which scheduler it was, and when."""
+        self.args = (told(scheduler, self.rule, self.job, self.time_s, self.message),)
+        return self
 
     def by(self, scheduler: str, is_simulated: bool = False) -> str:
         """A sentence about the scheduler whose fault it is; with the time if that `is_simulated`."""
@@ -149,10 +152,7 @@ def stuck(why: str, waiting: Mapping[JobId, str]) -> str:
 
 
 def fault_of(error: BaseException, method: str, module: str, time_s: float) -> SchedulerFault:
-    """The fault for an exception raised by `method`, of a class in `module`. Re-raises Ctrl-C."""
-    is_own_process = multiprocessing.parent_process() is None and not is_apart()
-    if isinstance(error, KeyboardInterrupt) and is_own_process:
-        raise error  # Ctrl-C ends a worker process without an exception
+    """The fault for an exception raised by `method`, of a class in `module`."""
     if os.environ.get(SHOW_TRACEBACKS):
         print_traceback(traceback_of(error))
     message = f"{method} raised {name_of(error)}: {one_line(error)}{source_line(error, module)}"

@@ -19,7 +19,7 @@ from scheduler.rules import (
     RETURNS_A_SCHEDULE,
     RETURNS_IN_TIME,
 )
-from sil.world.guard.faults import NoResult, SchedulerFault, fault_of, one_line
+from sil.world.guard.faults import NoResult, SchedulerFault, one_line
 from sil.world.guard.scheduler import Guard
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from sil.world.guard.values import LARGEST, Places, bounded, is_finite, is_index, plain_shares, whole
@@ -124,6 +124,7 @@ class GuardedManager(ResourceManager):
         self._orders = WatchedDispatcher(ports)
         self._n_places = ports.n_places
         self._limit_s = guard.limit_s
+        self._fault_of = guard.fault_of
         self._note = guard.note
         self._charge = guard.charge
         self._unfinished = 0
@@ -203,7 +204,7 @@ class GuardedManager(ResourceManager):
             message = f"{name} did not return within {self._limit_s:g} s"
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
         except BaseException as error:
-            raise fault_of(error, name, self._module, self._clock.now_s) from error
+            raise self._fault_of(error, name, self._module) from error
         if self._orders.fault is not None:
             raise self._orders.fault
         return answer

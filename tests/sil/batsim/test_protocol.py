@@ -26,8 +26,8 @@ from scheduler.rules import (
     RETURNS_IN_TIME,
 )
 from sil.experiment.replays import Outcome
-from sil.runs.log_schedulers import schedulers_for_logs
 from sil.runs.on_log import Replay
+from sil.runs.under_test import schedulers_for_logs
 from sil.trace.facts import TRACE, Fact
 from sil.workers.executor import Inline, Listener
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL

@@ -27,7 +27,6 @@ ON_TWO = {
 REPLAY = Replay(log_of(FIVE, 3), decision_limit_s=2.0, engine=Engine.HARNESS)
 
 
-@pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize("name", hostile_managers.RULES)
 def test_its_fault_is_the_last_fact_and_names_the_rule(name: str, tmp_path: Path) -> None:
     scheduler = resolve(f"{hostile_managers.__name__}:{name}")

@@ -72,7 +72,6 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-@pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_and_processes_of_a_scheduler_work(kind: str, module: str, tmp_path: Path) -> None:
     replay = Replay(log_of(FIVE, 3), engine=Engine.HARNESS)
@@ -88,7 +87,6 @@ def test_they_work_in_workers_too(module: str, tmp_path: Path) -> None:
     assert [outcome.fault for outcome in outcomes] == [None, None]
 
 
-@pytest.mark.usefixtures("isolated")
 def test_what_it_writes_is_complete_and_its_exit_handlers_are_called(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,7 +90,6 @@ def facts_under(name: str, folder: Path, replay: Replay = REPLAY) -> Any:
     return replay.facts(resolve(f"{hostile.__name__}:{name}"), folder / "printed")
 
 
-@pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize("name", [slow_ones_later(name) for name in SHORT])
 def test_its_fault_is_the_last_fact_and_names_the_rule(name: str, tmp_path: Path) -> None:
     *_, last = facts_under(name, tmp_path).to_dicts()
@@ -98,7 +97,6 @@ def test_its_fault_is_the_last_fact_and_names_the_rule(name: str, tmp_path: Path
     assert len(last["message"]) < 1_000
 
 
-@pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize(
     "name", ["forks", "starts_a_daemon", "forks_into_its_own_group", slow_ones_later("stops_its_parent")]
 )
@@ -111,7 +109,6 @@ def test_nothing_is_left_of_what_it_starts(name: str, tmp_path: Path) -> None:
     assert not alive(started)
 
 
-@pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize(
     "name", ["kills_itself", "kills_its_parent", "gets_sigquit", "is_killed_elsewhere_each_time"]
 )
@@ -137,7 +134,6 @@ def test_who_is_killed_is_tried_again_and_blamed_if_it_is_at_the_same_decision_e
         assert last["time_s"] > 0.0
 
 
-@pytest.mark.usefixtures("isolated")
 def test_processes_and_threads_are_limited(tmp_path: Path) -> None:
     *_, last = facts_under("starts_a_thousand_threads", tmp_path, PATIENT).to_dicts()
     # The system refuses further threads to an ordinary user, perhaps before the supervisor has looked.
@@ -156,7 +152,6 @@ NEW = [
 ]
 
 
-@pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize(
     "name",
     [*NEW, *(pytest.param(name, marks=pytest.mark.long) for name in hostile.HARMLESS if name not in NEW)],
@@ -173,7 +168,6 @@ LONG_JOBS = Replay(
 )
 
 
-@pytest.mark.usefixtures("isolated")
 def test_rounds_while_nothing_happens_end_if_they_are_too_close(tmp_path: Path) -> None:
     *_, last = facts_under("asks_again_each_millisecond", tmp_path, LONG_JOBS).to_dicts()
     assert last["detail"] == MAKES_PROGRESS
@@ -181,12 +175,10 @@ def test_rounds_while_nothing_happens_end_if_they_are_too_close(tmp_path: Path) 
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("isolated")
 def test_a_round_each_second_of_a_day_is_no_endless_loop(tmp_path: Path) -> None:
     assert Fact.FAULT not in facts_under("asks_again_each_second", tmp_path, LONG_JOBS)["event"].to_list()
 
 
-@pytest.mark.usefixtures("isolated")
 def test_decisions_are_timed_by_a_clock_that_libraries_cannot_freeze(tmp_path: Path) -> None:
     REPLAY.run(resolve(f"{hostile.__name__}:freezes_the_time"), tmp_path)
     assert (pl.read_parquet(tmp_path / TIMINGS)["wall_s"] > 0.0).all()
@@ -221,7 +213,6 @@ class Children(Rigid):
 """
 
 
-@pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize("kind", ["Itself", "Shared", "Children"])
 def test_a_memory_limit_has_its_own_rule(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -236,14 +227,12 @@ def test_a_memory_limit_has_its_own_rule(kind: str, tmp_path: Path, monkeypatch:
         assert rule is None or "more than the 100 MB that " in last["message"]
 
 
-@pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize("most", [1e300, inf])
 def test_a_limit_beyond_what_a_clock_or_a_computer_has_is_none(most: float, tmp_path: Path) -> None:
     replay = replace(REPLAY, decision_limit_s=most, memory_limit_mb=most)
     assert Fact.FAULT not in facts_under("Good", tmp_path, replay)["event"].to_list()
 
 
-@pytest.mark.usefixtures("isolated")
 def test_what_the_testbed_cannot_judge_ends_the_run_that_it_judges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,7 +288,7 @@ def test_to_import_and_make_one_is_done_in_its_process_and_in_time(
     module = f"imported_{kind.replace(' ', '_')}"
     (tmp_path / f"{module}.py").write_text(code + "\n")
     with pytest.raises(SchedulerNotLoaded) as refused:
-        described(named(f"{module}:S"), 0.5)
+        described(named(f"{module}:S"), limit_s=0.5)
     assert told in str(refused.value)
     assert module not in sys.modules
 
@@ -318,7 +307,6 @@ class Counts(Rigid):
 """
 
 
-@pytest.mark.usefixtures("isolated")
 def test_an_instance_that_cannot_be_made_again_is_the_fault_of_its_scheduler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,6 @@ from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact, RunTables
 from sil.workload.job_log import JobLog
 from sil.workload.lublin import Lublin
-from sil.world.guard import apart
 from tests import hostile
 
 OWN = "tests.sil.isolation.own"
@@ -27,13 +26,14 @@ URGENT = {"name": "urgent", "priority": 2, "displaces": ["usual"], "scheduler": 
 TWO_QUEUES = [URGENT, {"name": "usual", "priority": 1}]
 
 
-def tables_of(folder: Path, experiment: str, scheduler: str, **settings: Any) -> RunTables:
+def tables_of(folder: Path, experiment: str, scheduler: str, isolated: bool, **settings: Any) -> RunTables:
     """Of one run of a built-in experiment."""
     path = files.find(experiment, "experiments", Path())
     read = experiment_file.read_experiment(path)
     read = experiment_file.changed(read, schedulers=(scheduler,), grid={}, replications=1, **settings)
     in_use = SiteSource(read, path.parent, None).snapshot(folder / "site.db")
-    return scenario_of(read, in_use).at(0).run(RunKey(0, 0, scheduler), folder / "printed.log")
+    scenario = scenario_of(read, in_use, lambda name: resolve(name, isolated))
+    return scenario.at(0).run(RunKey(0, 0, scheduler), folder / "printed.log")
 
 
 def without_times(tables: RunTables) -> list[pl.DataFrame]:
@@ -63,13 +63,11 @@ def test_an_experiment_has_the_same_tables(
     scheduler: str,
     settings: dict[str, Any],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = f"{OWN}:{scheduler}"
     found = []
-    for isolates in (False, True):
-        monkeypatch.setattr(apart, "_isolates", isolates)
-        tables = tables_of(tmp_path, experiment, name, **settings)
+    for isolated in (False, True):
+        tables = tables_of(tmp_path, experiment, name, isolated, **settings)
         assert tables.facts.filter(pl.col("event") == Fact.FAULT).is_empty(), tables.facts[-1].to_dicts()
         assert len(tables.facts) > 20
         found.append(without_times(tables))
@@ -78,19 +76,15 @@ def test_an_experiment_has_the_same_tables(
 
 
 @pytest.mark.parametrize("order", ["default", "archive", "batsim"])
-def test_the_replay_of_a_log_has_the_same_facts(
-    order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_replay_of_a_log_has_the_same_facts(order: str, tmp_path: Path) -> None:
     replay = Replay(some_jobs(), order=order, engine=Engine.HARNESS)
-    facts = []
-    for isolates in (False, True):
-        monkeypatch.setattr(apart, "_isolates", isolates)
-        facts.append(replay.facts(resolve(f"{OWN}:Starts"), tmp_path / "printed"))
+    facts = [
+        replay.facts(resolve(f"{OWN}:Starts", isolated), tmp_path / "printed") for isolated in (False, True)
+    ]
     assert len(facts[0]) == 3 * len(replay.log.jobs)
     assert facts[0].equals(facts[1])
 
 
-@pytest.mark.usefixtures("isolated")
 def test_each_run_begins_in_a_new_process_in_which_nothing_has_been_decided(tmp_path: Path) -> None:
     replay = Replay(some_jobs(), reasons=True, engine=Engine.HARNESS, determinism_check=False)
     processes = []
@@ -104,7 +98,6 @@ def test_each_run_begins_in_a_new_process_in_which_nothing_has_been_decided(tmp_
     assert processes[0] != processes[1]
 
 
-@pytest.mark.usefixtures("isolated")
 def test_what_a_scheduler_prints_is_in_the_log_up_to_its_limit(tmp_path: Path) -> None:
     replay = Replay(some_jobs(5), engine=Engine.HARNESS)
     name = f"{hostile.__name__}:{hostile.prints_without_end.__name__}"

@@ -200,7 +200,6 @@ class MyMct(Mct):
     return "far_managers"
 
 
-@pytest.mark.usefixtures("isolated")
 @pytest.mark.parametrize("name", ["Again", "MyMct"])
 def test_a_scheduler_or_manager_of_the_user_works_over_a_network_and_after_crashes(
     name: str, own: str, tmp_path: Path
@@ -216,7 +215,6 @@ def test_a_scheduler_or_manager_of_the_user_works_over_a_network_and_after_crash
         assert starts_and_ends(facts) == starts_and_ends(facts_of(built_in, "mct"))
 
 
-@pytest.mark.usefixtures("isolated")
 def test_a_users_manager_that_is_another_one_after_a_crash_is_at_fault(own: str, tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, CRASHES, **CHANGES | {"schedulers": f'["{own}:Fickle"]'})
     (fault,) = run(path, tmp_path / "out").faults

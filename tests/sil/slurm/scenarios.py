@@ -121,7 +121,7 @@ def outcome_of(
         for k, job in numbered.items()
     ]
     arriving.sort(key=lambda job: (job.arrival_s, job.id))
-    run_in(world, arriving, managed_by(named, slurm, world.dispatcher, Guard(clock, 60.0)), name)
+    run_in(world, arriving, managed_by(named, slurm, world.dispatcher, Guard(clock, 60.0)))
     facts = trace.frame(0, 0, name)
     breach = first_breach(facts, Capacity(n_nodes))
     assert breach is None, breach

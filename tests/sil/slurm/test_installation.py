@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.registry import SchedulerNotLoaded
-from sil.runs.log_schedulers import schedulers_for_logs, with_releases
+from sil.runs.under_test import schedulers_for_logs, with_releases
 from sil.slurm import installation
 from sil.slurm.credential import credential_used
 from sil.slurm.installation import VARIABLE, NoSlurm, Place, installed

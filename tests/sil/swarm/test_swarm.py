@@ -255,7 +255,6 @@ def test_a_users_manager_with_a_bug_is_named_with_a_replay_that_works(own: str, 
     assert good.exit_code == 0, good.output
 
 
-@pytest.mark.usefixtures("isolated")
 def test_a_users_manager_is_tested_in_a_process_of_its_own(own: str) -> None:
     swarm = Swarm(resolve(f"{own}:Good"), n_jobs=4)
     swarm.check()

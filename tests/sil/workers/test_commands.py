@@ -95,7 +95,7 @@ def assert_succeeds(*arguments: str) -> str:
 @pytest.mark.parametrize(
     "command", ["run", *(pytest.param(name, marks=pytest.mark.long) for name in ("replay", "sweep", "plan"))]
 )
-@pytest.mark.usefixtures("isolated", "in_this_process")
+@pytest.mark.usefixtures("in_this_process")
 def test_a_killed_scheduler_changes_no_result(command: str, folder: Path) -> None:
     for out in ("disturbed", "undisturbed"):
         assert_succeeds(*COMMANDS[command], "--workers", "2", "--out", out)
@@ -103,7 +103,7 @@ def test_a_killed_scheduler_changes_no_result(command: str, folder: Path) -> Non
     assert results(folder / "disturbed") == results(folder / "undisturbed")
 
 
-@pytest.mark.usefixtures("isolated", "in_this_process")
+@pytest.mark.usefixtures("in_this_process")
 def test_a_killed_scheduler_changes_no_check(folder: Path) -> None:
     disturbed = assert_succeeds("check", "killed_once:Maps", "--examples", "5", "--json")
     assert (folder / "killed").exists()

@@ -1,25 +1,22 @@
-"""Where the schedulers of a run are asked: in this process, or as in `sil.isolation.judging`."""
+"""The host of a run: where its schedulers are asked, in this process or as in `sil.isolation.judging`."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 
 from scheduler.ports import Scheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import RETURNS_IN_TIME
-from sil.world.guard.asking import MAKING_LIMIT_S, Respondent
-from sil.world.guard.faults import SchedulerFault, fault_of
+from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.manager import GuardedManager
-from sil.world.guard.scheduler import Guard
+from sil.world.guard.scheduler import MAKING_LIMIT_S, Guard, Respondent
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 
-class Side(ABC):
-    """Where the schedulers of a run are asked."""
+class Host(ABC):
+    """Makes the schedulers and resource managers of one run, and hears how it ends."""
 
     @abstractmethod
     def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
@@ -40,8 +37,12 @@ class Side(ABC):
         """All jobs have ended."""
 
 
-class InThisProcess(Side):
-    """For built-in schedulers, and those whose author asks for it."""
+class ThisProcess(Host):
+    """For built-in schedulers, and those whose author asks for it. Faults are raised, too, if there is a name
+    of the scheduler to say whose they are."""
+
+    def __init__(self, raises_as: str | None = None) -> None:
+        self._raises_as = raises_as
 
     def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
         return guard.timed(made(spec, seed, guard), is_watched=not spec.is_built_in)
@@ -49,33 +50,21 @@ class InThisProcess(Side):
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
         return GuardedManager(lambda ports: spec.make_manager(ports, seed), ports, guard, spec.target)
 
-
-HERE = InThisProcess()
-_side: ContextVar[Side] = ContextVar("side", default=HERE)
-
-
-def side() -> Side:
-    """That of this process."""
-    return _side.get()
+    def faulted(self, fault: SchedulerFault) -> None:
+        if self._raises_as is not None:
+            raise fault.named(self._raises_as)
 
 
-@contextmanager
-def on(side: Side) -> Iterator[None]:
-    before = _side.set(side)
-    try:
-        yield
-    finally:
-        _side.reset(before)
+HERE = ThisProcess()
 
 
 def made(spec: SchedulerSpec, seed: int, guard: Guard) -> Scheduler:
     """A new instance of a scheduler. Raises SchedulerFault."""
-    name = spec.target.partition(":")[2]
+    module, _, name = spec.target.partition(":")
     try:
         with time_limit(max(guard.limit_s, MAKING_LIMIT_S)):
             return spec.make(seed)
     except TimeLimitExceeded:
         raise SchedulerFault(RETURNS_IN_TIME, f"{name}() did not return", guard.clock.now_s) from None
     except BaseException as error:
-        module = spec.target.partition(":")[0]
-        raise fault_of(error, f"{name}()", module, guard.clock.now_s) from error
+        raise guard.fault_of(error, f"{name}()", module) from error
