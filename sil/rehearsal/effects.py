@@ -158,11 +158,6 @@ def usage(groups: pl.DataFrame, before: pl.DataFrame, variant: pl.DataFrame) -> 
     return pl.concat([total.select(columns), *(frame.select(columns) for frame in found)])
 
 
-def refused_more(before: Mapping[str, float], variant: Mapping[str, float]) -> int:
-    """How many jobs more are refused or never start under a variant, by statistics of replays."""
-    return round(variant.get("refused_jobs", 0.0) - before.get("refused_jobs", 0.0))
-
-
 def differing(before: Mapping[str, str], variant: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Settings as the daemons have read them that differ: the name, and both values. Releases write some
     values in other words."""

@@ -17,7 +17,7 @@ from sil.experiment.replay_folder import read
 from sil.experiment.replays import Outcome, replay_all
 from sil.outcome.batsim_tables import JOBS, read_jobs_csv
 from sil.rehearsal import REHEARSAL
-from sil.rehearsal.effects import Effect, differing, effects, most_changed, refused_more, usage
+from sil.rehearsal.effects import Effect, differing, effects, most_changed, usage
 from sil.rehearsal.month import COLUMNS, Month
 from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.rehearsal.variants import AGAIN
@@ -74,6 +74,7 @@ class Variant:
     settings: Sequence[tuple[str, str, str]]
     """As the daemons have read them: name, before, after."""
     refused_more: int
+    """Of the jobs that count, how many more are refused or never start."""
     usage: pl.DataFrame
     """Processor-hours until the last submission (`usage`)."""
 
@@ -204,7 +205,7 @@ def _variant(
             for kind in views[present]
             for each in sorted(differing(views[present][kind], views[name].get(kind, {})))
         ],
-        refused_more(replayed.statistics[present], replayed.statistics[name]),
+        len(before) - len(after),
         usage(jobs, before, after),
     )
 

@@ -80,11 +80,16 @@ def test_a_month_reproduces_and_planted_regressions_are_found_and_named(tmp_path
 
 
 @needs_slurm
-def test_a_rehearsal_in_python_has_the_verdicts_of_the_command(tmp_path: Path) -> None:
-    log, conf = written(tmp_path, row("1", 0, 0, 1_000), *(row(f"{k}", 2_000, 2_000, 3_000) for k in (2, 3)))
-    without = tmp_path / "without.conf"
-    without.write_text(CONF.replace("Default=YES", "State=DOWN"))
-    found = rehearse(log, conf, without, folder=tmp_path / "out", workers=1, progress=False)
+def test_a_rehearsal_in_python_counts_refused_jobs_but_not_those_that_ran_at_the_beginning(
+    tmp_path: Path,
+) -> None:
+    began = row("4", 10, 20, 5_000, node="n3")
+    log, conf = written(tmp_path, row("1", 0, 0, 1_000), began, *(row(k, 2_000, 2_000, 3_000) for k in "23"))
+    down, fewer = tmp_path / "down.conf", tmp_path / "fewer.conf"
+    down.write_text(CONF.replace("Default=YES", "State=DOWN"))
+    fewer.write_text(CONF.replace("Nodes=ALL", "Nodes=n[1-2]"))
+    found = rehearse(log, conf, down, fewer, folder=tmp_path / "out", progress=False)
     assert found.reproduction.all.jobs == 2
-    assert [(each.verdict, each.refused_more) for each in found.variants] == [(Verdict.REGRESSION, 2)]
+    verdicts = [(each.verdict, each.refused_more) for each in found.variants]
+    assert verdicts == [(Verdict.REGRESSION, 2), (Verdict.NONE, 0)]
     assert (tmp_path / "out" / "rehearsal.html").is_file()
