@@ -7,6 +7,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,14 @@ MEASURED = {
     *("command", "host", "programs"),
 }
 """Columns and keys of measured times and of versions."""
-UNREAD = re.compile(r"(^|/)(timings\.parquet|origin\.json|runs\.db|.*\.(html|png|svg|pdf|pyc|lock))$")
+UNREAD = re.compile(
+    r"(timings\.parquet|origin\.json|(runs|unfinished)\.db|\.(html|png|svg|pdf|pyc|lock)|-shm|-wal)$"
+)
 """Files of measured times, of versions, of pickled results, and of what is drawn from other files."""
 VARIABLE_TEXT = [
     (re.compile(r"^Note: compiling .*\n+", re.MULTILINE), ""),
+    (re.compile(r"^ Decision time.*\n(   .*\n)*", re.MULTILINE), ""),
+    (re.compile(r"[ ─]{2,}"), " "),  # the width of a table depends on measured times
     (re.compile(r"\b0\.2\.0\b"), "VERSION"),
 ]
 
@@ -89,7 +94,7 @@ def _keys(value: Any, depth: int = 2, prefix: str = "") -> Iterator[tuple[str, s
 
 def _tables(path: Path) -> Content:
     """Of a database; times of recording are left out."""
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         names = sorted(
             name for (name,) in database.execute("select name from sqlite_master where type='table'")
         )

@@ -78,7 +78,7 @@ def seeds_needed(part: int) -> Callable[[], None]:
         from tests.sil.swarm.seeds_needed import first_violation
 
         found = {bug.name: first_violation(bug, ENOUGH_SEEDS) for bug in BUGS[part::PARTS]}
-        needed = {name: "none" if first is None else first[0] + 1 for name, first in found.items()}
+        needed = {name: None if first is None else first[0] + 1 for name, first in found.items()}
         Path("seeds.json").write_text(json.dumps(needed, indent=1))
 
     return search

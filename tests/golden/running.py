@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.golden.hashes import Content, contents
+from tests.golden.hashes import ROOT, Content, contents
 
 ENVIRONMENT = {"COLUMNS": "100", "TERM": "xterm", "NO_COLOR": "1", "TZ": "UTC", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -88,6 +88,7 @@ def carry_out(case: Case, folder: Path, inputs: Path) -> None:
 
 def load() -> None:
     """Import what cases use, so that none of them has to; no thread may be started."""
+    sys.path[0] = ROOT  # and not the current folder, as for `sil`
     import sil
     import sil.cli.app
 
