@@ -31,7 +31,7 @@ from scheduler.mapping.kernels.table import ByClass
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
 from scheduler.ports import Scheduler
-from sil.studies.collins_george.reference import ReferencePjs, ReferenceSjs
+from sil.studies.collins_george.cs1 import ReferencePjs, ReferenceSjs
 
 SEED = 2001
 SIZES = ((100, 100), (1_000, 142), (10_000, 1_000))

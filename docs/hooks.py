@@ -30,7 +30,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def _sections() -> Iterator[str]:
     from sil.cli.app import Commands
-    from sil.cli.start.lazy_group import loaded
+    from sil.cli.lazy_group import loaded
 
     for name, listed in Commands.listed.items():
         yield f"\n## `sil {name}`\n"

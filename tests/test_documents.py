@@ -271,7 +271,7 @@ def test_every_module_and_folder_named_in_a_document_exists(name: str) -> None:
 def importable(dotted: str) -> bool:
     """Whether it is a package, a module, or a name in one; `scheduler.plugins` is an entry-point group."""
     path = ROOT.joinpath(*dotted.split("."))
-    parent = path.parent.with_suffix(".py")
+    parent = path.parent / "__init__.py" if path.parent.is_dir() else path.parent.with_suffix(".py")
     return (
         path.is_dir()
         or path.with_suffix(".py").is_file()

@@ -11,16 +11,21 @@ import polars as pl
 from scheduler import UserError
 from sil.api.settings import Moment, since_first_s
 from sil.report.replay.by_size import (
+    by_user,
     jobs_by_size_and_run_time,
     slowdown_by_size,
     slowdown_by_size_and_run_time,
+    slowdown_by_user,
     waiting_by_week_and_size,
 )
-from sil.report.replay.by_user import by_user, slowdown_by_user
-from sil.report.replay.gantt import gantt
 from sil.report.replay.measured import Replayed
-from sil.report.replay.over_time import queue_length, small_multiples, utilisation
-from sil.report.replay.waiting import waiting_distribution
+from sil.report.replay.over_time import (
+    gantt,
+    queue_length,
+    small_multiples,
+    utilisation,
+    waiting_distribution,
+)
 from sil.report.vega_lite import Figure, save, specification
 from sil.trace.log_clock import LogClock
 

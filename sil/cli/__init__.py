@@ -13,7 +13,7 @@ def main() -> None:
         print(f"Error: {message}", file=sys.stderr)
         sys.exit(2)
     from sil.cli.app import main
-    from sil.cli.start.ending import end_now
+    from sil.cli.process import end_now
 
     try:
         main()

@@ -11,10 +11,8 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from sil.cli.start.ending import end_without_output
-from sil.cli.start.interrupts import remember_interrupts
-from sil.cli.start.lazy_group import LazyGroup, Listed, group
-from sil.cli.start.scheduler_notes import SchedulerNotes
+from sil.cli.lazy_group import LazyGroup, Listed, group
+from sil.cli.process import SchedulerNotes, remember_interrupts
 from sil.world import SHOW_TRACEBACKS
 
 
@@ -54,31 +52,31 @@ class Commands(LazyGroup):
             "Run an experiment on this computer with real processes, simulate it, and compare the two.",
         ),
         "schedule": Listed(
-            "sil.cli.under_test.schedulers:schedule",
+            "sil.cli.schedulers:schedule",
             "Map one ETC matrix; print makespan, sum of completion times and decision time.",
         ),
         "schedulers": Listed(
-            "sil.cli.under_test.schedulers:schedulers",
+            "sil.cli.schedulers:schedulers",
             "List the schedulers by kind: built-in ones and plug-ins.",
         ),
         "overhead": Listed(
-            "sil.cli.under_test.overhead:overhead",
+            "sil.cli.overhead:overhead",
             "Measure decision times over a grid of random problems and fit a growth law.",
         ),
         "check": Listed(
-            "sil.cli.under_test.schedulers:check",
+            "sil.cli.schedulers:check",
             "Test a scheduler on many small problems and list the rules that it keeps and breaks.",
         ),
         "swarm": Listed(
-            "sil.cli.under_test.swarm:swarm",
+            "sil.cli.swarm:swarm",
             "Test resource managers and schedulers in thousands of small simulations with random faults.",
         ),
         "new-scheduler": Listed(
-            "sil.cli.under_test.schedulers:new_scheduler",
+            "sil.cli.schedulers:new_scheduler",
             "Write an installable package with a working scheduler and its test, as a starting point.",
         ),
         "serve-scheduler": Listed(
-            "sil.cli.under_test.schedulers:serve_scheduler",
+            "sil.cli.schedulers:serve_scheduler",
             "Serve a scheduler to a simulator that speaks Batsim's protocol, for one simulation.",
         ),
         "why": Listed(
@@ -95,11 +93,11 @@ class Commands(LazyGroup):
             "workloads (JSON), and Slurm's accounting.",
         ),
         "slurm": Listed(
-            "sil.cli.slurm.commands:app",
+            "sil.cli.slurm:app",
             "Slurm's controller under test: rehearsals of changes, other releases, and what they refuse.",
         ),
         "db": Listed(
-            "sil.cli.db.commands:app",
+            "sil.cli.db:app",
             "The database of a site: machines, users, job classes, and execution history.",
         ),
     }
@@ -144,6 +142,8 @@ def main() -> None:
     try:
         app()
     except OSError as error:
+        from sil.cli.console import end_without_output
+
         end_without_output(error)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import textwrap
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,8 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scheduler import UserError, counted, printable
-from sil.cli.start.ending import end_without_output
-from sil.experiment.output_folder import failed_access
+from sil.experiment.output_folder import failed_access, no_room
 from sil.report.listing import Column, Listing, Row
 from sil.trace.json_text import json_text
 from sil.workers.executor import Interrupted
@@ -42,6 +42,17 @@ NO_LIMIT = 100_000
 """More columns than any line has."""
 FEWEST_COLUMNS = 2
 NARROW_HEADING, NARROW_TEXT = 10, 16
+
+
+def end_without_output(error: OSError) -> NoReturn:
+    """End a command that has no room to write to standard output, with exit code 2. Raises an error that is
+    another one."""
+    if not no_room(error):
+        raise error
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())  # for what is still to be written
+    print(f"Error: standard output cannot be written: {error.strerror}; make room there", file=sys.stderr)
+    sys.exit(2)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from scheduler import printable
 from sil.api.progress import DESCRIPTION, bars
 from sil.api.progress import ProgressBar as Bar
 from sil.cli import console
-from sil.cli.start.interrupts import stop_if_interrupted
+from sil.cli.process import stop_if_interrupted
 
 
 class ProgressBar(Bar):

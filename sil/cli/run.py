@@ -12,8 +12,8 @@ from typer.core import TyperGroup
 
 from scheduler import UserError
 from sil.cli import console, options
+from sil.cli.lazy_group import Group, group
 from sil.cli.progress import ProgressBar, progress
-from sil.cli.start.lazy_group import Group, group
 from sil.report import FigureKind
 from sil.workers.execution import Execution
 from sil.workers.executor import Executor, Inline

@@ -114,8 +114,7 @@ def sweep(
     if sum(given is not None for given in (slices, slice_jobs, jobs or None)) > 1:
         console.fail("--slices, --slice-jobs and --jobs all say what the slices are; give one of them")
     from sil.api.logs import read_nodes
-    from sil.experiment.log_sweep import LogSweep
-    from sil.experiment.log_sweep_folder import summary, sweep_into
+    from sil.experiment.log_sweep import LogSweep, summary, sweep_into
     from sil.experiment.output_folder import default_folder
     from sil.outcome.metrics import replay_metric_named
     from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases

@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from sil.cli import console, options
-from sil.cli.start.lazy_group import group
+from sil.cli.lazy_group import group
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 app = group(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,15 +10,15 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from scheduler import UserError
 from scheduler.compiled import allocate, handle
 from scheduler.free_nodes.arrays import QueuePolicy, larger_rigid_queue, new_rigid_queue
 from scheduler.free_nodes.kernels.backfilling import FCFS, NO_BACKFILLING
 from scheduler.free_nodes.kernels.queues import RigidQueue
-from sil.api.settings import choice
+from sil.api.settings import choice, given_log
 from sil.gym.environments import Observation, Options, Single, Vector
-from sil.gym.episodes import Episodes
 from sil.gym.reward_setting import reward_of
-from sil.gym.rewards import REWARDS, Reward, Steps
+from sil.outcome.jobs import BOUND_S
 from sil.policy.settings import whole_number
 from sil.runs.compiled.replay import CODES
 from sil.settings.estimates import Estimates
@@ -27,6 +28,122 @@ from sil.world.compiled_replay.engine import EmptyQueue, Jobs, Running
 from sil.world.compiled_replay.loop import ALL_ENDED, STUCK
 from sil.world.compiled_replay.observation import N_OF_JOB, N_OF_MACHINE, new_views, observation_of
 from sil.world.events import ORDERS
+
+HELD_OUT, BEGIN = "held_out", "begin"
+"""Options of a reset."""
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """Each has `jobs` consecutive jobs of a log of rigid jobs on identical processors. Those of the log from
+    `n_training` on are held out. Raises UserError for a log or numbers that do not fit."""
+
+    log: JobLog
+    jobs: int
+    n_training: int
+
+    @classmethod
+    def of(cls, log: object, jobs: int, held_out: float) -> Episodes:
+        """`held_out` is a share of the log, its last jobs."""
+        log = given_log(log)
+        if log.cluster is not None:
+            raise UserError(
+                f"{log.name}: its jobs request parts of nodes, but the environment has identical processors; "
+                "give a log without nodes"
+            )
+        if not 0 <= held_out < 1:
+            raise UserError(f"held_out is {held_out!r}; expected a share of the log from 0 to less than 1")
+        sizes = log.jobs["processors"].to_numpy()
+        unfit = np.flatnonzero((sizes < 1) | (sizes > log.processors))
+        if len(unfit):
+            number, size = log.jobs["job"][int(unfit[0])], sizes[unfit[0]]
+            raise UserError(
+                f"{log.name}: job {number} requests {size:,} processors, but the machine has "
+                f"{log.processors:,}; leave such jobs out"
+            )
+        n = len(log)
+        n_training = n - round(held_out * n)
+        for part, size in (("training", n_training), ("held-out", n - n_training)):
+            if size < jobs and (part == "training" or size):
+                raise UserError(
+                    f"{log.name}: its {part} part has {size:,} jobs, and an episode {jobs:,}; expected "
+                    "fewer jobs in an episode, a longer log, or another held_out"
+                )
+        return cls(log, jobs, n_training)
+
+    def drawn(self, rng: np.random.Generator, options: Mapping[str, Any]) -> int:
+        """The place of the first job of an episode. Raises UserError for unknown options, and for a part of
+        the log that there is not."""
+        n, last = len(self.log), self.n_training - self.jobs
+        if unknown := options.keys() - {HELD_OUT, BEGIN}:
+            raise UserError(f"option {min(unknown)!r} of reset is unknown; expected {HELD_OUT} or {BEGIN}")
+        if BEGIN in options:
+            if not 0 <= options[BEGIN] <= n - self.jobs:
+                raise UserError(
+                    f"an episode of {self.jobs:,} jobs cannot begin at job {options[BEGIN]} of {n:,}; "
+                    f"expected a place from 0 to {n - self.jobs:,}"
+                )
+            return int(options[BEGIN])
+        if not options.get(HELD_OUT):
+            return int(rng.integers(last + 1))
+        if self.n_training == n:
+            raise UserError("no job is held out; make the environment with held_out=0.2, for example")
+        return int(rng.integers(self.n_training, n - self.jobs + 1))
+
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A step of each environment, in columns, which the next step overwrites; times are seconds of the log.
+
+    * `started`: whether its action started a job; if so, `wait_s`, `run_s` and `processors` are those of the
+      job, otherwise 0.
+    * `asked_s`, `now_s`: the times of its action, and of the next one or the end of the episode.
+    * `is_last`: whether the episode has ended, and all its jobs.
+    * `jobs`, `work_s`, `begin_s`: of the episode: its number of jobs, their processor-seconds, and when the
+      first is submitted. `machine` is the number of processors.
+    """
+
+    started: NDArray[np.bool_]
+    wait_s: Numbers
+    run_s: Numbers
+    processors: NDArray[np.int64]
+    asked_s: Numbers
+    now_s: Numbers
+    is_last: NDArray[np.bool_]
+    jobs: NDArray[np.int64]
+    work_s: Numbers
+    begin_s: Numbers
+    machine: int
+
+
+Reward = Callable[[Steps], Numbers]
+"""The reward of a step of each environment."""
+
+
+def bounded_slowdown(steps: Steps) -> Numbers:
+    """When a job starts, minus its bounded slowdown / jobs of the episode: in all, minus the mean."""
+    slowdown = (steps.wait_s + steps.run_s) / np.maximum(steps.run_s, BOUND_S)
+    return np.where(steps.started, -np.maximum(slowdown, 1.0) / steps.jobs, 0.0)
+
+
+def waiting_time(steps: Steps) -> Numbers:
+    """When a job starts, minus its waiting time in seconds / jobs of the episode: in all, minus the mean."""
+    return -steps.wait_s / steps.jobs
+
+
+def utilisation(steps: Steps) -> Numbers:
+    """In the last step, the utilisation of the episode in percent."""
+    capacity_s = steps.machine * np.maximum(steps.now_s - steps.begin_s, np.finfo(np.float64).tiny)
+    return np.where(steps.is_last, 100.0 * steps.work_s / capacity_s, 0.0)
+
+
+REWARDS: Mapping[str, Reward] = {
+    reward.__name__: reward for reward in (bounded_slowdown, waiting_time, utilisation)
+}
+
 
 _FACTS = 64
 """Room for facts at first: those of one step."""

@@ -15,7 +15,7 @@ from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, Schedule
 from scheduler.ports import Scheduler
-from sil.studies.collins_george.reference import ReferencePjs, ReferenceSjs, greedy
+from sil.studies.collins_george.cs1 import ReferencePjs, ReferenceSjs, greedy
 from tests.examples import up_to
 
 Matrix = NDArray[np.float64]

@@ -22,7 +22,7 @@ from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.predictors import PolicyAware, PredictorName, make, read
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import SystemState
-from sil.studies.cisne.historical import FEWEST_RUNS, Historical, PastRun, RunHistory
+from sil.studies.cisne.hybrid import FEWEST_RUNS, Historical, PastRun, RunHistory
 
 WAITS = Circumstances(100.0, 1, True, 1)
 

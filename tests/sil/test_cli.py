@@ -21,8 +21,8 @@ from typer.testing import CliRunner, Result
 from scheduler import registry
 from sil import cli
 from sil.cli.app import Commands, app
+from sil.cli.lazy_group import loaded
 from sil.cli.progress import ProgressBar
-from sil.cli.start.lazy_group import loaded
 from sil.experiment.little_work import is_little_work
 from sil.experiment.matrix import read_matrix
 from sil.settings.code_version import package_version

@@ -51,7 +51,7 @@ PLACES = (
     ("before", "sil.experiment.run:render"),
     ("after", "sil.experiment.run:render"),
     ("before", "sil.workers.store:Store.remove"),
-    ("before", "sil.cli.start.ending:end_now"),
+    ("before", "sil.cli.process:end_now"),
 )
 
 

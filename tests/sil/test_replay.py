@@ -48,9 +48,8 @@ from sil.outcome.invariants.checker import (
 )
 from sil.outcome.replay_statistics import ReplayStatistics
 from sil.outcome.replayed_log import ReplayedLog, Results
-from sil.report.replay import gantt as gantt_module
-from sil.report.replay.gantt import GANTT_RECTANGLES, gantt
-from sil.report.replay.over_time import BINS, queue_length, utilisation
+from sil.report.replay import over_time as charts
+from sil.report.replay.over_time import BINS, GANTT_RECTANGLES, gantt, queue_length, utilisation
 from sil.report.vega_lite import specification
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, resolve
@@ -436,7 +435,7 @@ def test_the_schedule_figure_shows_runs_that_started_before_its_interval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Until job 3 starts, two jobs do, one of them the one that waited longest; job 1 goes on after that."""
-    monkeypatch.setattr(gantt_module, "GANTT_RUNS", 2)
+    monkeypatch.setattr(charts, "GANTT_RUNS", 2)
     jobs = pl.DataFrame(
         {
             "job_id": [1, 2, 3, 4],
@@ -457,7 +456,7 @@ def test_the_schedule_figure_shows_runs_that_started_before_its_interval(
 def test_the_schedule_figure_is_not_empty_if_all_jobs_start_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(gantt_module, "GANTT_RUNS", 1)
+    monkeypatch.setattr(charts, "GANTT_RUNS", 1)
     at_once = TWO_JOBS.with_columns(
         starting_time=pl.lit(151.0), waiting_time=pl.lit(0.0), allocated_resources=pl.Series(["0", "1-2"])
     )

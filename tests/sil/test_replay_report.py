@@ -22,8 +22,12 @@ from sil.outcome.statistics import interval
 from sil.report.analysis import Analysis
 from sil.report.classes import SHADES, SLOWDOWNS, WAITS, sizes
 from sil.report.origin import origin_terms, record_origin
-from sil.report.replay.by_size import jobs_by_size_and_run_time, waiting_by_week_and_size
-from sil.report.replay.by_user import by_user, fairness_table
+from sil.report.replay.by_size import (
+    by_user,
+    fairness_table,
+    jobs_by_size_and_run_time,
+    waiting_by_week_and_size,
+)
 from sil.report.replay.measured import Replayed, measured
 from sil.report.replay.over_time import small_multiples
 from sil.report.tables import duration_text, replay_rows

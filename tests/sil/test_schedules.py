@@ -18,9 +18,8 @@ from sil.experiment.replays import replay_all
 from sil.report.analysis import ALL_JOBS
 from sil.report.classes import WAITS
 from sil.report.schedule import levels as levels_module
-from sil.report.schedule.chart import schedules
+from sil.report.schedule.chart import packed, schedules
 from sil.report.schedule.levels import FULL, LEAST_BINS, MOST_BINS, bins_needed, levels
-from sil.report.schedule.packing import packed
 from sil.report.schedule.runs import Runs, users_by_work
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve

@@ -21,8 +21,7 @@ from typer.testing import Result
 from scheduler.rules import RAISES_NOTHING
 from sil.api.sweeping import Sweep
 from sil.experiment import log_sweep
-from sil.experiment.log_sweep import SCHEMA, LogSweep, run_sweep
-from sil.experiment.log_sweep_folder import sweep_into
+from sil.experiment.log_sweep import SCHEMA, LogSweep, run_sweep, sweep_into
 from sil.experiment.output_folder import UNFINISHED
 from sil.outcome.invariants.clean_trace import CleanTrace
 from sil.outcome.metrics import REPLAY_METRICS

@@ -12,17 +12,17 @@ from sil.report.analysis import Analysis
 from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug
 from sil.report.replay import Jobs
 from sil.report.replay.by_size import (
+    by_user,
+    fairness_table,
     jobs_by_size_and_run_time,
     slowdown_by_size,
     slowdown_by_size_and_run_time,
+    slowdown_by_user,
     waiting_by_week_and_size,
 )
-from sil.report.replay.by_user import by_user, fairness_table, slowdown_by_user
 from sil.report.replay.differences import Compared
-from sil.report.replay.gantt import gantt
 from sil.report.replay.measured import Replayed, measured
-from sil.report.replay.over_time import small_multiples
-from sil.report.replay.waiting import waiting_distribution
+from sil.report.replay.over_time import gantt, small_multiples, waiting_distribution
 from sil.report.schedule.chart import MOST_RECTANGLES, schedules
 from sil.report.tables import replay_rows
 from sil.report.vega_lite import Figure

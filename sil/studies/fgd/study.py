@@ -12,13 +12,15 @@ from sil.report.page import Part
 from sil.report.vega_lite import Figure, column
 from sil.studies.fgd.cluster_data import (
     COLUMNS,
+    Case,
+    Curves,
+    curves,
     data_files,
     published,
     published_fragmentation,
     seeds,
     workloads,
 )
-from sil.studies.fgd.curves import Case, Curves, curves
 from sil.studies.fgd.policies import EXACT, POLICIES
 from sil.studies.findings import Findings
 from sil.studies.ledger import Claim, statements

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 import sil
 from benchmarks.plain_backfill import PlainBackfill
 from scheduler.compiled import copied
-from sil.gym.backfill import Backfill
-from sil.gym.rewards import Steps
+from sil.gym.backfill import Backfill, Steps
 from sil.runs.compiled.log import names_of
 from sil.trace.facts import FACT_SCHEMA
 from sil.workload.job_log import JobLog

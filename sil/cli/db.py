@@ -12,14 +12,15 @@ import typer
 from typer import Argument, Option
 
 from scheduler import UserError, counted
-from sil.cli import console, options
+from sil.cli import console, db_imports, options
 from sil.cli.console import print_listings
-from sil.cli.db import demand, logs
-from sil.cli.db.database import DEFAULT, Database, opened
-from sil.cli.start.lazy_group import group
+from sil.cli.db_imports import DEFAULT, Database, opened
+from sil.cli.lazy_group import group
+from site_db.jobs.records import DemandBy
 
 if TYPE_CHECKING:
     from site_db.store import Address
+
 
 app = group(
     """The database of a site: machines, users, job classes, and execution history.
@@ -31,9 +32,24 @@ app = group(
 )
 
 
-app.command(epilog=logs.HOW_TO_CREATE)(logs.import_sacct)
-for command in (logs.import_swf, logs.import_slurm_conf, demand.demand):
+app.command(epilog=db_imports.HOW_TO_CREATE)(db_imports.import_sacct)
+for command in (db_imports.import_swf, db_imports.import_slurm_conf):
     app.command()(command)
+
+
+@app.command()
+def demand(
+    db: Database = DEFAULT,
+    by: Annotated[DemandBy, Option(help="Add up the jobs by this.")] = DemandBy.PARTITION,
+    as_json: options.Json = False,
+) -> None:
+    """Show the demand of past jobs: their number, how many completed, CPU hours, GPU hours and mean wait."""
+    from sil.site.listings.demand import past_demand
+    from site_db.sites import SiteReader, site_at
+
+    with opened(db) as (session, address):
+        listing = past_demand(session, SiteReader(session, site_at(session, address)), by)
+    print_listings([listing], as_json)
 
 
 class UpOrDown(StrEnum):

@@ -1,19 +1,19 @@
-"""`sil db import-*`: job logs and the nodes of a Slurm cluster into a site's database."""
+"""The database of a command of `sil db`, and imports into it: job logs, and the nodes of a cluster."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument
+from typer import Argument, Option
 
 from scheduler import counted
 from sil.cli import console
-from sil.cli.db.database import DEFAULT, Database, opened
 from sil.cli.options import TimeZone
 from site_db.jobs.sacct.command import COMMAND_IN_LINES
 
@@ -21,6 +21,25 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from site_db.jobs.logs.logged_job import Tally
+    from site_db.store import Address
+
+Database = Annotated[
+    str,
+    Option("--db", metavar="DATABASE#SITE", envvar="SIL_DATABASE", help="The database, and its site."),
+]
+DEFAULT = "site.db"
+
+
+@contextmanager
+def opened(db: str, changing: bool = False) -> Iterator[tuple[Session, Address]]:
+    """A session that sees one state of the database or, if `changing`, is committed at the end. Errors end
+    the command with one sentence."""
+    from site_db import damage, store
+
+    address = store.parse_address(db)
+    with damage.opened(address, changing) as session:
+        yield session, address
+
 
 HOW_TO_CREATE = f"""Create the log, of any time (-S, -E), with:
 

@@ -1,1 +1,0 @@
-"""`sil slurm`: Slurm's controller under test."""

@@ -1,1 +1,0 @@
-"""What every command starts with; it imports none of them, nor any large library."""

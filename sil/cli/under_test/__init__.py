@@ -1,1 +1,0 @@
-"""Commands about schedulers and resource managers under test."""
