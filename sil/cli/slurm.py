@@ -172,5 +172,7 @@ def check(
         how = How(credential=munge_if_installed, installation=installation)
         with running(read_configuration(conf, of), EPOCH_S, how=how):
             console.print_line(f"The controller of Slurm {of.name} starts with {conf}.")
+        if of.not_tested is not None:
+            console.print_note(of.not_tested)
     elif not found:
         console.print_line(f"Nothing in {conf} is known to be refused or ignored by Slurm {of.name}.")

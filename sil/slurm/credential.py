@@ -49,7 +49,7 @@ def munge(daemons: Daemons) -> Path:
 
 def munge_command(folder: Path, installation: Installation) -> list[str]:
     """Of munge's daemon with a new key; all its files are in `folder`. Raises NoSlurm."""
-    munged = _munged(installation)
+    program = munged(installation)
     key = folder / "munge.key"
     key.touch(mode=0o600)
     key.write_bytes(secrets.token_bytes(128))
@@ -62,10 +62,10 @@ def munge_command(folder: Path, installation: Installation) -> list[str]:
     }
     options = [f"--{what}={folder / 'munge'}.{ending}" for what, ending in endings.items()]
     # It is used to sockets that all can reach, which this one is not.
-    return [str(munged), "--foreground", "--force", "--num-threads=1", *options]
+    return [str(program), "--foreground", "--force", "--num-threads=1", *options]
 
 
-def _munged(installation: Installation) -> Path:
+def munged(installation: Installation) -> Path:
     """Munge's daemon. Raises NoSlurm if it is not installed, or Slurm was built without munge."""
     plugins = installation.plugins
     if plugins is not None and not (plugins / _PLUGIN).is_file():
@@ -90,10 +90,10 @@ def of_nodes(munge_socket: Path | None) -> Authentication:
 def credential_used(installation: Installation) -> str:
     """A sentence on what `munge_if_installed` finds."""
     try:
-        munged = _munged(installation)
+        program = munged(installation)
     except NoSlurm as error:
         return (
             f"Messages are not authenticated (auth/none), so that users of this computer can send messages "
             f"to the controller while it runs: {error}"
         )
-    return f"Messages are authenticated by munge ({munged}) with a key of each run"
+    return f"Messages are authenticated by munge ({program}) with a key of each run"

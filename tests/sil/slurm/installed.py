@@ -9,6 +9,7 @@ import pytest
 
 from scheduler import UserError
 from sil.slurm.clock.library import built
+from sil.slurm.credential import munged
 from sil.slurm.installation import installed
 
 
@@ -22,7 +23,17 @@ def missing() -> str | None:
     return None
 
 
+def missing_munge() -> str | None:
+    """Why munge cannot be used with this Slurm; None if it can."""
+    try:
+        munged(installed())
+    except UserError as error:
+        return str(error)
+    return None
+
+
 needs_slurm = pytest.mark.skipif(missing() is not None, reason=f"without Slurm: {missing()}")
+needs_munge = pytest.mark.skipif(missing_munge() is not None, reason=f"without munge: {missing_munge()}")
 
 
 def skip_unless_programs_run_in(folder: Path) -> None:

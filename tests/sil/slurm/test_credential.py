@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,11 @@ from sil.slurm.controller import How, running
 from sil.slurm.credential import munge, munge_if_installed
 from sil.slurm.daemons import CommandFailed
 from sil.slurm.installation import Installation, NoSlurm
-from tests.sil.slurm.installed import needs_slurm
+from tests.sil.slurm.installed import needs_munge, needs_slurm
 from tests.sil.slurm.test_controller import advance, processes_in
 
 START_S = 1_600_000_000.0
-pytestmark = [
-    needs_slurm,
-    pytest.mark.skipif(shutil.which("munged", path="/usr/sbin:/usr/bin") is None, reason="without munge"),
-]
+pytestmark = [needs_slurm, needs_munge]
 
 
 def test_who_has_no_credential_is_refused(tmp_path: Path) -> None:

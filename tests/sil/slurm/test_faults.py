@@ -51,13 +51,13 @@ def controller_of(command: subprocess.Popen[str], after_s: float) -> tuple[psuti
 
 
 def judge(command: subprocess.Popen[str], log: Path) -> str:
-    """What is said about Slurm, if easy is unaffected."""
+    """What is said about Slurm, in one line, if easy is unaffected."""
     _, errors = command.communicate(timeout=120)
     assert command.returncode == 1
     jobs = (log.parent / "out" / "easy" / "jobs.csv").read_text().splitlines()
     assert len(jobs) == N_JOBS
     assert (log.parent / "out" / "summary.json").is_file()
-    return errors
+    return " ".join(errors.split())
 
 
 def goes_away(folder: Path) -> bool:
@@ -91,6 +91,6 @@ def test_a_controller_that_hangs_within_a_replay(log: Path) -> None:
 
 def test_a_configuration_with_which_it_does_not_start(log: Path) -> None:
     with replayed(log, "slurm (SchedulerType=sched/imaginary)") as command:
-        errors = " ".join(judge(command, log).split())
+        errors = judge(command, log)
     assert "slurmctld does not start with this configuration: " in errors
     assert re.search("cannot (find|create) sched (plugin|context) for sched/imaginary", errors)

@@ -12,7 +12,7 @@ from scheduler import UserError
 from sil.runs.on_log import Replay
 from sil.settings.engines import Engine
 from sil.slurm.configuration import configuration_of
-from sil.slurm.credential import munge_command
+from sil.slurm.credential import munged
 from sil.slurm.installation import installed
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.real_cluster import RealCluster, real_cluster, until
@@ -27,11 +27,11 @@ Jobs = list[tuple[int, int, int, int]]
 """Submission, run time, nodes and limit, in seconds."""
 
 
-def lacks(folder: Path) -> str | None:
+def lacks() -> str | None:
     """What a cluster in real time lacks here."""
     try:
         installed().program("slurmd")
-        munge_command(folder, installed())
+        munged(installed())
     except UserError as error:
         return str(error)
     return None
@@ -76,7 +76,7 @@ def submitted_in_real_time(cluster: RealCluster, jobs: Jobs) -> float:
 @pytest.mark.long
 @needs_slurm
 def test_jobs_start_when_they_do_on_real_nodes(tmp_path: Path) -> None:
-    if why := lacks(tmp_path):
+    if why := lacks():
         pytest.skip(f"without a real cluster: {why}")
     jobs = forty_jobs()
     configuration = configuration_of(N_NODES, settings=[f"SchedulerParameters={SETTINGS}"])
@@ -100,8 +100,8 @@ def test_jobs_start_when_they_do_on_real_nodes(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @needs_slurm
-def test_nothing_remains_of_a_cluster_whose_jobs_still_run(tmp_path: Path) -> None:
-    if why := lacks(tmp_path):
+def test_nothing_remains_of_a_cluster_whose_jobs_still_run() -> None:
+    if why := lacks():
         pytest.skip(f"without a real cluster: {why}")
     settings = ["SchedulerParameters=batch_sched_delay=0,bf_interval=1"]
     with real_cluster(configuration_of(1, settings=settings).lines, ["n1"]) as cluster:

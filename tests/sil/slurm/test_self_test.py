@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from sil.cli.app import app
 from sil.slurm import controller, release
 from sil.slurm.clock.waits import waits_of
 from sil.slurm.installation import installed
@@ -20,6 +24,15 @@ def untested(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_of_one_that_waits_as_the_others_nothing_more_is_said() -> None:
     assert SlurmController().notes() == (installed().release.not_tested,)
+
+
+def test_a_check_of_a_configuration_says_that_its_controller_was_not_tested(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.conf"
+    path.write_text("NodeName=n[1-3] CPUs=4\nPartitionName=p Nodes=ALL\n")
+    said = " ".join(CliRunner().invoke(app, ["slurm", "check", str(path)]).output.split())
+    name = installed().release.name
+    assert f"The controller of Slurm {name} starts with " in said
+    assert f"Slurm {name} was not tested with this testbed, only 22.05.9" in said
 
 
 def test_waits_that_are_not_known_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,8 @@ MpiDefault=none
 ReturnToService=2
 TreeWidth=2
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
-NodeName=DEFAULT Port={nodes} Sockets=2 CoresPerSocket=4 RealMemory=64000
+SlurmdPort={nodes}
+NodeName=DEFAULT Sockets=2 CoresPerSocket=4 RealMemory=64000
 {lines}
 """
 

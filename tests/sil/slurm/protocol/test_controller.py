@@ -28,7 +28,7 @@ from sil.slurm.protocol.packing.versions import COMPLETE, RELEASES, V22_05
 from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE, SUCCESS
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, Empty
-from tests.sil.slurm.installed import missing
+from tests.sil.slurm.installed import missing, needs_munge
 from tests.sil.slurm.protocol.live import Controller, controller, munge_daemon
 
 SHARED_NODES = """
@@ -37,7 +37,7 @@ CredType=cred/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 GresTypes=gpu
-NodeName=n[1-4] NodeHostname=localhost NodeAddr=127.0.0.1 Gres=gpu:a100:4
+NodeName=n[1-4] NodeAddr=127.0.0.1,127.0.0.1,127.0.0.1,127.0.0.1 Gres=gpu:a100:4
 PartitionName=new Nodes=n[1-2] Default=YES
 PartitionName=old Nodes=n[3-4]
 """
@@ -46,7 +46,7 @@ AuthType=auth/munge
 AuthInfo=socket={socket}
 CredType=cred/munge
 SelectType=select/linear
-NodeName=n[1-12] NodeHostname=localhost NodeAddr=127.0.0.1
+NodeName=n[1-12] NodeAddr={addresses}
 PartitionName=new Nodes=ALL Default=YES
 """
 NAMES = [f"n{number}" for number in range(1, 13)]
@@ -75,7 +75,7 @@ def version_of(node: str) -> int:
 def registration(node: str, gres: tuple[NodeGres, ...] = ()) -> NodeRegistration:
     return NodeRegistration(
         node=node,
-        host="localhost",
+        host=node,
         cpus=8,
         sockets=2,
         cores_per_socket=4,
@@ -168,9 +168,10 @@ def test_the_controller_answers_a_ping(running: Controller) -> None:
     assert running.ask(message(Empty(), MessageType.REQUEST_PING, NEW)).body == ReturnCode(0)
 
 
+@needs_munge
 def test_one_reply_frees_all_nodes_of_a_job_with_munge_too(tmp_path: Path) -> None:
     with munge_daemon() as socket:
-        lines = WHOLE_NODES_AND_MUNGE.format(socket=socket)
+        lines = WHOLE_NODES_AND_MUNGE.format(socket=socket, addresses=",".join(["127.0.0.1"] * 12))
         with controller(tmp_path, lines, Munge(socket)) as running:
             for node in NAMES:
                 registered = registration(node)
