@@ -23,9 +23,9 @@ from benchmarks.record import keep
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from sil.outcome.batsim_tables import jobs_in
 from sil.outcome.jobs import job_table
-from sil.runs.composition import RunKey
 from sil.runs.on_log import Replay
 from sil.runs.resolve import scenario_of
+from sil.runs.simulation import RunKey
 from sil.runs.under_test import resolve
 from sil.settings.engines import Engine
 from sil.settings.experiment_file import Experiment

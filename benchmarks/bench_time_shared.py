@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from math import inf
 
@@ -20,8 +19,8 @@ from benchmarks.record import keep
 from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
-from sil.runs.composition import RunKey
 from sil.runs.on_time_shared import TimeSharedSystem, built_in_characterisations
+from sil.runs.simulation import RunKey
 from sil.studies.cisne.experiments import BENCHMARKS, SEED
 from sil.world.events import Event, EventQueue
 from sil.world.machines.time_shared import SharedMachines
@@ -75,7 +74,7 @@ def events_per_s(n_nodes: int) -> tuple[float, int]:
         jobs, known = jobs_of(n_nodes), built_in_characterisations()
         began = time.perf_counter()
         nodes = TimeSharedSystem(cluster, jobs, known, RandomStreams(SEED))
-        nodes.run(nullcontext(nodes.manager(watch, {})), RunKey(0, 0, "loras"))
+        nodes.run(watch, {}, RunKey(0, 0, "loras"))
         took_s = time.perf_counter() - began - watch.took_s
     finally:
         EventQueue.pop = pop  # type: ignore[method-assign]

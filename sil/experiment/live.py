@@ -14,12 +14,12 @@ from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
 from sil.live.loop import usable_cores
 from sil.outcome.live_comparison import LiveComparison, compare_live
 from sil.outcome.metrics import faults
-from sil.runs.composition import PRINTED, RunKey
 from sil.runs.faults.remote import is_remote
 from sil.runs.live import LiveRun, run_live
 from sil.runs.machines_scenario import MachinesScenario
 from sil.runs.resolve import scenario_of_file
 from sil.runs.scenario import Scenario
+from sil.runs.simulation import PRINTED, RunKey
 from sil.settings.experiment_file import Experiment, changed
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import TRACE, write_trace

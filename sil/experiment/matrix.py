@@ -16,7 +16,7 @@ from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
 from scheduler.registry import SchedulerSpec
 from sil.isolation.host import Host
-from sil.runs.composition import asked_apart
+from sil.runs.hosting import asked_apart
 from sil.runs.under_test import InProcess
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import CheckedScheduler, Guard, Timing

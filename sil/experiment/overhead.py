@@ -20,7 +20,7 @@ from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
 from scheduler.rules import Kind
 from sil.isolation.host import Host
 from sil.outcome.statistics import PowerLaw, fit_power_law, quantile
-from sil.runs.composition import asked_apart
+from sil.runs.hosting import asked_apart
 from sil.runs.under_test import InProcess, resolve
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteSource

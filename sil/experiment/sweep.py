@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from sil.outcome.metrics import faults
 from sil.report.file_name import file_name
-from sil.runs.composition import RunKey
 from sil.runs.scenario import Scenario
+from sil.runs.simulation import RunKey
 from sil.trace.facts import RUN, SCHEMAS, Fact, RunTables
 from sil.trace.reading import difference, unpacked_table
 from sil.trace.recorder import TraceRecorder

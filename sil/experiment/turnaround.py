@@ -19,7 +19,7 @@ from scheduler.time_shared import predictors
 from scheduler.time_shared.forecast import COVERAGE, Basis, Forecast, circumstances_of
 from scheduler.time_shared.system import ReportedLoad, SystemState
 from sil.isolation.host import Host
-from sil.runs.composition import asked_apart, what_if_scheduler
+from sil.runs.hosting import asked_apart, what_if_scheduler
 from sil.runs.under_test import UnderTest
 from sil.settings.queue_file import QueueFile, RunningTable, WaitingTable
 from sil.site.error_histories import histories

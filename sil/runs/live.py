@@ -25,11 +25,11 @@ from sil.isolation.host import Host
 from sil.live import kernel
 from sil.live.loop import CoreMonitor, LiveWorld, WallClock, usable_cores
 from sil.live.processes import JobProcesses, Over, Runs
-from sil.runs.composition import RunKey, hosted, run_in
+from sil.runs.hosting import hosted
 from sil.runs.machines_scenario import MachinesScenario
+from sil.runs.simulation import RunKey, run_in
 from sil.trace.facts import timings_frame
 from sil.trace.recorder import TraceRecorder
-from sil.world.harness import in_order_of_arrival
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,7 @@ def _carry_out(
     supervision = scenario.supervision(run, computer.host, world, decisions)
     scheduler = scenario.under_test(run.scheduler).require_in_process("a live run")
     manager = scenario.manager(ports, scheduler, supervision)
-    jobs = in_order_of_arrival(scenario.jobs(run.replication))
-    run_in(world, jobs, nullcontext(manager), computer.host)
+    run_in(world, scenario.jobs(run.replication), nullcontext(manager), computer.host)
     return decisions
 
 

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import Gain, PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord, Job
 from scheduler.registry import ON_SINGLE_MACHINES
-from scheduler.resource_manager import Experience, OnMachines, Ports
+from scheduler.resource_manager import Experience, OnMachines
 from scheduler.rules import Kind
-from sil.isolation.host import Host
 from sil.outcome.invariants.breach import Capacity
-from sil.runs.composition import Managed, RunKey, Supervision, checked_run
+from sil.runs.hosting import Supervision
 from sil.runs.scenario import Mistakes, Scenario
+from sil.runs.simulation import SiteModel
 from sil.runs.under_test import Find, InProcess, resolve_all
 from sil.settings.experiment_file import Experiment
 from sil.settings.notional import NO_TIME_CHANGES
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_times import with_uncertainty
-from sil.trace.facts import RunTables, timings_frame
-from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes
-from sil.world.events import EventQueue, SimClock
-from sil.world.harness import World, in_order_of_arrival
+from sil.world.events import EventQueue
+from sil.world.harness import World
+from sil.world.hindrances import Hindrances
 from sil.world.machines.dedicated import DedicatedMachines
-from sil.world.monitors import SimMonitor
 from site_db.files.toml_file import Location
 from site_db.site_file.nodes import request_of
 
@@ -49,63 +45,21 @@ class MachinesScenario(Scenario):
         return ResourceNames(in_use.site.name, in_use.site.resource_names, layout=in_use.layout)
 
     @property
-    def machines(self) -> Mapping[str, int]:
-        """The index of each machine, whatever its number of slots."""
-        return {name: j for j, name in enumerate(self.in_use.layout.machines)}
+    def places(self) -> Mapping[str, tuple[int, ...]]:
+        layout = self.in_use.layout
+        return dict(zip(layout.machines, layout.slots.by_machine, strict=True))
 
-    def carry_out(self, run: RunKey, host: Host, log: Path = Path(os.devnull)) -> RunTables:
-        clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
-        jobs = self.jobs(run.replication)
-        actual = self.actual_runtimes(jobs, run.replication)
-        slots = self.in_use.layout.slots.by_machine
-        by_name = dict(zip(self.machines, slots, strict=True))
-        hindrances = self.hindrances(jobs, by_name, run.replication)
-        world = World(
-            clock,
-            events,
-            trace,
-            DedicatedMachines(self.in_use.site, actual, events, slots, hindrances),
-            SimMonitor(clock, self.distortions(run.replication)),
-            self.rounds,
-            self.outages(self.machines, run.replication),
-        )
-        decisions: list[float] = []
-        supervision = self.supervision(run, host, world, decisions)
-        ports = OnMachines(clock, world.dispatcher, self.in_use.site, world.monitor, self.experience())
+    def site(self, replication: int) -> SiteModel:
+        return _Machines(self, replication)
 
-        def batsim_nodes() -> Nodes:
-            from sil.batsim.nodes import SiteMachines
-
-            return SiteMachines(ports, actual.run_s)
-
-        most = self.max_batch_requeue
-        managed = Managed(
-            ports,
-            batsim_nodes,
-            None,
-            len(jobs),
-            world.dispatcher,
-            supervision,
-            log,
-            most,
-            self.remote(world, ports, by_name, run.replication, decisions),
-        )
-        scheduler, site = self.under_test(run.scheduler), self.in_use.site
-        capacity = Capacity(site.n_machines, names=site.resource_names, max_batch_requeue=most)
-        manager = managed.by(scheduler, lambda ports, asked: self.manager(ports, asked, supervision))
-        jobs = in_order_of_arrival(jobs)
-        facts = checked_run(world, jobs, manager, run, capacity, host)
-        return RunTables.of(facts=facts, timings=timings_frame(decisions, run))
-
-    def manager(self, ports: Ports, scheduler: InProcess, supervision: Supervision) -> MappingManager:
+    def manager(self, ports: OnMachines, scheduler: InProcess, asking: Supervision) -> MappingManager:
         """The built-in manager; `scheduler` is for queues that have none of their own."""
-        assert isinstance(ports, OnMachines)
         policies, preemption = [policy for policy, _ in self.in_use.queues], self.experiment.preemption
         own = self.queue_schedulers
         return MappingManager(
             ports,
             policies,
-            {policy.name: supervision.scheduler(own.get(policy.name, scheduler)) for policy in policies},
+            {policy.name: asking.scheduler(own.get(policy.name, scheduler)) for policy in policies},
             self.admission,
             PlannedStarts(self.experiment.planned_starts),
             PreemptionPolicy(preemption.raised_after, preemption.least_gain_s, Gain(preemption.gain)),
@@ -142,7 +96,7 @@ class MachinesScenario(Scenario):
             )
             return [*found, ((which,), sentence)]
         found += [*self._without_clusters(), *self._larger_than_slots()]
-        return found + self._unknown_in_failures([*self.machines], f"the site '{site.name}'")
+        return found + self._unknown_in_failures([*self.places], f"the site '{site.name}'")
 
     def _larger_than_slots(self) -> Iterator[tuple[Location, str]]:
         """Job classes that request more than one core of one node, at a site of nodes with slots."""
@@ -203,6 +157,34 @@ class MachinesScenario(Scenario):
             if name in unusable
         ]
         return {queue: by_name[name] for queue, (_, name) in own.items() if name in by_name}, mistakes
+
+
+class _Machines(SiteModel):
+    """The machines and clusters of a site, with the jobs of a replication."""
+
+    def __init__(self, scenario: MachinesScenario, replication: int) -> None:
+        self.jobs = scenario.jobs(replication)
+        self.n_jobs = len(self.jobs)
+        site = self._site = scenario.in_use.site
+        self.capacity = Capacity(site.n_machines, names=site.resource_names)
+        self._scenario = scenario
+        self._actual = scenario.actual_runtimes(self.jobs, replication)
+
+    def machines(self, events: EventQueue, hindrances: Hindrances | None) -> DedicatedMachines:
+        slots = [*self._scenario.places.values()]
+        return DedicatedMachines(self._site, self._actual, events, slots, hindrances)
+
+    def ports(self, world: World) -> OnMachines:
+        experience = self._scenario.experience()
+        return OnMachines(world.clock, world.dispatcher, self._site, world.monitor, experience)
+
+    def manager(self, ports: OnMachines, scheduler: InProcess, asking: Supervision) -> MappingManager:
+        return self._scenario.manager(ports, scheduler, asking)
+
+    def batsim_nodes(self, ports: OnMachines) -> Nodes:
+        from sil.batsim.nodes import SiteMachines
+
+        return SiteMachines(ports, self._actual.run_s)
 
 
 class _NoLearning:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import ceil, inf
@@ -13,32 +12,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scheduler import shown
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, in_order_of_service
-from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Job
 from scheduler.node_request import Request
-from scheduler.resource_manager import OnFreeNodes, Ports
+from scheduler.resource_manager import OnFreeNodes, ResourceManager
 from scheduler.rules import Kind
-from sil.isolation.host import Host
-from sil.outcome.invariants.breach import Capacity
-from sil.runs.composition import Managed, RunKey, checked_run
+from sil.runs.free_nodes import FreeNodes
+from sil.runs.hosting import Supervision
 from sil.runs.scenario import Mistakes, Scenario
+from sil.runs.simulation import SiteModel
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, controllers
 from sil.settings.estimates import run_times_by
 from sil.settings.experiment_file import RunSettings
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.site.resource_names import ResourceNames
 from sil.site.what_if_times import with_uncertainty
-from sil.trace.facts import RunTables, timings_frame
-from sil.trace.recorder import TraceRecorder
 from sil.workload.job_log import queue_of
 from sil.workload.logged_runs import LoggedRuns
 from sil.workload.time_limits import default_limit_s
 from sil.workload.weeks import drawn_weeks, few_weeks
 from sil.world.actual_runtimes import RuntimesOnNodes
-from sil.world.events import EventQueue, SimClock
-from sil.world.harness import World, in_order_of_arrival
-from sil.world.machines.consumable import ConsumableMachines
-from sil.world.monitors import NodeStates, SimMonitor
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.nodes import cluster_of, first_of, never_satisfied, requests_at
 
@@ -80,72 +72,12 @@ class NodesScenario(Scenario):
         model = {"nodes": tuple(cluster.model), "cores": cluster.cores, "gpus": cluster.gpus}
         return {**model, "node_cores": node_cores}
 
-    def carry_out(self, run: RunKey, host: Host, log: Path = Path(os.devnull)) -> RunTables:
-        arriving, nodes = self.arriving(run.replication), tuple(self.cluster.nodes.values())
-        clock, events, trace = SimClock(), EventQueue(), TraceRecorder(nodes=nodes)
-        index = {name: n for n, name in enumerate(self.cluster.nodes)}
-        by_name = {name: (n,) for name, n in index.items()}
-        hindrances = self.hindrances(arriving.jobs, by_name, run.replication, arriving.limit_s)
-        world = World(
-            clock,
-            events,
-            trace,
-            ConsumableMachines(nodes, arriving.run_s, events, self.cluster.site_resources, hindrances),
-            SimMonitor(clock, self.distortions(run.replication)),
-            self.rounds,
-            self.outages(index, run.replication),
-        )
-        decisions: list[float] = []
-        supervision = self.supervision(run, host, world, decisions)
-        run_times = run_times_by(self.experiment.nodes.estimates, lambda job: arriving.run_s(job, ()))
-        ports = OnFreeNodes(
-            clock,
-            world.dispatcher,
-            len(nodes),
-            run_times,
-            NodeStates(world.monitor),
-            nodes,
-            self.cluster.partitions,
-            self.cluster.site_resources,
-        )
-        scheduler = self.under_test(run.scheduler)
-
-        def slurm_world() -> SlurmWorld:
-            from sil.slurm.world import SlurmWorld  # not loaded for other schedulers
-
-            return SlurmWorld(
-                self.cluster,
-                [*dict.fromkeys(job.user for job in arriving.jobs)],
-                run_times.estimate_s,
-                priorities={policy.name: policy.priority for policy in self._named},
-                admission=self.admission if self.has_queues else None,
-                monitor=ports.monitor,
-            )
-
-        most, n_jobs = self.max_batch_requeue, len(arriving.jobs)
-        remote = self.remote(world, ports, by_name, run.replication, decisions)
-        managed = Managed(
-            *(ports, None, slurm_world, n_jobs, world.dispatcher, supervision, log, most, remote)
-        )
-
-        def manager(ports: Ports, asked: InProcess) -> StartingManager:
-            assert isinstance(ports, OnFreeNodes)
-            return free_nodes_manager(
-                ports,
-                supervision.scheduler(asked),
-                supervision.is_memoryless(asked),
-                self.policies if self.has_queues else (),  # else there is one order over all partitions
-                PreemptionPolicy(self.experiment.preemption.raised_after),
-                self.admission,
-            )
-
-        facts = checked_run(world, arriving.jobs, managed.by(scheduler, manager), run, self._capacity, host)
-        return RunTables.of(facts=facts, timings=timings_frame(decisions, run))
-
     @property
-    def _capacity(self) -> Capacity:
-        nodes, of_site = self.cluster.nodes, self.cluster.site_resources
-        return Capacity(len(nodes), 1, (*nodes,), (*nodes.values(),), of_site, self.max_batch_requeue)
+    def places(self) -> Mapping[str, tuple[int, ...]]:
+        return {name: (n,) for n, name in enumerate(self.cluster.nodes)}
+
+    def site(self, replication: int) -> SiteModel:
+        return _Nodes(self, replication)
 
     def arriving(self, replication: int) -> Arriving:
         """Those of the log or of the past, else drawn at random."""
@@ -177,9 +109,9 @@ class NodesScenario(Scenario):
             job if job.id in limits_s else job._replace(estimate_s=actual.expected_s(job)) for job in jobs
         ]
         if self.experiment.nodes.time_limits == "ignored":
-            return Arriving(in_order_of_arrival(jobs), actual.run_s, lambda job: inf)
+            return Arriving(jobs, actual.run_s, lambda job: inf)
         return Arriving(
-            in_order_of_arrival(jobs),
+            jobs,
             lambda job, nodes: min(actual.run_s(job, nodes), limits_s.get(job.id, inf)),
             lambda job: limits_s.get(job.id, inf),
         )
@@ -218,16 +150,16 @@ class NodesScenario(Scenario):
     def policies(self) -> tuple[QueuePolicy, ...]:
         """Those of the queues, and for jobs of which no partition is named like one, a queue of priority 0
         that is open to all."""
-        return (*self._named, *map(QueuePolicy, self._unnamed))
+        return (*self.named_queues, *map(QueuePolicy, self._unnamed))
 
     @property
-    def _named(self) -> Sequence[QueuePolicy]:
+    def named_queues(self) -> Sequence[QueuePolicy]:
         return [policy for policy, _ in self.in_use.queues] if self.has_queues else []
 
     @cached_property
     def _served(self) -> Sequence[str]:
         """The names of the queues, in order of service."""
-        return [policy.name for policy in in_order_of_service(self._named)]
+        return [policy.name for policy in in_order_of_service(self.named_queues)]
 
     @cached_property
     def _unnamed(self) -> Sequence[str]:
@@ -306,7 +238,7 @@ class NodesScenario(Scenario):
 
     def _not_of_partitions(self, scheduler: SlurmProgram) -> Iterator[str]:
         """What the queues state that Slurm's partitions cannot, unless a slurm.conf says how."""
-        for policy in self._named:
+        for policy in self.named_queues:
             if policy.name not in self.cluster.partitions:
                 yield (
                     f"scheduler '{scheduler.label}': its queues are partitions, and the site "
@@ -332,6 +264,46 @@ class NodesScenario(Scenario):
     @property
     def _observed(self) -> LogTable | HistoryTable | None:
         return self.experiment.log or self.experiment.history
+
+
+class _Nodes(FreeNodes):
+    """The nodes of a site's partitions, with the jobs of a replication."""
+
+    def __init__(self, scenario: NodesScenario, replication: int) -> None:
+        super().__init__(scenario.cluster)
+        self._scenario = scenario
+        self._cluster = scenario.cluster
+        arriving = self._arriving = scenario.arriving(replication)
+        self.jobs, self.n_jobs, self.run_s = arriving.jobs, len(arriving.jobs), arriving.run_s
+        estimates = scenario.experiment.nodes.estimates
+        self.run_times = run_times_by(estimates, lambda job: arriving.run_s(job, ()))
+
+    def limit_s(self, job: Job) -> float:
+        return self._arriving.limit_s(job)
+
+    def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> ResourceManager:
+        scenario = self._scenario
+        return free_nodes_manager(
+            ports,
+            asking.scheduler(scheduler),
+            asking.is_memoryless(scheduler),
+            scenario.policies if scenario.has_queues else (),  # else there is one order over all partitions
+            PreemptionPolicy(scenario.experiment.preemption.raised_after),
+            scenario.admission,
+        )
+
+    def slurm_world(self, ports: OnFreeNodes, folder: Path) -> SlurmWorld:
+        from sil.slurm.world import SlurmWorld  # not loaded for other schedulers
+
+        scenario = self._scenario
+        return SlurmWorld(
+            self._cluster,
+            [*dict.fromkeys(job.user for job in self.jobs)],
+            self.run_times.estimate_s,
+            priorities={policy.name: policy.priority for policy in scenario.named_queues},
+            admission=scenario.admission if scenario.has_queues else None,
+            monitor=ports.monitor,
+        )
 
 
 def _estimate_s(job: Job) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import fsum, inf
@@ -16,14 +15,14 @@ import pyarrow as pa
 
 from scheduler import UserError
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
-from scheduler.managers.free_nodes_manager import free_nodes_manager
-from scheduler.managers.starting_manager import StartingManager
-from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
+from scheduler.resource_manager import OnFreeNodes
 from sil.isolation.host import Host
 from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.invariants.checker import LONG
 from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
-from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, blamed, here, hosted, run_in, steps_in
+from sil.runs.free_nodes import FreeNodes, slurm_world
+from sil.runs.hosting import Supervision, blamed, here, hosted
+from sil.runs.simulation import PRINTED, Conditions, RunKey, Simulation
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import decision_cost
@@ -41,20 +40,14 @@ from sil.trace.facts import (
     timings_of_run,
     trace_stream,
 )
-from sil.trace.recorder import TraceRecorder
 from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
 from sil.workload.job_log import JobLog
 from sil.workload.logged_runs import LoggedRuns
-from sil.world.events import ORDERS, EventQueue, SimClock
+from sil.world.events import ORDERS
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
-from sil.world.machines.consumable import ConsumableMachines
-from sil.world.machines.execution import ExecutionModel
-from sil.world.machines.space_shared import SpaceSharedMachines
-from sil.world.monitors import SimMonitor
 from sil.world.random_streams import RandomStreams
-from sil.world.rounds import OnRequest
 from site_db.files.advice import given
 from site_db.site_file.cluster import Cluster
 
@@ -195,7 +188,7 @@ class Replay(ReplaySettings):
         """Replay the log; facts and decisions are passed on in parts, as rows of trace and timings."""
         run = RunKey(0, 0, scheduler.label)
         if compiled is not None:
-            for chunk in compiled.chunks(self._arriving, run):
+            for chunk in compiled.chunks(self.arriving, run):
                 on_facts(chunk.facts)
                 if on_decisions is not None:
                     on_decisions(timings_of_run(chunk.decisions(), run))
@@ -213,16 +206,16 @@ class Replay(ReplaySettings):
             on_facts(of_run(table, *run).to_arrow(compat_level=COMPATIBLE))
             pass_decisions()
 
-        trace = self._recorder(pass_on)
         with hosted(partial(self._follow, scheduler), [scheduler], printed, self.memory_limit_mb) as host:
-            self._run(host, scheduler, self._runs(on_arrivals), trace, decisions, printed)
-        trace.close()
+            simulation = Simulation(LoggedMachine(self, on_arrivals), self._conditions, pass_on)
+            simulation.run(scheduler, self._asking(simulation, scheduler, host, decisions), printed)
+        simulation.world.trace.close()
         pass_decisions()
 
     def _follow(self, scheduler: UnderTest, host: Host) -> None:
         """The same run without results, where a scheduler answers."""
-        nowhere = self._recorder(lambda facts: None)
-        self._run(host, scheduler, self._runs(lambda n: None), nowhere, [], Path(os.devnull))
+        simulation = Simulation(LoggedMachine(self), self._conditions, lambda facts: None)
+        simulation.run(scheduler, self._asking(simulation, scheduler, host, []), Path(os.devnull))
 
     def check_engine(self, schedulers: Iterable[UnderTest]) -> None:
         """Raises UserError if the compiled engine is asked for and cannot run one of these schedulers."""
@@ -267,16 +260,8 @@ class Replay(ReplaySettings):
 
         return sum(map(longest_s, self.log.parts())) + LONGEST_S
 
-    def _recorder(self, on_chunk: Callable[[pl.DataFrame], None]) -> TraceRecorder:
-        cluster = self.log.cluster
-        return TraceRecorder(on_chunk, () if cluster is None else tuple(cluster.nodes.values()))
-
-    def _runs(self, on_arrivals: Callable[[int], None]) -> LoggedRuns:
-        log = self.log
-        return LoggedRuns(self._arriving, on_arrivals, log.requests, log.users, log.job_classes)
-
     @property
-    def _arriving(self) -> pl.DataFrame:
+    def arriving(self) -> pl.DataFrame:
         """The jobs of the log, as they arrive in this order of events."""
         later_s = SUBMITTED_LATER_S.get(self.order)
         return self.log.jobs if later_s is None else self.log.jobs.with_columns(pl.col("submit_s") + later_s)
@@ -286,77 +271,57 @@ class Replay(ReplaySettings):
     ) -> tuple[World, Iterator[None]]:
         """The world of the replay under a scheduler, and its events: the iterator stops before each. Facts
         are passed on when the trace of the world is closed. For `printed` see `results`."""
-        runs = self._runs(lambda n: None)
-        host = here([scheduler])
-        world, managed = self._composed(host, scheduler, runs, self._recorder(on_facts), [], printed)
-        return world, steps_in(world, runs.arrivals(), managed, host)
+        simulation = Simulation(LoggedMachine(self), self._conditions, on_facts)
+        asking = self._asking(simulation, scheduler, here([scheduler]), [])
+        return simulation.world, simulation.steps(scheduler, asking, printed)
 
-    def _run(
-        self,
-        host: Host,
-        scheduler: UnderTest,
-        runs: LoggedRuns,
-        trace: TraceRecorder,
-        decisions: list[float],
-        log: Path,
-    ) -> None:
-        world, managed = self._composed(host, scheduler, runs, trace, decisions, log)
-        run_in(world, runs.arrivals(), managed, host)
+    @property
+    def _conditions(self) -> Conditions:
+        return Conditions(ORDERS[self.order])
 
-    def _composed(
-        self,
-        host: Host,
-        scheduler: UnderTest,
-        runs: LoggedRuns,
-        trace: TraceRecorder,
-        decisions: list[float],
-        log: Path,
-    ) -> tuple[World, AbstractContextManager[ResourceManager]]:
-        clock, events = SimClock(), EventQueue(ORDERS[self.order])
-        cluster = self.log.cluster
-        machines: ExecutionModel
-        if cluster is None:
-            machines = SpaceSharedMachines(self.log.processors, runs.run_s, events)
-        else:
-            nodes, of_site = tuple(cluster.nodes.values()), cluster.site_resources
-            machines = ConsumableMachines(nodes, lambda job, _: runs.run_s(job), events, of_site)
-        world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
-        run_times = run_times_by(self.estimates, runs.run_s)
-        ports = OnFreeNodes(clock, world.dispatcher, self.log.processors, run_times)
-        if cluster is not None:
-            ports = replace(ports, n_nodes=len(nodes), nodes=nodes, site_resources=of_site)
-            ports = replace(ports, partitions=cluster.partitions)
+    def _asking(
+        self, simulation: Simulation, scheduler: UnderTest, host: Host, decisions: list[float]
+    ) -> Supervision:
+        world = simulation.world
         cost = decision_cost(self.decision_cost, 0, 0, scheduler.label)
         guard = Guard(
-            clock,
+            world.clock,
             self.decision_limit_s,
             decisions.extend,
-            None if cost is None else Charge(cost, clock, trace.note_charge),
-            trace if self.reasons else None,
+            None if cost is None else Charge(cost, world.clock, world.trace.note_charge),
+            world.trace if self.reasons else None,
             cpu_time=None,  # reading it takes longer than most of these decisions
         )
-        seed = RandomStreams(self.seed).scheduler_seed
-        supervision = Supervision(host, guard, seed, self.determinism_check)
+        return Supervision(host, guard, RandomStreams(self.seed).scheduler_seed, self.determinism_check)
 
-        def batsim_nodes() -> Nodes:
-            from sil.batsim.nodes import IdenticalNodes
 
-            return IdenticalNodes(ports.n_nodes, run_times, runs)
+class LoggedMachine(FreeNodes):
+    """The machine of a log, with its jobs."""
 
-        def of_slurm() -> SlurmWorld:
-            from sil.runs.slurm_on_log import slurm_world
-            from sil.slurm.statements import STATEMENTS
+    may_fail = False
 
-            found = slurm_world(self.log, self.estimates, run_times)
-            pause_at_s = inf if self.pause_at_s is None else self.pause_at_s
-            found = replace(found, step_s=self.slurm_step_s, pause_at_s=pause_at_s, events=self.events)
-            return replace(found, statements=log.parent / STATEMENTS if self.slurm_statements else None)
+    def __init__(self, replay: Replay, on_arrivals: Callable[[int], None] = lambda n: None) -> None:
+        log = replay.log
+        super().__init__(log.cluster, log.processors)
+        runs = LoggedRuns(replay.arriving, on_arrivals, log.requests, log.users, log.job_classes)
+        self.jobs, self.n_jobs = runs.arrivals(), runs.total
+        self.run_s = lambda job, nodes: runs.run_s(job)
+        self.run_times = run_times_by(replay.estimates, runs.run_s)
+        self._replay, self._runs = replay, runs
 
-        managed = Managed(ports, batsim_nodes, of_slurm, runs.total, world.dispatcher, supervision, log)
+    def batsim_nodes(self, ports: OnFreeNodes) -> Nodes:
+        from sil.batsim.nodes import IdenticalNodes
 
-        def manager(ports: Ports, asked: InProcess) -> StartingManager:
-            assert isinstance(ports, OnFreeNodes)
-            guarded = supervision.scheduler(asked)
-            return free_nodes_manager(ports, guarded, supervision.is_memoryless(asked))
+        return IdenticalNodes(self.n_nodes, self.run_times, self._runs)
 
-        return world, managed.by(scheduler, manager)
+    def slurm_world(self, ports: OnFreeNodes, folder: Path) -> SlurmWorld:
+        from sil.slurm.statements import STATEMENTS
+
+        replay = self._replay
+        return replace(
+            slurm_world(replay.log, replay.estimates, self.run_times),
+            step_s=replay.slurm_step_s,
+            pause_at_s=inf if replay.pause_at_s is None else replay.pause_at_s,
+            events=replay.events,
+            statements=folder / STATEMENTS if replay.slurm_statements else None,
+        )

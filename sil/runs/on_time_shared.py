@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -13,26 +14,27 @@ from scheduler.managers.starting_manager import StartingManager
 from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import Scheduler
-from scheduler.resource_manager import Characterisation, OnSharedNodes, ResourceManager
+from scheduler.resource_manager import Characterisation, OnSharedNodes
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.promises import PromisesByForecast
-from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.breach import Capacity
-from sil.runs.composition import RunKey, checked_run
+from sil.runs.hosting import Supervision
+from sil.runs.simulation import Conditions, RunKey, Simulation, SiteModel, run_in
+from sil.runs.under_test import InProcess
 from sil.settings import files
 from sil.site.time_shared_cluster import Characterisations
-from sil.trace.facts import Fact
-from sil.trace.recorder import TraceRecorder
-from sil.world.events import ControlDue, EventQueue, LocalChanged, SampleDue, SimClock
-from sil.world.failures import TimedChange, in_order_of_time
-from sil.world.harness import World, in_order_of_arrival
+from sil.trace.facts import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, Fact
+from sil.world.events import ControlDue, EventQueue, LocalChanged, SampleDue
+from sil.world.harness import Handlers, World
 from sil.world.hindrances import Hindrances
 from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
-from sil.world.monitors import Distortion, NodeMonitors, SimMonitor
+from sil.world.monitors import NodeMonitors
 from sil.world.random_streams import RandomStreams
-from sil.world.rounds import OnRequest, RoundPolicy
 from sil.world.time_shared_cluster import TimeSharedCluster
 from site_db.site_file import exchange
+
+if TYPE_CHECKING:
+    from sil.batsim.nodes import Nodes
 
 CISNE = "cisne-2006"
 """The built-in site of Hanzich et al. 2006."""
@@ -52,19 +54,7 @@ class TimeSharedRun:
     local_responses: list[LocalResponse]
 
 
-@dataclass(frozen=True)
-class Disturbances:
-    """Outages of nodes, how the monitor reports them, when rounds take place, what is slow or fails, and how
-    often a job is requeued after failed runs (None: no run fails)."""
-
-    outages: Iterable[TimedChange] = ()
-    distortions: Sequence[Distortion] = ()
-    rounds: RoundPolicy = field(default_factory=OnRequest)
-    hindrances: Hindrances | None = None
-    max_batch_requeue: int | None = None
-
-
-class TimeSharedSystem:
+class TimeSharedSystem(SiteModel):
     """A simulated cluster of time-shared nodes for one run; also the built-in manager's node monitor and
     accounting of CPU time, and the recorder of its predictions and promises.
 
@@ -77,45 +67,48 @@ class TimeSharedSystem:
         jobs: Sequence[Job],
         characterisation: Characterisation,
         streams: RandomStreams,
-        disturbances: Disturbances | None = None,
     ) -> None:
-        disturbances = disturbances or Disturbances()
-        clock, events = SimClock(), EventQueue()
-        self._clock = clock
-        self._trace = TraceRecorder()
-        self._jobs = jobs
+        self.jobs = sorted(jobs, key=lambda job: (job.arrival_s, job.id))
+        self.n_jobs = len(jobs)
+        self.capacity = Capacity(cluster.n_nodes, cluster.contract.most_jobs)
         self._cluster = cluster
+        self._known = characterisation
+        self._works = _works(cluster, jobs, characterisation, streams)
+        self._sampling_rng = streams.of("node monitors")
+        if (load := cluster.local_load) is not None:
+            self.changes = load.changes(cluster.memory_mb, streams.of("local users"))
         self._predictions: list[Prediction] = []
         self._nodes_with_users: set[int] = set()
-        self._max_batch_requeue = disturbances.max_batch_requeue
-        works = _works(cluster, jobs, characterisation, streams)
-        self._machines = SharedMachines(cluster, works, events, self._note_stopped, disturbances.hindrances)
-        sampling_rng = streams.of("node monitors")
-        self._monitors = NodeMonitors(clock, events, cluster.sampling, sampling_rng, self._note_silent)
-        load = cluster.local_load
-        local_changes = load.changes(cluster.memory_mb, streams.of("local users")) if load else iter(())
-        self.world = World(
-            clock,
-            events,
-            self._trace,
-            self._machines,
-            SimMonitor(clock, disturbances.distortions),
-            disturbances.rounds,
-            in_order_of_time(local_changes, disturbances.outages),
-            {
-                LocalChanged: self._local_changed,
-                ControlDue: lambda event: self._machines.control(event.node, clock.now_s),
-                SampleDue: lambda event: self._monitors.sample(event.node),
-            },
+
+    def machines(self, events: EventQueue, hindrances: Hindrances | None) -> SharedMachines:
+        self._machines = SharedMachines(self._cluster, self._works, events, self._note_stopped, hindrances)
+        return self._machines
+
+    @property
+    def handlers(self) -> Handlers:
+        return {
+            LocalChanged: self._local_changed,
+            ControlDue: lambda event: self._machines.control(event.node, self._clock.now_s),
+            SampleDue: lambda event: self._monitors.sample(event.node),
+        }
+
+    def ports(self, world: World) -> OnSharedNodes:
+        cluster, clock, known = self._cluster, world.clock, self._known
+        self._clock, self._trace, self._monitor = clock, world.trace, world.monitor
+        self._monitors = NodeMonitors(
+            clock, world.events, cluster.sampling, self._sampling_rng, self._note_silent
         )
-        memory_mb, contract = cluster.memory_mb, cluster.contract
-        self._allocation = TimeSharedAllocation(memory_mb, contract, clock, self, characterisation, self)
-        self.ports = OnSharedNodes(
-            clock, self.world.dispatcher, memory_mb, contract, characterisation, monitor=self
+        self._allocation = TimeSharedAllocation(cluster.memory_mb, cluster.contract, clock, self, known, self)
+        return OnSharedNodes(
+            clock, world.dispatcher, cluster.memory_mb, cluster.contract, known, monitor=self
         )
 
-    def manager(
+    def manager(self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision) -> StartingManager:
+        return self.predicting(ports, asking.scheduler(scheduler), {})
+
+    def predicting(
         self,
+        ports: OnSharedNodes,
         scheduler: Scheduler,
         predictors: Mapping[str, Predictor],
         promises: PromisesByForecast | None = None,
@@ -123,24 +116,39 @@ class TimeSharedSystem:
     ) -> StartingManager:
         """The built-in manager, which predicts all jobs whenever one arrives."""
         forecasting = Forecasting(self._allocation, predictors, self, promises)
-        return StartingManager(
-            self.ports, self._allocation, scheduler, admission=admission, new_jobs=forecasting
-        )
+        return StartingManager(ports, self._allocation, scheduler, admission=admission, new_jobs=forecasting)
 
-    def run(
-        self, managed: AbstractContextManager[ResourceManager], run: RunKey, host: Host = HERE
-    ) -> TimeSharedRun:
-        """Run all jobs. A fault of the scheduler ends the run and is its last fact."""
-        n_nodes, mpl = self._cluster.n_nodes, self._cluster.contract.most_jobs
-        capacity = Capacity(n_nodes, mpl, max_batch_requeue=self._max_batch_requeue)
-        jobs = in_order_of_arrival(self._jobs)
-        facts = checked_run(self.world, jobs, managed, run, capacity, host)
+    def run(self, scheduler: Scheduler, predictors: Mapping[str, Predictor], run: RunKey) -> TimeSharedRun:
+        """A run without disturbances, under a scheduler that is trusted."""
+        simulation = Simulation(self, Conditions())
+        assert isinstance(simulation.ports, OnSharedNodes)
+        manager = self.predicting(simulation.ports, scheduler, predictors)
+        run_in(simulation.world, self.jobs, nullcontext(manager))
+        facts = simulation.checked(run)
+        return TimeSharedRun(facts, self._predictions, self._machines.local_responses(self._clock.now_s))
+
+    def batsim_nodes(self, ports: OnSharedNodes) -> Nodes:
+        from sil.batsim.nodes import TimeSharedNodes
+
+        return TimeSharedNodes(ports)
+
+    def tables(self, run: RunKey) -> dict[str, pl.DataFrame]:
+        """Rows of predictions.parquet and local_users.parquet."""
+        predictions: list[tuple[object, ...]] = []
+        for p in self._predictions:
+            job, (start_s, end_s) = p.forecast.job, (p.forecast.start_s, p.forecast.end_s)
+            bounds_s = p.forecast.low_s, p.forecast.high_s
+            predictions.append((*run, p.made_s, p.predictor, job, p.jobs_there, start_s, end_s, *bounds_s))
         responses = self._machines.local_responses(self._clock.now_s)
-        return TimeSharedRun(facts, self._predictions, responses)
+        users = [(*run, r.node, r.slowdown, r.tight_share) for r in responses]
+        return {
+            "predictions": pl.DataFrame(predictions, schema=PREDICTIONS_SCHEMA, orient="row"),
+            "local_users": pl.DataFrame(users, schema=LOCAL_USERS_SCHEMA, orient="row"),
+        }
 
     def news(self) -> Sequence[NodeReading | MachineReading]:
         """Which nodes are up, then their local load."""
-        up = [reading for reading in self.world.monitor.news() if isinstance(reading, MachineReading)]
+        up = [reading for reading in self._monitor.news() if isinstance(reading, MachineReading)]
         return [*up, *self._monitors.news()]
 
     def used_s(self, run: RunId) -> float:

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Self
 from scheduler import UserError
 from scheduler.managers.queues import Admission, in_order_of_service
 from scheduler.model import Job
-from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import Kind
 from sil.isolation.host import Host
-from sil.runs.composition import AnyWorld, RunKey, Supervision, hosted
 from sil.runs.faults import failures, remote
+from sil.runs.hosting import Supervision, hosted
+from sil.runs.simulation import AnyWorld, Conditions, RunKey, Simulation, SiteModel
 from sil.runs.under_test import Find, InProcess, SlurmProgram, UnderTest, resolve, resolve_all
 from sil.settings.decision_costs import decision_cost
 from sil.settings.experiment_file import (
@@ -32,15 +32,13 @@ from sil.settings.experiment_file import (
 )
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
-from sil.trace.facts import RunTables
+from sil.trace.facts import RunTables, timings_frame
 from sil.workload.job_mix import Arrivals, AtOnce, JobMix, Order, Poisson, QueueOrder
 from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
 from sil.world.events import SimClock
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.scheduler import Guard
-from sil.world.harness import World
-from sil.world.hindrances import Hindrances
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
 from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
@@ -132,9 +130,24 @@ class Scenario(ABC):
         with hosted(partial(self.carry_out, run), asked, log, memory_mb) as host:
             return self.carry_out(run, host, log)
 
-    @abstractmethod
     def carry_out(self, run: RunKey, host: Host, log: Path = Path(os.devnull)) -> RunTables:
         """See `run`: the same on both sides, where the run counts and where a scheduler answers."""
+        decisions: list[float] = []
+        site = self.site(run.replication)
+        simulation = Simulation(site, self._conditions(site, run.replication, decisions))
+        asking = self.supervision(run, host, simulation.world, decisions)
+        simulation.run(self.under_test(run.scheduler), asking, log)
+        facts = simulation.checked(run)
+        return RunTables.of(facts=facts, timings=timings_frame(decisions, run), **site.tables(run))
+
+    @abstractmethod
+    def site(self, replication: int) -> SiteModel:
+        """The site with the jobs of a replication."""
+
+    @property
+    @abstractmethod
+    def places(self) -> Mapping[str, tuple[int, ...]]:
+        """The machines by name, in order, and the indices in orders of each: its slots."""
 
     def notes(self) -> Iterator[str]:
         """Sentences about what is changed or left out, and why."""
@@ -196,7 +209,7 @@ class Scenario(ABC):
         """By job class, how many tasks its jobs may have."""
         return MappingProxyType({})
 
-    def distortions(self, replication: int) -> list[Distortion]:
+    def _distortions(self, replication: int) -> list[Distortion]:
         """The errors of the monitor of machines and interconnects."""
         table = self.experiment.monitors
         distortions: list[Distortion] = []
@@ -206,6 +219,24 @@ class Scenario(ABC):
         if table.delay_s:
             distortions.append(Stale(table.delay_s))
         return distortions
+
+    def _conditions(self, site: SiteModel, replication: int, decisions: list[float]) -> Conditions:
+        """What happens to the site. The cells of measured decisions go to `decisions`."""
+        experiment, places, streams = self.experiment, self.places, self.streams(replication)
+        table, hindrances, network = experiment.failures, None, None
+        if table is not None:
+            hindrances = failures.hindrances(table, list(site.jobs), places, streams, site.limit_s)
+        if remote.is_remote(experiment):
+            settings = remote.RemoteSettings(experiment, places, streams)
+            network = partial(settings.manager, self.max_batch_requeue, decisions)
+        return Conditions(
+            rounds=self.rounds,
+            changes=self.outages({name: n for n, name in enumerate(places)}, replication),
+            distortions=self._distortions(replication),
+            hindrances=hindrances,
+            max_batch_requeue=self.max_batch_requeue,
+            remote=network,
+        )
 
     def outages(self, machines: Mapping[str, int], replication: int) -> Iterator[TimedChange]:
         """Failures and repairs of `machines` (index by name) and of interconnects."""
@@ -229,34 +260,6 @@ class Scenario(ABC):
             streams = self.streams(replication)
             sources += failures.at_random(experiment.failures, machines, interconnects, streams)
         return in_order_of_time(*sources)
-
-    def hindrances(
-        self,
-        jobs: Sequence[Job],
-        machines: Mapping[str, Sequence[int]],
-        replication: int,
-        most_s: Callable[[Job], float] = lambda job: inf,
-    ) -> Hindrances | None:
-        """See `sil.runs.faults.failures`."""
-        table = self.experiment.failures
-        if table is None:
-            return None
-        return failures.hindrances(table, jobs, machines, self.streams(replication), most_s)
-
-    def remote(
-        self,
-        world: World,
-        ports: Ports,
-        machines: Mapping[str, Sequence[int]],
-        replication: int,
-        decisions: list[float],
-    ) -> Callable[[Callable[[Ports], ResourceManager]], ResourceManager] | None:
-        """See `sil.runs.faults.remote`; None without its tables."""
-        experiment, most = self.experiment, self.max_batch_requeue
-        if not remote.is_remote(experiment):
-            return None
-        settings = remote.RemoteSettings(experiment, machines, self.streams(replication))
-        return lambda make: settings.manager(world, ports, make, most, decisions)
 
     @property
     def max_batch_requeue(self) -> int | None:
@@ -326,7 +329,7 @@ class Scenario(ABC):
                 found.append((("schedulers", scheduler.label), sentence))
         return found
 
-    def _unknown_in_outages(self, machines: Collection[str], owner: str) -> Mistakes:
+    def _unknown_inoutages(self, machines: Collection[str], owner: str) -> Mistakes:
         names = {"machine": set(machines), "interconnect": {x.name for x in self.in_use.site.interconnects}}
         return [
             (("outages", k, kind), f"{owner} has no {kind} '{name}'")

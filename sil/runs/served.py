@@ -11,7 +11,7 @@ from scheduler.registry import SchedulerSpec
 from scheduler.rules import ScheduleRejected
 from sil.batsim.serving import MessageClock, ServedScheduler, listening
 from sil.isolation.host import Host
-from sil.runs.composition import hosted
+from sil.runs.hosting import hosted
 from sil.runs.under_test import InProcess
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.scheduler import Guard, GuardedScheduler

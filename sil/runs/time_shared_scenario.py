@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-import polars as pl
 
 from scheduler.managers.starting_manager import StartingManager
-from scheduler.managers.time_shared_allocation import Prediction
 from scheduler.model import Job, NodeSchedule
 from scheduler.naming import Misnamed
-from scheduler.resource_manager import Ports
+from scheduler.ports import Clock
+from scheduler.resource_manager import OnSharedNodes
 from scheduler.rules import Kind
 from scheduler.time_shared import predictors
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.promises import PromisesByForecast
 from sil.isolation.host import Host
-from sil.runs.composition import Managed, RunKey, what_if_scheduler
-from sil.runs.on_time_shared import Disturbances, TimeSharedRun, TimeSharedSystem
+from sil.runs.hosting import Supervision, what_if_scheduler
+from sil.runs.on_time_shared import TimeSharedSystem
 from sil.runs.scenario import Mistakes, Scenario
+from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.time_shared_table import SharedNodesTable
 from sil.site.error_histories import NOTHING, histories
 from sil.site.resource_names import ResourceNames
 from sil.site.time_shared_cluster import NodesOfSite, NotShared
-from sil.trace.facts import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, RunTables, timings_frame
-from sil.world.events import SimClock
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid, Sharing
 from sil.world.monitors import Sampling
 from sil.world.time_shared_cluster import LocalUsers, TimeSharedCluster
-
-if TYPE_CHECKING:
-    from sil.batsim.nodes import Nodes
 
 
 class TimeSharedScenario(Scenario):
@@ -58,42 +49,12 @@ class TimeSharedScenario(Scenario):
     def resources(self) -> ResourceNames:
         return ResourceNames(self.in_use.site.name, self.nodes.names, self.nodes.cluster)
 
-    def carry_out(self, run: RunKey, host: Host, log: Path = Path(os.devnull)) -> RunTables:
-        scheduler, decisions = self.under_test(run.scheduler), list[float]()
-        replication = run.replication
-        jobs, streams = self.jobs(replication), self.streams(replication)
-        index = {name: n for n, name in enumerate(self.nodes.names)}
-        most = self.max_batch_requeue
-        disturbances = Disturbances(
-            self.outages(index, replication),
-            self.distortions(replication),
-            self.rounds,
-            self.hindrances(jobs, {name: (n,) for name, n in index.items()}, replication),
-            most,
-        )
-        system = TimeSharedSystem(self.cluster, jobs, self.nodes.known, streams, disturbances)
-        supervision = self.supervision(run, host, system.world, decisions)
-        ports, dispatcher = system.ports, system.world.dispatcher
+    @property
+    def places(self) -> Mapping[str, tuple[int, ...]]:
+        return {name: (n,) for n, name in enumerate(self.nodes.names)}
 
-        def batsim_nodes() -> Nodes:
-            from sil.batsim.nodes import TimeSharedNodes
-
-            return TimeSharedNodes(ports)
-
-        managed = Managed(ports, batsim_nodes, None, len(jobs), dispatcher, supervision, log, most)
-
-        def manager(_: Ports, asked: InProcess) -> StartingManager:
-            guarded = supervision.scheduler(asked)
-            predictors = self.predictors(host, asked, system.world.clock, replication)
-            return system.manager(guarded, predictors, self.promises, self.admission)
-
-        done = system.run(managed.by(scheduler, manager), run, host)
-        return RunTables.of(
-            facts=done.facts,
-            timings=timings_frame(decisions, run),
-            predictions=_predictions_frame(done.predictions, run),
-            local_users=_local_users_frame(done, run),
-        )
+    def site(self, replication: int) -> SiteModel:
+        return _Nodes(self, replication)
 
     def jobs(self, replication: int) -> list[Job]:
         """With the turnaround limits that they request."""
@@ -133,7 +94,7 @@ class TimeSharedScenario(Scenario):
         )
 
     def predictors(
-        self, host: Host, scheduler: InProcess, clock: SimClock, replication: int
+        self, host: Host, scheduler: InProcess, clock: Clock, replication: int
     ) -> dict[str, Predictor]:
         """The predictors that fit the scheduler, each with its own instance of it."""
         errors_of = histories(self.in_use.errors, self.nodes.known, scheduler.spec)
@@ -244,17 +205,16 @@ def _sharing(table: SharedNodesTable) -> Sharing:
             return ByCpu()
 
 
-def _predictions_frame(predictions: list[Prediction], run: RunKey) -> pl.DataFrame:
-    """Rows of predictions.parquet."""
-    rows = []
-    for p in predictions:
-        job, (start_s, end_s) = p.forecast.job, (p.forecast.start_s, p.forecast.end_s)
-        bounds_s = p.forecast.low_s, p.forecast.high_s
-        rows.append((*run, p.made_s, p.predictor, job, p.jobs_there, start_s, end_s, *bounds_s))
-    return pl.DataFrame(rows, schema=PREDICTIONS_SCHEMA, orient="row")
+class _Nodes(TimeSharedSystem):
+    """The cluster of a site, with the jobs of a replication."""
 
+    def __init__(self, scenario: TimeSharedScenario, replication: int) -> None:
+        jobs, streams = scenario.jobs(replication), scenario.streams(replication)
+        super().__init__(scenario.cluster, jobs, scenario.nodes.known, streams)
+        self._scenario = scenario
+        self._replication = replication
 
-def _local_users_frame(done: TimeSharedRun, run: RunKey) -> pl.DataFrame:
-    """Rows of local_users.parquet."""
-    rows = [(*run, r.node, r.slowdown, r.tight_share) for r in done.local_responses]
-    return pl.DataFrame(rows, schema=LOCAL_USERS_SCHEMA, orient="row")
+    def manager(self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision) -> StartingManager:
+        scenario, asked = self._scenario, asking.scheduler(scheduler)
+        predictors = scenario.predictors(asking.host, scheduler, ports.clock, self._replication)
+        return self.predicting(ports, asked, predictors, scenario.promises, scenario.admission)

@@ -12,7 +12,7 @@ from itertools import count
 
 from scheduler import UserError
 from scheduler.rules import Kind
-from sil.runs.composition import asked_apart
+from sil.runs.hosting import asked_apart
 from sil.runs.under_test import InProcess
 from sil.swarm.case import DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn, stream
 from sil.swarm.coverage import lines_reached

@@ -28,7 +28,7 @@ from scheduler.ports import Clock, Scheduler
 from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
 from sil.isolation.host import Host
 from sil.outcome.invariants.breach import Breach, Capacity
-from sil.runs.composition import Supervision
+from sil.runs.hosting import Supervision
 from sil.runs.under_test import InProcess
 from sil.swarm.case import CORES, DEFAULT, URGENT, Case, CaseJob, Machines
 from sil.swarm.faults import Faulty

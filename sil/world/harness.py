@@ -49,11 +49,6 @@ LEAST_STEP_S = 0.09
 """Time passes if rounds are this far apart on average: a scheduler may ask for ten a second."""
 
 
-def in_order_of_arrival(jobs: Iterable[Job]) -> list[Job]:
-    """Ties go to the lower id."""
-    return sorted(jobs, key=lambda job: (job.arrival_s, job.id))
-
-
 Handlers = Mapping[type[Event], Callable[[Any], None]]
 
 

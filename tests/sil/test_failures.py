@@ -23,9 +23,9 @@ from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, first_breach
 from sil.outcome.jobs import failed_job_table, job_table
 from sil.outcome.metrics import run_metrics
 from sil.outcome.trace_inspection import sentence
-from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.runs.scenario import Scenario
+from sil.runs.simulation import RunKey
 from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import FAILED, Fact, RunTables

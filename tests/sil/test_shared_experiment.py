@@ -17,8 +17,8 @@ from sil.outcome.comparison import Comparison, accuracies
 from sil.report.node_figures import timeline
 from sil.report.tables import prediction_texts
 from sil.report.vega_lite import specification
-from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
+from sil.runs.simulation import RunKey
 from sil.settings import experiment_file, files
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact, RunTables, one_row_per_machine

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from itertools import product
 from types import MappingProxyType
 
@@ -18,8 +17,8 @@ from scheduler.time_shared.loras import Loras, NodeSelection, Ordering, Selectio
 from scheduler.time_shared.predictors import PolicyAware
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from sil.report.node_figures import mpl_segments
-from sil.runs.composition import RunKey
 from sil.runs.on_time_shared import TimeSharedRun, TimeSharedSystem, built_in_characterisations
+from sil.runs.simulation import RunKey
 from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
@@ -54,7 +53,7 @@ def run_to_end(
     seed: int = 1,
 ) -> TimeSharedRun:
     nodes = TimeSharedSystem(cluster, jobs, known, RandomStreams(seed))
-    return nodes.run(nullcontext(nodes.manager(scheduler, predictors)), RunKey(0, 0, "loras"))
+    return nodes.run(scheduler, predictors, RunKey(0, 0, "loras"))
 
 
 def run(

@@ -21,9 +21,9 @@ from sil.outcome.jobs import job_table
 from sil.planning.options import retirements
 from sil.planning.plan_file import RetireTable
 from sil.planning.scenario.capacity import load
-from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.runs.scenario import Scenario
+from sil.runs.simulation import RunKey
 from sil.settings.experiment_file import read_experiment
 from sil.settings.notional import NotionalTable
 from sil.site.site_in_use import SiteInUse, SiteSource

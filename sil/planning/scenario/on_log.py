@@ -15,8 +15,8 @@ from sil.planning.options import Option
 from sil.planning.plan_file import Plan
 from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.scenario import OptionRun, Simulated
-from sil.runs.composition import PRINTED
 from sil.runs.on_log import Replay
+from sil.runs.simulation import PRINTED
 from sil.runs.under_test import Find, UnderTest, resolve, schedulers_for_logs
 from sil.settings.code_version import code_and_data
 from sil.settings.files import named

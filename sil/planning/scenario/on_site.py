@@ -17,9 +17,9 @@ from sil.planning.plan_file import Plan
 from sil.planning.scenario.capacity import Load, load
 from sil.planning.scenario.node_demand import any_runs_on, specification
 from sil.planning.scenario.scenario import OptionRun, Shares, Simulated
-from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.runs.scenario import Scenario
+from sil.runs.simulation import RunKey
 from sil.runs.under_test import Find, resolve
 from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.site.what_if_site import InapplicableChange

@@ -56,7 +56,7 @@ class RemoteSettings:
     streams: RandomStreams
 
     def manager(
-        self, world: World, ports: Ports, make: Make, max_batch_requeue: int | None, decisions: list[float]
+        self, max_batch_requeue: int | None, decisions: list[float], world: World, ports: Ports, make: Make
     ) -> ResourceManager:
         """The manager that `make` makes, also after a crash. `decisions` are the cells of measured ones, of
         which a manager that is made anew adds none for what it decides again."""

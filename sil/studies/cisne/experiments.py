@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
@@ -19,8 +18,8 @@ from scheduler.time_shared.predictors import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from scheduler.time_shared.social_contract import MOST_CPU
 from sil.outcome.statistics import Sample
-from sil.runs.composition import RunKey
 from sil.runs.on_time_shared import TimeSharedRun, TimeSharedSystem, built_in_characterisations
+from sil.runs.simulation import RunKey
 from sil.studies.grid_samples import GridSamples, StudyFailed
 from sil.trace.facts import Fact
 from sil.workers.runner import Runner
@@ -138,7 +137,7 @@ def run(
 ) -> TimeSharedRun:
     """One run. Raises StudyFailed for a fault."""
     nodes = TimeSharedSystem(cluster, jobs, built_in_characterisations(), RandomStreams(SEED, replication))
-    done = nodes.run(nullcontext(nodes.manager(scheduler, predictors)), RunKey(0, replication, "loras"))
+    done = nodes.run(scheduler, predictors, RunKey(0, replication, "loras"))
     for fault in done.facts.filter(pl.col("event") == Fact.FAULT).iter_rows(named=True):
         raise StudyFailed(f"the scheduler broke the rule {fault['detail']}: {fault['message']}")
     return done

@@ -13,8 +13,8 @@ import polars as pl
 
 from sil.outcome.jobs import job_table, run_table
 from sil.outcome.metrics import faults
-from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
+from sil.runs.simulation import RunKey
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource, queues_of
 from sil.studies.collins_george.perturbed import AS_BUILT_IN, SEED, SITE, perturbed

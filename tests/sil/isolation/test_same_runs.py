@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sil.runs.composition import RunKey
 from sil.runs.on_log import Replay
 from sil.runs.resolve import scenario_of
+from sil.runs.simulation import RunKey
 from sil.runs.under_test import resolve
 from sil.settings import experiment_file, files
 from sil.settings.engines import Engine

@@ -12,7 +12,7 @@ from scheduler.model import Job, JobId
 from sil.outcome.batsim_tables import jobs_in
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach
-from sil.runs.composition import run_in
+from sil.runs.simulation import run_in
 from sil.settings.log_events import Command, Events, JobArray
 from sil.slurm.naming import slurm_controller
 from sil.slurm.world import SlurmWorld, managed_by

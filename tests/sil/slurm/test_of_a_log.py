@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from sil.runs.free_nodes import slurm_world
 from sil.runs.on_log import Replay
-from sil.runs.slurm_on_log import slurm_world
 from sil.runs.under_test import resolve
 from sil.settings.estimates import Estimates, run_times_by
 from sil.slurm.world import SlurmWorld

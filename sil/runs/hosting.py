@@ -1,0 +1,126 @@
+"""Where the schedulers under test of a run are asked, and how they are guarded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from scheduler import UserError
+from scheduler.ports import Clock, Scheduler
+from scheduler.registry import SchedulerSpec
+from scheduler.resource_manager import Ports, ResourceManager
+from sil.isolation.host import Host, ThisProcess
+from sil.runs.under_test import InProcess, UnderTest
+from sil.workers.executor import Died, Interrupted, tried
+from sil.world import SHOW_TRACEBACKS
+from sil.world.guard.faults import CannotBeJudged, SchedulerFault, print_traceback, traceback_of
+from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
+
+Found = TypeVar("Found")
+
+WHAT_IF = "asked by a predictor about {now_s:.12g} s: "
+
+
+@contextmanager
+def hosted(
+    follow: Callable[[Host], object],
+    schedulers: Iterable[UnderTest],
+    log: Path | None = None,
+    memory_mb: float | None = None,
+) -> Iterator[Host]:
+    """The host of a run of these schedulers: this process, or if some are isolated, what
+    `sil.isolation.judging.judging` describes."""
+    schedulers = tuple(schedulers)
+    isolated = _isolated(schedulers)
+    if not isolated:
+        yield here(schedulers)
+        return
+    from sil.isolation.judging import judging  # not loaded for built-in schedulers
+
+    folders = {each.spec.name: each.isolation.folder for each in isolated if each.isolation is not None}
+    with blamed(isolated), judging(follow, folders, log, memory_mb) as host:
+        yield host
+
+
+def here(schedulers: Iterable[UnderTest]) -> Host:
+    """This process as their host."""
+    return ThisProcess(next((each.label for each in schedulers if each.raises_faults), None))
+
+
+@contextmanager
+def blamed(schedulers: Iterable[UnderTest]) -> Iterator[None]:
+    """Within this context, what the testbed raises itself is due to what `schedulers` give, if they are
+    isolated: it ends their run only. Raises CannotBeJudged."""
+    try:
+        yield
+    except (SchedulerFault, UserError, OSError, Interrupted):
+        raise
+    except BaseException as error:  # those of Polars are no Exceptions
+        if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)) or not _isolated(schedulers):
+            raise
+        if os.environ.get(SHOW_TRACEBACKS):
+            print_traceback(traceback_of(error))
+        raise CannotBeJudged(error) from error
+
+
+def _isolated(schedulers: Iterable[UnderTest]) -> list[InProcess]:
+    return [each for each in schedulers if isinstance(each, InProcess) and each.isolation is not None]
+
+
+def asked_apart(call: Callable[[Host], Found], scheduler: UnderTest) -> Found:
+    """What `call` returns with the host of a scheduler. Raises SchedulerFault."""
+
+    def hosted_call() -> Found:
+        with hosted(call, [scheduler]) as host:
+            return call(host)
+
+    found = tried(hosted_call)
+    if isinstance(found, Died):
+        raise SchedulerFault(found.rule, str(found), 0.0)
+    return found
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """Where the schedulers of one run are asked, how they are guarded, and seeded if they are random."""
+
+    host: Host
+    guard: Guard
+    seed: int = 0
+    check_determinism: bool = True
+    """Whether plug-ins must decide the same in two instances."""
+
+    def scheduler(self, scheduler: InProcess) -> Scheduler:
+        respondent = partial(self.host.respondent, scheduler.spec, self.seed, self.guard)
+        asks_twice = self.check_determinism and not scheduler.is_built_in
+        return GuardedScheduler(respondent(), self.guard, respondent() if asks_twice else None)
+
+    def manager(self, scheduler: InProcess, ports: Ports) -> ResourceManager:
+        return self.host.manager(scheduler.spec, self.seed, ports, self.guard)
+
+    def is_memoryless(self, scheduler: InProcess) -> bool:
+        """Whether to skip it while no job fits: its decisions are neither charged nor logged."""
+        return scheduler.spec.memoryless and self.guard.charge is None and self.guard.decision_log is None
+
+
+def what_if_scheduler(
+    host: Host, spec: SchedulerSpec, clock: Clock, limit_s: float, seed: int = 0
+) -> Scheduler:
+    """A new instance for a predictor. Except for LoRaS, its answers are checked, and `schedule` raises
+    SchedulerFault, also if a decision takes longer than `limit_s`."""
+    from scheduler.time_shared.loras import Loras  # compiled code, loaded only for time-shared nodes
+
+    guard = Guard(clock, limit_s)
+    if not spec.is_built_in:
+        return CheckedScheduler(host.respondent(spec, seed, guard), guard, WHAT_IF)
+    scheduler = spec.make(seed)
+    return (
+        scheduler
+        if isinstance(scheduler, Loras)
+        else CheckedScheduler(guard.timed(scheduler), guard, WHAT_IF)
+    )

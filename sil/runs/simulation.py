@@ -1,0 +1,236 @@
+"""Composition: a site with the jobs of a run, what happens to it, and a scheduler under test on its host
+become one simulation. A new kind of site is a class derived from `SiteModel`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import polars as pl
+
+from scheduler.managers.decorators import RequeueLimit
+from scheduler.model import Job
+from scheduler.node_request import Node
+from scheduler.ports import Clock
+from scheduler.resource_manager import Ports, ResourceManager
+from sil.isolation.host import HERE, Host
+from sil.outcome.invariants.breach import Capacity
+from sil.outcome.invariants.checker import first_breach
+from sil.runs.hosting import Supervision
+from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
+from sil.trace.recorder import TraceRecorder
+from sil.world.events import DEFAULT, EventQueue, Order, SimClock
+from sil.world.failures import TimedChange, in_order_of_time
+from sil.world.guard.faults import SchedulerFault
+from sil.world.harness import Handlers, World
+from sil.world.hindrances import Hindrances
+from sil.world.machines.execution import ExecutionModel
+from sil.world.monitors import Distortion, SimMonitor
+from sil.world.rounds import OnRequest, RoundPolicy
+
+if TYPE_CHECKING:
+    from sil.batsim.nodes import Nodes
+    from sil.slurm.world import SlurmWorld
+
+PRINTED = "scheduler.log"
+"""The output of a scheduler in another process."""
+
+Make = Callable[[Ports], ResourceManager]
+
+
+class RunKey(NamedTuple):
+    """Identifies a run of an experiment."""
+
+    point: int
+    replication: int
+    scheduler: str
+
+
+class SiteModel(ABC):
+    """A site of one kind, with the jobs of a run and their actual run times."""
+
+    jobs: Iterable[Job]
+    """In order of arrival, then id."""
+    n_jobs: int
+    nodes: tuple[Node, ...] = ()
+    """What the trace says of them; none for machines and identical nodes."""
+    capacity: Capacity
+    """For the invariants."""
+    changes: Iterable[TimedChange] = ()
+    """What happens by itself, in order of time."""
+
+    def limit_s(self, job: Job) -> float:
+        """The time limit at which the runs of a job end; infinite if there is none."""
+        return inf
+
+    @abstractmethod
+    def machines(self, events: EventQueue, hindrances: Hindrances | None) -> ExecutionModel:
+        """The simulated machines."""
+
+    @abstractmethod
+    def ports(self, world: World) -> Ports:
+        """What a resource manager gets."""
+
+    @abstractmethod
+    def manager(self, ports: Any, scheduler: InProcess, asking: Supervision) -> ResourceManager:
+        """The built-in manager with a scheduler; `ports` are those of this site."""
+
+    @property
+    def handlers(self) -> Handlers:
+        """Of events that only this kind of site has."""
+        return MappingProxyType({})
+
+    def tables(self, run: RunKey) -> dict[str, pl.DataFrame]:
+        """Other results than facts and timings, by name (`RunTables`)."""
+        return {}
+
+    def batsim_nodes(self, ports: Any) -> Nodes:
+        """As described to Batsim's schedulers, where its protocol can describe them."""
+        raise NotImplementedError  # such schedulers have been refused
+
+    def slurm_world(self, ports: Any, folder: Path) -> SlurmWorld:
+        """What Slurm's controller manages, where it can; results go into `folder`."""
+        raise NotImplementedError  # it has been refused
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What happens to a site: the order of simultaneous events, when rounds take place, outages and how they
+    are reported, what is slow or fails, how often a job is requeued after failed runs (None: none fail)."""
+
+    order: Order = field(default_factory=lambda: DEFAULT)
+    rounds: RoundPolicy = field(default_factory=OnRequest)
+    changes: Iterable[TimedChange] = ()
+    distortions: Sequence[Distortion] = ()
+    hindrances: Hindrances | None = None
+    max_batch_requeue: int | None = None
+    remote: Callable[[World, Ports, Make], ResourceManager] | None = None
+    """Puts a network between the machines and the manager that a function makes; None: there is none."""
+
+
+class AnyWorld(Protocol):
+    """Simulated or live."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def trace(self) -> TraceRecorder: ...
+
+    def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
+        """Run until all accepted jobs have ended. Raises SchedulerFault."""
+        ...
+
+
+def run_in(
+    world: AnyWorld, jobs: Iterable[Job], managed: AbstractContextManager[ResourceManager], host: Host = HERE
+) -> None:
+    """Run a resource manager in a world until all accepted jobs have ended.
+
+    A fault of the scheduler ends the run; it is the last fact of the trace.
+    """
+    with _fault_is_noted(world, host), managed as manager:
+        world.run(jobs, manager)
+    host.over()
+
+
+@contextmanager
+def _fault_is_noted(world: AnyWorld, host: Host) -> Iterator[None]:
+    try:
+        yield
+    except SchedulerFault as fault:
+        world.trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
+        host.faulted(fault)
+
+
+class Simulation:
+    """A simulated site, for one run of a scheduler under test."""
+
+    def __init__(
+        self,
+        site: SiteModel,
+        conditions: Conditions,
+        on_chunk: Callable[[pl.DataFrame], None] | None = None,
+    ) -> None:
+        """The trace is passed on in chunks, or kept."""
+        clock, events = SimClock(), EventQueue(conditions.order)
+        self.site = site
+        self.conditions = conditions
+        self.world = World(
+            clock,
+            events,
+            TraceRecorder(on_chunk, site.nodes),
+            site.machines(events, conditions.hindrances),
+            SimMonitor(clock, conditions.distortions),
+            conditions.rounds,
+            in_order_of_time(site.changes, conditions.changes),
+            site.handlers,
+        )
+        self.ports = site.ports(self.world)
+
+    def run(self, scheduler: UnderTest, asking: Supervision, log: Path) -> None:
+        """Run all jobs. A fault ends the run; it is the last fact. What another process prints goes into the
+        file `log`."""
+        run_in(self.world, self.site.jobs, self.managed(scheduler, asking, log), asking.host)
+
+    def steps(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[None]:
+        """As `run`, with a stop before each event."""
+        with _fault_is_noted(self.world, asking.host), self.managed(scheduler, asking, log) as manager:
+            yield from self.world.steps(self.site.jobs, manager)
+
+    def checked(self, run: RunKey) -> pl.DataFrame:
+        """The facts of a run that is over; the first breach of an invariant is the last one."""
+        world, most = self.world, self.conditions.max_batch_requeue
+        facts = world.trace.frame(*run)
+        breach = first_breach(facts, replace(self.site.capacity, max_batch_requeue=most))
+        if breach is None:
+            return facts
+        world.trace.note_fault(world.clock.now_s, breach.rule, breach.message, breach.job)
+        return world.trace.frame(*run)
+
+    @contextmanager
+    def managed(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[ResourceManager]:
+        """The scheduler's own resource manager, or the built-in one with it, with the limit of requeues.
+        Raises SchedulerFault if another process does not start or end properly."""
+        conditions, dispatcher = self.conditions, self.world.dispatcher
+        if conditions.remote is not None:
+            make = partial(self._made, scheduler.require_in_process("a network"), asking)
+            yield conditions.remote(self.world, self.ports, make)
+            return
+        with self._unlimited(scheduler, asking, log) as manager:
+            most = conditions.max_batch_requeue
+            yield manager if most is None else RequeueLimit(manager, most, dispatcher.give_up)
+
+    def _made(self, scheduler: InProcess, asking: Supervision, ports: Ports) -> ResourceManager:
+        if scheduler.has_own_queue:
+            return asking.manager(scheduler, ports)
+        return self.site.manager(ports, scheduler, asking)
+
+    @contextmanager
+    def _unlimited(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[ResourceManager]:
+        guard, dispatcher = asking.guard, self.world.dispatcher
+        match scheduler:
+            case InProcess():
+                yield self._made(scheduler, asking, self.ports)
+            case BatsimProgram():
+                from sil.batsim.manager import BatsimManager
+                from sil.batsim.process import conversation
+
+                with conversation(scheduler.program, log, guard.limit_s) as ask:
+                    nodes = self.site.batsim_nodes(self.ports)
+                    manager = BatsimManager(nodes, self.site.n_jobs, dispatcher, ask, guard)
+                    yield manager
+                    manager.end()
+            case SlurmProgram():
+                from sil.slurm.world import managed_by
+
+                world = self.site.slurm_world(self.ports, log.parent)
+                with managed_by(scheduler.program, world, dispatcher, guard) as slurm:
+                    yield slurm
