@@ -34,7 +34,7 @@ from sil.isolation.channel import Message
 from sil.isolation.process import own_process
 from sil.runs.on_log import Replay
 from sil.runs.under_test import InProcess, resolve
-from sil.settings.engines import Engine
+from sil.settings.estimates import Engine
 from sil.workload.lublin import Lublin
 
 SEED, RUNS = 1, 7

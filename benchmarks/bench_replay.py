@@ -28,14 +28,13 @@ from sil.runs.compiled.replay import CompiledReplay
 from sil.runs.on_log import Replay
 from sil.runs.simulation import RunKey
 from sil.runs.under_test import resolve
-from sil.settings.engines import Engine
-from sil.settings.estimates import Estimates
+from sil.settings.estimates import Engine, Estimates
 from sil.trace.facts import TRACE, trace_stream
 from sil.trace.recorder import CHUNK
-from sil.workload.archive.writing import write_swf
 from sil.workload.job_log import JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf
+from sil.workload.swf_writing import write_swf
 from sil.world.compiled_replay.engine import Jobs, run_compiled
 from sil.world.compiled_replay.rigid import on_identical_nodes
 from sil.world.events import ORDERS

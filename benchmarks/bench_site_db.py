@@ -31,7 +31,7 @@ from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import LIVE, JobRecord, JobState
 from site_db.schema import ExecutionHistoryRow
-from site_db.site_file import exchange, importing
+from site_db.site_file import importing
 from site_db.sites import SiteReader
 from site_db.store import Address, parse_address
 
@@ -62,7 +62,7 @@ def stores(folder: Path) -> Iterator[dict[str, Address]]:
 def make_site(address: Address) -> Engine:
     engine = store.create(address)
     with Session(engine) as session, session.begin():
-        importing.put_site(session, exchange.read_site_file(files.find(SITE, "sites", Path())))
+        importing.put_site(session, importing.read_site_file(files.find(SITE, "sites", Path())))
     return engine
 
 

@@ -1,4 +1,4 @@
-"""Copying a site with its statistics into another database."""
+"""Copying a site: with its statistics into another database, or into a file that stands alone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
 from site_db import schema
-from site_db.history.as_of import read_stored_as_of
-from site_db.history.stored_statistics import Key, write_snapshots, write_stored
+from site_db.experience import MemoryExperience, StatisticsReader, expected_times
+from site_db.history.stored_statistics import Key, read_stored_as_of, write_snapshots, write_stored
 from site_db.site_file.importing import put_site
+from site_db.site_file.tables import JobClassTable, SiteFile
 from site_db.sites import SiteReader
 from site_db.states import CurrentStates, current_states
 
@@ -74,3 +75,19 @@ def _translation(there: SiteReader, here: SiteReader) -> Callable[[Key], Key]:
         key.cluster_id and clusters[key.cluster_id],
         key.members,
     )
+
+
+def exported(session: Session, site: str) -> SiteFile:
+    """The site; a job class to which its staff gave no time has the times that are expected now, on the
+    machine classes where its jobs may run. Raises UserError."""
+    file, reader = SiteReader(session, site).as_file(), StatisticsReader(session, site)
+    expect = expected_times(reader.layout, MemoryExperience(reader.layout, reader.statistics(session)))
+
+    def with_times(table: JobClassTable) -> JobClassTable:
+        if table.sequential_s or table.parallel_s or table.in_isolation:
+            return table
+        times = {place: expect(table.name, place) for place in table.commands}
+        known = {place: seconds for place, seconds in times.items() if seconds is not None}
+        return table.model_copy(update={"sequential_s": known})
+
+    return file.model_copy(update={"job_classes": tuple(map(with_times, file.job_classes))})

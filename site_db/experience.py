@@ -9,9 +9,8 @@ from sqlalchemy.orm import Session
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import ExecutionRecord, Job, JobId
 from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Place, PlaceKind
-from site_db.history.as_of import read_stored_as_of
 from site_db.history.statistics import RunStatistics
-from site_db.history.stored_statistics import Key, read_moments
+from site_db.history.stored_statistics import Key, read_moments, read_stored_as_of
 from site_db.sites import SiteReader
 
 

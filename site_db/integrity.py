@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from scheduler import counted
-from site_db.files.given import quoted
+from site_db.files.input_errors import quoted
 from site_db.schema import Base
 
 MOST_REPORTED = 5

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from scheduler import counted, shown
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import SiteConflict, put_site
 from site_db.site_file.nodes import cluster_of, first_of, never_satisfied

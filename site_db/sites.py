@@ -15,7 +15,7 @@ from scheduler import UserError
 from scheduler.managers.queues import MappingPolicy, QueuePolicy, UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db.estimation import Layout, Place, PlaceKind
-from site_db.files.memory import Memory
+from site_db.files.readers import Memory
 from site_db.rows import ids_of
 from site_db.schema import SiteRow
 from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, site_file

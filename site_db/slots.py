@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from site_db.files.plain_numbers import is_whole
+from site_db.files.plain_values import is_whole
 
 SEPARATOR = "/"
 

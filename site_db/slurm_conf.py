@@ -11,14 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scheduler.node_request import Node, Partition
-from site_db.files.given import InvalidFile
-from site_db.files.memory import Memory
+from site_db.files.input_errors import InvalidFile
+from site_db.files.readers import Memory
 from site_db.site_file.cluster import Cluster
 from site_db.slurm.keys import KINDS, IgnoredKeys
 from site_db.slurm.lines import Line, lines_of
-from site_db.slurm.nodes import hardware_of, hosts, licences_of, takes_no_jobs
-from site_db.slurm.order import order_of_service
-from site_db.slurm.partitions import partition_of
+from site_db.slurm.nodes import hardware_of, hosts, licences_of, order_of_service, partition_of, takes_no_jobs
 
 BYTES_OF_A_NODE = 1_000
 EXPECTED = (

@@ -145,31 +145,21 @@ def test_only_selected_packages_import_the_database() -> None:
         "api",
     }
     may |= {"cli"}
-    of_logs = {
-        *(f"site_db.jobs.logs.{name}" for name in ("log_file", "logged_job", "preceding", "swf_format")),
-        "site_db.files",
-        "site_db.jobs.logs.occupancy",
-        "site_db.jobs.logs.requests",
-        *(f"site_db.jobs.sacct.{name}" for name in ("reader", "states", "times")),
-        "site_db.site_file.cluster",
-    }
-    anywhere = {
-        "site_db.site_file.hostlist",
-        *("site_db.files.advice", "site_db.files.spreadsheet", "site_db.files.written"),
-        *(f"site_db.files.{name}" for name in ("given", "memory", "opened", "plain_numbers")),
-    }
-    of_slurm = {
-        *("site_db.slurm.lines", "site_db.slurm.times", "site_db.slurm_conf"),
-        "site_db.site_file.cluster",
+    anywhere = ("site_db.files", "site_db.site_file.hostlist")
+    without_a_database = {
+        "workload": ("site_db.jobs.logs.", "site_db.jobs.sacct.", "site_db.site_file.cluster"),
+        "slurm": ("site_db.slurm.", "site_db.slurm_conf", "site_db.site_file.cluster"),
     }
     none_of(
         (path, module)
         for path, module in imported("sil")
         if top(module) == "site_db"
         and not may & set(path.parts)
-        and not ("workload" in path.parts and module in of_logs)
-        and not ("slurm" in path.parts and module in of_slurm)
-        and module not in anywhere
+        and not any(
+            folder in path.parts and module.startswith(modules)
+            for folder, modules in without_a_database.items()
+        )
+        and not module.startswith(anywhere)
     )
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import sil
 from sil.trace.facts import SCHEMA, TIMINGS_SCHEMA, Fact
-from site_db.site_file.exchange import read_site_file
+from site_db.site_file.importing import read_site_file
 from tests.sil.slurm.installed import missing
 
 ROOT = Path(__file__).parent.parent
@@ -205,7 +205,7 @@ def test_the_site_file_in_the_reference_is_valid(tmp_path: Path) -> None:
 
 
 def test_the_failures_in_the_reference_are_valid_and_of_all_kinds() -> None:
-    from sil.settings.faults.failures import FailuresTable
+    from sil.settings.faults import FailuresTable
 
     example, *_ = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
     given = FailuresTable.model_validate(tomllib.loads(example)["failures"]).model_fields_set

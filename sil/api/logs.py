@@ -41,7 +41,7 @@ def read_log(
     Times are seconds from the beginning of the log. Raises UserError if a file cannot be read.
     """
     from sil.site.logs import read_log
-    from site_db.files.opened import forget_pipes
+    from site_db.files.readers import forget_pipes
 
     if not isinstance(path, str | os.PathLike):
         raise UserError(f"path is a {type(path).__name__}; expected a file, or sil.log_from for a table")
@@ -89,9 +89,9 @@ def read_nodes(nodes: str | Path | None, site: str | None) -> Cluster | None:
         raise UserError("a file of nodes and a site are given, and both name the nodes; give one of them")
     if nodes is None and site is None:
         return None  # before the database is loaded
-    from sil.site import log_nodes
+    from sil.site import logs
     from site_db.store import parse_address
 
     if site is not None:
-        return log_nodes.nodes_in_database(parse_address(site))
-    return log_nodes.read_nodes_of(Path(nodes)) if nodes is not None else None
+        return logs.nodes_in_database(parse_address(site))
+    return logs.read_nodes_of(Path(nodes)) if nodes is not None else None

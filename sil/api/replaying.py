@@ -30,7 +30,7 @@ from sil.runs.on_log import Replay
 from sil.runs.own_schedulers import named
 from sil.runs.under_test import COMPARED, UnderTest, check_for_logs
 from sil.settings.decision_costs import check_decision_cost
-from sil.settings.engines import Engine
+from sil.settings.estimates import Engine
 from sil.settings.replays import ReplaySettings
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, Fact
 from sil.trace.log_ids import ids_in

@@ -15,7 +15,7 @@ from sil.api.replaying import checked
 from sil.api.settings import Moment, second_of_log
 from sil.declared import Field, Shown, as_keyword, spread
 from sil.runs.own_schedulers import named
-from sil.settings.engines import Engine
+from sil.settings.estimates import Engine
 from sil.settings.replays import ReplaySettings
 from sil.trace.facts import FACT_SCHEMA, Fact
 from sil.workload.job_log import JobLog

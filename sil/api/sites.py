@@ -6,13 +6,11 @@ import polars as pl
 
 from sil.api.settings import choice
 from sil.report.listing import Listing
-from sil.site.listings.demand import past_demand
-from sil.site.listings.experience import latest_runs, one_job_class
-from sil.site.listings.overview import overview
+from sil.site.experience_listings import latest_runs, one_job_class, overview, past_demand
 from site_db import damage, store
-from site_db.exporting import exported
+from site_db.copying import exported
 from site_db.jobs.records import DemandBy
-from site_db.site_file.exchange import site_text
+from site_db.site_file.importing import site_text
 from site_db.sites import SiteReader, site_at, site_names
 
 HISTORY = {

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sil.workload.job_log import LARGEST, MOST_PROCESSORS
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault
-from site_db.files.memory import OF_JSON, most_bytes
+from site_db.files.readers import OF_JSON, most_bytes
 
 WORKLOAD = "w0"
 """All jobs are of one workload: `w0!1`."""

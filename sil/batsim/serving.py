@@ -21,8 +21,8 @@ from scheduler.ports import RuntimeEstimator, Scheduler
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.messages import JsonEvent, Message, Size, Time, Walltime, longest_message
 from sil.batsim.messages import event as decision
-from site_db.files.given import quoted
-from site_db.files.memory import Memory
+from site_db.files.input_errors import quoted
+from site_db.files.readers import Memory
 
 Model = TypeVar("Model", bound=BaseModel)
 BYTES_OF_A_JOB = 1_000

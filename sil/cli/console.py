@@ -26,7 +26,7 @@ from sil.trace.json_text import json_text
 from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.faults import one_line
-from site_db.files.advice import of_command
+from site_db.files.input_errors import of_command
 
 try:
     from typer._click.globals import get_current_context

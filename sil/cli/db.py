@@ -44,7 +44,7 @@ def demand(
     as_json: options.Json = False,
 ) -> None:
     """Show the demand of past jobs: their number, how many completed, CPU hours, GPU hours and mean wait."""
-    from sil.site.listings.demand import past_demand
+    from sil.site.experience_listings import past_demand
     from site_db.sites import SiteReader, site_at
 
     with opened(db) as (session, address):
@@ -76,8 +76,7 @@ def import_site(
     from sil.settings import files
     from site_db.files.toml_file import located
     from site_db.jobs.log_import import count_things
-    from site_db.site_file.exchange import read_site_file
-    from site_db.site_file.importing import put_file
+    from site_db.site_file.importing import put_file, read_site_file
     from site_db.site_file.nodes import first_of, never_satisfied
     from site_db.sites import site_names
 
@@ -105,12 +104,12 @@ def export(
     A job class without a time from the site's staff has the times that are expected now. The history itself
     is not part of the file.
     """
-    from site_db.exporting import exported
-    from site_db.site_file import exchange
+    from site_db.copying import exported
+    from site_db.site_file import importing
     from site_db.sites import site_at
 
     with opened(db) as (session, address):
-        text = exchange.site_text(exported(session, site_at(session, address)))
+        text = importing.site_text(exported(session, site_at(session, address)))
         if out_file is not None:
             _write(out_file, text)
     if out_file is None:
@@ -126,20 +125,20 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """Show all sites, or one: machines, partitions, clusters, states, queues, users, expected times."""
-    from sil.site.listings import experience, resources
-    from sil.site.listings.overview import overview
+    from sil.site import experience_listings, resource_listings
+    from sil.site.experience_listings import overview
     from site_db.sites import SiteReader, site_at, site_names
 
     with opened(db) as (session, address):
         if address.site is None and len(site_names(session)) != 1 and job_class is None:
-            listings = [resources.sites(session)]
+            listings = [resource_listings.sites(session)]
         elif job_class is None:
             listings = overview(session, site_at(session, address))
         else:
             site = site_at(session, address)
             listings = [
-                experience.one_job_class(session, site, job_class),
-                experience.measured_in_isolation(SiteReader(session, site), job_class),
+                experience_listings.one_job_class(session, site, job_class),
+                experience_listings.measured_in_isolation(SiteReader(session, site), job_class),
             ]
     print_listings(listings, as_json)
 
@@ -162,7 +161,7 @@ def history(
     if import_file is not None:
         _import_csv(import_file, db)
         return
-    from sil.site.listings.experience import latest_runs
+    from sil.site.experience_listings import latest_runs
     from site_db.sites import site_at
 
     with opened(db) as (session, address):
@@ -210,7 +209,7 @@ def state(
 def check(db: Database = DEFAULT) -> None:
     """Look for damage of the database, with its own check; recompute all statistics from the history and
     compare; look for contradictions in the site itself."""
-    from site_db.history.as_of import disagreements
+    from site_db.history.stored_statistics import disagreements
     from site_db.integrity import damages
     from site_db.site_file.nodes import never_satisfied
     from site_db.site_file.validation import errors

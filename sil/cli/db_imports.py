@@ -15,7 +15,7 @@ from typer import Argument, Option
 from scheduler import counted
 from sil.cli import console
 from sil.cli.options import TimeZone
-from site_db.jobs.sacct.command import COMMAND_IN_LINES
+from site_db.jobs.sacct.columns import COMMAND_IN_LINES
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -108,11 +108,10 @@ def _import_archive(
     session: Session, site: str, log: Path, tally: Tally, now_unix_s: float
 ) -> tuple[int, list[str]]:
     """As `import_accounting`, for a log in the Standard Workload Format."""
-    from site_db.files.opened import open_lines
-    from site_db.jobs.log_import import import_log, source_of
+    from site_db.files.readers import open_lines
+    from site_db.jobs.log_import import JobsOnMachines, import_log, source_of
     from site_db.jobs.logs.logged_job import up_to_now
     from site_db.jobs.logs.swf import read_swf
-    from site_db.jobs.on_machines import JobsOnMachines
     from site_db.jobs.records import SourceKind
 
     with open_lines(log) as lines:

@@ -17,7 +17,7 @@ from sil.cli import console
 from sil.declared import Field, Shown, declared, spread
 from sil.report.analysis import Analysis
 from sil.workload.swf_rules import Overrun, TooLarge
-from site_db.files.plain_numbers import is_decimal
+from site_db.files.plain_values import is_decimal
 
 Returned = TypeVar("Returned")
 

@@ -12,7 +12,7 @@ from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
 from sil.report.listing import Column, Listing, Row, number
-from site_db.files.plain_numbers import is_whole
+from site_db.files.plain_values import is_whole
 from site_db.files.written import no_link
 
 if TYPE_CHECKING:

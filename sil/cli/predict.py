@@ -108,12 +108,12 @@ def _question(site: str, cluster: str | None, scheduler: str, predictor: str) ->
     from sil.site.site_in_use import errors_under
     from sil.site.time_shared_cluster import NodesOfSite
     from site_db import damage, sites, store
-    from site_db.site_file import exchange
+    from site_db.site_file import importing
     from site_db.sites import SiteReader
     from site_db.states import current_states
 
     if site in files.built_in("sites") or site.endswith(".toml"):
-        file = exchange.read_site_file(files.find(site, "sites", Path()))
+        file = importing.read_site_file(files.find(site, "sites", Path()))
         return Question(NodesOfSite.of(file, cluster), resolve(scheduler), predictor)
     address = store.parse_address(site)
     with damage.opened(address) as session:

@@ -244,7 +244,7 @@ def copy(
     folder: Annotated[Path, Argument(help="The folder to copy them into. Files there are never replaced.")],
 ) -> None:
     """Copy all examples, to edit: experiments, plans, sites, logs, and JSON Schemas for editors."""
-    from sil.settings.example_files import copy_examples
+    from sil.settings.files import copy_examples
 
     copied = copy_examples(folder)
     first = folder / "experiments" / "light-to-heavy.toml"

@@ -17,7 +17,7 @@ from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
 from sil.report.listing import Listing, number, text
 from sil.workers.execution import Execution
-from site_db.files.plain_numbers import is_whole
+from site_db.files.plain_values import is_whole
 
 if TYPE_CHECKING:
     from sil.swarm.campaign import Findings, Swarm

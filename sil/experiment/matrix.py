@@ -20,12 +20,11 @@ from sil.runs.hosting import asked_apart
 from sil.runs.under_test import InProcess
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import CheckedScheduler, Guard, Timing
-from site_db.files import npy
-from site_db.files.given import MOST, InvalidFile, quoted
-from site_db.files.matrix_text import EACH, NO_NUMBER, number_of, read_rows
-from site_db.files.opened import read_text
-from site_db.files.plain_numbers import is_whole
-from site_db.files.spreadsheet import escaped
+from site_db.files import arrays
+from site_db.files.arrays import EACH, NO_NUMBER, number_of, read_rows
+from site_db.files.input_errors import MOST, InvalidFile, quoted
+from site_db.files.plain_values import escaped, is_whole
+from site_db.files.readers import read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ def read_problem(matrix: Path, ready: Path | None = None, clusters: Path | None 
 
 def read_matrix(path: Path) -> NDArray[np.float64]:
     """The matrix in a file of NumPy, or in text (`matrix_text`); each may be compressed."""
-    etc_s = npy.read_numbers(path) if npy.is_npy(path) else read_rows(path)
+    etc_s = arrays.read_numbers(path) if arrays.is_npy(path) else read_rows(path)
     if etc_s.ndim != 2 or 0 in etc_s.shape:
         raise InvalidFile(f"{path}: expected jobs x machines, at least 1 x 1; found shape {etc_s.shape}")
     bad = np.argwhere(~(((etc_s >= 0) & (etc_s < MOST)) | (etc_s == np.inf)))
@@ -119,8 +118,8 @@ def read_matrix(path: Path) -> NDArray[np.float64]:
 
 def _read_ready(path: Path, n_machines: int) -> NDArray[np.float64]:
     """Ready times, one per machine: a file of NumPy, or numbers separated by commas or white space."""
-    if npy.is_npy(path):
-        ready_s = npy.read_numbers(path).ravel()
+    if arrays.is_npy(path):
+        ready_s = arrays.read_numbers(path).ravel()
     else:
         ready_s = _good_numbers(read_text(path, EACH).replace(",", " ").split(), path)
     if len(ready_s) != n_machines:

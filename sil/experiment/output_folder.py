@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scheduler import UserError
 from sil.report.file_name import file_name
-from site_db.files.advice import remedy
+from site_db.files.input_errors import remedy
 
 UNFINISHED = "unfinished.db"
 """The results of what is finished, until all is."""

@@ -23,8 +23,7 @@ from sil.settings.estimates import Estimates
 from sil.trace.facts import TRACE
 from sil.trace.log_clock import KEY
 from sil.trace.reading import DAMAGED
-from site_db.files.memory import OF_JSON
-from site_db.files.opened import read_text
+from site_db.files.readers import OF_JSON, read_text
 
 SUMMARY = "summary.json"
 REPORT = "report.html"

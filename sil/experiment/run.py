@@ -25,7 +25,7 @@ from sil.runs.resolve import scenario_of_file
 from sil.runs.scenario import Scenario
 from sil.runs.under_test import Find, resolve
 from sil.settings.experiment_file import Experiment, read_experiment
-from sil.site.past_arrivals import past_arrivals
+from sil.site.past import past_arrivals
 from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import InapplicableChange
 from sil.trace.facts import RUN, SCHEMAS, TIMINGS, TRACE, RunDescription, RunTables, write_trace
@@ -35,7 +35,7 @@ from sil.workers.executor import Executor, Interrupted, Listener
 from sil.workers.runner import Runner
 from sil.workers.store import Store
 from site_db.files import toml_file
-from site_db.files.advice import given
+from site_db.files.input_errors import given
 from site_db.files.written import no_link
 from site_db.store import Address
 

@@ -22,8 +22,7 @@ from sil.isolation.host import Host
 from sil.runs.hosting import asked_apart, what_if_scheduler
 from sil.runs.under_test import UnderTest
 from sil.settings.queue_file import QueueFile, RunningTable, WaitingTable
-from sil.site.error_histories import histories
-from sil.site.time_shared_cluster import NodesOfSite
+from sil.site.time_shared_cluster import NodesOfSite, histories
 from sil.world.events import SimClock
 from site_db.files import toml_file
 from site_db.files.toml_file import Location

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import sil
 import sil.gym as sil_gym
 from sil.workload.job_log import JobLog
-from sil.workload.weeks import check_weeks, weeks_of
+from sil.workload.slices import check_weeks, weeks_of
 from sil.world.compiled_replay.observation import N_OF_JOB, N_OF_MACHINE
 
 Numbers = NDArray[np.float64]

@@ -21,7 +21,7 @@ from sil.trace.csv_tables import columns_of, read_csv
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.log_ids import LOG_ID
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 
 JOBS = "jobs.csv"
 SCHEDULE = "schedule.csv"

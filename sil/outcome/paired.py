@@ -27,7 +27,7 @@ from sil.outcome.statistics import (
     n_different,
     student_t,
 )
-from sil.workload.weeks import DAY_S, ENOUGH_WEEKS
+from sil.workload.slices import DAY_S, ENOUGH_WEEKS
 
 FARTHEST = 1.5
 """The reach of an interval to the side of the longer tail, as a multiple of that of Student's t."""

@@ -27,7 +27,7 @@ from sil.planning.scenario.scenario import OptionRunner
 from sil.runs.scenario import DoesNotFit
 from sil.runs.under_test import Find, InProcess, UnderTest, resolve
 from sil.settings.replays import NONE
-from sil.site.past_arrivals import past_arrivals
+from sil.site.past import past_arrivals
 from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_site import InapplicableChange
 from sil.workers.runner import ItemDied

@@ -11,7 +11,7 @@ import polars as pl
 from sil.outcome.paired import FEWEST_BLOCKS, paired_differences
 from sil.outcome.statistics import CONFIDENCE, Interval
 from sil.rehearsal.reproduction import GROUPS, MOST_OF_A_KIND, ORDER
-from sil.workload.weeks import DAY_S
+from sil.workload.slices import DAY_S
 
 KINDS = {**{kind: title for kind, title in GROUPS.items() if kind != "week"}, "user": "User"}
 QUANTITIES = {"waiting_time": "Mean wait", "bounded_slowdown": "Mean bounded slowdown"}

@@ -11,8 +11,8 @@ from pathlib import Path
 from sil.settings.events_file import Drain, EventsFile, Reservation, events_of
 from sil.settings.log_events import Events
 from sil.workload.job_log import JobLog
-from site_db.files.given import InvalidFile
-from site_db.files.opened import read_text
+from site_db.files.input_errors import InvalidFile
+from site_db.files.readers import read_text
 from site_db.jobs.sacct.times import unix_times
 
 EVENTS, RESERVATIONS = "events.txt", "reservations.txt"

@@ -19,7 +19,7 @@ from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug, writ
 from sil.report.tables import duration_text
 from sil.report.vega_lite import Figure, column
 from sil.slurm.statements import FACTORS
-from sil.workload.weeks import DAY_S
+from sil.workload.slices import DAY_S
 
 PAGE = "rehearsal.html"
 MOST_SETTINGS = 5

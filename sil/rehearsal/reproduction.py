@@ -13,7 +13,7 @@ import polars as pl
 from scheduler import counted
 from sil.report.replay.by_size import size_class
 from sil.report.tables import duration_text
-from sil.workload.weeks import DAY_S
+from sil.workload.slices import DAY_S
 
 NEAR_S = 300.0
 """A start within this of the recorded one counts as reproduced."""

@@ -29,8 +29,8 @@ from sil.runs.under_test import UnderTest
 from sil.slurm.statements import STATEMENTS
 from sil.trace.reading import DAMAGED
 from sil.workers.executor import Executor, Listener
-from sil.workload.weeks import DAY_S
-from site_db.files.opened import read_text
+from sil.workload.slices import DAY_S
+from site_db.files.readers import read_text
 from site_db.files.written import no_link
 
 RECORDED = "recorded.parquet"

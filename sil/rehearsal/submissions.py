@@ -12,7 +12,7 @@ from typing import Any
 from sil.settings.log_events import JobArray
 from sil.slurm.jobs.submit_line import Submitted, submitted
 from site_db.jobs.logs.logged_job import LoggedJob
-from site_db.jobs.sacct.remarks import (
+from site_db.jobs.sacct.reader import (
     DEPENDENT,
     HETEROGENEOUS,
     NAMED_NODES,

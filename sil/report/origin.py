@@ -17,7 +17,7 @@ from pathlib import Path
 
 from scheduler import counted
 from sil.trace.json_text import json_text
-from site_db.files.opened import digest
+from site_db.files.readers import digest
 from site_db.files.written import no_link, regular
 
 ORIGIN = "origin.json"

@@ -26,10 +26,10 @@ from sil.settings.experiment_file import RunSettings
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.site.resource_names import ResourceNames
 from sil.site.what_if_times import with_uncertainty
+from sil.workload.accounting import default_limit_s
 from sil.workload.job_log import queue_of
 from sil.workload.logged_runs import LoggedRuns
-from sil.workload.time_limits import default_limit_s
-from sil.workload.weeks import drawn_weeks, few_weeks
+from sil.workload.slices import drawn_weeks, few_weeks
 from sil.world.actual_runtimes import RuntimesOnNodes
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.nodes import cluster_of, first_of, never_satisfied, requests_at

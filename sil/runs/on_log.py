@@ -26,8 +26,7 @@ from sil.runs.simulation import PRINTED, Conditions, RunKey, Simulation
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import decision_cost
-from sil.settings.engines import Engine
-from sil.settings.estimates import run_times_by
+from sil.settings.estimates import Engine, run_times_by
 from sil.settings.log_events import Events
 from sil.settings.replays import NONE, Asking, ReplaySettings
 from sil.trace.facts import (
@@ -48,7 +47,7 @@ from sil.world.guard.decision_cost import Charge
 from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
 from sil.world.random_streams import RandomStreams
-from site_db.files.advice import given
+from site_db.files.input_errors import given
 from site_db.site_file.cluster import Cluster
 
 if TYPE_CHECKING:

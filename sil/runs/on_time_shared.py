@@ -31,7 +31,7 @@ from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
 from sil.world.monitors import NodeMonitors
 from sil.world.random_streams import RandomStreams
 from sil.world.time_shared_cluster import TimeSharedCluster
-from site_db.site_file import exchange
+from site_db.site_file import importing
 
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
@@ -42,7 +42,7 @@ CISNE = "cisne-2006"
 
 def built_in_characterisations() -> Characterisations:
     """The NAS Parallel Benchmarks on the nodes of the built-in site."""
-    return Characterisations.of_site(exchange.read_site_file(files.built_in("sites")[CISNE]))
+    return Characterisations.of_site(importing.read_site_file(files.built_in("sites")[CISNE]))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sil.runs.under_test import Find, InProcess, resolve, resolve_all
 from sil.settings.experiment_file import Experiment, read_experiment
 from sil.site.site_in_use import SiteInUse
 from site_db.files import toml_file
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 
 
 def scenario_of(experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Scenario:

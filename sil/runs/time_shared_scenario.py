@@ -21,9 +21,8 @@ from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.time_shared_table import SharedNodesTable
-from sil.site.error_histories import NOTHING, histories
 from sil.site.resource_names import ResourceNames
-from sil.site.time_shared_cluster import NodesOfSite, NotShared
+from sil.site.time_shared_cluster import NOTHING, NodesOfSite, NotShared, histories
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid, Sharing
 from sil.world.monitors import Sampling
 from sil.world.time_shared_cluster import LocalUsers, TimeSharedCluster

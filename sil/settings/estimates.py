@@ -1,4 +1,4 @@
-"""Run-time estimates for the replay of a log."""
+"""What replays choose from: engines, and run-time estimates."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from scheduler.model import Job
     from scheduler.ports import RuntimeEstimator
+
+
+class Engine(StrEnum):
+    AUTO = "auto"  # compiled where it can, and the log is not short
+    HARNESS = "harness"  # event by event, for all schedulers
+    COMPILED = "compiled"  # built-in schedulers on identical processors
 
 
 class Estimates(StrEnum):

@@ -14,15 +14,14 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from sil.settings.decision_costs import check_decision_cost
 from sil.settings.estimates import Estimates
-from sil.settings.faults.failures import FailuresTable
-from sil.settings.faults.remote import ClockJumpTable, CrashesTable, MessagesTable
+from sil.settings.faults import ClockJumpTable, CrashesTable, FailuresTable, MessagesTable
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.notional import Notional
 from sil.settings.replays import NONE
 from sil.settings.sizes import check_sizes
 from sil.settings.time_shared_table import SharedNodesTable
 from site_db.files import toml_file
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.files.toml_file import Count, NotNegative, Period, Positive, Table
 from site_db.site_file.tables import QueueTable
 

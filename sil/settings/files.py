@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from difflib import get_close_matches
 from pathlib import Path
 
-from site_db.files.given import InvalidFile
+from scheduler import UserError
+from site_db.files.input_errors import InvalidFile
 
 _PACKAGE = Path(__file__).parent.parent
 _INSTALLED = _PACKAGE / "fixtures"
@@ -54,3 +56,20 @@ def find(name: str, kind: str, folder: Path) -> Path:
     close = get_close_matches(name, known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"built in are {', '.join(known)}{elsewhere}"
     raise InvalidFile(f"there is no file {path}, and no built-in of that name; {hint}")
+
+
+def copy_examples(folder: Path) -> list[Path]:
+    """Copy all examples and the schemas of their files into a folder; the paths of the copies. Files that are
+    there and equal stay. Raises UserError, before anything is copied if a file would be replaced."""
+    sources = [path for path in sorted(FIXTURES.rglob("*")) if path.is_file()]
+    copies = {source: folder / source.relative_to(FIXTURES) for source in sources}
+    for source, copy in copies.items():
+        if copy.exists() and copy.read_bytes() != source.read_bytes():
+            raise UserError(f"{copy} exists and is another file; name another folder, or remove it")
+    try:
+        for source, copy in copies.items():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copy)
+    except OSError as error:
+        raise UserError(f"the folder {folder} cannot be written: {error.strerror}") from None
+    return list(copies.values())

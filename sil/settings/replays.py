@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from sil.declared import Setting, Settings
-from sil.settings.engines import Engine
-from sil.settings.estimates import Estimates
+from sil.settings.estimates import Engine, Estimates
 from sil.world.events import ORDERS
 
 DECISION_LIMIT_S = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from site_db.files.memory import Memory
+from site_db.files.readers import Memory
 
 BYTES_OF_A_JOB = 3_000
 """Of a run: its facts, and its rows of the results."""

@@ -8,16 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from sil.report.origin import sha256_sums
-from sil.workload.archive.writing import write_swf
 from sil.workload.job_log import JobLog
+from sil.workload.openb import read_nodes
 from sil.workload.swf import read_swf
 from sil.workload.swf_rules import Rules
-from site_db.files.advice import remedy
-from site_db.files.given import InvalidFile
-from site_db.files.opened import open_lines
+from sil.workload.swf_writing import write_swf
+from site_db import sites, store
+from site_db.files.input_errors import InvalidFile, remedy
+from site_db.files.readers import open_lines
 from site_db.jobs.sacct.reader import is_sacct
 from site_db.jobs.sacct.times import zone_named
 from site_db.site_file.cluster import Cluster
+from site_db.site_file.importing import read_site_file
+from site_db.site_file.nodes import cluster_of
+from site_db.sites import SiteReader
+from site_db.slurm_conf import read_cluster
+from site_db.states import current_states
+from site_db.store import Address
 
 
 def read_log(
@@ -43,9 +50,9 @@ def read_on_processors(path: Path, rules: Rules, processors: int | None, keep: b
     InvalidFile."""
     if not is_sacct(path):
         return read_log(path, rules, processors, keep=keep)
-    from sil.workload.archive import of_accounting
+    from sil.workload import accounting
 
-    log = of_accounting.read_on_processors(path, rules, processors)
+    log = accounting.read_on_processors(path, rules, processors)
     return replace(log, sources=sha256_sums(path), zone=zone_named(rules.time_zone))
 
 
@@ -114,3 +121,28 @@ def _has_json_suffix(path: Path) -> bool:
 
 def _is_json(path: Path) -> bool:
     return _first_line(path).startswith(("{", "["))
+
+
+def read_nodes_of(path: Path) -> Cluster:
+    """The nodes in a site file (TOML), in Alibaba's CSV, in slurm.conf or in the output of `scontrol show
+    node`, without those that are down there. Raises InvalidFile."""
+    if path.suffix.lower() == ".toml":
+        return cluster_of(read_site_file(path))
+    return Cluster(read_nodes(path), {}, {}) if is_csv(path) else _up(read_cluster(path), path)
+
+
+def nodes_in_database(address: Address) -> Cluster:
+    """The nodes of a site in a database, without those that are down. Raises UserError, DatabaseTrouble and
+    InvalidFile."""
+    with store.opened(address) as session:
+        reader = SiteReader(session, sites.site_at(session, address))
+        cluster = cluster_of(reader.as_file())
+        down = cluster.nodes.keys() & set(current_states(session, reader).down)
+        return _up(replace(cluster, down=frozenset(down)), address)
+
+
+def _up(cluster: Cluster, where: object) -> Cluster:
+    """Raises InvalidFile if all nodes are down."""
+    if not cluster.up.nodes:
+        raise InvalidFile(f"{where}: all nodes are down; expected one that takes jobs")
+    return cluster.up

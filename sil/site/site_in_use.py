@@ -20,20 +20,20 @@ from scheduler.registry import key_of
 from sil.settings import files
 from sil.settings.experiment_file import Experiment
 from sil.site.logs import read_log
-from sil.site.past_log import past_log
+from sil.site.past import past_log
 from sil.site.what_if_changes import ChangedSite, apply_changes
 from sil.site.what_if_site import Absence
 from sil.site.what_if_times import estimation_uncertainty
 from sil.workload.job_log import JobLog
+from sil.workload.slices import check_weeks
 from sil.workload.swf_rules import Rules
-from sil.workload.weeks import check_weeks
 from site_db import sites, store
 from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
 from site_db.experience import Expect, MemoryExperience, StatisticsReader, expected_times
 from site_db.history.statistics import RunStatistics
 from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
-from site_db.site_file import exchange, importing, validation
+from site_db.site_file import importing, validation
 from site_db.site_file.importing import SiteConflict
 from site_db.site_file.nodes import cluster_of
 from site_db.site_file.tables import SiteFile
@@ -109,7 +109,7 @@ class SiteSource:
         self._folder = folder
         if self._origin is None or address is None:
             self._path = files.find(experiment.site, "sites", folder)
-            self._file = exchange.read_site_file(self._path)
+            self._file = importing.read_site_file(self._path)
         else:
             with store.reading(self._origin) as session:
                 self._file = SiteReader(session, sites.site_at(session, address)).as_file()

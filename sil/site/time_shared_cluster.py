@@ -1,14 +1,22 @@
-"""A cluster of time-shared nodes, and the jobs that were measured in isolation, from a site file."""
+"""A cluster of time-shared nodes, jobs that were measured in isolation, and errors of past predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scheduler import UserError
 from scheduler.model import Job
+from scheduler.registry import SchedulerSpec, key_of
+from scheduler.time_shared.forecast import Circumstances, Error, ErrorHistory
 from scheduler.time_shared.social_contract import MOST_CPU, Requirement, SocialContract
+from site_db.prediction_errors import KnownError
 from site_db.site_file.tables import ClusterTable, SiteFile
+
+if TYPE_CHECKING:
+    from scheduler.time_shared.predictors import PredictorName  # loads compiled functions
 
 
 class Characterisations:
@@ -93,3 +101,23 @@ def _cluster(site: SiteFile, name: str | None) -> ClusterTable:
             return cluster
     has = ", ".join(cluster.name for cluster in site.clusters) or "none"
     raise NotShared(f"the site '{site.name}' has no cluster '{name}'; it has {has}")
+
+
+NOTHING = ErrorHistory(())
+
+
+def histories(
+    errors: Iterable[KnownError], known: Characterisations, scheduler: SchedulerSpec
+) -> Callable[[PredictorName], ErrorHistory]:
+    """The errors of each predictor under one scheduler. Jobs with equal requirements are of one kind."""
+    errors, sizes = list(errors), known.sizes()
+    names = {error.scheduler for error in errors}
+    same = {name for name in names if key_of(name) == scheduler.key}
+    found: defaultdict[str, list[Error]] = defaultdict(list)
+    for error in errors:
+        if error.scheduler in same and error.tasks in sizes.get(error.job_class, ()):
+            exe_s = known.of(error.job_class, error.tasks).exe_s
+            alike = Circumstances.of(exe_s, error.tasks, error.waiting, error.jobs_there)
+            found[error.predictor].append(Error(alike, error.ratio))
+    by_predictor = {predictor: ErrorHistory(of_one) for predictor, of_one in found.items()}
+    return lambda predictor: by_predictor.get(str(predictor), NOTHING)

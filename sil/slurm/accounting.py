@@ -29,8 +29,8 @@ from sil.slurm.daemons import (
 from sil.slurm.settings.own import credential_settings
 from sil.slurm.surroundings import calling_user, reserved_port
 from sil.world.guard.faults import one_line
-from site_db.files.given import InvalidFile, quoted
-from site_db.files.opened import read_text
+from site_db.files.input_errors import InvalidFile, quoted
+from site_db.files.readers import read_text
 from site_db.slurm.lines import Pair
 
 REMEDY = "apt install slurmdbd mariadb-server"

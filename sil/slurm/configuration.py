@@ -17,8 +17,8 @@ from sil.slurm.settings.gone import Gone, gone, sentences
 from sil.slurm.settings.kept import NOT_READ, OF_ACCOUNTING, OF_CLUSTER, kept, why_left_out
 from sil.slurm.settings.own import Surroundings, own_settings
 from sil.slurm.settings.selection import LEFT_OUT, Replaced, Selection
-from site_db.files.given import InvalidFile, quoted
-from site_db.files.opened import read_text
+from site_db.files.input_errors import InvalidFile, quoted
+from site_db.files.readers import read_text
 from site_db.site_file.hostlist import expand, patterns
 from site_db.slurm.lines import Pair, pairs_of
 

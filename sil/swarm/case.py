@@ -20,9 +20,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from scheduler import counted
 from sil.swarm.faults import KINDS, MOST_JOBS, Fault
 from sil.world.random_streams import RandomStreams
-from site_db.files.given import InvalidFile
-from site_db.files.memory import OF_JSON
-from site_db.files.opened import read_text
+from site_db.files.input_errors import InvalidFile
+from site_db.files.readers import OF_JSON, read_text
 from site_db.files.written import no_link
 
 MOST_FAULTS = 5

@@ -16,7 +16,7 @@ from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
 from sil.world.remote.crashes import Crashes
 from sil.world.remote.network import Delayed, Duplicated, Lost, MessageFault, Partition, Reordered, Until
-from site_db.files.given import MOST
+from site_db.files.input_errors import MOST
 
 
 @dataclass(frozen=True, slots=True)

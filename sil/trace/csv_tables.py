@@ -8,7 +8,7 @@ from typing import IO
 
 import polars as pl
 
-from site_db.files.spreadsheet import FORMULA, NUMBER
+from site_db.files.plain_values import FORMULA, NUMBER
 from site_db.files.written import no_link, regular
 
 Kinds = Mapping[str, pl.DataType | type[pl.DataType]]

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from scheduler import UserError, counted, printable
 from sil.trace.stream import COMPATIBLE
-from site_db.files.given import MOST
-from site_db.files.plain_numbers import is_whole
+from site_db.files.input_errors import MOST
+from site_db.files.plain_values import is_whole
 
 LOG_ID = "log_id"
 """The column of tables of jobs that has them, unless all ids are the numbers of their jobs."""

@@ -20,7 +20,7 @@ from sil.trace.log_clock import LogClock
 from sil.trace.log_ids import LOG_ID
 from sil.trace.requests import request_of, shares_of
 from sil.trace.stream import Schema
-from site_db.files.memory import Memory
+from site_db.files.readers import Memory
 from site_db.files.written import regular
 
 _OF_A_RUN = ("job", "run")

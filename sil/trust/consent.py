@@ -13,7 +13,7 @@ from pydantic import Field
 from scheduler import UserError, printable
 from sil.trust.foreign_code import Named
 from site_db.files import toml_file
-from site_db.files.opened import read_text
+from site_db.files.readers import read_text
 from site_db.files.toml_file import Table
 
 HEAD = """\

@@ -14,7 +14,7 @@ from scheduler import naming, registry
 from sil.settings import files
 from sil.settings.experiment_file import RunSettings
 from site_db import sites, store
-from site_db.files.opened import read_text
+from site_db.files.readers import read_text
 from site_db.files.toml_file import EACH, parse
 from site_db.sites import SiteReader
 from site_db.store import Address

@@ -23,8 +23,7 @@ from sil.settings.code_version import code_and_data
 from sil.workers.executor import Concurrent, Died, Failed, Item, Outcome, Result
 from sil.workers.processes import Processes
 from sil.world.guard.faults import KILLED
-from site_db.files.memory import OF_JSON
-from site_db.files.opened import read_text
+from site_db.files.readers import OF_JSON, read_text
 
 ANSWER_WITHIN_S = 5.0
 """Time in which a scheduler must answer."""

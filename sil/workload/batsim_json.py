@@ -18,11 +18,10 @@ import polars as pl
 
 from sil.trace.log_ids import LOG_ID, column_of
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, losses, possible_size
-from site_db.files import opened
-from site_db.files.advice import remedy
-from site_db.files.given import InvalidFile, quoted
-from site_db.files.memory import OF_JSON
-from site_db.jobs.logs.log_file import write_log
+from site_db.files import readers
+from site_db.files.input_errors import InvalidFile, quoted, remedy
+from site_db.files.readers import OF_JSON
+from site_db.files.written import write_log
 
 DELAY_TYPES = ("delay", "DelayProfile")
 """The type of a profile of fixed duration in Batsim up to version 4, and in version 5."""
@@ -136,7 +135,7 @@ def _plain(number: float) -> int | float:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    text = opened.read_text(path, OF_JSON)
+    text = readers.read_text(path, OF_JSON)
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:

@@ -19,10 +19,10 @@ from scheduler.node_request import Request
 from sil.trace.log_clock import LogClock
 from sil.trace.log_ids import LOG_ID, LogIds
 from sil.workload.mapped_columns import Pages
-from site_db.files.given import InvalidFile
-from site_db.files.plain_numbers import is_whole
+from site_db.files.input_errors import InvalidFile
+from site_db.files.plain_values import is_whole
 from site_db.jobs.logs.logged_job import Charged
-from site_db.jobs.logs.swf_format import unix_start_s
+from site_db.jobs.logs.swf import unix_start_s
 from site_db.site_file.cluster import Cluster
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {

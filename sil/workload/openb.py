@@ -17,9 +17,9 @@ from scheduler import counted
 from scheduler.node_request import MOST_GPUS, Gpus, Node, Request
 from sil.trace.log_ids import column_of
 from sil.workload.job_log import SCHEMA, JobLog
-from site_db.files.given import MOST, InvalidFile, quoted
-from site_db.files.opened import open_lines
-from site_db.files.plain_numbers import whole
+from site_db.files.input_errors import MOST, InvalidFile, quoted
+from site_db.files.plain_values import whole
+from site_db.files.readers import open_lines
 from site_db.site_file.cluster import Cluster
 
 MILLI = 1000

@@ -18,16 +18,14 @@ import polars as pl
 
 from scheduler.node_request import Request
 from sil.trace.log_ids import LOG_ID
-from sil.workload.archive.repairs import LINE, NEEDED, memory_kib, repaired
-from sil.workload.archive.writing import TITLES, KeptSwf
 from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, JobLog, possible_size
 from sil.workload.mapped_columns import ColumnFiles
+from sil.workload.swf_repairs import LINE, NEEDED, memory_kib, repaired
 from sil.workload.swf_rules import Rules
-from site_db.files import opened
-from site_db.files.advice import remedy
-from site_db.files.given import InvalidFile, quoted
-from site_db.jobs.logs.preceding import Named, of_preceding
-from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
+from sil.workload.swf_writing import TITLES, KeptSwf
+from site_db.files import readers
+from site_db.files.input_errors import InvalidFile, quoted, remedy
+from site_db.jobs.logs.swf import EXPECTED, FIELDS, Named, header_field, of_preceding
 from site_db.site_file.cluster import Cluster
 
 
@@ -50,7 +48,7 @@ def read_swf(
         clean = _long_clean_log(path, rules, processors)
         if clean is not None:
             return clean
-    data = opened.read_bytes(path, EACH).removeprefix(BOM_UTF8)
+    data = readers.read_bytes(path, EACH).removeprefix(BOM_UTF8)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     comments = list(_comments(data))
@@ -93,7 +91,7 @@ def _preceding_notes(
 def _long_clean_log(path: Path, rules: Rules, processors: int | None) -> JobLog | None:
     """A log with any number of jobs, of which few are in memory; None if it is short, if a row needs a repair
     or another place, if it cannot be used, or if there is no room for temporary files."""
-    parts = opened.parts(path, PART)
+    parts = readers.parts(path, PART)
     data, more = next(parts, b""), next(parts, None)
     if more is None:
         return None

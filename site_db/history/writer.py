@@ -11,13 +11,14 @@ from sqlalchemy import CursorResult, delete, func, insert, literal, select, upda
 from sqlalchemy.orm import Session
 
 from site_db import schema
-from site_db.history.as_of import read_stored_as_of, runs_by_key
 from site_db.history.stored_statistics import (
     STORED,
     CompletedRun,
     Key,
     StoredStatistics,
     read_stored,
+    read_stored_as_of,
+    runs_by_key,
     stored_columns,
     write_snapshots,
     write_stored,

@@ -1,26 +1,198 @@
-"""Importing Slurm's accounting: at a site of nodes, or at one of machines."""
+"""Importing Slurm's accounting at a site of nodes, where a job keeps its own size, or at one of machines.
+
+A job class is (user, program, request, features, partition). Its runs count for the machine class of the
+first of the site's nodes that the job ran on; without any, for that of the first node that satisfies the
+job. A job that names several partitions is recorded in the one that has its nodes, though it requests any
+of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from sqlalchemy import BindParameter, ColumnElement, Double, bindparam, select, update
 from sqlalchemy.orm import Session
 
-from site_db.jobs.log_import import DESCRIPTION, import_log, source_of
-from site_db.jobs.logs.logged_job import Tally, up_to_now
+from scheduler import counted
+from scheduler.node_request import Request
+from site_db import schema
+from site_db.jobs.log_import import DESCRIPTION, JobsOnMachines, LogBuilder, import_log, record_of, source_of
+from site_db.jobs.logs.logged_job import COMPLETED, LoggedJob, Tally, up_to_now
 from site_db.jobs.logs.occupancy import Occupancy
-from site_db.jobs.on_machines import JobsOnMachines
-from site_db.jobs.on_nodes import JobsOnNodes
-from site_db.jobs.records import SourceKind
+from site_db.jobs.logs.requests import LoggedRequests
+from site_db.jobs.records import JobRecord, SourceKind
 from site_db.jobs.sacct.reader import read_file
 from site_db.jobs.writer import SiteNames
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import put_site
-from site_db.site_file.nodes import cluster_of
+from site_db.site_file.nodes import cluster_of, request_table
 from site_db.site_file.replacing_nodes import with_cluster
 from site_db.sites import site_names, site_or_new
+
+
+@dataclass(slots=True)
+class _Class:
+    """What the log tells of a job class: its longest time limit, and the runs that did not complete."""
+
+    request: Request
+    limit_s: float | None = None
+    machine_classes: dict[str, None] = field(default_factory=dict)
+    n_failed: int = 0
+    failed_s: float = 0.0
+
+
+class JobsOnNodes(LogBuilder):
+    def __init__(self, session: Session, site_id: int, names: SiteNames, cluster: Cluster) -> None:
+        super().__init__(session, site_id, names)
+        self._cluster = cluster
+        self._requests = LoggedRequests(cluster)
+        self._classes: dict[str, _Class] = {}
+        self._described: dict[int, str] = {}
+        """Requests, their features and partitions, by place, as in names of job classes."""
+        self._class_of_place: dict[int, str] = {}
+        class_names = {id: name for name, id in names.machine_classes.items()}
+        self._machine_class = {name: class_names[class_id] for name, (_, class_id) in names.machines.items()}
+        self._occupancy = Occupancy()
+        self._n_unlimited = self._n_overrun = 0
+        """How many jobs had no time limit, or ran for longer."""
+        self._unknown_nodes: dict[str, int] = {}
+        """Nodes that the site lacks, with the line of the first job there."""
+
+    def class_name(self, job: LoggedJob) -> str:
+        return self._class_name(job, self._requests.place(job))
+
+    def _class_name(self, job: LoggedJob, place: int) -> str:
+        described = self._described.get(place)
+        if described is None:
+            request = self._requests.all[place]
+            described = "/".join([str(request), *sorted(request.features), *sorted(request.partitions)])
+            self._described[place] = described
+        return f"{job.user}/{job.program}/{described}"
+
+    def records(self, jobs: Sequence[LoggedJob]) -> list[JobRecord]:
+        requests = [self._requests.count(job) for job in jobs]
+        names = [self._class_name(job, place) for job, place in zip(jobs, requests, strict=True)]
+        for job, name, place in zip(jobs, names, requests, strict=True):
+            self._note(job, name, self._requests.all[place])
+        self._add_requests(self._add_job_classes(dict.fromkeys(names)))
+        ran_on = [self._ran_on(job) for job in jobs]
+        for name, machine_class in zip(names, ran_on, strict=True):
+            self._classes[name].machine_classes[machine_class] = None
+            self._allow(name, self._names.machine_classes[machine_class])
+        self._flush()
+        return [
+            record_of(job, name, self._partition(job), None, machine_class, None)
+            for job, name, machine_class in zip(jobs, names, ran_on, strict=True)
+        ]
+
+    def finish(self) -> None:
+        """A class of which no run has completed is expected to run as long as those that did not. Time limits
+        are the longest that were requested, as far as the partitions allow."""
+        row = schema.ExecutionStatisticsRow
+        experienced = set(
+            self._session.scalars(
+                select(row.job_class_id)
+                .join(schema.JobClassRow)
+                .where(schema.JobClassRow.site_id == self._site_id)
+            )
+        )
+        ids = {self._names.job_classes[name]: found for name, found in self._classes.items()}
+        limits = [{"of": id, "value": one.limit_s} for id, one in ids.items() if one.limit_s is not None]
+        unknown = [
+            {"of": id, "value": one.failed_s / one.n_failed}
+            for id, one in ids.items()
+            if one.n_failed and id not in experienced
+        ]
+        request, place = schema.RequestRow, schema.AllowedPlaceRow
+        value: BindParameter[float] = bindparam("value", type_=Double)
+        longer = request.time_limit_s.is_(None) | (request.time_limit_s < value)
+        self._update(request, limits, longer, time_limit_s=value)
+        self._update(place, unknown, place.expected_s.is_(None), expected_s=value)
+
+    def assumptions(self) -> Iterator[str]:
+        """Sentences on what does not fit the site, and on what is assumed."""
+        if self._n_unlimited:
+            yield f"{counted(self._n_unlimited, 'job')} without a time limit"
+        if self._n_overrun:
+            yield f"{counted(self._n_overrun, 'job')} ran for longer than the time limit"
+        yield from self._requests.ignored()
+        yield from self._requests.never_fit()
+        yield from self._occupancy.mistakes(self._cluster.nodes)
+        if self._unknown_nodes:
+            name, line = next(iter(self._unknown_nodes.items()))
+            n = len(self._unknown_nodes)
+            some = "1 node is" if n == 1 else f"{n:,} nodes are"
+            yield (
+                f"{some} not at the site, the first is {name} in line {line}; a run on no other node counts "
+                f"for the first node that satisfies the job"
+            )
+
+    def _update(
+        self,
+        row: type[schema.RequestRow | schema.AllowedPlaceRow],
+        values: Sequence[Mapping[str, object]],
+        where: ColumnElement[bool],
+        **columns: BindParameter[float],
+    ) -> None:
+        """Set columns of the rows of each job class `of`."""
+        if values:
+            table: Any = row.__table__
+            statement = update(table).where(table.c.job_class_id == bindparam("of"), where).values(columns)
+            self._session.connection().execute(statement, values)
+
+    def _note(self, job: LoggedJob, name: str, request: Request) -> None:
+        self._occupancy.add(job)
+        found = self._classes.get(name)
+        if found is None:
+            found = self._classes[name] = _Class(request)
+        if job.time_limit_s is None:
+            self._n_unlimited += 1
+        else:
+            self._n_overrun += job.ended_unix_s - job.started_unix_s > job.time_limit_s
+            most_s = self._cluster.longest_limit_s(found.request.partitions)
+            found.limit_s = max(found.limit_s or 0.0, min(job.time_limit_s, most_s))
+        if job.state != COMPLETED:
+            found.n_failed += 1
+            found.failed_s += job.ended_unix_s - job.started_unix_s
+
+    def _add_requests(self, names: Sequence[str]) -> None:
+        rows = []
+        for name in names:
+            found = self._classes[name]
+            values = request_table(found.request, found.limit_s).model_dump(mode="json")
+            rows.append({"job_class_id": self._names.job_classes[name], **values})
+        if rows:
+            self._session.execute(schema.RequestRow.__table__.insert(), rows)  # type: ignore[attr-defined]
+
+    def _partition(self, job: LoggedJob) -> str:
+        """Of the partitions that a job names, the first that has all its nodes; else the first."""
+        if "," not in job.partition:
+            return job.partition
+        named = [name for name in map(str.strip, job.partition.split(",")) if name]
+        sets = [self._cluster.nodes[node].partitions for node in job.nodes if node in self._cluster.nodes]
+        return next((name for name in named if all(name in one for one in sets)), "".join(named[:1]))
+
+    def _ran_on(self, job: LoggedJob) -> str:
+        """The machine class that a run counts for."""
+        known = None
+        for node in job.nodes:
+            if node not in self._machine_class:
+                self._unknown_nodes.setdefault(node, job.line)
+            elif known is None:
+                known = self._machine_class[node]
+        if known is not None:
+            return known
+        place = self._requests.place(job)
+        if place not in self._class_of_place:
+            name = self._cluster.first_for(self._requests.all[place]) or next(iter(self._cluster.nodes))
+            self._class_of_place[place] = self._machine_class[name]
+        return self._class_of_place[place]
+
 
 ALONE = (
     "the site '{site}' has machines but no partitions: each job is taken to have its machines for itself; "

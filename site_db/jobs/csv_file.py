@@ -21,9 +21,9 @@ from sqlalchemy.orm import Session
 
 from scheduler import UserError
 from site_db.files import toml_file
-from site_db.files.given import MOST, InvalidFile, quoted
-from site_db.files.opened import read_text
-from site_db.files.spreadsheet import escaped, unescaped
+from site_db.files.input_errors import MOST, InvalidFile, quoted
+from site_db.files.plain_values import escaped, unescaped
+from site_db.files.readers import read_text
 from site_db.files.toml_file import Table
 from site_db.jobs.records import (
     CLOCKS_AGREE_TO_S,

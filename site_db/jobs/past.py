@@ -1,17 +1,20 @@
-"""The past jobs of a site that used its nodes, one by one."""
+"""The past jobs of a site: one by one, their arrivals and shares, and what they used in all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+import numpy as np
+from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from scheduler import UserError
-from site_db.jobs.arrived import DAY_S, observed
-from site_db.jobs.records import JobState
-from site_db.schema import JobClassRow, JobRow, UserRow
+from scheduler import UserError, counted
+from site_db.jobs.records import DemandBy, JobState, SourceKind
+from site_db.schema import JobClassRow, JobRow, SourceRow, UserRow
+from site_db.site_file.cluster import Held
 
 
 class PastJob(NamedTuple):
@@ -56,3 +59,126 @@ def past_jobs(session: Session, site_id: int, site: str, days: float | None = No
 
 
 _RAN = (JobState.DONE.value, JobState.FAILED.value)
+
+
+SIZES = 10
+"""The sizes of a class are represented by so many quantiles: the middles of its tenths."""
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """`per_s` is the rate of jobs; shares are by name."""
+
+    jobs: int
+    per_s: float
+    job_classes: Mapping[str, float]
+    queues: Mapping[str, float]
+    users: Mapping[str, float]
+    sizes: Mapping[str, tuple[float, ...]]
+
+
+def observed(site_id: int) -> tuple[ColumnElement[bool], ...]:
+    """Conditions for the jobs of a site that were not simulated."""
+    simulated = select(SourceRow.id).where(
+        SourceRow.site_id == site_id, SourceRow.kind == SourceKind.TESTBED.value
+    )
+    return JobRow.site_id == site_id, JobRow.source_id.not_in(simulated)
+
+
+def what_arrived(session: Session, site_id: int, site: str, days: float | None = None) -> Arrived:
+    """The arrivals of all jobs of a site that were not simulated, or of the last `days`.
+
+    Raises UserError.
+    """
+    there = observed(site_id)
+    last_s = session.scalar(select(func.max(JobRow.submitted_unix_s)).where(*there))
+    since_s = -np.inf if days is None or last_s is None else last_s - days * DAY_S
+    if since_s > -np.inf:
+        there = (*there, JobRow.submitted_unix_s >= since_s)
+    query = (
+        select(JobRow.submitted_unix_s, JobClassRow.name, JobRow.queue, UserRow.name, JobRow.size)
+        .join(JobClassRow, JobClassRow.id == JobRow.job_class_id)
+        .join(UserRow, UserRow.id == JobRow.user_id)
+        .where(*there)
+        .order_by(JobRow.submitted_unix_s, JobRow.serial)
+    )
+    rows = session.execute(query).all()
+    span_s = rows[-1][0] - rows[0][0] if rows else 0.0
+    if len(rows) < 2 or span_s <= 0.0:
+        when = "" if days is None else f" in the last {days:g} days"
+        raise UserError(
+            f"the database has {counted(len(rows), 'job')} of the site '{site}'{when}, too few to estimate "
+            f"the arrival rate; import them from a log (`sil db import-sacct`, `import-swf`)"
+        )
+    _, classes, queues, users, _ = zip(*rows, strict=True)
+    sizes: dict[str, list[float]] = {}
+    for _, job_class, _, _, size in rows:
+        if size is not None:
+            sizes.setdefault(job_class, []).append(size)
+    tenths = (np.arange(SIZES) + 0.5) / SIZES
+    return Arrived(
+        len(rows),
+        (len(rows) - 1) / span_s,
+        _shares(classes),
+        _shares(queues),
+        _shares(users),
+        {name: tuple(np.quantile(drawn, tenths).tolist()) for name, drawn in sizes.items()},
+    )
+
+
+def _shares(names: Collection[str]) -> dict[str, float]:
+    return {name: count / len(names) for name, count in sorted(Counter(names).items())}
+
+
+HOUR_S = 3600.0
+
+
+_KEYS: Mapping[DemandBy, InstrumentedAttribute[str]] = {
+    DemandBy.PARTITION: JobRow.queue,
+    DemandBy.ACCOUNT: JobRow.account,
+    DemandBy.QOS: JobRow.qos,
+    DemandBy.USER: UserRow.name,
+}
+
+
+@dataclass
+class Demand:
+    """Of some jobs: their number, how many completed, the hours of the CPUs and GPUs that they kept from
+    others (`Cluster.held`), and the sum of their waiting times."""
+
+    jobs: int = 0
+    completed: int = 0
+    cpu_h: float = 0.0
+    gpu_h: float = 0.0
+    waiting_s: float = 0.0
+
+    def add(self, jobs: int, completed: int, held_s: float, waiting_s: float, held: Held) -> None:
+        """Add jobs of one class, each of which kept `held` from others, for `held_s` in total."""
+        self.jobs += jobs
+        self.completed += completed
+        self.cpu_h += held_s * held.cpus / HOUR_S
+        self.gpu_h += held_s * held.gpus / HOUR_S
+        self.waiting_s += waiting_s
+
+
+def demand(session: Session, site_id: int, held_by: Mapping[int, Held], by: DemandBy) -> Mapping[str, Demand]:
+    """The demand of all jobs that started and were not simulated; the largest number of CPU hours first.
+
+    `held_by` has what a job of a class keeps from others, by the id of the class; others have one CPU.
+    """
+    key: Any = _KEYS.get(by, case((JobRow.state == JobState.DONE.value, "COMPLETED"), else_=JobRow.reason))
+    done = func.sum(case((JobRow.state == JobState.DONE.value, 1), else_=0))
+    held_s = func.sum(JobRow.ended_unix_s - JobRow.started_unix_s)
+    waiting_s = func.sum(JobRow.started_unix_s - JobRow.submitted_unix_s)
+    query = (
+        select(key, JobRow.job_class_id, func.count(), done, held_s, waiting_s)
+        .join(UserRow, UserRow.id == JobRow.user_id)
+        .where(*observed(site_id), JobRow.ended_unix_s.is_not(None))
+        .group_by(key, JobRow.job_class_id)
+        .order_by(key, JobRow.job_class_id)
+    )
+    found: defaultdict[str, Demand] = defaultdict(Demand)
+    for name, job_class_id, jobs, completed, ran_s, waited_s in session.execute(query):
+        found[name].add(jobs, completed, ran_s, waited_s, held_by.get(job_class_id, Held(1, 0)))
+    return dict(sorted(found.items(), key=lambda item: (-item[1].cpu_h, item[0])))

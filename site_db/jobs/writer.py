@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from scheduler import UserError
 from site_db import schema
-from site_db.files.given import MOST
+from site_db.files.input_errors import MOST
 from site_db.history.stored_statistics import CompletedRun
 from site_db.history.writer import HistoryWriter, usage
 from site_db.jobs.records import Batch, JobRecord, JobState, Source

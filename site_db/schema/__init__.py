@@ -1,9 +1,9 @@
 """Tables of the experiential site database, after Figure 1 of Collins and George 2001."""
 
 from site_db.schema.conventions import Base as Base
-from site_db.schema.experience import ExecutionHistoryRow as ExecutionHistoryRow
-from site_db.schema.experience import ExecutionSnapshotRow as ExecutionSnapshotRow
-from site_db.schema.experience import ExecutionStatisticsRow as ExecutionStatisticsRow
+from site_db.schema.jobs import ExecutionHistoryRow as ExecutionHistoryRow
+from site_db.schema.jobs import ExecutionSnapshotRow as ExecutionSnapshotRow
+from site_db.schema.jobs import ExecutionStatisticsRow as ExecutionStatisticsRow
 from site_db.schema.jobs import JobRow as JobRow
 from site_db.schema.jobs import PredictionRow as PredictionRow
 from site_db.schema.jobs import RecordingRow as RecordingRow

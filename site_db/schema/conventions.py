@@ -16,7 +16,7 @@ NAMING = {
 }
 
 MOST = "1e15"
-"""As in files (`files.given.MOST`); infinity is greater, and PostgreSQL's NaN too."""
+"""As in files (`files.input_errors.MOST`); infinity is greater, and PostgreSQL's NaN too."""
 
 
 ON_POSTGRESQL = "postgresql"

@@ -1,4 +1,4 @@
-"""A site file into the database: a new site, or the next version of an existing one."""
+"""Site files: read, put into a database as a new site or the next version of one, and written from it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import tomlkit
 from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from scheduler import UserError, counted
+from scheduler import UserError, counted, printable
 from site_db import schema
 from site_db.files import toml_file
 from site_db.files.toml_file import Location
 from site_db.rows import ids_of, locked_site
-from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, plain_site
+from site_db.site_file import hostlist, validation
+from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, in_site_order, plain_site
 from site_db.site_file.tables import SiteFile
 
 Ids = Mapping[str, Mapping[str, int]]
@@ -197,3 +199,23 @@ def _check_times(
                 f"job class '{k.name}' has no time anywhere, neither from the site's staff nor in the "
                 f"history; give it at least one in sequential_s or parallel_s",
             )
+
+
+def read_site_file(path: Path) -> SiteFile:
+    """The site in a TOML file, in site order. Raises InvalidFile with all its mistakes."""
+    site = toml_file.read(path, SiteFile)
+    if errors := [*validation.errors_of_file(site)]:
+        raise toml_file.invalid(path, errors)
+    return in_site_order(site)
+
+
+def site_text(site: SiteFile) -> str:
+    """The site as the text of a site file: reading it again gives an equal site."""
+    data = site.model_dump(mode="json", exclude_defaults=True)
+    for table, group in zip(data.get("machines", ()), site.machines, strict=True):
+        table["names"] = hostlist.fold(group.names)
+    for table, cluster in zip(data.get("clusters", ()), site.clusters, strict=True):
+        table["members"] = hostlist.fold(cluster.members)
+    for table, partition in zip(data.get("partitions", ()), site.partitions, strict=True):
+        table["nodes"] = hostlist.fold(partition.nodes)
+    return printable(tomlkit.dumps(data))  # escapes in strings, which tomlkit leaves out of many

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from scheduler.node_request import MOST_GPUS
-from site_db.files.given import MOST
+from site_db.files.input_errors import MOST
 from site_db.files.toml_file import NotNegative, Positive, Table
 from site_db.site_file import hostlist
 

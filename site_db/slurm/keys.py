@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from site_db.files.given import quoted, shortened
+from site_db.files.input_errors import quoted, shortened
 from site_db.slurm.lines import Line, Pair
 
 _READ = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from site_db.files.given import InvalidFile, quoted, shortened
+from site_db.files.input_errors import InvalidFile, quoted, shortened
 from site_db.slurm.output import blocks, is_output, values_of
 from site_db.slurm.records import records_of
 

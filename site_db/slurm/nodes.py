@@ -1,17 +1,94 @@
-"""What a line of Slurm says of its nodes: CPUs, memory, generic resources, and whether they take jobs."""
+"""What lines of Slurm say of partitions and nodes, and the order of the latter."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from math import inf
 from typing import NamedTuple
 
-from scheduler import counted
-from scheduler.node_request import MOST_GPUS, Node
-from site_db.files.given import MOST
+from scheduler import counted, shown
+from scheduler.node_request import MOST_GPUS, Node, Partition
+from site_db.files.input_errors import MOST, shortened
 from site_db.site_file.hostlist import expand, patterns
-from site_db.slurm.keys import IgnoredKeys
+from site_db.slurm.keys import NOT_MODELLED, IgnoredKeys
 from site_db.slurm.lines import MOST_NUMBER, Line
-from site_db.slurm.tres import BadTres, amount_of
+from site_db.slurm.tres import NO_LIMIT, BadTres, amount_of, limit_s
+
+_SHARED = ("NO", "NONE", "OK")
+_EXCLUSIVE = ("NODE", "USER", "TOPO")
+"""Values of Exclusive, which has taken the place of OverSubscribe=EXCLUSIVE in Slurm 26.05."""
+
+
+def partition_of(line: Line, ignored: IgnoredKeys) -> Partition:
+    """Without its nodes. Raises InvalidFile."""
+    name = line.values["partitionname"]
+    what, state = f"PartitionName={name}", line.get("state").upper()
+    if state not in ("", "UP"):
+        ignored.ignore(line.where, f"State={state}", what, "partitions are always up")
+    shared = line.get("oversubscribe", "shared").upper()
+    if shared.startswith(("FORCE", "YES")):
+        reason = "jobs do not share a CPU by turns"
+        ignored.ignore(line.where, f"OverSubscribe={shared}", what, reason)
+    max_time_s, default_time_s = _time_s(line, "maxtime"), _time_s(line, "defaulttime")
+    if max_time_s is not None and default_time_s is not None and default_time_s > max_time_s:
+        default_time_s = None
+    max_nodes = None if line.get("maxnodes").lower() in NO_LIMIT else line.number("maxnodes", default=0)
+    if max_nodes == 0:
+        raise line.mistake("maxnodes is 0; expected 1 or more, or UNLIMITED")
+    is_exclusive = _is_exclusive(line, shared, ignored)
+    return Partition(name, max_time_s, max_nodes, is_exclusive, default_time_s)
+
+
+def _is_exclusive(line: Line, shared: str, ignored: IgnoredKeys) -> bool:
+    """Whether jobs have whole nodes."""
+    exclusive = line.get("exclusive").upper()
+    if exclusive and exclusive not in _SHARED + _EXCLUSIVE:
+        raise line.mistake(f"Exclusive is '{exclusive}'; expected NO, NODE, USER or TOPO")
+    reason = NOT_MODELLED.get(f"Exclusive{exclusive.title()}") if exclusive in _EXCLUSIVE else None
+    if reason is not None:
+        what = f"PartitionName={line.values['partitionname']}"
+        ignored.ignore(line.where, f"Exclusive={exclusive}", what, reason)
+    before = shared == "EXCLUSIVE" or line.get("exclusivetopo").upper() == "YES"
+    return exclusive in ("NODE", "TOPO") or (before and exclusive not in _SHARED)
+
+
+def _time_s(line: Line, key: str) -> float | None:
+    """Seconds of a limit; None if there is none."""
+    try:
+        time_s = limit_s(line.get(key))
+    except ValueError as error:
+        raise line.mistake(f"{key} is {error}") from None
+    return None if time_s == inf else time_s
+
+
+_WITHOUT_EFFECT = {
+    "prioritytype": ("priority/basic",),
+    "accountingstorageenforce": ("none", "0"),
+    "preempttype": ("preempt/none",),
+    "preemptmode": ("off",),
+    "schedulertype": ("sched/builtin",),
+    "schedulerparameters": (),
+}
+"""The settings, and their values with which jobs are served in the order in which they arrive."""
+
+
+def order_of_service(settings: Mapping[str, Line]) -> Iterator[str]:
+    """A sentence, if there are such settings; each with its line."""
+    found: list[str] = []
+    for name, line in settings.items():
+        value = line.values[name]
+        plain = ("0",) if name.startswith("priorityweight") else _WITHOUT_EFFECT.get(name)
+        if plain is not None and value.lower() not in ("", *plain):
+            key = next(pair.key for pair in line.pairs if pair.name == name)
+            found.append(shortened(f"{key}={value}", 80))
+    if found:
+        yield (
+            f"{counted(len(found), 'setting')} of slurm.conf for the order of jobs, for preemption or for "
+            f"limits ({shown(found)}): not modelled by the built-in schedulers, of which fcfs serves jobs in "
+            f"the order in which they arrive; Slurm's own controller (the scheduler 'slurm') has them"
+        )
+
 
 _DOWN = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "ERROR", "FAIL", "FAILING"}
 _SILENT = {"NOT_RESPONDING", "NO_RESPOND", "INVAL", "INVALID", "INVALID_REG"}

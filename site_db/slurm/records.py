@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from scheduler import shown
-from site_db.files.given import InvalidFile
-from site_db.files.memory import OF_JSON, Memory
-from site_db.slurm.json import Object, objects_in, text_at
+from site_db.files.input_errors import InvalidFile
+from site_db.files.readers import OF_JSON, Memory
+from site_db.slurm.output import Object, objects_in, text_at
 
 EXPECTED = "expected the output of scontrol or sinfo, with 'nodes', 'partitions' or 'sinfo'"
 _UNSET = ("null", "(null)", "n/a")

@@ -37,14 +37,14 @@ from sil.workload import openb
 from sil.workload.swf import read_swf
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 from site_db.files import toml_file
-from site_db.files.opened import open_lines
+from site_db.files.readers import open_lines
 from site_db.jobs import csv_file
 from site_db.jobs.logs import swf
 from site_db.jobs.logs.logged_job import Tally
 from site_db.jobs.sacct import reader as sacct
 from site_db.journals.file_journal import FileJournal
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.exchange import read_site_file
+from site_db.site_file.importing import read_site_file
 from site_db.slurm_conf import read_cluster
 from tests.scheduler.durability.test_journal_text import OF_VERSION_1
 from tests.sil.replaying import replay_all

@@ -10,7 +10,7 @@ import pytest
 from sil.settings.events_file import read_events
 from sil.settings.log_events import AtSecond, Command, JobArray, OfJob, with_names
 from sil.workload.job_log import JobLog
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 
 JOBS = [
     (1, 0.0, 9.0, 2, 60.0, 1),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import sil as sil_package
-from site_db.jobs.sacct.command import COLUMNS, COMMAND_IN_LINES
+from site_db.jobs.sacct.columns import COLUMNS, COMMAND_IN_LINES
 from site_db.jobs.sacct.rows import EXPECTED
 from tests.sil.test_cli import sil
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from sil.settings.experiment_file import read_experiment
-from sil.site.past_log import past_log
+from sil.site.past import past_log
 from sil.site.site_in_use import SiteSource
 from site_db import store
 from site_db.sites import SiteReader

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from site_db import store
-from site_db.history.as_of import disagreements
+from site_db.history.stored_statistics import disagreements
 from site_db.schema import JobRow, MachineStateRow, SourceRow
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.test_cli import sil

@@ -30,7 +30,7 @@ from sil.workers.executor import Inline, Interrupted, Listener
 from sil.workers.processes import Processes
 from site_db import store
 from site_db.history import writer
-from site_db.history.as_of import disagreements
+from site_db.history.stored_statistics import disagreements
 from site_db.jobs import csv_file
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter
@@ -44,8 +44,7 @@ from site_db.schema import (
     SourceRow,
     UserUsageRow,
 )
-from site_db.site_file.exchange import read_site_file
-from site_db.site_file.importing import put_site
+from site_db.site_file.importing import put_site, read_site_file
 from site_db.sites import SiteReader
 from site_db.states import Observation, StateWriter
 from site_db.store import Address, DatabaseTrouble, parse_address

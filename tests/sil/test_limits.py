@@ -15,10 +15,9 @@ from sil.experiment.overhead import random_problem
 from sil.site.logs import read_log
 from sil.workload.openb import read_nodes
 from sil.workload.swf_rules import Rules
-from site_db.files import npy, toml_file
-from site_db.files.given import InvalidFile
-from site_db.files.memory import VARIABLE, amount
-from site_db.files.opened import open_lines
+from site_db.files import arrays, toml_file
+from site_db.files.input_errors import InvalidFile
+from site_db.files.readers import VARIABLE, amount, open_lines
 from site_db.jobs import csv_file
 from site_db.jobs.logs.logged_job import Tally
 from site_db.jobs.sacct.reader import read_sacct
@@ -168,8 +167,8 @@ def test_numbers_of_any_width_and_order_are_read(
         (here / name).write_bytes(gzip.compress((here / "a.npy").read_bytes()))
     if name == "matrix":
         (here / "a.npy").rename(here / name)
-    assert npy.is_npy(here / name)
-    found = npy.read_numbers(here / name)
+    assert arrays.is_npy(here / name)
+    found = arrays.read_numbers(here / name)
     assert found.dtype == np.float64
     assert found.tolist() == values.tolist()
 
@@ -228,7 +227,7 @@ def test_a_list_of_ranges_stands_for_no_more_names_than_any_site_has() -> None:
 
 def test_a_log_far_in_the_future_has_few_weeks(here: Path) -> None:
     """The weeks between two jobs 10^15 s apart were looked through one by one."""
-    from sil.workload.weeks import weeks_of
+    from sil.workload.slices import weeks_of
 
     rows = "".join(f"{k} {t} 1 10 1 -1 -1 1 20 -1 1 1 1 1 1 1 -1 -1\n" for k, t in ((1, 0), (2, 10**14)))
     (here / "log.swf").write_text("; MaxProcs: 4\n" + rows)

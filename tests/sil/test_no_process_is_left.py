@@ -14,7 +14,7 @@ import pytest
 
 from sil.runs.on_log import Replay
 from sil.workers.executor import Inline, Listener
-from sil.workload.archive.writing import write_swf
+from sil.workload.swf_writing import write_swf
 from tests.builders import tiny_experiment
 from tests.sil.replaying import jobs_under, replay_all
 from tests.sil.test_experiment import ROOT, run

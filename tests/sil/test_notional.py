@@ -18,7 +18,7 @@ from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.site.what_if_site import Absence, InapplicableChange
 from sil.trace.facts import Fact
 from sil.trace.reading import read_facts, read_trace
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import run

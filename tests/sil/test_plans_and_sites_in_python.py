@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 import sil
 from site_db import store
-from site_db.site_file.exchange import read_site_file
+from site_db.site_file.importing import read_site_file
 from tests.sil.of_the_caller import Mine
 from tests.sil.planning.test_plan import FEW, ONE_OFFER, plan_file
 from tests.sil.test_cli import sil as command

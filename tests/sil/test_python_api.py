@@ -22,7 +22,7 @@ from polars.testing import assert_frame_equal
 import sil
 from scheduler.model import NodeSchedule
 from scheduler.rules import RAISES_NOTHING
-from sil.workload.archive.writing import write_swf
+from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.sil.of_the_caller import Raises, SmallestFirst
 from tests.sil.test_cli import sil as command

@@ -53,17 +53,16 @@ from sil.report.replay.over_time import BINS, GANTT_RECTANGLES, gantt, queue_len
 from sil.report.vega_lite import specification
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, resolve
-from sil.settings.engines import Engine
-from sil.settings.estimates import Estimates
+from sil.settings.estimates import Engine, Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
 from sil.trace.stream import COMPATIBLE
 from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
-from sil.workload.archive.writing import write_swf
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.lublin import Lublin
+from sil.workload.slices import DAY_S
 from sil.workload.swf import read_swf
-from sil.workload.weeks import DAY_S
+from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.builders import trace

@@ -23,7 +23,7 @@ from sil.outcome.invariants.breach import NO_RESOURCE_ABOVE_CAPACITY, Capacity
 from sil.outcome.invariants.checker import first_breach
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.engines import Engine
+from sil.settings.estimates import Engine
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from sil.trace.requests import request_of, request_text, shares_of, shares_text

@@ -33,9 +33,9 @@ from sil.report.replay.over_time import small_multiples
 from sil.report.tables import duration_text, replay_rows
 from sil.report.vega_lite import specification
 from sil.trace.log_clock import LogClock
-from sil.workload.archive.writing import write_swf
 from sil.workload.lublin import Lublin
-from sil.workload.weeks import DAY_S
+from sil.workload.slices import DAY_S
+from sil.workload.swf_writing import write_swf
 from tests.examples import up_to
 from tests.sil.test_cli import sil
 

@@ -41,8 +41,7 @@ from site_db.schema import (
     MachineRow,
     MachineStateRow,
 )
-from site_db.site_file.exchange import read_site_file
-from site_db.site_file.importing import put_site
+from site_db.site_file.importing import put_site, read_site_file
 from site_db.store import Address, parse_address
 from tests.builders import tiny_experiment
 from tests.sil.planning.test_capacity import workload

@@ -30,14 +30,13 @@ from sil.outcome.sweep_comparison import SweepComparison
 from sil.runs.compiled.replay import Chunk, CompiledReplay
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, schedulers_for_logs
-from sil.settings.engines import Engine
-from sil.settings.estimates import Estimates
+from sil.settings.estimates import Engine, Estimates
 from sil.settings.replays import Asking
 from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
-from sil.workload.archive.writing import write_swf
 from sil.workload.job_log import JobLog
 from sil.workload.slices import Slice, SlicedLog, chosen_slices, equal_slices, slices_of_size, with_warm_up
+from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_replay import Row, log_of

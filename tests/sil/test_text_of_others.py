@@ -24,7 +24,7 @@ from sil.report.page import Cell, Notice, Page, Part, Section, slug, write_page
 from sil.report.page import Table as PageTable
 from sil.report.vega_lite import Figure, column, save
 from sil.trace.json_text import json_text
-from site_db.site_file.exchange import read_site_file, site_text
+from site_db.site_file.importing import read_site_file, site_text
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.batsim.scripted import scheduler
 from tests.sil.test_cli import sil, the_sentence

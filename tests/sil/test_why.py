@@ -18,7 +18,7 @@ from scheduler.wait_reasons import all_in_detail, in_detail
 from sil.outcome.trace_inspection import timeline
 from sil.runs.on_log import Replay
 from sil.trace.facts import SCHEMA, TRACE, Fact
-from sil.workload.archive.writing import write_swf
+from sil.workload.swf_writing import write_swf
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil as command
 from tests.sil.test_cli import the_sentence

@@ -12,11 +12,11 @@ from sqlalchemy.orm import Session
 
 from scheduler import printable
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.jobs.records import LIVE, JobRecord, JobState
 from site_db.jobs.writer import JobWriter
 from site_db.schema import Base
-from site_db.site_file import exchange
+from site_db.site_file import importing
 from site_db.site_file.tables import SiteFile
 from site_db.slots import slot_names
 
@@ -334,7 +334,9 @@ def blamed_line(text: str) -> int:
     return line
 
 
-def refusal(text: str | bytes, folder: Path, read: Callable[[Path], object] = exchange.read_site_file) -> str:
+def refusal(
+    text: str | bytes, folder: Path, read: Callable[[Path], object] = importing.read_site_file
+) -> str:
     """What is said of a file with that text, after its path."""
     path = folder / "bad.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -372,7 +374,7 @@ def assert_has_a_plain_sentence_for_each_mistake(message: str) -> None:
 def read(text: str, folder: Path) -> SiteFile:
     path = folder / "site.toml"
     path.write_text(text)
-    return exchange.read_site_file(path)
+    return importing.read_site_file(path)
 
 
 def site_of(file: SiteFile) -> Site:

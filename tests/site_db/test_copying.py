@@ -15,7 +15,7 @@ from site_db import store
 from site_db.copying import copy_site
 from site_db.estimation import Estimator
 from site_db.experience import StatisticsReader
-from site_db.history.as_of import disagreements
+from site_db.history.stored_statistics import disagreements
 from site_db.schema import ExecutionHistoryRow, JobRow, UserRow
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader

@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 
 from site_db import store
 from site_db.files import toml_file
-from site_db.files.given import InvalidFile
-from site_db.site_file import exchange
+from site_db.files.input_errors import InvalidFile
+from site_db.site_file import importing
 from site_db.site_file.importing import SiteConflict, put_site
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.validation import errors
@@ -36,7 +36,7 @@ from tests.site_db.site_texts import (
 )
 
 
-def machine_names(file: exchange.SiteFile) -> list[str]:
+def machine_names(file: importing.SiteFile) -> list[str]:
     return [name for group in file.machines for name in group.names]
 
 
@@ -149,7 +149,7 @@ def test_an_unknown_cluster_member_is_rejected_with_file_line_and_hint(
     path = tmp_path / "site.toml"
     path.write_text(changed('"f2", "s[1-2]"', '"f22", "s[1-2]"'))
     with pytest.raises(InvalidFile) as caught:
-        exchange.read_site_file(path)
+        importing.read_site_file(path)
     assert str(caught.value) == (
         f"{path}, line 35: cluster 'mixed' names the machine 'f22', which does not exist; did you mean 'f2'?"
     )
@@ -868,7 +868,7 @@ def test_all_errors_of_a_file_are_reported_in_line_order(tmp_path: Path) -> None
 
 
 def test_a_job_without_a_machine_is_not_reported_if_another_error_may_be_the_cause() -> None:
-    file = exchange.SiteFile.model_validate(
+    file = importing.SiteFile.model_validate(
         {
             "name": "s",
             "machine_classes": [{"name": "k"}],
@@ -883,7 +883,7 @@ def test_a_job_without_a_machine_is_not_reported_if_another_error_may_be_the_cau
 
 
 def test_a_large_site_is_checked_in_linear_time() -> None:
-    file = exchange.SiteFile.model_validate(
+    file = importing.SiteFile.model_validate(
         {
             "name": "large",
             "machine_classes": [{"name": "k"}],
@@ -946,7 +946,7 @@ def test_a_mutated_site_file_is_imported_or_rejected_with_plain_sentences(
     path = shared_folder / "slips.toml"
     path.write_text(text, newline="")
     try:
-        file = exchange.read_site_file(path)
+        file = importing.read_site_file(path)
     except InvalidFile as error:
         assert_has_a_plain_sentence_for_each_mistake(str(error).removeprefix(str(path)))
         return
@@ -979,22 +979,22 @@ TREES = st.recursive(
 @settings(max_examples=up_to(60), deadline=None)
 @given(
     st.dictionaries(
-        st.sampled_from(sorted(exchange.SiteFile.model_fields)), TREES | st.lists(TREES), max_size=8
+        st.sampled_from(sorted(importing.SiteFile.model_fields)), TREES | st.lists(TREES), max_size=8
     ),
 )
 def test_any_values_of_known_keys_are_accepted_or_rejected_with_plain_sentences(
     data: dict[str, object],
 ) -> None:
     try:
-        exchange.SiteFile.model_validate(data)
+        importing.SiteFile.model_validate(data)
     except ValidationError as error:
-        mistakes = toml_file.mistakes(error, data, exchange.SiteFile)
+        mistakes = toml_file.mistakes(error, data, importing.SiteFile)
         message = str(InvalidFile(*(f"site.toml: {sentence}" for _, sentence in mistakes)))
         assert_has_a_plain_sentence_for_each_mistake(message)
 
 
 def test_the_collins_and_george_site_has_142_machines_in_17_clusters_of_8_and_one_of_6() -> None:
-    file = exchange.read_site_file(HCS_2001)
+    file = importing.read_site_file(HCS_2001)
     sizes = sorted(len(cluster.members) for cluster in file.clusters)
     assert len(machine_names(file)) == 142
     assert sizes == [6] + [8] * 17
@@ -1008,7 +1008,7 @@ def test_the_collins_and_george_site_has_142_machines_in_17_clusters_of_8_and_on
 
 
 def test_at_that_site_parallel_jobs_speed_up_on_every_cluster_but_at_most_linearly() -> None:
-    file = exchange.read_site_file(HCS_2001)
+    file = importing.read_site_file(HCS_2001)
     classes = {name: group.machine_class for group in file.machines for name in group.names}
     checked = 0
     for job_class in file.job_classes:
@@ -1030,13 +1030,13 @@ def test_at_that_site_parallel_jobs_speed_up_on_every_cluster_but_at_most_linear
 )
 def test_a_written_site_reads_as_the_same_site(text: str, tmp_path: Path) -> None:
     file = read(text, tmp_path)
-    assert read(exchange.site_text(file), tmp_path) == file
+    assert read(importing.site_text(file), tmp_path) == file
 
 
 def test_a_site_is_written_compactly_without_default_values(tmp_path: Path) -> None:
     """Ranges are folded, and what goes without saying is not said."""
     assert (
-        exchange.site_text(read(FULL, tmp_path))
+        importing.site_text(read(FULL, tmp_path))
         == """\
 name = "full"
 description = "it has everything"
@@ -1155,7 +1155,7 @@ name = "cy"
 def test_a_site_of_nodes_is_written_with_amounts_of_each_node_and_ranges_of_partitions(
     tmp_path: Path,
 ) -> None:
-    text = exchange.site_text(read(NODES, tmp_path))
+    text = importing.site_text(read(NODES, tmp_path))
     machines, partitions = text.index("[[machines]]"), text.index("[[partitions]]")
     assert (
         text[machines : text.index("[[job_classes]]")]
@@ -1208,8 +1208,8 @@ amount = 5
 
 
 def test_the_142_machines_of_collins_and_george_are_written_as_ranges() -> None:
-    file = exchange.read_site_file(HCS_2001)
-    text = exchange.site_text(file)
+    file = importing.read_site_file(HCS_2001)
+    text = importing.site_text(file)
     # Neighbouring groups of one class are one group of as many ranges as there are clusters.
     assert text.count("[[machines]]") == 9
     assert 'names = ["ultra2-300-a-[1-6]", "ultra2-300-b-[1-8]"]' in text

@@ -16,7 +16,7 @@ from scheduler.resource_manager import Experience
 from site_db import store
 from site_db.estimation import ENOUGH_RUNS, ExecutionEstimate, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
-from site_db.history.as_of import disagreements
+from site_db.history.stored_statistics import disagreements
 from site_db.jobs.records import LIVE
 from site_db.jobs.writer import JobWriter
 from site_db.schema import ExecutionHistoryRow

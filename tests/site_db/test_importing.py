@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from site_db.files.given import InvalidFile
-from site_db.history.as_of import disagreements
+from site_db.files.input_errors import InvalidFile
+from site_db.history.stored_statistics import disagreements
 from site_db.history.writer import prune
 from site_db.jobs.records import JobRecord
 from site_db.schema import ExecutionHistoryRow, ExecutionStatisticsRow, JobRow, MachineRow, SiteRow, UserRow

@@ -16,7 +16,7 @@ from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db import store
 from site_db.estimation import Layout, Place, PlaceKind
 from site_db.schema import SiteRow
-from site_db.site_file import exchange
+from site_db.site_file import importing
 from site_db.site_file.importing import put_site
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import SiteFile
@@ -196,7 +196,7 @@ def test_adjacent_identical_machine_groups_are_merged(session: Session, tmp_path
 def test_all_142_machines_and_18_clusters_of_collins_and_george_round_trip(
     session: Session,
 ) -> None:
-    file = exchange.read_site_file(HCS_2001)
+    file = importing.read_site_file(HCS_2001)
     put_site(session, file)
     session.expunge_all()
     reader = SiteReader(session, "hcs-2001")
@@ -510,7 +510,7 @@ def test_any_site_round_trips_through_the_database(file: SiteFile, crowded_datab
 @settings(max_examples=up_to(100), deadline=None)
 @given(file=site_files())
 def test_the_text_of_any_site_reads_as_the_same_site(file: SiteFile, shared_folder: Path) -> None:
-    assert read(exchange.site_text(file), shared_folder) == in_site_order(file)
+    assert read(importing.site_text(file), shared_folder) == in_site_order(file)
 
 
 @settings(max_examples=up_to(60), deadline=None)

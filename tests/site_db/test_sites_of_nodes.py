@@ -9,10 +9,9 @@ from sqlalchemy import Engine
 
 from scheduler.node_request import Gpus, Node, Partition, Request
 from site_db import store
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.exchange import read_site_file, site_text
-from site_db.site_file.importing import put_site
+from site_db.site_file.importing import put_site, read_site_file, site_text
 from site_db.site_file.nodes import cluster_of, never_satisfied, request_of, request_table
 from site_db.site_file.replacing_nodes import with_cluster
 from site_db.site_file.tables import RequestTable, SiteFile

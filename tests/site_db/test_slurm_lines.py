@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.slurm import lines as slurm_lines
 from site_db.slurm.lines import Line, lines_of, pairs_of
 from site_db.slurm.output import is_output, values_of

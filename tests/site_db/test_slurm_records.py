@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.node_request import Node, Partition
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
 

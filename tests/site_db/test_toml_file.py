@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from site_db.files import toml_file
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.files.toml_file import Table
 from tests.site_db.site_texts import (
     after_path,

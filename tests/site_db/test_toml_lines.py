@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from site_db.files.toml_lines import Location, line_of
+from site_db.files.toml_file import Location, line_of
 from tests.examples import up_to
 from tests.site_db.site_texts import HCS_2001, SMALL
 

@@ -11,7 +11,7 @@ from sil.planning.plan_file import Plan
 from sil.settings.estimates import Estimates
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.workload.job_log import JobLog
-from sil.workload.weeks import n_weeks
+from sil.workload.slices import n_weeks
 
 
 def assumptions(answers: Answers) -> Iterator[str]:

@@ -13,7 +13,7 @@ from sil.planning.questions.verdicts import PairVerdict
 from sil.planning.report.wording import listed, share_text
 from sil.planning.samples import Refused
 from sil.planning.scenario.scenario import CORE_HOURS, GPU_HOURS, JOBS
-from sil.workload.weeks import few_weeks
+from sil.workload.slices import few_weeks
 
 MOST_NAMED = 8
 

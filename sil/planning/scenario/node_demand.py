@@ -15,7 +15,7 @@ from scheduler.model import Job, JobId
 from scheduler.node_request import Node, Request
 from sil.settings.experiment_file import PoissonTable
 from sil.workload.job_log import JobLog, queue_of
-from sil.workload.weeks import WEEK_S, n_weeks
+from sil.workload.slices import WEEK_S, n_weeks
 from sil.world.actual_runtimes import NoSpread, RuntimesOnNodes, Spread
 from site_db.site_file.cluster import Cluster
 

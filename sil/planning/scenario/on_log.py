@@ -25,7 +25,7 @@ from sil.workload.job_log import JobLog
 from sil.workload.slices import equal_slices, with_warm_up
 from sil.workload.swf_rules import Rules
 from sil.world.random_streams import RandomStreams
-from site_db.files.opened import digest
+from site_db.files.readers import digest
 
 RIGID = "rigid jobs"
 

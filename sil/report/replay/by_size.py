@@ -14,7 +14,7 @@ from sil.report.page import Table
 from sil.report.replay import Jobs
 from sil.report.schedule.runs import Floats, users_by_work
 from sil.report.vega_lite import Figure, Spec, column, faceted, layer
-from sil.workload.weeks import WEEK_S
+from sil.workload.slices import WEEK_S
 
 WHOLE_WEEKS = {"tickMinStep": 1, "grid": False}
 MOST_WEEKS = 104

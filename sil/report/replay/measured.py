@@ -12,7 +12,7 @@ from scheduler import UserError
 from sil.outcome.metrics import REFUSED
 from sil.outcome.replay_statistics import Measured, ReplayStatistics
 from sil.report.analysis import Analysis
-from sil.workload.weeks import DAY_S
+from sil.workload.slices import DAY_S
 
 SENTENCES = ("fault", "refused")
 """What summary.json has of a scheduler besides statistics."""

@@ -13,7 +13,7 @@ from sil.report.figures import PALETTE, WIDTH, colour_scale, distribution, sched
 from sil.report.replay import Jobs
 from sil.report.vega_lite import Figure, Spec, below_each_other, column
 from sil.trace.log_clock import LogClock
-from sil.workload.weeks import DAY_S
+from sil.workload.slices import DAY_S
 
 BINS = 400
 MOST_BINS = 1_000

@@ -16,7 +16,7 @@ from sil.report.figures import PALETTE
 from sil.report.schedule.levels import bins_needed, levels
 from sil.report.schedule.runs import Numbers, Runs, users_by_work
 from sil.report.schedule.specification import specification
-from sil.workload.weeks import DAY_S
+from sil.workload.slices import DAY_S
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from scheduler.model import Job
-from sil.settings.faults.failures import FailuresTable, GroupsTable, RandomFailuresTable, SlowMachinesTable
+from sil.settings.faults import FailuresTable, GroupsTable, RandomFailuresTable, SlowMachinesTable
 from sil.world.failures import Flapping, RandomFailures, TimedChange
 from sil.world.hindrances import Hindrances, SlowMachines, failing_runs
 from sil.world.random_streams import RandomStreams

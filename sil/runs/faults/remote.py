@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scheduler.resource_manager import Ports, ResourceManager
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.experiment_file import Experiment
-from sil.settings.faults.remote import MessagesTable
+from sil.settings.faults import MessagesTable
 from sil.settings.replays import NONE
 from sil.world.random_streams import RandomStreams
 from site_db.files.toml_file import Location

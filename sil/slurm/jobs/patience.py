@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf
 
 from site_db.slurm.lines import pairs_of
-from site_db.slurm.times import limit_s
+from site_db.slurm.tres import limit_s
 
 _INTERVALS = {"bf_interval": 30.0, "sched_interval": 60.0}
 """Seconds between looks at all jobs, and Slurm's defaults."""

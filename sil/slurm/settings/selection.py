@@ -11,7 +11,7 @@ from sil.slurm.release import Release
 from sil.slurm.settings.gone import Gone, gone, unknown
 from sil.slurm.settings.kept import OF_CLUSTER, is_known, kept, why_left_out
 from sil.slurm.settings.own import Surroundings, own_settings
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.slurm.lines import Pair, lines_of
 
 LEFT_OUT = ""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sil.settings import files
 from sil.studies.ledger import Claim, with_sites
 from sil.world.random_streams import RandomStreams
-from site_db.site_file.exchange import read_site_file
+from site_db.site_file.importing import read_site_file
 from site_db.site_file.tables import SiteFile
 
 SITE = "hcs-2001"

@@ -21,7 +21,7 @@ from sil.studies.collins_george.perturbed import AS_BUILT_IN, SEED, SITE, pertur
 from sil.studies.grid_samples import GridSamples, StudyFailed
 from sil.trace.facts import Fact
 from sil.workers.runner import Runner
-from site_db.site_file.exchange import site_text
+from site_db.site_file.importing import site_text
 
 OVERALL = "overall"
 OFTEN = 2

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.jobs.records import CLOCKS_AGREE_TO_S
 from site_db.slurm.tres import Tres
 

@@ -1,14 +1,52 @@
-"""The columns of Slurm's accounting, and the forms of their values.
-
-A column that is not listed holds text of users, in which anything may be written.
-"""
+"""The columns of Slurm's accounting, the forms and states of their values, and the header of a log."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
-from site_db.jobs.sacct.states import REFUSED
+_UNFINISHED = """COMPLETING CONFIGURING EXPEDITING PENDING POWER_UP_NODE REQUEUE_FED REQUEUE_HOLD RESIZING
+    RESV_DEL_HOLD RUNNING SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED"""
+REFUSED = {
+    **dict.fromkeys(_UNFINISHED.split(), "the job has not ended"),
+    "BOOT_FAIL": "a node of the job did not boot",
+    "CANCELLED": "the job was cancelled",
+    "COMPLETED": "",
+    "DEADLINE": "the job would have missed its deadline",
+    "FAILED": "the job failed",
+    "LAUNCH_FAILED": "the job could not be launched",
+    "NODE_FAIL": "a node of the job failed",
+    "OUT_OF_MEMORY": "the job ran out of memory",
+    "PREEMPTED": "the job was preempted",
+    "RECONFIG_FAIL": "a node of the job could not be reconfigured",
+    "REQUEUED": "the job was requeued",
+    "REVOKED": "the job ran on another cluster",
+    "TIMEOUT": "the job ran into its time limit",
+}
+"""All states, with the reason for which a job in it is refused; one that completed is not."""
+
+COMPLETED = frozenset({"COMPLETED"})
+RUNNING = "RUNNING"
+"""Such a job used its nodes until the log was printed."""
+_RAN = "CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REQUEUED TIMEOUT"
+RAN = frozenset(_RAN.split())
+"""The states of jobs that used their nodes, for whatever result."""
+
+
+@lru_cache(1_024)
+def state_of(text: str) -> str:
+    """The state itself. A text too wide for its column is cut and ends in +: it counts as any of the possible
+    states if all are alike."""
+    text = text.upper()
+    if text.endswith("+"):
+        possible = [state for state in REFUSED if state.startswith(text[:-1])]
+        if len({REFUSED[state] for state in possible}) == 1:
+            return possible[0]
+    # Slurm appends the user who cancelled: "CANCELLED by 1234".
+    return "CANCELLED" if text.startswith("CANCELLED ") else text
+
 
 UNKNOWN = ("", "unknown", "none", "n/a", "none assigned")
 """In place of a value, in small letters."""
@@ -95,3 +133,86 @@ def unlikely_beginnings(columns: Sequence[str], text: str) -> int:
 def kind_of(column: str) -> str | None:
     """None for text of users."""
     return _KIND.get(column)
+
+
+_COLUMNS = (
+    "JobID,User,Account,QOS,JobName,Partition,Submit,Eligible,Start,End",
+    "ElapsedRaw,Suspended,State,TimelimitRaw,Constraints",
+    "ReqTRES,AllocTRES,NodeList",
+)
+COLUMNS = ",".join(_COLUMNS)
+"""All that is used of a job, in columns that every version of Slurm from 20.02 has. Between columns whose
+texts users write are others, so that a | in such a text belongs to one of them."""
+_OPTIONS = "SLURM_TIME_FORMAT=%s sacct -a -D -P -X -S 2026-01-01 -E now"
+COMMAND = " ".join((_OPTIONS, *(f"-o {columns}" for columns in _COLUMNS)))
+"""With times in seconds since 1970, which a change of the clock does not move. No word of it is longer than
+a line of a terminal: sacct prints the columns of all options -o."""
+COMMAND_IN_LINES = " \\\n  ".join((_OPTIONS, *(f"-o {columns}" for columns in _COLUMNS))) + " > sacct.txt"
+
+
+FEWEST_KNOWN = 3
+"""A line with this many names of columns is a header."""
+NUMBERS = ("jobid", "jobidraw")
+"""The columns of which one names the job."""
+_FIRST_TWO = re.compile(r'\w"?(?P<between>[^\w"]+)"?\w')
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What separates the columns of a log; with `widths`, they are aligned, as plain `sacct` prints them, and
+    these are the places where each begins and ends."""
+
+    columns: tuple[str, ...]
+    separator: str
+    widths: tuple[tuple[int, int], ...] = ()
+    is_quoted: bool = False
+
+    @property
+    def missing(self) -> list[str]:
+        """The columns without which no job can be read."""
+        lacking = [name for name in ("Start", "End", "State") if name.lower() not in self.columns]
+        return lacking if set(NUMBERS) & set(self.columns) else [*lacking, "JobID"]
+
+    @property
+    def is_header(self) -> bool:
+        return sum(name in SPELLED for name in self.columns) >= FEWEST_KNOWN
+
+    @property
+    def may_be_quoted(self) -> bool:
+        """Whether programs other than `sacct`, which never quotes, write such files."""
+        return self.is_quoted or self.separator in (",", ";", "\t")
+
+
+def layout_of(line: str) -> Layout:
+    """The columns that a line names, if it is a header."""
+    first = _FIRST_TWO.search(line)
+    separator = "|" if first is None or "|" in line else first["between"].strip(" ") or " "
+    parts = line.split() if separator == " " else line.strip("\r\n").split(separator)
+    return Layout(tuple(part.strip().strip('"').lower() for part in parts), separator, (), '"' in line)
+
+
+def aligned(header: str, dashes: str) -> Layout | None:
+    """The layout of aligned columns, if the second line has their dashes, and not a row of dashes."""
+    if not dashes.strip() or set(dashes) - set("- \r\n"):
+        return None
+    widths = tuple((match.start(), match.end()) for match in re.finditer("-+", dashes))
+    names = (header[begin:end].strip().lower() for begin, end in widths)
+    found = Layout(tuple(map(_uncut, names)), " ", widths)
+    return found if found.is_header or not layout_of(header).is_header else None
+
+
+def _uncut(name: str) -> str:
+    """A name that is longer than its column is cut off."""
+    longer = [known for known in SPELLED if known.startswith(name)]
+    return longer[0] if len(longer) == 1 else name
+
+
+def is_accounting(lines: Sequence[str]) -> bool:
+    """Whether the first lines of a file have the header of accounting, or are rows of it without a header."""
+    first = next((line for line in lines if line.strip()), "")
+    layout = layout_of(first)
+    fields = [field.strip() for field in first.split("|")]
+    is_row = any(field and has_form("time", field) for field in fields) and any(
+        has_form("state", field) for field in fields
+    )
+    return layout.is_header or is_row

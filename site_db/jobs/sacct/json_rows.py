@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from site_db.files.given import InvalidFile
-from site_db.files.opened import read_text
+from site_db.files.input_errors import InvalidFile
+from site_db.files.readers import read_text
 from site_db.jobs.sacct.lines import printable
 from site_db.jobs.sacct.rows import Fields
-from site_db.slurm.json import Object, at, objects_in, text_at
+from site_db.slurm.output import Object, at, objects_in, text_at
 
 _KEY_OF_A_JOB = re.compile(r'"(allocation_nodes|association|derived_exit_code|submit_line)"\s*:')
 _PLUGIN = re.compile(

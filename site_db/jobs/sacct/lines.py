@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from site_db.jobs.sacct.columns import has_form
-from site_db.jobs.sacct.header import Layout, layout_of
+from site_db.jobs.sacct.columns import Layout, has_form, layout_of
 
 _LONGEST_TEXT = 1_000
 """Lines of a text in quotes."""

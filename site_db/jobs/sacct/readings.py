@@ -13,8 +13,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from site_db.jobs.logs.logged_job import Refused
-from site_db.jobs.sacct.columns import SPELLED, has_form, is_free, kind_of, kinds_of, unlikely_beginnings
-from site_db.jobs.sacct.header import NUMBERS
+from site_db.jobs.sacct.columns import (
+    NUMBERS,
+    SPELLED,
+    has_form,
+    is_free,
+    kind_of,
+    kinds_of,
+    unlikely_beginnings,
+)
 
 LISTS = ("word", "nodes", "tres")
 """The kinds of columns whose values may be lists with commas, which commas between columns split."""

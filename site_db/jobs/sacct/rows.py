@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from site_db.files.given import InvalidFile, quoted
+from site_db.files.input_errors import InvalidFile, quoted
 from site_db.jobs.logs.logged_job import Refused, Tally
-from site_db.jobs.sacct.columns import SPELLED, is_free, kind_of
-from site_db.jobs.sacct.command import COMMAND
-from site_db.jobs.sacct.header import NUMBERS, Layout, aligned, layout_of
+from site_db.jobs.sacct.columns import COMMAND, NUMBERS, SPELLED, Layout, aligned, is_free, kind_of, layout_of
 from site_db.jobs.sacct.lines import Line, Lines, printable
 from site_db.jobs.sacct.readings import Readings
 

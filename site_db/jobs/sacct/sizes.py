@@ -7,8 +7,8 @@ from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
 
-from site_db.files.given import MOST
-from site_db.files.plain_numbers import whole
+from site_db.files.input_errors import MOST
+from site_db.files.plain_values import whole
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, Refused
 from site_db.jobs.sacct.columns import UNKNOWN
 from site_db.jobs.sacct.lines import printable

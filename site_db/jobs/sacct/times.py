@@ -1,14 +1,21 @@
-"""Points in time and durations as Slurm's commands print them."""
+"""When jobs of accounting were submitted, could start, started and ended, and how long they might run."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
+from math import inf
 from zoneinfo import ZoneInfo
 
-from site_db.files.given import InvalidFile
-from site_db.files.plain_numbers import is_whole, whole
-from site_db.jobs.logs.swf_format import LATEST_UNIX_S
+from site_db.files.input_errors import InvalidFile
+from site_db.files.plain_values import is_whole, whole
+from site_db.jobs.logs.logged_job import Refused, Tally
+from site_db.jobs.logs.swf import LATEST_UNIX_S
+from site_db.jobs.sacct.columns import RUNNING, is_unknown, state_of
+from site_db.jobs.sacct.rows import Fields
+from site_db.slurm.tres import NO_LIMIT, duration_s
 
 
 def zone_named(name: str | None) -> tzinfo:
@@ -77,3 +84,196 @@ def _seconds(time: datetime) -> float:
 def _occurs_twice(time: datetime, zone: tzinfo) -> bool:
     first, second = (time.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
     return first is not None and second is not None and first > second
+
+
+_SLACK_S = 2
+"""Tolerated difference of the elapsed time from end minus start: each of them is rounded."""
+
+REMEDY = "give the time zone, like Europe/Berlin, or print the log with SLURM_TIME_FORMAT=%s"
+CLOCK = (
+    "the elapsed time contradicts the local times, as over a change of the clock; "
+    f"start moved to end minus elapsed; {REMEDY}"
+)
+MOVED = "the elapsed time is not end minus start, start moved to end minus elapsed"
+BACKWARDS = f"the job ends before it starts, as over a change of the clock; {REMEDY}, and with ElapsedRaw"
+TWICE = (
+    "times in the hour that occurs twice when the clock is set back, and no elapsed time that decides; the "
+    "shorter run is taken; print the log with ElapsedRaw"
+)
+LATER = (
+    "submitted in the hour that occurs twice when the clock is set back, taken as shortly before the start"
+)
+
+
+def runs_of(row: Fields, zone: tzinfo, submits: Sequence[float]) -> list[tuple[float, float]]:
+    """When the job started and ended; if it runs, until when it is known to. There are two of these, of which
+    the first counts, if nothing decides between the times in the hour that occurs twice. It did not start
+    before the first of `submits`."""
+    starts, ends = unix_times(row["start"], zone), unix_times(row["end"], zone)
+    if not ends and len(starts) == 1 and state_of(row["state"]) == RUNNING:
+        ends = (starts[0] + (_first_s(row["elapsedraw"], row["elapsed"], 1) or 0),)
+    if not starts or not ends:
+        unknown = row["end"] if starts else row["start"]
+        raise Refused("the start or the end is unknown" if is_unknown(unknown) else "a time cannot be read")
+    raw, clock = row["elapsedraw"], row["elapsed"]
+    ran_s = _first_s(raw, clock, 1)
+    if ran_s and len(starts) == len(ends) == 1 and not duration_s(row["suspended"], 1):
+        (started_s,), (ended_s,) = starts, ends
+        if abs(ended_s - started_s - ran_s) <= _SLACK_S and ran_s <= ended_s:  # as nearly always
+            return [(ended_s - ran_s, ended_s)]
+    runs = [(started_s, ended_s) for started_s in starts for ended_s in ends]
+    if ran_s is None:
+        if raw or clock:
+            row.repairs.append("the elapsed time cannot be read, end minus start taken")
+        forward = [(started_s, ended_s) for started_s, ended_s in runs if ended_s > started_s]
+        if len(forward) > 1:
+            row.repairs.append(TWICE)
+        likely = _nearest(forward or runs, 0.0)
+    else:
+        likely = _with_elapsed(row, runs, ran_s, zone)
+    if len(likely) > 1:
+        likely = [run for run in likely if run[0] >= min(submits, default=0.0)] or likely
+    started_s, ended_s = likely[0]
+    if started_s == ended_s:
+        raise Refused("the run time is zero")
+    if started_s > ended_s:
+        raise Refused(BACKWARDS if _is_local(row, zone) else "the job ends before it starts")
+    if started_s < 0:
+        raise Refused("the elapsed time reaches back before 1970")
+    return likely
+
+
+def _nearest(runs: Sequence[tuple[float, float]], long_s: float) -> list[tuple[float, float]]:
+    """The runs that took about as long, in order."""
+    if len(runs) == 1:  # as nearly always
+        return list(runs)
+    least_s = min(abs(ended_s - started_s - long_s) for started_s, ended_s in runs)
+    return sorted(run for run in runs if abs(run[1] - run[0] - long_s) == least_s)
+
+
+def _with_elapsed(
+    row: Fields, runs: list[tuple[float, float]], ran_s: float, zone: tzinfo
+) -> list[tuple[float, float]]:
+    """Of possible runs, those that took as long as it says. The elapsed time leaves out suspensions."""
+    suspended_s = duration_s(row["suspended"], 1) or 0
+    likely = _nearest(runs, ran_s + suspended_s)
+    long_s = likely[0][1] - likely[0][0]
+    if suspended_s and abs(long_s - ran_s - suspended_s) <= _SLACK_S:
+        return [(started_s, started_s + ran_s) for started_s, _ in likely]
+    if abs(long_s - ran_s) > _SLACK_S:
+        row.repairs.append(CLOCK if _is_local(row, zone) else MOVED)
+    return [(ended_s - ran_s, ended_s) for _, ended_s in likely]
+
+
+def _is_local(row: Fields, zone: tzinfo) -> bool:
+    """Whether times may be off by a change of the clock."""
+    return zone is UTC and is_local(row["start"]) and is_local(row["end"])
+
+
+def arrival_of(
+    row: Fields, started_s: float, zone: tzinfo, submits: Sequence[float]
+) -> tuple[float, float | None]:
+    """When the job, which was submitted at one of `submits`, could start, and when it was submitted, if that
+    was earlier. Of two possible times, the later one that is not after the start."""
+    if zone is UTC and len(submits) == 1 and submits[0] <= started_s and row["eligible"] == row["submit"]:
+        return submits[0], None  # as nearly always
+    found: list[float] = []
+    for times in (submits, unix_times(row["eligible"], zone)):
+        before = [time_s for time_s in times if time_s <= started_s]
+        if times and not before and not found:
+            row.repairs.append("submitted after the start, taken as submitted at the start")
+            return started_s, None
+        if len(before) > 1 and LATER not in row.repairs:
+            row.repairs.append(LATER)
+        found += before[-1:]
+    arrived_s = max(found, default=started_s)
+    return arrived_s, found[0] if found and found[0] < arrived_s else None
+
+
+def time_limit_s(row: Fields) -> float | None:
+    found_s = _limit_s(row["timelimitraw"], row["timelimit"])
+    if found_s == 0.0:
+        row.repairs.append("the time limit cannot be read, taken as none")
+        return None
+    return found_s
+
+
+@lru_cache(4_096)
+def _limit_s(raw: str, clock: str) -> float | None:
+    """None without a limit, and 0 for one that cannot be read."""
+    raw, clock = ("" if text.lower() in NO_LIMIT else text for text in (raw, clock))
+    if not raw and not clock:
+        return None
+    found_s = _first_s(raw, clock, 60) or 0
+    return float(found_s) if found_s <= LATEST_UNIX_S else 0.0
+
+
+def _first_s(text: str, other: str, alone_s: int) -> int | None:
+    """The first duration that can be read."""
+    found_s = duration_s(text, alone_s)
+    return duration_s(other, alone_s) if found_s is None else found_s
+
+
+OF_A_DATA_FRAME = "the job id ends in .0, as data frames write whole numbers; taken without it"
+UNDECIDED = (
+    "ran within the hour that occurs twice when the clock is set back, and neither elapsed time nor ids say "
+    "when; the first time is taken; print the log with SLURM_TIME_FORMAT=%s"
+)
+_ID = re.compile(r"[0-9]{1,18}")
+
+
+class JobNumbers:
+    """The numbers of the jobs in a log."""
+
+    def __init__(self) -> None:
+        self._any_whole = False
+
+    def of(self, row: Fields) -> str:
+        """The id of a row. 7.0 is the first step of job 7, or job 7 itself, where a data frame has made ids
+        numbers: then it has a user, or, without that column, no row has a whole id."""
+        number = row["jobid"] if "jobid" in row else row["jobidraw"]
+        self._any_whole |= "." not in number
+        id, dot_zero, rest = number.partition(".0")
+        if not dot_zero or rest or not is_whole(id):
+            return number
+        if row.get("user", not self._any_whole):
+            row.repairs.append(OF_A_DATA_FRAME)
+            return id
+        return number
+
+
+class Submissions:
+    """Jobs are submitted in the order of their ids, which decides about the hour that occurs twice."""
+
+    def __init__(self, tally: Tally, zone: tzinfo) -> None:
+        self._tally, self._zone = tally, zone
+        self._last_id, self._earliest_s = 0, -inf
+        self._undecided: list[str] = []
+
+    def times(self, row: Fields, number: str) -> tuple[float, ...]:
+        """The times at which the job may have been submitted, in order."""
+        times = unix_times(row["submit"], self._zone) if row["submit"] else ()
+        if self._zone is UTC or not times or (found := _ID.match(number)) is None:
+            return times
+        id = int(found[0])
+        if id < self._last_id:  # of another log
+            self._earliest_s = -inf
+        possible = tuple(time_s for time_s in times if time_s >= self._earliest_s) or times
+        if len(times) == 1:
+            self.end()
+        elif len(possible) == 1:  # the clock has been set back since the jobs before
+            self._undecided.clear()
+        if id != self._last_id and not whole(row["restarts"]):  # requeued jobs are submitted anew
+            self._earliest_s = max(self._earliest_s, possible[0])
+        self._last_id = id
+        return possible
+
+    def is_undecided(self, number: str) -> None:
+        """The last job may have run an hour later."""
+        self._undecided.append(number)
+
+    def end(self) -> None:
+        """No further job decides about those before."""
+        for number in self._undecided:
+            self._tally.remark(UNDECIDED, number)
+        self._undecided.clear()

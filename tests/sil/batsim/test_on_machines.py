@@ -16,7 +16,7 @@ from sil.outcome.comparison import Comparison
 from sil.trace.facts import Fact
 from sil.trace.reading import read_facts
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
 from tests.sil.test_experiment import run

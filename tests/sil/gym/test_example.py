@@ -10,7 +10,7 @@ import pytest
 
 import sil
 from sil.gym import example
-from sil.workload.weeks import WEEK_S, weeks_of
+from sil.workload.slices import WEEK_S, weeks_of
 
 LOG = sil.lublin_feitelson(2_500, processors=64, load=0.1, seed=2)
 

@@ -14,7 +14,7 @@ import pytest
 
 from sil.experiment.checking import check
 from sil.trace.facts import TRACE
-from sil.workload.archive.writing import write_swf
+from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import KilledFromOutside
 from tests import hostile
 from tests.builders import tiny_experiment

@@ -26,13 +26,13 @@ from sil.planning.report.recommendation import recommendation
 from sil.planning.samples import Refused
 from sil.planning.scenario.on_log import OnLog
 from sil.settings import files
-from sil.site.past_arrivals import past_arrivals
+from sil.site.past import past_arrivals
 from sil.workers.executor import Inline
 from sil.workers.runner import Runner
-from sil.workload.archive.writing import write_swf
 from sil.workload.lublin import Lublin
+from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import SchedulerFault
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.store import parse_address
 from tests.builders import TINY_SITE
 from tests.sil.test_cli import sil, the_sentence

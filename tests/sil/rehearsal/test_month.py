@@ -9,8 +9,8 @@ import pytest
 
 from scheduler import UserError
 from sil.rehearsal.month import LEAD_S, WAITED, Month
-from site_db.files.given import InvalidFile
-from site_db.jobs.sacct.remarks import DEPENDENT, ELIGIBLE, RESERVED, UNFINISHED
+from site_db.files.input_errors import InvalidFile
+from site_db.jobs.sacct.reader import DEPENDENT, ELIGIBLE, RESERVED, UNFINISHED
 from tests.sil.rehearsal.months import ORIGIN_S, month, row, written
 
 FIRST = row("1", 0, 0, 1_000)

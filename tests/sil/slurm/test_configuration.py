@@ -10,7 +10,7 @@ from scheduler import UserError
 from sil.slurm.configuration import Configuration, configuration_of, merged, read_configuration
 from sil.slurm.controller import running
 from sil.slurm.settings.own import Surroundings
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from tests.sil.slurm.installed import needs_slurm
 
 CONF = Path(__file__).parent / "operator" / "slurm.conf"

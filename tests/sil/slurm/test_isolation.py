@@ -13,13 +13,13 @@ import pytest
 
 from scheduler import UserError
 from sil.runs.on_log import Replay
-from sil.settings.engines import Engine
+from sil.settings.estimates import Engine
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.controller import running
 from sil.slurm.release import Release
 from sil.slurm.settings.own import Surroundings, own_settings
 from sil.slurm.settings.view import check_addresses, check_view
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.test_accounting import needs_database
 from tests.sil.slurm.test_replays import rows, starts_under

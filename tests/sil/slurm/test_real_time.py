@@ -10,7 +10,7 @@ import pytest
 
 from scheduler import UserError
 from sil.runs.on_log import Replay
-from sil.settings.engines import Engine
+from sil.settings.estimates import Engine
 from sil.slurm.configuration import configuration_of
 from sil.slurm.credential import munged
 from sil.slurm.installation import installed

@@ -18,14 +18,14 @@ from typer.testing import Result
 from sil.outcome.batsim_tables import JOBS
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.engines import Engine
+from sil.settings.estimates import Engine
 from sil.settings.log_events import Command, Events
 from sil.slurm.credential import credential_used
 from sil.slurm.installation import installed
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
-from sil.workload.archive.writing import write_swf
 from sil.workload.lublin import Lublin
+from sil.workload.swf_writing import write_swf
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import ROOT

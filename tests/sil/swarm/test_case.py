@@ -12,7 +12,7 @@ import pytest
 from sil.swarm.case import SCHEDULERS, Case, Machines, drawn
 from sil.swarm.faults import KINDS, Fault, Faulty
 from sil.world.events import SimClock
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 
 
 def test_a_seed_determines_a_case() -> None:

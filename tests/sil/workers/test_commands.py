@@ -12,7 +12,7 @@ from threading import Event, Thread
 import psutil
 import pytest
 
-from sil.workload.archive.writing import write_swf
+from sil.workload.swf_writing import write_swf
 from tests.builders import tiny_experiment
 from tests.sil.planning.test_plan import ONE_OFFER, plan_file
 from tests.sil.test_cli import sil

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scheduler import printable
 from sil.workload.batsim_json import read_batsim_json, write_batsim_json
 from sil.workload.job_log import SCHEMA, JobLog
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from tests.sil.workload.swf_files import assert_sound
 
 MISSING = object()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sil
-from site_db.files.advice import given, of_command, remedy
+from site_db.files.input_errors import given, of_command, remedy
 from tests.sil.test_cli import sil as command
 from tests.sil.test_cli import the_sentence
 from tests.sil.workload.swf_files import job

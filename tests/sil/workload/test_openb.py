@@ -7,7 +7,7 @@ import pytest
 from scheduler.node_request import Gpus, Node, Request
 from sil.workload.job_log import JobLog
 from sil.workload.openb import read_nodes, read_pod_log
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import Cluster
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na,4000,1000,0,\nb,96000,300000,2,T4\n"

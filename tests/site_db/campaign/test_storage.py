@@ -15,7 +15,7 @@ from time import sleep
 import pytest
 
 from site_db import integrity, store
-from site_db.history.as_of import disagreements
+from site_db.history.stored_statistics import disagreements
 from site_db.store import Address, DatabaseTrouble, parse_address
 from tests.postgres import Server
 from tests.site_db.campaign.conftest import Fresh, Recorded

@@ -14,9 +14,15 @@ from sqlalchemy.orm import Session
 
 from scheduler import UserError
 from site_db import store
-from site_db.history import as_of, writer
-from site_db.history.as_of import disagreements, read_stored_as_of
-from site_db.history.stored_statistics import MOMENTS, Key, StoredStatistics, read_stored
+from site_db.history import stored_statistics, writer
+from site_db.history.stored_statistics import (
+    MOMENTS,
+    Key,
+    StoredStatistics,
+    disagreements,
+    read_stored,
+    read_stored_as_of,
+)
 from site_db.history.writer import prune
 from site_db.jobs.records import LIVE, JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter
@@ -112,13 +118,13 @@ def test_reading_the_past_scans_only_runs_since_the_last_snapshot(
     for k in range(17):
         add(engine, run(10.0 + k))
     looked_at: list[tuple[int, int]] = []
-    real = as_of.add_runs
+    real = stored_statistics.add_runs
 
     def watch(session: Session, site_id: int, after: int, to: int, kept: dict[Key, StoredStatistics]) -> None:
         looked_at.append((after, to))
         real(session, site_id, after, to, kept)
 
-    monkeypatch.setattr(as_of, "add_runs", watch)
+    monkeypatch.setattr(stored_statistics, "add_runs", watch)
     with Session(engine) as session:
         read_stored_as_of(session, SITE_ID, 17)
         read_stored_as_of(session, SITE_ID, 9)
@@ -151,10 +157,10 @@ def test_a_reader_sees_one_snapshot_despite_concurrent_recording_and_pruning(
 ) -> None:
     monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 20)
     add(engine, *(run(10.0 + k) for k in range(30)))
-    real = as_of.add_runs
+    real = stored_statistics.add_runs
 
     def interrupted(session: Session, *rest: Any) -> None:
-        monkeypatch.setattr(as_of, "add_runs", real)
+        monkeypatch.setattr(stored_statistics, "add_runs", real)
         with store.changing(engine) as other:
             JobWriter(other, "small").add(other, LIVE, [run(99.0)] * 10)
             prune(other, SITE_ID, 35)
@@ -162,7 +168,7 @@ def test_a_reader_sees_one_snapshot_despite_concurrent_recording_and_pruning(
 
     with store.reading(engine) as session:
         before = summaries(read_stored(session, SITE_ID))
-        monkeypatch.setattr(as_of, "add_runs", interrupted)
+        monkeypatch.setattr(stored_statistics, "add_runs", interrupted)
         assert_same(summaries(read_stored_as_of(session, SITE_ID, 30)), before)
 
 

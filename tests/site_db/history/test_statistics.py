@@ -11,8 +11,7 @@ from ddsketch import DDSketch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from site_db.history.quantile_sketch import ACCURACY, QuantileSketch
-from site_db.history.statistics import RunStatistics, merged
+from site_db.history.statistics import ACCURACY, QuantileSketch, RunStatistics, merged
 
 TIMES = st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=30)
 SIZED = st.lists(

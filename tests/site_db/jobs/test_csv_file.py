@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.jobs import csv_file
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from tests.site_db.site_texts import after_path

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from site_db import store
-from site_db.history.as_of import disagreements
+from site_db.history.stored_statistics import disagreements
 from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import BadRecord, JobWriter

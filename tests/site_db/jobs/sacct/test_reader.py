@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_db.files.given import InvalidFile
-from site_db.files.opened import open_lines
+from site_db.files.input_errors import InvalidFile
+from site_db.files.readers import open_lines
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
-from site_db.jobs.sacct.command import COLUMNS, COMMAND
-from site_db.jobs.sacct.order import OF_A_DATA_FRAME
+from site_db.jobs.sacct.columns import COLUMNS, COMMAND, RAN
 from site_db.jobs.sacct.reader import STEP, read_sacct
 from site_db.jobs.sacct.rows import TOO_MANY
-from site_db.jobs.sacct.states import RAN
-from site_db.jobs.sacct.when import BACKWARDS, CLOCK
+from site_db.jobs.sacct.times import BACKWARDS, CLOCK, OF_A_DATA_FRAME
 from site_db.slurm.tres import Tres
 
 PATH = Path("log.txt")

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
+from site_db.jobs.sacct.columns import RAN
 from site_db.jobs.sacct.reader import read_sacct
 from site_db.jobs.sacct.rows import TOO_FEW, TOO_MANY
-from site_db.jobs.sacct.states import RAN
 from tests.examples import up_to
 
 TIMES = st.integers(1_700_000_000, 1_700_000_900)

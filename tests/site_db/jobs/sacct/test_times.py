@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
-from site_db.jobs.sacct.order import UNDECIDED
+from site_db.jobs.sacct.columns import RAN
 from site_db.jobs.sacct.reader import read_sacct
-from site_db.jobs.sacct.states import RAN
-from site_db.jobs.sacct.times import zone_named
-from site_db.jobs.sacct.when import BACKWARDS, CLOCK, LATER, TWICE
+from site_db.jobs.sacct.times import BACKWARDS, CLOCK, LATER, TWICE, UNDECIDED, zone_named
 
 FIRST_S = 1_792_888_200  # 2026-10-25T00:30:00Z, 02:30 in Berlin for the first time
 

@@ -1,25 +1,28 @@
-"""What `sil db` lists of a site's experience: expected times, completed runs, turnaround predictions."""
+"""What a site's database knows: an overview, statistics, history, past demand."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from scheduler import counted
+from scheduler import UserError, counted
 from scheduler.model import Job, JobId
 from scheduler.time_shared.forecast import prediction_limits
 from sil.report.listing import Column, Listing, Row, number, text
-from sil.site.listings.resources import rows_of, utc
+from sil.site import resource_listings
+from sil.site.resource_listings import rows_of, utc
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
-from site_db.files.given import InvalidFile
+from site_db.files.input_errors import InvalidFile
 from site_db.history.stored_statistics import StoredStatistics, read_stored
-from site_db.jobs.records import SourceKind
+from site_db.jobs.past import demand
+from site_db.jobs.records import DemandBy, SourceKind
 from site_db.prediction_errors import known_errors, schedulers_predicted
 from site_db.schema import (
     ClusterRow,
@@ -30,7 +33,9 @@ from site_db.schema import (
     SourceRow,
     UserRow,
 )
+from site_db.site_file.nodes import cluster_of, held_by_class
 from site_db.sites import SiteReader, find_site
+from site_db.states import current_states
 
 MOST_TIMES_SHOWN = 20
 LONGEST_NAME_SHOWN = 60
@@ -227,3 +232,53 @@ def predictions(session: Session, reader: SiteReader) -> Listing:
         Column("80 % interval", _limits, True),
     ]
     return Listing("predictions", "Turnaround predictions so far", columns, rows)
+
+
+def overview(session: Session, site: str) -> list[Listing]:
+    """Machines, partitions, clusters, states, queues, users, expected times, measurements in isolation and
+    predictions. Raises UserError."""
+    reader = SiteReader(session, site)
+    states = current_states(session, reader)
+    cluster = cluster_of(reader.as_file())
+    return [
+        resource_listings.machines(reader, states),
+        resource_listings.partitions(cluster),
+        resource_listings.site_resources(cluster),
+        resource_listings.clusters(reader, states),
+        resource_listings.states(states),
+        resource_listings.queues(session, reader),
+        resource_listings.users(session, reader),
+        expected_times(session, site),
+        measured_in_isolation(reader),
+        predictions(session, reader),
+    ]
+
+
+def past_demand(session: Session, reader: SiteReader, by: DemandBy) -> Listing:
+    """The number of past jobs, how many completed, CPU hours, GPU hours and the mean wait. Raises
+    UserError."""
+    ids, file = reader.ids("job_classes"), reader.as_file()
+    held_by = {ids[name]: held for name, held in held_by_class(file, cluster_of(file)).items()}
+    found = demand(session, reader.site.id, held_by, by)
+    if not found:
+        raise UserError(
+            f"the site '{reader.site.name}' has no past jobs; import them from a log (`sil db import-sacct`)"
+        )
+    rows: list[Row] = [
+        {
+            by.value: name or "none",
+            **asdict(one),
+            "completed_percent": 100.0 * one.completed / one.jobs,
+            "mean_waiting_s": one.waiting_s / one.jobs,
+        }
+        for name, one in found.items()
+    ]
+    columns = [
+        text(by.value),
+        number("jobs"),
+        Column("completed (%)", lambda row: f"{row['completed_percent']:.1f}", is_number=True),
+        number("CPU hours", "cpu_h", ",.1f"),
+        number("GPU hours", "gpu_h", ",.1f"),
+        number("mean wait (s)", "mean_waiting_s", ",.1f"),
+    ]
+    return Listing("demand", f"Demand at {reader.site.name} by {by.value}", columns, rows)

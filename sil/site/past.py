@@ -1,22 +1,30 @@
-"""The past jobs of a site of nodes, as a log."""
+"""The past of a site as a workload: its jobs as a log, or arrivals drawn at their rate."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from math import ceil
 
 import polars as pl
 from sqlalchemy.orm import Session
 
+from scheduler import UserError
+from sil.settings.experiment_file import PoissonTable, WorkloadTable
+from sil.settings.log_tables import HistoryTable
+from sil.workload.accounting import sentences, times_of
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf_rules import Rules
-from sil.workload.time_limits import sentences, times_of
+from site_db import sites, store
 from site_db.jobs.logs.logged_job import Tally
-from site_db.jobs.past import past_jobs
-from site_db.jobs.sacct.remarks import HETEROGENEOUS, heterogeneous
+from site_db.jobs.past import past_jobs, what_arrived
+from site_db.jobs.sacct.reader import HETEROGENEOUS, heterogeneous
+from site_db.rows import ids_of
+from site_db.schema import QueueRow
 from site_db.site_file.nodes import cluster_of, held_by_class, requests_at
-from site_db.site_file.tables import SiteFile
+from site_db.site_file.tables import QueueTable, SiteFile
 from site_db.sites import find_site
+from site_db.store import Address
 
 
 def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
@@ -48,4 +56,34 @@ def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
         requests=tuple(requests.values()),
         job_classes=tuple(requests),
         users={x: name for name, x in users.items()},
+    )
+
+
+QUANTUM_S = 10.0
+
+
+def past_arrivals(
+    history: HistoryTable, queues: Sequence[QueueTable], address: Address | None
+) -> WorkloadTable | None:
+    """The workload for `[history] jobs`; None if weeks are drawn instead, which are read with the site.
+
+    Jobs of queues that no longer exist (`queues`, or else those of the site) are distributed like the others.
+    Raises UserError and DatabaseTrouble.
+    """
+    if history.jobs is None:
+        return None
+    if address is None:
+        raise UserError("the arriving jobs are those of a site's history; name its database with --site")
+    with store.opened(address) as session:
+        site = sites.find_site(session, sites.site_at(session, address))
+        arrived = what_arrived(session, site.id, site.name, history.days)
+        known = [table.name for table in queues] or list(ids_of(session, QueueRow, site.id))
+    per_quantum = arrived.per_s * history.load * QUANTUM_S
+    return WorkloadTable(
+        jobs=history.jobs,
+        arrivals=PoissonTable(kind="poisson", jobs_per_quantum=per_quantum, quantum_s=QUANTUM_S),
+        mix=dict(arrived.job_classes),
+        queues={name: share for name, share in arrived.queues.items() if name in known},
+        users=dict(arrived.users),
+        sizes=dict(arrived.sizes),
     )

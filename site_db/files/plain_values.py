@@ -1,4 +1,4 @@
-"""Numbers as texts in files: decimal digits of ASCII, without the `_` that Python allows between them."""
+"""Numbers and texts in the cells of files."""
 
 from __future__ import annotations
 
@@ -24,3 +24,19 @@ def whole(text: str) -> int | None:
 def is_decimal(text: str) -> bool:
     """Whether it is a number like 12, -0.5 or 1e3, which `float` converts; it may be too great for it."""
     return _DECIMAL.fullmatch(text) is not None
+
+
+FORMULA = r"^[=@+\-\t\r\n'＝＋－＠]"
+"""What a formula begins with, or what was written for one."""
+NUMBER = r"^[+\-][\d.,]*([eE][+\-]?\d+)?( ?%)?$"
+_FORMULA, _NUMBER = re.compile(FORMULA), re.compile(NUMBER)
+
+
+def escaped(text: str) -> str:
+    """The text as it is written."""
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.match(text) else text
+
+
+def unescaped(cell: str) -> str:
+    """The text that was written so."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell

@@ -13,9 +13,8 @@ import polars as pl
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import LARGEST, LEAST_S
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
-from site_db.files.advice import remedy
-from site_db.files.given import InvalidFile
-from site_db.jobs.logs.swf_format import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Status, joined
+from site_db.files.input_errors import InvalidFile, remedy
+from site_db.jobs.logs.swf import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Status, joined
 
 LINE = "line"
 CLIP_OR_SKIP = (("--too-large", "clip"), ("--too-large", "skip"))

@@ -1,16 +1,11 @@
-"""The one way to open files of users: plain or compressed, and never larger than they may be.
-
-The first bytes of a file say whether it is compressed, not its name. What is read counts as it is
-decompressed, so that a small file cannot fill the memory (`memory`). A byte order mark says that a text is
-UTF-16 or UTF-32. Readers open a file several times; a pipe, which can be read only once, is kept in memory
-for them.
-"""
+"""Files that users give: opened, decompressed, decoded, and bounded in the memory that they may take."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import lzma
+import os
 import shlex
 import stat
 import zlib
@@ -20,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+from scheduler import UserError
 from site_db.files.formats import (
     ELSE_LATIN_1,
     AsUtf8,
@@ -28,8 +24,53 @@ from site_db.files.formats import (
     unmarked_encoding,
     without_suffix,
 )
-from site_db.files.given import InvalidFile
-from site_db.files.memory import Memory, most_bytes
+from site_db.files.input_errors import InvalidFile
+
+VARIABLE = "SIL_INPUT_MEMORY_MB"
+"""The environment variable with the limit, in megabytes (10^6 bytes)."""
+DEFAULT_MB = 4096
+OF_JSON = 24.0
+"""Bytes of memory that a byte of JSON takes as objects, at most."""
+_MB = 1e6
+
+
+def most_bytes() -> float:
+    """The limit. Raises UserError if the environment variable is not a number above 0."""
+    text = os.environ.get(VARIABLE, "").strip() or str(DEFAULT_MB)
+    if not (text.isascii() and text.isdigit() and len(text) <= 12 and int(text) > 0):
+        raise UserError(
+            f"the environment variable {VARIABLE} is '{text}'; expected a whole number of megabytes above 0, "
+            f"like {DEFAULT_MB}"
+        )
+    return int(text) * _MB
+
+
+class Memory:
+    """The memory that `what` takes, by estimate, as it grows."""
+
+    def __init__(self, what: object) -> None:
+        self._what = what
+        self._taken, self._most = 0.0, most_bytes()
+
+    def take(self, n_bytes: float) -> None:
+        """Raises InvalidFile if that is more than there may be."""
+        self._taken += n_bytes
+        if self._taken > self._most:
+            raise InvalidFile(
+                f"{self._what}: this takes {amount(self._taken)} of memory or more, by estimate, and inputs "
+                f"may take {amount(self._most)}; give less, or a greater number of megabytes in the "
+                f"environment variable {VARIABLE}"
+            )
+
+
+def amount(n_bytes: float) -> str:
+    """Megabytes, or a greater unit."""
+    for unit in ("MB", "GB", "TB", "PB"):
+        n_bytes /= 1000 if unit != "MB" else _MB
+        if n_bytes < 1000:
+            return f"{n_bytes:.3g} {unit}"
+    return f"{n_bytes:,.0f} PB"
+
 
 LINES = 1024
 """A line may take this part of the memory that an input may take."""

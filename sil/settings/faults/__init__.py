@@ -1,1 +1,0 @@
-"""Tables of experiment files for what goes wrong in the simulated world."""

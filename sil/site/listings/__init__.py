@@ -1,1 +1,0 @@
-"""What a database knows of a site, as listings."""

@@ -1,1 +1,0 @@
-"""Parts of the reader and the writer of the Standard Workload Format."""
