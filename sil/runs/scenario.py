@@ -329,7 +329,7 @@ class Scenario(ABC):
                 found.append((("schedulers", scheduler.label), sentence))
         return found
 
-    def _unknown_inoutages(self, machines: Collection[str], owner: str) -> Mistakes:
+    def _unknown_in_outages(self, machines: Collection[str], owner: str) -> Mistakes:
         names = {"machine": set(machines), "interconnect": {x.name for x in self.in_use.site.interconnects}}
         return [
             (("outages", k, kind), f"{owner} has no {kind} '{name}'")
