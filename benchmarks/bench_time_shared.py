@@ -22,7 +22,7 @@ from scheduler.time_shared.problem import TimeSharedProblem
 from sil.runs.on_time_shared import TimeSharedSystem, built_in_characterisations
 from sil.runs.simulation import RunKey
 from sil.studies.cisne.experiments import BENCHMARKS, SEED
-from sil.world.events import Event, EventQueue
+from sil.world.events import AnyEvent, EventQueue
 from sil.world.machines.time_shared import SharedMachines
 from sil.world.random_streams import RandomStreams
 from sil.world.time_shared_cluster import TimeSharedCluster
@@ -62,7 +62,7 @@ def events_per_s(n_nodes: int) -> tuple[float, int]:
     count = 0
     pop = EventQueue.pop
 
-    def counting(self: EventQueue) -> tuple[float, Event]:
+    def counting(self: EventQueue) -> tuple[float, AnyEvent]:
         nonlocal count
         count += 1
         return pop(self)

@@ -1,7 +1,7 @@
-"""Values: sites, jobs, schedules, orders and notices.
+"""Values: sites, jobs, schedules, orders and readings.
 
 `i` is always a job (a position among the jobs of one problem), `j` always a resource: the machines of the
-site first, in site order, then its clusters. All times are float seconds from the start of the experiment.
+site first, in site order, then its clusters. All times are float seconds from an arbitrary start.
 """
 
 from __future__ import annotations
@@ -268,40 +268,6 @@ class DispatchOrder(NamedTuple):
     machines: Sequence[int]
     expected_s: float
     shares: tuple[Share, ...] = ()
-
-
-class Completion(NamedTuple):
-    """A run ended by itself: its job is complete or, if it `failed`, given up. `ran_s` is how long it ran,
-    if its machine has measured that."""
-
-    run: RunId
-    ended_s: float
-    failed: bool = False
-    ran_s: float | None = None
-
-    def run_time_s(self, began_s: float) -> float:
-        """How long it ran; as far as is known, it began at `began_s`."""
-        return self.ended_s - began_s if self.ran_s is None else self.ran_s
-
-
-class Loss(NamedTuple):
-    """A run was lost, or its order could not be carried out, at `lost_s`, since the machines (by index) and
-    interconnects (by name) in `found_down` were down; or it failed, by the fault of its job, `failed_job`."""
-
-    run: RunId
-    lost_s: float
-    found_down: tuple[int | str, ...] = ()
-    failed_job: JobId | None = None
-
-    @property
-    def readings(self) -> list[MachineReading | InterconnectReading]:
-        """The equivalent readings of a monitor."""
-        return [
-            MachineReading(subject, False, self.lost_s)
-            if isinstance(subject, int)
-            else InterconnectReading(subject, False, self.lost_s)
-            for subject in self.found_down
-        ]
 
 
 class ExecutionRecord(NamedTuple):

@@ -38,7 +38,7 @@ class Clock(Protocol):
 
 
 class Dispatcher(Protocol):
-    """Carries out orders on the machines. The results reach the resource manager as `on_*` notices."""
+    """Carries out orders on the machines. The results reach the resource manager as notices."""
 
     def dispatch(self, order: DispatchOrder) -> None: ...
 
@@ -50,7 +50,7 @@ class UnreliableDispatcher(Dispatcher, Protocol):
 
     A run id makes an order idempotent: it is started once however often its order arrives, and never after an
     order to stop it, whichever arrives first. The machine that leads a run, the first of its order, answers:
-    `on_order_received` when it starts, and when it is over one notice, which is repeated until acknowledged.
+    `OrderReceived` when it starts, and when it is over one notice, which is repeated until acknowledged.
     """
 
     def abandon(self, run: RunId) -> None:
@@ -60,7 +60,7 @@ class UnreliableDispatcher(Dispatcher, Protocol):
         """The notice that a run is over has arrived."""
 
     def ping(self, machine: int) -> None:
-        """Ask a machine to answer (`on_answer`)."""
+        """Ask a machine to answer (`MachineAnswered`)."""
 
     def give_up(self, job: JobId, why: str) -> None:
         """Tell the user of a job that it is not run again; reliable, and idempotent."""

@@ -13,8 +13,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import Completion, ExecutionRecord, Job, JobId, Loss, RunId, Site
+from scheduler.model import (
+    ExecutionRecord,
+    Job,
+    JobId,
+    RunId,
+    Site,
+)
 from scheduler.node_request import Node, Partition
+from scheduler.notices import METHOD_OF, Notice, RunEnded, RunLost, arguments_of
 from scheduler.ports import Clock, Dispatcher, Monitor, NodeMonitor, RuntimeEstimator
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 
@@ -104,37 +111,54 @@ class OnSharedNodes:
 Ports = OnMachines | OnFreeNodes | OnSharedNodes
 
 
-class ResourceManager(ABC):
-    """Receives notices of events and gives orders in its rounds; both may arrive late.
+class Manager(ABC):
+    """What takes in notices, which may arrive late, and gives orders in its rounds."""
+
+    wants_round: bool = False
+    """Set it when there is something to decide; clear it in `run_round`."""
+
+    wakes_at_s: float | None = None
+    """When to hand over `TimePassed`, whatever else happens; None = never."""
+
+    @abstractmethod
+    def handle(self, notice: Notice) -> str | None:
+        """Take in a notice. Returns the reason for refusing the job of `JobArrived`, otherwise None."""
+
+    @abstractmethod
+    def run_round(self) -> None:
+        """Decide and give orders."""
+
+    def why_waiting(self) -> Mapping[JobId, str]:
+        """The wait reason of each waiting job, as a sentence; reported if nothing ever happens again."""
+        return {}
+
+
+class ResourceManager(Manager):
+    """The base class of resource managers, with a method for each kind of notice.
 
     Orders go to the dispatcher: `DispatchOrder(run, job, resource, machines, expected_s)`, each with a unique
     run id, by which later notices refer to it. On machines, `resource` is an index into `site.resource_names`
     and `machines` are its machines; on nodes, `resource` is ON_NODES and `machines` are the nodes.
     """
 
-    wants_round: bool = False
-    """Set it when there is something to decide; clear it in `run_round`."""
-
-    wakes_at_s: float | None = None
-    """When to call `on_time_passed`, whatever else happens; None = never."""
+    def handle(self, notice: Notice) -> str | None:
+        """Call the method for this kind of notice."""
+        refusal: str | None = getattr(self, METHOD_OF[type(notice)])(*arguments_of(notice))
+        return refusal
 
     @abstractmethod
     def on_job_arrived(self, job: Job) -> str | None:
         """A job is submitted. Return None, or the reason for refusing it, as a sentence."""
 
     @abstractmethod
-    def on_run_ended(self, completion: Completion) -> None:
+    def on_run_ended(self, ended: RunEnded) -> None:
         """A run ended by itself: its job is over, complete or failed."""
 
-    @abstractmethod
-    def run_round(self) -> None:
-        """Decide and give orders."""
-
-    def on_run_preempted(self, run_id: RunId) -> None:
+    def on_run_preempted(self, run: RunId) -> None:
         """A run was stopped by a preemption order: its job is not complete."""
         return
 
-    def on_run_lost(self, loss: Loss) -> None:
+    def on_run_lost(self, lost: RunLost) -> None:
         """A run was lost or failed, or its order could not be carried out: its job is not complete."""
         return
 
@@ -151,7 +175,7 @@ class ResourceManager(ABC):
         return
 
     def on_run_released(self, run: RunId) -> None:
-        """A run is ending and its nodes are free; `on_run_ended` follows (`--order archive`)."""
+        """A run is ending and its nodes are free; `on_run_ended` follows."""
         return
 
     def on_monitor_news(self) -> None:
@@ -161,7 +185,3 @@ class ResourceManager(ABC):
     def on_time_passed(self) -> None:
         """It is `wakes_at_s` or later; set it to another time or None."""
         return
-
-    def why_waiting(self) -> Mapping[JobId, str]:
-        """The wait reason of each waiting job, as a sentence; reported if nothing ever happens again."""
-        return {}

@@ -18,18 +18,17 @@ import numpy as np
 from scheduler import UserError
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import (
-    Completion,
     DispatchOrder,
     ExecutionRecord,
     InterconnectReading,
     Job,
-    Loss,
     MachineReading,
     NodeReading,
     Share,
 )
 from scheduler.node_request import Gpus, Request
 from scheduler.node_set import NodeSet
+from scheduler.notices import RunEnded, RunLost
 from scheduler.time_shared.social_contract import Requirement
 
 
@@ -60,21 +59,24 @@ VERSION = 1
 """Of the text. Raise it if the same text would mean something else."""
 
 WITH_FIELDS: tuple[type, ...] = (
-    Completion,
     DispatchOrder,
     EtcMatrix,
     ExecutionRecord,
     Gpus,
     InterconnectReading,
     Job,
-    Loss,
     MachineReading,
     NodeReading,
     Request,
     Requirement,
+    RunEnded,
+    RunLost,
     Share,
 )
 """Named tuples and data classes that occur in entries. No others are made from a text."""
+
+_OTHERWISE_NAMED = {RunEnded: "Completion", RunLost: "Loss"}
+"""Their names in texts of version 1."""
 
 
 class BadEntry(UserError):
@@ -152,7 +154,7 @@ def _value(plain: Any) -> Any:
 def _with_fields(made: type) -> _Form:
     names = made._fields if hasattr(made, "_fields") else tuple(field.name for field in fields(made))
     return _Form(
-        made.__name__,
+        _OTHERWISE_NAMED.get(made, made.__name__),
         lambda value: {name: _plain(getattr(value, name)) for name in names},
         lambda parts: made(**{name: _value(part) for name, part in parts.items()}),
     )

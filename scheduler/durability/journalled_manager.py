@@ -8,24 +8,27 @@ from typing import Any
 
 from scheduler.durability.journal import Journal, JournalEntry
 from scheduler.durability.reliable_delivery import DEFAULT, ReliableDelivery, Timeouts
-from scheduler.managers.decorators import AroundManager, RequeueLimit
-from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
+from scheduler.managers.decorators import ManagerDecorator, RequeueLimit
+from scheduler.model import (
+    DispatchOrder,
+    ExecutionRecord,
+    Job,
+    JobId,
+    RunId,
+)
 from scheduler.node_set import NodeSet
-from scheduler.resource_manager import OnMachines, OnSharedNodes, Ports, ResourceManager
+from scheduler.notices import METHOD_OF, Notice, arguments_of, notice_of
+from scheduler.resource_manager import Manager, OnMachines, OnSharedNodes, Ports
 
 MADE = "__init__"
 DECIDES_BY_READS = "a manager with a journal decides by what it reads through its ports alone"
-
-
-_CALLS = {MADE, "run_round", *(name for name in vars(ResourceManager) if name.startswith("on_"))}
-"""What a journal may name; its file may be damaged, or foreign."""
 
 
 class JournalMismatch(Exception):
     """A manager that was made anew does not do what the journal says it did. The message says where."""
 
 
-class JournalledManager(AroundManager):
+class JournalledManager(ManagerDecorator):
     """Writes each call of a resource manager into a journal, and does it again when it is made anew.
 
     An entry has the call, all that the manager read through its ports meanwhile (time, estimates, readings),
@@ -39,7 +42,7 @@ class JournalledManager(AroundManager):
     something else.
     """
 
-    def __init__(self, ports: Ports, make: Callable[[Ports], ResourceManager], journal: Journal) -> None:
+    def __init__(self, ports: Ports, make: Make, journal: Journal) -> None:
         """`make` makes the manager, given its ports."""
         self._journal = journal
         self._ports = ports
@@ -58,36 +61,9 @@ class JournalledManager(AroundManager):
             self._repeat(entry)
         self._tape.record()
 
-    def on_job_arrived(self, job: Job) -> str | None:
-        refusal: str | None = self._call("on_job_arrived", job)
+    def handle(self, notice: Notice) -> str | None:
+        refusal: str | None = self._call(METHOD_OF[type(notice)], *arguments_of(notice))
         return refusal
-
-    def on_run_ended(self, completion: Completion) -> None:
-        self._call("on_run_ended", completion)
-
-    def on_run_preempted(self, run_id: RunId) -> None:
-        self._call("on_run_preempted", run_id)
-
-    def on_run_lost(self, loss: Loss) -> None:
-        self._call("on_run_lost", loss)
-
-    def on_run_released(self, run: RunId) -> None:
-        self._call("on_run_released", run)
-
-    def on_order_received(self, run: RunId) -> None:
-        self._call("on_order_received", run)
-
-    def on_order_refused(self, run: RunId) -> None:
-        self._call("on_order_refused", run)
-
-    def on_answer(self, machine: int) -> None:
-        self._call("on_answer", machine)
-
-    def on_monitor_news(self) -> None:
-        self._call("on_monitor_news")
-
-    def on_time_passed(self) -> None:
-        self._call("on_time_passed")
 
     def run_round(self) -> None:
         self._call("run_round")
@@ -103,10 +79,6 @@ class JournalledManager(AroundManager):
         return result
 
     def _repeat(self, entry: JournalEntry) -> None:
-        if entry.method not in _CALLS:
-            raise JournalMismatch(
-                f"the journal has a call of '{entry.method}', which is no notice to a manager"
-            )
         self._tape.play(entry.reads)
         try:
             self._done(entry.method, entry.arguments)
@@ -124,7 +96,12 @@ class JournalledManager(AroundManager):
         if method == MADE:
             self._manager = self._made(_taped(self._ports, self._tape, self._note))
             return None
-        return getattr(self._manager, method)(*arguments)
+        if method == "run_round":
+            return self._manager.run_round()
+        notice = notice_of(method, arguments)
+        if notice is None:  # the file may be damaged, or foreign
+            raise JournalMismatch(f"the journal has a call of '{method}', which is no notice to a manager")
+        return self._manager.handle(notice)
 
     def _note(self, port: str, *arguments: Any) -> None:
         self._orders.append((port, arguments))
@@ -285,7 +262,7 @@ class _Characterisation:
         return self._tape.read(self._characterisation.requirement, job)
 
 
-Make = Callable[[Ports], ResourceManager]
+Make = Callable[[Ports], Manager]
 
 
 def dependable(
@@ -300,14 +277,14 @@ def dependable(
     manager continues from it.
     """
 
-    def limited(ports: Ports) -> ResourceManager:
+    def limited(ports: Ports) -> Manager:
         manager = make(ports)
         if max_batch_requeue is None:
             return manager
         orders: Any = ports.dispatcher
         return RequeueLimit(manager, max_batch_requeue, orders.give_up)
 
-    def delivered(ports: Ports) -> ResourceManager:
+    def delivered(ports: Ports) -> Manager:
         return ReliableDelivery(ports, limited, timeouts)
 
     if journal is None:

@@ -9,18 +9,28 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from scheduler.managers.decorators import AroundManager
+from scheduler.managers.decorators import ManagerDecorator
 from scheduler.model import (
-    Completion,
     DispatchOrder,
-    Job,
     JobId,
-    Loss,
     MachineReading,
     RunId,
 )
+from scheduler.notices import (
+    JobArrived,
+    MachineAnswered,
+    MonitorNews,
+    Notice,
+    OrderReceived,
+    OrderRefused,
+    RunEnded,
+    RunLost,
+    RunPreempted,
+    RunReleased,
+    TimePassed,
+)
 from scheduler.ports import Clock, UnreliableDispatcher
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.resource_manager import Manager, Ports
 
 
 def lead_of(order: DispatchOrder) -> int:
@@ -66,7 +76,7 @@ class _Open:
         return self.is_received and not self.is_stopping
 
 
-class ReliableDelivery(AroundManager):
+class ReliableDelivery(ManagerDecorator):
     """Stands between a resource manager and an unreliable network: the manager's orders arrive, each run that
     it has ordered is reported to be over once, and jobs that are submitted twice are accepted once.
 
@@ -76,9 +86,7 @@ class ReliableDelivery(AroundManager):
     not count. The cost of a message does not depend on the number of machines or runs.
     """
 
-    def __init__(
-        self, ports: Ports, make: Callable[[Ports], ResourceManager], timeouts: Timeouts = DEFAULT
-    ) -> None:
+    def __init__(self, ports: Ports, make: Callable[[Ports], Manager], timeouts: Timeouts = DEFAULT) -> None:
         """`make` makes the manager, given its ports."""
         assert hasattr(ports.dispatcher, "abandon"), "the dispatcher is an UnreliableDispatcher"
         self._network: UnreliableDispatcher = ports.dispatcher  # type: ignore[assignment]
@@ -106,44 +114,56 @@ class ReliableDelivery(AroundManager):
         timer_s = self._timers[0][0]
         return timer_s if wakes_at_s is None else min(timer_s, wakes_at_s)
 
-    def on_job_arrived(self, job: Job) -> str | None:
-        if job.id not in self._answers:
-            self._answers[job.id] = self._manager.on_job_arrived(job)
-        return self._answers[job.id]
+    def handle(self, notice: Notice) -> str | None:
+        match notice:
+            case JobArrived(job):
+                if job.id not in self._answers:
+                    self._answers[job.id] = self._manager.handle(notice)
+                return self._answers[job.id]
+            case RunReleased(run):
+                if run in self._open:
+                    self._manager.handle(notice)
+            case OrderReceived(run):
+                self._order_received(run)
+            case RunEnded(run):
+                if self._is_over(run):
+                    # The clock of the machine may be another one; how long the run took, it knows.
+                    self._manager.handle(notice._replace(ended_s=self._clock.now_s))
+            case RunPreempted(run):
+                if self._is_over(run):
+                    self._manager.handle(notice)
+            case RunLost():
+                self._run_lost(notice)
+            case OrderRefused(run):
+                self._order_refused(run)
+            case MachineAnswered(machine):
+                self._machine_answered(machine)
+            case MonitorNews():
+                self._manager.handle(notice)
+            case TimePassed():
+                self._time_passed()
+        return None
 
-    def on_run_released(self, run: RunId) -> None:
-        if run in self._open:
-            self._manager.on_run_released(run)
-
-    def on_order_received(self, run: RunId) -> None:
+    def _order_received(self, run: RunId) -> None:
         if (known := self._open.get(run)) is not None:
             known.is_received = True
             self._heard_from(known.order)
 
-    def on_run_ended(self, completion: Completion) -> None:
-        if self._is_over(completion.run):
-            # The clock of the machine may be another one; how long the run took, it knows.
-            self._manager.on_run_ended(completion._replace(ended_s=self._clock.now_s))
+    def _run_lost(self, lost: RunLost) -> None:
+        if self._is_over(lost.run):
+            self._states.read(lost.readings)
+            if not lost.found_down:  # else its time is that of readings, which come from another clock
+                lost = lost._replace(lost_s=self._clock.now_s)
+            self._manager.handle(lost)
 
-    def on_run_preempted(self, run_id: RunId) -> None:
-        if self._is_over(run_id):
-            self._manager.on_run_preempted(run_id)
-
-    def on_run_lost(self, loss: Loss) -> None:
-        if self._is_over(loss.run):
-            self._states.read(loss.readings)
-            if not loss.found_down:  # else its time is that of readings, which come from another clock
-                loss = loss._replace(lost_s=self._clock.now_s)
-            self._manager.on_run_lost(loss)
-
-    def on_order_refused(self, run: RunId) -> None:
+    def _order_refused(self, run: RunId) -> None:
         known = self._open.get(run)
         if self._is_over(run):
             assert known is not None
             self._lost(known.order)
             self._in(self._timeouts.retry_s, self._release, known.order.machines)
 
-    def on_answer(self, machine: int) -> None:
+    def _machine_answered(self, machine: int) -> None:
         if machine not in self._unanswered:
             return
         self._unanswered[machine] = 0
@@ -151,14 +171,14 @@ class ReliableDelivery(AroundManager):
             if run in self._abandoned:
                 self._network.abandon(run)
 
-    def on_time_passed(self) -> None:
+    def _time_passed(self) -> None:
         now_s = self._clock.now_s
         while self._timers and self._timers[0][0] <= now_s:
             _, _, due, subject = heapq.heappop(self._timers)
             due(subject)
         wakes_at_s = self._manager.wakes_at_s
         if wakes_at_s is not None and wakes_at_s <= now_s:
-            self._manager.on_time_passed()
+            self._manager.handle(TimePassed())
 
     def dispatch(self, order: DispatchOrder) -> None:
         """An order of the manager to start a run."""
@@ -220,8 +240,8 @@ class ReliableDelivery(AroundManager):
     def _lost(self, order: DispatchOrder) -> None:
         """The machines of a run are not used until they are released."""
         self._states.hold(order.machines)
-        self._manager.on_monitor_news()
-        self._manager.on_run_lost(Loss(order.run, self._clock.now_s))
+        self._manager.handle(MonitorNews())
+        self._manager.handle(RunLost(order.run, self._clock.now_s))
 
     def _is_over(self, run: RunId) -> bool:
         """A notice says that a run is over. Returns whether that is news for the manager."""
@@ -240,7 +260,7 @@ class ReliableDelivery(AroundManager):
 
     def _release(self, machines: Sequence[int]) -> None:
         self._states.release(machines)
-        self._manager.on_monitor_news()
+        self._manager.handle(MonitorNews())
 
     def _heard_from(self, order: DispatchOrder) -> None:
         self._unanswered[lead_of(order)] = 0

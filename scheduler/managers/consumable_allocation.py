@@ -10,11 +10,17 @@ from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.free_nodes.kernels.estimates import SHORTEST_S
 from scheduler.managers.queues import QueuePolicy, Starvation, in_order_of_service
 from scheduler.managers.starting_manager import NodeAllocation
-from scheduler.model import Completion, Job, RunId, Share, Start
+from scheduler.model import (
+    Job,
+    RunId,
+    Share,
+    Start,
+)
 from scheduler.node_request import Request
 from scheduler.node_resources.described import RequestAdmission
 from scheduler.node_resources.state import rows_of, shares_of
 from scheduler.node_set import NodeSet
+from scheduler.notices import RunEnded
 from scheduler.problem import Running
 from scheduler.resource_manager import OnFreeNodes
 
@@ -93,11 +99,11 @@ class ConsumableAllocation(NodeAllocation):
             self._displacement.begin(run, (self._rank_of(job), job.arrival_s, job.id))
         return start.shares or shares_of(used)
 
-    def end(self, run: RunId, completion: Completion) -> None:
+    def end(self, run: RunId, ended: RunEnded) -> None:
         self._give_back(run)
         job, began_s = self._began.pop(run)
-        if not completion.failed:
-            self._run_times.learn(job, completion.run_time_s(began_s))
+        if not ended.failed:
+            self._run_times.learn(job, ended.run_time_s(began_s))
         self._starvation.forget(job)
 
     def release(self, run: RunId, now_s: float) -> None:

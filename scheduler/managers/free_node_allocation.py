@@ -8,8 +8,14 @@ from scheduler.free_nodes.identical_nodes import FreeNodes, WaitingJobs
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.managers.queues import never_fits
 from scheduler.managers.starting_manager import NodeAllocation
-from scheduler.model import Completion, Job, RunId, Share, Start
+from scheduler.model import (
+    Job,
+    RunId,
+    Share,
+    Start,
+)
 from scheduler.node_set import NodeSet
+from scheduler.notices import RunEnded
 from scheduler.ports import RuntimeEstimator
 from scheduler.problem import Running
 
@@ -45,10 +51,10 @@ class FreeNodeAllocation(NodeAllocation):
         self._nodes.start(run, job.id, NodeSet.of(start.nodes), now_s, start.completion_s)
         return ()
 
-    def end(self, run: RunId, completion: Completion) -> None:
+    def end(self, run: RunId, ended: RunEnded) -> None:
         job, began_s = self._nodes.end(run)
-        if not completion.failed:
-            self._run_times.learn(job, completion.run_time_s(began_s))
+        if not ended.failed:
+            self._run_times.learn(job, ended.run_time_s(began_s))
 
     def release(self, run: RunId, now_s: float) -> None:
         self._nodes.release(run, now_s)

@@ -25,15 +25,14 @@ from scheduler.managers.queues import (
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import (
-    Completion,
     DispatchOrder,
     ExecutionRecord,
     Job,
     JobId,
-    Loss,
     RunId,
     Schedule,
 )
+from scheduler.notices import RunEnded, RunLost
 from scheduler.ports import Scheduler
 from scheduler.problem import Running
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnMachines, ResourceManager
@@ -43,7 +42,7 @@ from scheduler.rules import ScheduleRejected
 class MappingManager(ResourceManager):
     """Maps the jobs of several queues to the machines and clusters of a site.
 
-    Notices (`on_*`) change state and start runs that are already planned; only rounds decide. A round serves
+    Notices change state and start runs that are already planned; only rounds decide. A round serves
     the queues from high to low priority. Ready times carry over, and a job displaced by a higher queue
     rejoins its own queue before that is served in the same round. A planned run starts when it is first on
     all its machines; if `planned_starts` are kept, not before its planned start.
@@ -115,38 +114,38 @@ class MappingManager(ResourceManager):
         self._enqueue(job)
         return None
 
-    def on_run_ended(self, completion: Completion) -> None:
+    def on_run_ended(self, ended: RunEnded) -> None:
         """A run ended: its machines are free, and its run time is recorded, unless it failed."""
-        run = self._started.get(completion.run)
+        run = self._started.get(ended.run)
         if run is None:
             return
         self._unfinished_of[run.job.user] -= 1
-        self._remove(run, completion.ended_s)
+        self._remove(run, ended.ended_s)
         if run.ending:  # it ended before the preemption order arrived: the job is complete after all
             self._withdraw_job(run.job)
         self._starvation.forget(run.job)
-        if not completion.failed:
-            run_time_s = completion.run_time_s(run.start_s)
+        if not ended.failed:
+            run_time_s = ended.run_time_s(run.start_s)
             self._experience.record(
                 ExecutionRecord(run.job, run.resource, len(run.machines), run.start_s, run_time_s)
             )
         self._something_changed()
 
-    def on_run_preempted(self, run_id: RunId) -> None:
+    def on_run_preempted(self, run: RunId) -> None:
         """A run was preempted: its machines are free, and its progress is lost."""
-        if run_id not in self._started:
+        if run not in self._started:
             return
-        self._requeue(self._started[run_id])
+        self._requeue(self._started[run])
         self._something_changed()
 
-    def on_run_lost(self, loss: Loss) -> None:
+    def on_run_lost(self, lost: RunLost) -> None:
         """A run was lost or failed, or its order could not be carried out: its job waits again.
 
         Resources found down count as down until a later reading that they are up.
         """
-        changed = self._availability.read(loss.readings)
-        if loss.run in self._started:
-            self._requeue(self._started[loss.run])
+        changed = self._availability.read(lost.readings)
+        if lost.run in self._started:
+            self._requeue(self._started[lost.run])
         self._withdraw_unavailable(changed)
         self._something_changed()
 

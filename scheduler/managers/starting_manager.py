@@ -13,11 +13,9 @@ from scheduler.managers.availability import LatestReadings
 from scheduler.managers.queues import Admission
 from scheduler.model import (
     ON_NODES,
-    Completion,
     DispatchOrder,
     Job,
     JobId,
-    Loss,
     MachineReading,
     NodeReading,
     NodeSchedule,
@@ -25,6 +23,7 @@ from scheduler.model import (
     Share,
     Start,
 )
+from scheduler.notices import RunEnded, RunLost
 from scheduler.ports import Scheduler
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnFreeNodes, OnSharedNodes, ResourceManager
@@ -61,7 +60,7 @@ class NodeAllocation(ABC):
         """Start a waiting job. Returns what it uses of nodes with cores, memory and GPUs."""
 
     @abstractmethod
-    def end(self, run: RunId, completion: Completion) -> None:
+    def end(self, run: RunId, ended: RunEnded) -> None:
         """A running job is over."""
 
     @abstractmethod
@@ -161,14 +160,14 @@ class StartingManager(ResourceManager):
             self.wants_round = True
         return None
 
-    def on_run_ended(self, completion: Completion) -> None:
-        run = completion.run
+    def on_run_ended(self, ended: RunEnded) -> None:
+        run = ended.run
         running = self._running.pop(run, None)
         if running is None:
             return
         if self._admission is not None:
             self._unfinished_of[running.job.user] -= 1
-        self._nodes.end(run, completion)
+        self._nodes.end(run, ended)
         self._wait_again(self._nodes.over(run, is_stopped=False))
         self._something_changed()
 
@@ -178,22 +177,22 @@ class StartingManager(ResourceManager):
             self._nodes.release(run, self._clock.now_s)
             self.wakes_at_s = self._next_wake_up_s()
 
-    def on_run_preempted(self, run_id: RunId) -> None:
+    def on_run_preempted(self, run: RunId) -> None:
         """A run was stopped: its job waits again."""
-        if run_id in self._running:
-            self._wait_again(self._nodes.over(run_id, is_stopped=True))
+        if run in self._running:
+            self._wait_again(self._nodes.over(run, is_stopped=True))
         self._something_changed()
 
-    def on_run_lost(self, loss: Loss) -> None:
+    def on_run_lost(self, lost: RunLost) -> None:
         """A run was lost or failed: its job waits again.
 
         Nodes found down are unused until a reading says they are up.
         """
-        for reading in loss.readings:
+        for reading in lost.readings:
             if isinstance(reading, MachineReading):
                 self._read(reading)
-        if loss.run in self._running:
-            self._wait_again((loss.run, *self._nodes.over(loss.run, is_stopped=False)))
+        if lost.run in self._running:
+            self._wait_again((lost.run, *self._nodes.over(lost.run, is_stopped=False)))
         self._something_changed()
 
     def on_monitor_news(self) -> None:

@@ -8,7 +8,15 @@ from math import isfinite
 from typing import Protocol
 
 from scheduler.managers.starting_manager import NodeAllocation
-from scheduler.model import Completion, Job, JobId, NodeReading, RunId, Share, Start
+from scheduler.model import (
+    Job,
+    JobId,
+    NodeReading,
+    RunId,
+    Share,
+    Start,
+)
+from scheduler.notices import RunEnded
 from scheduler.ports import Clock
 from scheduler.problem import Running
 from scheduler.resource_manager import Characterisation
@@ -96,7 +104,7 @@ class TimeSharedAllocation(NodeAllocation):
         self._job_of[run] = job.id
         return ()
 
-    def end(self, run: RunId, completion: Completion) -> None:
+    def end(self, run: RunId, ended: RunEnded) -> None:
         self._state.end(self._job_of.pop(run))
 
     def requeue(self, run: RunId) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from math import nan
 from typing import Any
 
-from scheduler.model import Completion, Job, JobId, Loss, RunId
+from scheduler.model import Job, JobId, RunId
+from scheduler.notices import RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import EACH_JOB_ONCE, MAKES_PROGRESS, NOT_IN_THE_PAST, PREEMPTS_RUNNING_RUNS
 from sil.batsim import messages
@@ -93,11 +94,11 @@ class BatsimManager(ResourceManager):
         }
         self._tell("JOB_SUBMITTED", job_id=job_id, job=request, profile=profile)
 
-    def on_run_ended(self, completion: Completion) -> None:
-        over = self._over(completion.run, messages.FAILED if completion.failed else messages.SUCCEEDED)
-        if over is not None and not completion.failed:
+    def on_run_ended(self, ended: RunEnded) -> None:
+        over = self._over(ended.run, messages.FAILED if ended.failed else messages.SUCCEEDED)
+        if over is not None and not ended.failed:
             _, entry = over
-            ran_s = completion.ended_s - entry.started_s
+            ran_s = ended.ended_s - entry.started_s
             self._nodes.learn(entry.job, entry.nodes, entry.started_s, ran_s)
 
     def _over(self, run: RunId, state: str) -> tuple[str, SessionJob] | None:
@@ -118,18 +119,18 @@ class BatsimManager(ResourceManager):
     def on_run_released(self, run: RunId) -> None:
         """Its completion follows."""
 
-    def on_run_preempted(self, run_id: RunId) -> None:
+    def on_run_preempted(self, run: RunId) -> None:
         """The run was killed."""
-        over = self._over(run_id, messages.KILLED)
+        over = self._over(run, messages.KILLED)
         if over is not None:
             job_id, entry = over
             self._killed.add(job_id)
             self._orders.give_up(entry.job.id, "killed by its scheduler")
 
-    def on_run_lost(self, loss: Loss) -> None:
+    def on_run_lost(self, lost: RunLost) -> None:
         """The run failed; its job is submitted again, as another attempt."""
-        self._tell_of_nodes(loss)
-        over = self._over(loss.run, messages.FAILED)
+        self._tell_of_nodes(lost)
+        over = self._over(lost.run, messages.FAILED)
         if over is not None:
             job_id, entry = over
             first, _, attempt = job_id.partition("#")
@@ -138,7 +139,7 @@ class BatsimManager(ResourceManager):
     def on_monitor_news(self) -> None:
         self._tell_of_nodes()
 
-    def _tell_of_nodes(self, loss: Loss | None = None) -> None:
+    def _tell_of_nodes(self, loss: RunLost | None = None) -> None:
         for node, up in self._nodes.changes(loss):
             kind = "event_machine_available" if up else "event_machine_unavailable"
             self._tell("NOTIFY", type=kind, resources=str(node))

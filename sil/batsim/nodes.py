@@ -7,8 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import ON_NODES, DispatchOrder, ExecutionRecord, Job, Loss, RunId
+from scheduler.model import (
+    ON_NODES,
+    DispatchOrder,
+    ExecutionRecord,
+    Job,
+    RunId,
+)
 from scheduler.node_set import NodeSet
+from scheduler.notices import RunLost
 from scheduler.ports import Monitor, NodeMonitor, RuntimeEstimator
 from scheduler.resource_manager import OnMachines, OnSharedNodes
 from scheduler.time_shared.social_contract import Requirement
@@ -49,7 +56,7 @@ class Nodes(ABC):
         """A run is complete."""
         return
 
-    def changes(self, loss: Loss | None = None) -> Iterator[tuple[int, bool]]:
+    def changes(self, loss: RunLost | None = None) -> Iterator[tuple[int, bool]]:
         """See `NodeChanges.new`."""
         return self._changes.new(loss)
 

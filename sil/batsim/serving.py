@@ -15,8 +15,14 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from scheduler import UserError
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting_manager import StartingManager
-from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
+from scheduler.model import (
+    DispatchOrder,
+    Job,
+    JobId,
+    RunId,
+)
 from scheduler.node_set import NodeSet
+from scheduler.notices import JobArrived, RunEnded, TimePassed
 from scheduler.ports import RuntimeEstimator, Scheduler
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.messages import JsonEvent, Message, Size, Time, Walltime, longest_message
@@ -180,11 +186,11 @@ class ServedScheduler:
                     raise UserError(
                         f"the simulator sent JOB_COMPLETED for {_named(completed.job_id)}, which does not run"
                     )
-                self._running().on_run_ended(Completion(run, event.timestamp))
+                self._running().handle(RunEnded(run, event.timestamp))
             case "REQUESTED_CALL":
                 wakes_at_s = self._running().wakes_at_s
                 if wakes_at_s is not None and wakes_at_s <= self.clock.now_s:
-                    self._running().on_time_passed()
+                    self._running().handle(TimePassed())
 
     def _submit(self, submitted: Submission) -> None:
         if submitted.job_id in self._known:
@@ -196,7 +202,7 @@ class ServedScheduler:
         job = Job(JobId(self._jobs), "rigid", self.clock.now_s, n_tasks=wanted.res, estimate_s=estimate_s)
         self._jobs += 1
         self._orders.names[job.id] = submitted.job_id
-        if self._running().on_job_arrived(job) is not None:
+        if self._running().handle(JobArrived(job)) is not None:
             del self._orders.names[job.id]
             self._orders.decide("REJECT_JOB", job_id=submitted.job_id)
 

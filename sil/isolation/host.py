@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from scheduler.ports import Scheduler
 from scheduler.registry import SchedulerSpec
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import RETURNS_IN_TIME
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.manager import GuardedManager
@@ -23,7 +23,7 @@ class Host(ABC):
         """A new instance of a scheduler. Raises SchedulerFault if it cannot be made."""
 
     @abstractmethod
-    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
+    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> Manager:
         """A resource manager. Raises SchedulerFault if it cannot be made."""
 
     def input(self, read: Callable[[], bytes]) -> bytes:
@@ -47,7 +47,7 @@ class ThisProcess(Host):
     def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
         return guard.timed(made(spec, seed, guard), is_watched=not spec.is_built_in)
 
-    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
+    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> Manager:
         return GuardedManager(lambda ports: spec.make_manager(ports, seed), ports, guard, spec.target)
 
     def faulted(self, fault: SchedulerFault) -> None:

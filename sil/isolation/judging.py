@@ -22,7 +22,7 @@ from scheduler.model import JobId
 from scheduler.ports import Clock
 from scheduler.problem import SchedulingProblem
 from scheduler.registry import SchedulerSpec
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE
 from sil.isolation import channel
 from sil.isolation.answers import packed_answer, unpacked_answer
@@ -99,7 +99,7 @@ class _Judging(Host):
         limit_s = max(guard.limit_s, MAKING_LIMIT_S)
         self._processes[spec.name].most_s = GRACE * limit_s + GRACE_S + SILENT_S
 
-    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
+    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> Manager:
         self._limit(spec, guard)
 
         def followed(ports: Ports) -> Followed:
@@ -181,7 +181,7 @@ class _Answering(Host):
         timed = TimedScheduler(made(spec, seed, untimed), untimed, finish, is_watched=True)
         return _Answered(timed, self._connection, guard.clock)
 
-    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> ResourceManager:
+    def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> Manager:
         def answering(ports: Ports) -> Answering:
             return Answering(partial(spec.make_manager, seed=seed), ports, self.send)
 

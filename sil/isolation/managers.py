@@ -11,9 +11,15 @@ from operator import index
 from time import perf_counter
 from typing import Any
 
-from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
+from scheduler.model import (
+    DispatchOrder,
+    Job,
+    JobId,
+    RunId,
+)
+from scheduler.notices import METHOD_OF, JobArrived, Notice, RunEnded
 from scheduler.ports import Dispatcher
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import KNOWN_JOB, RETURNS_A_SCHEDULE
 from sil.isolation.answers import packed_orders, unpacked_orders
 from sil.isolation.channel import BadMessage, Message
@@ -34,14 +40,17 @@ def diverged(now_s: float) -> SchedulerFault:
     return SchedulerFault(TESTBED_UNTOUCHED, text, now_s)
 
 
-class _ByMethod(ResourceManager):
-    """Passes all calls on to `_called`, with the name of the method."""
+RUN_ROUND = "run_round"
+
+
+class _Passing(Manager):
+    """Passes all calls on to `_called`: what is read, or the method of a notice, by name; and the notice."""
 
     took_s = 0.0
     """Seconds of the last call."""
 
     @abstractmethod
-    def _called(self, method: str, *arguments: Any) -> Any: ...
+    def _called(self, method: str, notice: Notice | None = None) -> Any: ...
 
     @property
     def wants_round(self) -> bool:  # type: ignore[override]
@@ -55,46 +64,28 @@ class _ByMethod(ResourceManager):
     def why_waiting(self) -> Mapping[JobId, str]:
         return {JobId(job): one_line(reason) for job, reason in self._called("why_waiting")}
 
-    def on_job_arrived(self, job: Job) -> str | None:
-        refusal: str | None = self._called("on_job_arrived", job)
+    def handle(self, notice: Notice) -> str | None:
+        refusal: str | None = self._called(METHOD_OF[type(notice)], notice)
         return refusal
 
-    def on_run_ended(self, completion: Completion) -> None:
-        self._called("on_run_ended", completion)
-
-    def on_run_released(self, run: RunId) -> None:
-        self._called("on_run_released", run)
-
-    def on_run_preempted(self, run_id: RunId) -> None:
-        self._called("on_run_preempted", run_id)
-
-    def on_run_lost(self, loss: Loss) -> None:
-        self._called("on_run_lost", loss)
-
-    def on_monitor_news(self) -> None:
-        self._called("on_monitor_news")
-
-    def on_time_passed(self) -> None:
-        self._called("on_time_passed")
-
     def run_round(self) -> None:
-        self._called("run_round")
+        self._called(RUN_ROUND)
 
 
 class SelfTimedManager(GuardedManager):
     """The guard of a manager that says how long its rounds took."""
 
-    _manager: _ByMethod
+    _manager: _Passing
 
     def _took_s(self, wall_s: float) -> float:
         return self._manager.took_s
 
 
-class Answering(_ByMethod):
+class Answering(_Passing):
     """In the manager's process."""
 
     def __init__(
-        self, make: Callable[[Ports], ResourceManager], ports: Ports, send: Callable[[Message], None]
+        self, make: Callable[[Ports], Manager], ports: Ports, send: Callable[[Message], None]
     ) -> None:
         self._clock = ports.clock
         self._n_places = ports.n_places
@@ -103,26 +94,13 @@ class Answering(_ByMethod):
         self._orders = _NotedOrders(ports.dispatcher)
         self._manager = make(replace(ports, dispatcher=self._orders))
 
-    def _called(self, method: str, *arguments: Any) -> Any:
+    def _called(self, method: str, notice: Notice | None = None) -> Any:
         began_s = self._wall_time()
-        found = getattr(self._manager, method)
-        result = found(*arguments) if callable(found) else found
-        if method == "why_waiting":
-            first = islice(result.items(), MOST_WAITING)
-            result = [[int(index(job)), one_line(reason)] for job, reason in first]
-            result = [[job, reason] for job, reason in result if is_index(job)]
-        elif method == "wants_round":
-            result = bool(result)
-        elif method == "wakes_at_s":
-            result = wake_up_s(result)
-            if not (result is None or is_finite(result)):
-                return result  # the guard says what is wrong with it
-        elif method == "on_job_arrived":
-            if not isinstance(result, str | None):
-                return result
-            result = None if result is None else one_line(result)
-        else:
-            result = None
+        result = self._result(method, notice)
+        if method == "wakes_at_s" and not (result is None or is_finite(result)):
+            return result  # the guard says what is wrong with it
+        if isinstance(notice, JobArrived) and not isinstance(result, str | None):
+            return result
         self.took_s = self._wall_time() - began_s
         orders = packed_orders(self._orders.taken(), self._n_places)
         asked = self._clock.now_s
@@ -130,8 +108,26 @@ class Answering(_ByMethod):
         self._send(Message(fields))
         return result
 
+    def _result(self, method: str, notice: Notice | None) -> Any:
+        """What the manager returns, as plain values where it can be."""
+        manager = self._manager
+        if notice is not None:
+            result = manager.handle(notice)
+            if not isinstance(notice, JobArrived):
+                return None
+            return one_line(result) if isinstance(result, str) else result
+        if method == RUN_ROUND:
+            return manager.run_round()
+        if method == "wants_round":
+            return bool(manager.wants_round)
+        if method == "wakes_at_s":
+            return wake_up_s(manager.wakes_at_s)
+        first = islice(manager.why_waiting().items(), MOST_WAITING)
+        reasons = [[int(index(job)), one_line(reason)] for job, reason in first]
+        return [[job, reason] for job, reason in reasons if is_index(job)]
 
-class Followed(_ByMethod):
+
+class Followed(_Passing):
     """Where the run counts. `receive` receives what the manager's process sends, up to a number of bytes."""
 
     def __init__(self, ports: Ports, receive: Callable[[int], Message]) -> None:
@@ -141,18 +137,17 @@ class Followed(_ByMethod):
         self._job_of: dict[int, Job] = {}
         self._job_in: dict[RunId, int] = {}
 
-    def on_job_arrived(self, job: Job) -> str | None:
-        self._job_of[job.id] = job
-        refusal = super().on_job_arrived(job)
-        if refusal is not None:
-            del self._job_of[job.id]
+    def handle(self, notice: Notice) -> str | None:
+        if isinstance(notice, JobArrived):
+            self._job_of[notice.job.id] = notice.job
+        refusal = super().handle(notice)
+        if refusal is not None and isinstance(notice, JobArrived):
+            del self._job_of[notice.job.id]
+        if isinstance(notice, RunEnded):
+            self._job_of.pop(self._job_in.pop(notice.run, -1), None)
         return refusal
 
-    def on_run_ended(self, completion: Completion) -> None:
-        super().on_run_ended(completion)
-        self._job_of.pop(self._job_in.pop(completion.run, -1), None)
-
-    def _called(self, method: str, *arguments: Any) -> Any:
+    def _called(self, method: str, notice: Notice | None = None) -> Any:
         now_s = self._clock.now_s
         fields = self._receive(BYTES).fields
         if fields.get("method") != method or fields.get("asked") != now_s:

@@ -8,9 +8,10 @@ from math import inf
 
 import psutil
 
-from scheduler.model import Completion, Job, JobId, MachineReading
+from scheduler.model import Job, JobId, MachineReading
+from scheduler.notices import JobArrived, MonitorNews, RunEnded, RunPreempted, TimePassed
 from scheduler.ports import Clock
-from scheduler.resource_manager import ResourceManager
+from scheduler.resource_manager import Manager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.live.processes import Over, Runs
 from sil.trace.facts import Fact
@@ -89,7 +90,7 @@ class LiveWorld:
         self._round_s = inf
         """Time of the next round; infinite if none is requested."""
 
-    def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
+    def run(self, jobs: Iterable[Job], manager: Manager) -> None:
         """Run jobs, in order of arrival, until all that were accepted have ended; no process is left. Raises
         SchedulerFault if the system under test breaks a rule, and UserError."""
         self._manager = manager
@@ -104,7 +105,7 @@ class LiveWorld:
                 self._let_arrive()
                 wakes_at_s = manager.wakes_at_s
                 if wakes_at_s is not None and wakes_at_s <= self.clock.now_s:
-                    manager.on_time_passed()
+                    manager.handle(TimePassed())
                 self._appoint_round()
                 if self._round_s <= self.clock.now_s:
                     self._run_round()
@@ -128,23 +129,23 @@ class LiveWorld:
     def _report(self, over: Over) -> None:
         run, job = over.order.run, over.order.job.id
         if over.was_killed:
-            self._manager.on_run_preempted(run)
+            self._manager.handle(RunPreempted(run))
         else:
             self._unfinished.discard(job)
-            self._manager.on_run_ended(Completion(run, self.clock.now_s))
+            self._manager.handle(RunEnded(run, self.clock.now_s))
         self._on_over(over)
 
     def _look(self) -> None:
         if self._next_look_s <= self.clock.now_s:
             self._next_look_s = self.clock.now_s + LOOK_EVERY_S
             if self.monitor.look():
-                self._manager.on_monitor_news()
+                self._manager.handle(MonitorNews())
 
     def _let_arrive(self) -> None:
         while self._next_arrival is not None and self._next_arrival.arrival_s <= self.clock.now_s:
             job, self._next_arrival = self._next_arrival, next(self._arrivals, None)
             self.trace.note_arrival(self.clock.now_s, job)
-            refusal = self._manager.on_job_arrived(job)
+            refusal = self._manager.handle(JobArrived(job))
             if refusal is None:
                 self._unfinished.add(job.id)
             else:

@@ -11,7 +11,7 @@ from scheduler import UserError
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.model import Job
 from scheduler.ports import RuntimeEstimator
-from scheduler.resource_manager import OnFreeNodes, ResourceManager
+from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.outcome.invariants.breach import Capacity
 from sil.runs.hosting import Supervision
 from sil.runs.simulation import SiteModel
@@ -63,7 +63,7 @@ class FreeNodes(SiteModel):
         partitions = self.cluster.partitions
         return replace(ports, nodes=self.nodes, partitions=partitions, site_resources=self.site_resources)
 
-    def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> ResourceManager:
+    def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> Manager:
         return free_nodes_manager(ports, asking.scheduler(scheduler), asking.is_memoryless(scheduler))
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from scheduler import UserError
 from scheduler.ports import Clock, Scheduler
 from scheduler.registry import SchedulerSpec
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.resource_manager import Manager, Ports
 from sil.isolation.host import Host, ThisProcess
 from sil.runs.under_test import InProcess, UnderTest
 from sil.workers.executor import Died, Interrupted, tried
@@ -100,7 +100,7 @@ class Supervision:
         asks_twice = self.check_determinism and not scheduler.is_built_in
         return GuardedScheduler(respondent(), self.guard, respondent() if asks_twice else None)
 
-    def manager(self, scheduler: InProcess, ports: Ports) -> ResourceManager:
+    def manager(self, scheduler: InProcess, ports: Ports) -> Manager:
         return self.host.manager(scheduler.spec, self.seed, ports, self.guard)
 
     def is_memoryless(self, scheduler: InProcess) -> bool:

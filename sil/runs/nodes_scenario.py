@@ -14,7 +14,7 @@ from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, in_order_of_service
 from scheduler.model import Job
 from scheduler.node_request import Request
-from scheduler.resource_manager import OnFreeNodes, ResourceManager
+from scheduler.resource_manager import Manager, OnFreeNodes
 from scheduler.rules import Kind
 from sil.runs.free_nodes import FreeNodes
 from sil.runs.hosting import Supervision
@@ -281,7 +281,7 @@ class _Nodes(FreeNodes):
     def limit_s(self, job: Job) -> float:
         return self._arriving.limit_s(job)
 
-    def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> ResourceManager:
+    def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> Manager:
         scenario = self._scenario
         return free_nodes_manager(
             ports,

@@ -19,7 +19,7 @@ from scheduler.managers.decorators import RequeueLimit
 from scheduler.model import Job
 from scheduler.node_request import Node
 from scheduler.ports import Clock
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.resource_manager import Manager, Ports
 from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 PRINTED = "scheduler.log"
 """The output of a scheduler in another process."""
 
-Make = Callable[[Ports], ResourceManager]
+Make = Callable[[Ports], Manager]
 
 
 class RunKey(NamedTuple):
@@ -79,7 +79,7 @@ class SiteModel(ABC):
         """What a resource manager gets."""
 
     @abstractmethod
-    def manager(self, ports: Any, scheduler: InProcess, asking: Supervision) -> ResourceManager:
+    def manager(self, ports: Any, scheduler: InProcess, asking: Supervision) -> Manager:
         """The built-in manager with a scheduler; `ports` are those of this site."""
 
     @property
@@ -111,7 +111,7 @@ class Conditions:
     distortions: Sequence[Distortion] = ()
     hindrances: Hindrances | None = None
     max_batch_requeue: int | None = None
-    remote: Callable[[World, Ports, Make], ResourceManager] | None = None
+    remote: Callable[[World, Ports, Make], Manager] | None = None
     """Puts a network between the machines and the manager that a function makes; None: there is none."""
 
 
@@ -124,13 +124,13 @@ class AnyWorld(Protocol):
     @property
     def trace(self) -> TraceRecorder: ...
 
-    def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
+    def run(self, jobs: Iterable[Job], manager: Manager) -> None:
         """Run until all accepted jobs have ended. Raises SchedulerFault."""
         ...
 
 
 def run_in(
-    world: AnyWorld, jobs: Iterable[Job], managed: AbstractContextManager[ResourceManager], host: Host = HERE
+    world: AnyWorld, jobs: Iterable[Job], managed: AbstractContextManager[Manager], host: Host = HERE
 ) -> None:
     """Run a resource manager in a world until all accepted jobs have ended.
 
@@ -196,7 +196,7 @@ class Simulation:
         return world.trace.frame(*run)
 
     @contextmanager
-    def managed(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[ResourceManager]:
+    def managed(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[Manager]:
         """The scheduler's own resource manager, or the built-in one with it, with the limit of requeues.
         Raises SchedulerFault if another process does not start or end properly."""
         conditions, dispatcher = self.conditions, self.world.dispatcher
@@ -208,13 +208,13 @@ class Simulation:
             most = conditions.max_batch_requeue
             yield manager if most is None else RequeueLimit(manager, most, dispatcher.give_up)
 
-    def _made(self, scheduler: InProcess, asking: Supervision, ports: Ports) -> ResourceManager:
+    def _made(self, scheduler: InProcess, asking: Supervision, ports: Ports) -> Manager:
         if scheduler.has_own_queue:
             return asking.manager(scheduler, ports)
         return self.site.manager(ports, scheduler, asking)
 
     @contextmanager
-    def _unlimited(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[ResourceManager]:
+    def _unlimited(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[Manager]:
         guard, dispatcher = asking.guard, self.world.dispatcher
         match scheduler:
             case InProcess():

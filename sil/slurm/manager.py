@@ -7,7 +7,8 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from scheduler.model import Completion, Job, JobId, Loss, RunId
+from scheduler.model import Job, JobId, RunId
+from scheduler.notices import RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
 from sil.settings.log_events import Command, JobArray
 from sil.slurm.controller import Controller
@@ -102,19 +103,19 @@ class SlurmManager(ResourceManager):
             self.wants_round = True
         return refused
 
-    def on_run_ended(self, completion: Completion) -> None:
-        if (run := self._runs.over(completion.run)) is not None:
+    def on_run_ended(self, ended: RunEnded) -> None:
+        if (run := self._runs.over(ended.run)) is not None:
             self._completed.append(run)
         self.wants_round = True
 
-    def on_run_preempted(self, run_id: RunId) -> None:
+    def on_run_preempted(self, run: RunId) -> None:
         """The controller has ended it; if the job is not over, it is to be launched again."""
         self.wants_round = True
 
-    def on_run_lost(self, loss: Loss) -> None:
+    def on_run_lost(self, lost: RunLost) -> None:
         """The controller learns it from the state of the node."""
-        self._note_changes(loss)
-        if (run := self._runs.over(loss.run)) is not None:
+        self._note_changes(lost)
+        if (run := self._runs.over(lost.run)) is not None:
             self._waiting.add(run.name)
         self.wants_round = True
 
@@ -122,7 +123,7 @@ class SlurmManager(ResourceManager):
         self._note_changes()
         self.wants_round = True
 
-    def _note_changes(self, loss: Loss | None = None) -> None:
+    def _note_changes(self, loss: RunLost | None = None) -> None:
         self._changed += ((self._layout.name_of(node), up) for node, up in self._changes.new(loss))
 
     def appoint(self, at_s: float, act: Callable[[], None]) -> None:

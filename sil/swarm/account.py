@@ -8,9 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scheduler.managers.decorators import AroundManager
-from scheduler.model import Answer, Completion, DispatchOrder, Job, JobId, Loss, RunId
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.managers.decorators import ManagerDecorator
+from scheduler.model import (
+    Answer,
+    DispatchOrder,
+    Job,
+    JobId,
+    RunId,
+)
+from scheduler.notices import JobArrived, Notice, RunEnded, RunLost, RunPreempted
+from scheduler.resource_manager import Manager, Ports
 from sil.swarm.case import URGENT, Case
 
 SERVES_IN_ORDER = "serves-in-order"
@@ -39,7 +46,7 @@ class Run:
         return self.ordered_s + self.order.expected_s
 
 
-class Account(AroundManager):
+class Account(ManagerDecorator):
     """What is the same on all kinds of machines; also the dispatcher of the manager that is followed."""
 
     def __init__(self, case: Case, ports: Ports, broken: Broken) -> None:
@@ -54,33 +61,29 @@ class Account(AroundManager):
         self._stops: list[RunId] = []
         """Of the present answer."""
 
-    def follow(self, make: Callable[[Ports], ResourceManager]) -> None:
+    def follow(self, make: Callable[[Ports], Manager]) -> None:
         dispatcher: Any = self  # the manager gives no other orders
         self._manager = make(replace(self._ports, dispatcher=dispatcher))
 
-    def on_job_arrived(self, job: Job) -> str | None:
+    def handle(self, notice: Notice) -> str | None:
+        if isinstance(notice, JobArrived):
+            return self._job_arrived(notice)
+        if isinstance(notice, RunEnded | RunPreempted | RunLost):
+            run = self._runs.pop(notice.run, None)
+            if run is not None and isinstance(notice, RunEnded):
+                self._jobs.pop(run.order.job.id, None)
+        return super().handle(notice)
+
+    def _job_arrived(self, notice: JobArrived) -> str | None:
+        job = notice.job
         if job.id in self._submitted:
             message = f"the manager gets job {job.id} again, which was submitted before"
             self._broken(ACCEPTS_JOBS_ONCE, job.id, message)
         self._submitted.add(job.id)
-        refusal = super().on_job_arrived(job)
+        refusal = super().handle(notice)
         if refusal is None:
             self._jobs[job.id] = job
         return refusal
-
-    def on_run_ended(self, completion: Completion) -> None:
-        run = self._runs.pop(completion.run, None)
-        if run is not None:
-            self._jobs.pop(run.order.job.id, None)
-        super().on_run_ended(completion)
-
-    def on_run_preempted(self, run_id: RunId) -> None:
-        self._runs.pop(run_id, None)
-        super().on_run_preempted(run_id)
-
-    def on_run_lost(self, loss: Loss) -> None:
-        self._runs.pop(loss.run, None)
-        super().on_run_lost(loss)
 
     def dispatch(self, order: DispatchOrder) -> None:
         job = order.job.id

@@ -8,10 +8,10 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from scheduler.managers.decorators import AroundManager
+from scheduler.managers.decorators import ManagerDecorator
 from scheduler.model import Answer, Assignments, NodeSchedule
 from scheduler.ports import Scheduler
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import ScheduleRejected
 from sil.world.harness import World
 
@@ -66,15 +66,15 @@ class WrongScheduler:
         return answer
 
 
-class AsksAgain(AroundManager):
+class AsksAgain(ManagerDecorator):
     """Asks again after a mistake. Had any of that answer been carried out, it would now be done twice."""
 
-    def __init__(self, manager: ResourceManager, mistakes: Mistakes) -> None:
+    def __init__(self, manager: Manager, mistakes: Mistakes) -> None:
         self._manager = manager
         self._mistakes = mistakes
 
     @classmethod
-    def around(cls, make: Callable[[Ports], ResourceManager], mistakes: Mistakes) -> Callable[[Ports], Self]:
+    def around(cls, make: Callable[[Ports], Manager], mistakes: Mistakes) -> Callable[[Ports], Self]:
         """Makes what `make` makes, with this around it."""
         return lambda ports: cls(make(ports), mistakes)
 

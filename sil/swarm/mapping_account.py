@@ -15,13 +15,13 @@ from scheduler.model import (
     Answer,
     Assignment,
     Assignments,
-    Completion,
     DispatchOrder,
     Job,
     JobId,
     RunId,
     Schedule,
 )
+from scheduler.notices import Notice, RunEnded
 from scheduler.resource_manager import OnMachines, Ports
 from sil.swarm.account import (
     DISPLACES_FOR_A_REASON,
@@ -68,11 +68,10 @@ class MappingAccount(Account):
         self._was_raised: set[JobId] = set()
         self._round_s = 0.0
 
-    def on_run_ended(self, completion: Completion) -> None:
-        run = self._runs.get(completion.run)
-        if run is not None:
+    def handle(self, notice: Notice) -> str | None:
+        if isinstance(notice, RunEnded) and (run := self._runs.get(notice.run)) is not None:
             self._planned.pop(run.order.job.id, None)
-        super().on_run_ended(completion)
+        return super().handle(notice)
 
     def run_round(self) -> None:
         self._round_s = self._clock.now_s

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from scheduler.model import Answer, DispatchOrder, Job, JobId, NodeSchedule, RunId
+from scheduler.model import Answer, DispatchOrder, Job, JobId, NodeSchedule
+from scheduler.notices import Notice, RunPreempted
 from scheduler.ports import Scheduler
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.resource_manager import Manager, Ports
 from sil.outcome.invariants.breach import Breach
 from sil.swarm.account import (
     DISPLACES_FOR_A_REASON,
@@ -33,11 +34,11 @@ class Policies:
         self.breach: Breach | None = None
         self._account: Account | None = None
 
-    def around(self, make: Callable[[Ports], ResourceManager]) -> Callable[[Ports], ResourceManager]:
+    def around(self, make: Callable[[Ports], Manager]) -> Callable[[Ports], Manager]:
         """Makes what `make` makes, and follows it."""
         account = MappingAccount if self.case.machines is Machines.DIFFERENT else NodesAccount
 
-        def followed(ports: Ports) -> ResourceManager:
+        def followed(ports: Ports) -> Manager:
             self._account = account(self.case, ports, self.broken)
             self._account.follow(make)
             return self._account
@@ -80,10 +81,10 @@ class NodesAccount(Account):
         self._held: set[JobId] = set()
         """Those whose runs were stopped; they wait when all runs that were stopped with these are over."""
 
-    def on_run_preempted(self, run_id: RunId) -> None:
-        if run_id in self._runs:
-            self._held.add(self._runs[run_id].order.job.id)
-        super().on_run_preempted(run_id)
+    def handle(self, notice: Notice) -> str | None:
+        if isinstance(notice, RunPreempted) and notice.run in self._runs:
+            self._held.add(self._runs[notice.run].order.job.id)
+        return super().handle(notice)
 
     def run_round(self) -> None:
         self._problem_jobs, self._starts, self._stops = [], {}, []

@@ -11,7 +11,7 @@ from scheduler.durability.journal import Journal
 from scheduler.durability.journalled_manager import dependable
 from scheduler.durability.reliable_delivery import DEFAULT
 from scheduler.model import JobId
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.resource_manager import Manager, Ports
 from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.breach import Breach
 from sil.outcome.invariants.checker import first_breach_of
@@ -84,7 +84,7 @@ class _Simulation:
         for job in self._site.last_jobs:
             self._faulty.failing.pop(JobId(job.id), None)
         self._policies = Policies(case)
-        manager: Callable[[Ports], ResourceManager] = tested.manager
+        manager: Callable[[Ports], Manager] = tested.manager
         if not tested.is_manager:
             manager, tested.policies = self._policies.around(self._site.manager), self._policies
         if self._faulty.wrong_share:

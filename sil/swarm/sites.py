@@ -25,7 +25,7 @@ from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Cluster, ExecutionRecord, Interconnect, Job, JobClass, JobId, Machine, Site
 from scheduler.node_request import Node, Request
 from scheduler.ports import Clock, Scheduler
-from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
+from scheduler.resource_manager import Manager, OnFreeNodes, OnMachines, Ports
 from sil.isolation.host import Host
 from sil.outcome.invariants.breach import Breach, Capacity
 from sil.runs.hosting import Supervision
@@ -89,7 +89,7 @@ class Tested:
             made = LateScheduler(made, self.decision_s, self.world, self._until_s)
         return made if self.policies is None else self.policies.asked(made, queue)
 
-    def manager(self, ports: Ports) -> ResourceManager:
+    def manager(self, ports: Ports) -> Manager:
         """A new one."""
         return self._supervision.manager(self._under_test, ports)
 
@@ -159,7 +159,7 @@ class SiteOfCase(ABC):
         """The ports for a manager of them."""
 
     @abstractmethod
-    def manager(self, ports: Ports) -> ResourceManager:
+    def manager(self, ports: Ports) -> Manager:
         """The built-in manager, with the scheduler under test."""
 
 
@@ -177,7 +177,7 @@ class _Processors(SiteOfCase):
         estimates, monitor = _Estimates(self.history), NodeStates(world.monitor)
         return OnFreeNodes(world.clock, world.dispatcher, self.case.n_machines, estimates, monitor)
 
-    def manager(self, ports: Ports) -> ResourceManager:
+    def manager(self, ports: Ports) -> Manager:
         assert isinstance(ports, OnFreeNodes)
         return free_nodes_manager(ports, self.tested.scheduler(), self.tested.spec.memoryless)
 
@@ -218,7 +218,7 @@ class _Nodes(_Processors):
         assert isinstance(ports, OnFreeNodes)
         return replace(ports, nodes=self._nodes)
 
-    def manager(self, ports: Ports) -> ResourceManager:
+    def manager(self, ports: Ports) -> Manager:
         assert isinstance(ports, OnFreeNodes)
         queues = self.queues if self.case.has_queues else ()
         return free_nodes_manager(ports, self.tested.scheduler(), self.tested.spec.memoryless, queues)
@@ -273,7 +273,7 @@ class _Different(SiteOfCase):
     def ports(self, world: World) -> Ports:
         return OnMachines(world.clock, world.dispatcher, self._site, world.monitor, self._experience)
 
-    def manager(self, ports: Ports) -> ResourceManager:
+    def manager(self, ports: Ports) -> Manager:
         assert isinstance(ports, OnMachines)
         queues = self.queues
         schedulers = {queue.name: self.tested.scheduler(queue.name) for queue in queues}

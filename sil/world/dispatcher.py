@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
+from scheduler.notices import RunPreempted
 from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
-from sil.world.events import EventQueue, JobGivenUp, OrderOvertaken, RunPreempted, SimClock
+from sil.world.events import EventQueue, JobGivenUp, OrderOvertaken, SimClock
 from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.execution import ExecutionModel
 

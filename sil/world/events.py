@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from math import inf
 
 from scheduler.model import Job, JobId, RunId
+from scheduler.notices import JobArrived, MonitorNews, RunPreempted
 
 
 class SimClock:
@@ -35,19 +36,25 @@ class SimClock:
 
 
 class Event:
-    """Something that happens in the simulated world."""
+    """Something that happens in the simulated world, and of which the manager gets no notice as such."""
 
     __slots__ = ()
 
 
+AnyEvent = Event | JobArrived | RunPreempted | MonitorNews
+"""These notices are events, too: `JobArrived` is that of a job which is not part of the workload."""
+
+
 @dataclass(slots=True)
-class RunEnded(Event):
+class EndDue(Event):
+    """A run ends, unless it was stopped before or its end has moved."""
+
     run: RunId
 
 
 @dataclass(slots=True)
-class RunReleased(Event):
-    """A run ends now and its nodes are free; its `RunEnded` follows."""
+class ReleaseDue(Event):
+    """A run ends now and its nodes are free; its `EndDue` follows."""
 
     run: RunId
 
@@ -58,11 +65,6 @@ class OrderOvertaken(Event):
 
     run: RunId
     found_down: tuple[int | str, ...]
-
-
-@dataclass(slots=True)
-class RunPreempted(Event):
-    run: RunId
 
 
 Subject = int | str
@@ -103,15 +105,10 @@ class SampleDue(Event):
 
 
 @dataclass(slots=True)
-class MonitorNews(Event):
-    """A monitor has new readings."""
-
-
-@dataclass(slots=True)
 class MessageDue(Event):
     """A message between manager and machines arrives, or one of them tries again."""
 
-    act: Callable[[], None]
+    act: Callable[[], object]
 
 
 @dataclass(slots=True)
@@ -122,13 +119,6 @@ class WakeUp(Event):
 @dataclass(slots=True)
 class ArrivalDue(Event):
     """The next job of the workload arrives."""
-
-
-@dataclass(slots=True)
-class JobArrived(Event):
-    """A job arrives that is not part of the workload."""
-
-    job: Job
 
 
 @dataclass(slots=True)
@@ -143,14 +133,14 @@ class RoundDue(Event):
     """The scheduler's next round."""
 
 
-Order = Mapping[type[Event], int]
+Order = Mapping[type[AnyEvent], int]
 """The rank of each kind of event among simultaneous ones; within a kind, events are first in, first out."""
 
-_RUN_NOTICES = (RunEnded, RunReleased, OrderOvertaken, RunPreempted)
+_RUN_NOTICES = (EndDue, ReleaseDue, OrderOvertaken, RunPreempted)
 _CHANGES = (MessageDue, StateChange, LocalChanged, ControlDue, SampleDue, MonitorNews)
 
 
-def _order(*kinds: type[Event]) -> Order:
+def _order(*kinds: type[AnyEvent]) -> Order:
     return {kind: rank for rank, kind in enumerate(kinds)}
 
 
@@ -158,8 +148,8 @@ DEFAULT = _order(*_RUN_NOTICES, *_CHANGES, WakeUp, ArrivalDue, JobArrived, JobGi
 """The manager receives all notices of an instant; then there is one round."""
 
 ARCHIVE = _order(
-    *(RoundDue, RunReleased, WakeUp, *_CHANGES, ArrivalDue, JobArrived),
-    *(RunEnded, OrderOvertaken, RunPreempted, JobGivenUp),
+    *(RoundDue, ReleaseDue, WakeUp, *_CHANGES, ArrivalDue, JobArrived),
+    *(EndDue, OrderOvertaken, RunPreempted, JobGivenUp),
 )
 """All runs that end as estimated release their nodes; then jobs arrive; then completions are reported, in
 order of start; with a round after each. This is the order of the simulator used by Gaussier, Glesser, Reis
@@ -177,9 +167,9 @@ class EventQueue:
 
     def __init__(self, order: Order = DEFAULT) -> None:
         self._rank = order
-        self.has_releases = order[RunReleased] < order[RunEnded]
+        self.has_releases = order[ReleaseDue] < order[EndDue]
         """Whether runs release their nodes before their completion is reported."""
-        self._heap: list[tuple[float, int, int, Event]] = []
+        self._heap: list[tuple[float, int, int, AnyEvent]] = []
         self._pushed = 0
         self._now_s = -inf
         self._round = self._wake_up = self._arrival = _NEVER
@@ -192,7 +182,7 @@ class EventQueue:
         appointed = (self._round, self._wake_up, self._arrival)
         return len(self._heap) + sum(event is not _NEVER for event in appointed)
 
-    def push(self, time_s: float, event: Event) -> None:
+    def push(self, time_s: float, event: AnyEvent) -> None:
         self._pushed += 1
         heappush(self._heap, (time_s, self._rank[type(event)], self._pushed, event))
 
@@ -219,7 +209,7 @@ class EventQueue:
         appointed_s = min(self._round[0], self._wake_up[0], self._arrival[0])
         return min(appointed_s, self._heap[0][0]) if self._heap else appointed_s
 
-    def pop(self) -> tuple[float, Event]:
+    def pop(self) -> tuple[float, AnyEvent]:
         """The next event. Raises IndexError if there is none, ValueError for one in the past."""
         first = self._round if self._round < self._wake_up else self._wake_up
         if self._arrival < first:
@@ -240,4 +230,4 @@ class EventQueue:
 
 
 _ROUND, _ARRIVAL, _WAKE_UP = RoundDue(), ArrivalDue(), WakeUp()
-_NEVER: tuple[float, int, int, Event] = (inf, 0, 0, _ROUND)
+_NEVER: tuple[float, int, int, AnyEvent] = (inf, 0, 0, _ROUND)

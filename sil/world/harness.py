@@ -4,29 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss
-from scheduler.resource_manager import ResourceManager
+from scheduler.model import DispatchOrder, Job, JobId
+from scheduler.notices import (
+    JobArrived,
+    MonitorNews,
+    Notice,
+    RunEnded,
+    RunLost,
+    RunPreempted,
+    RunReleased,
+    TimePassed,
+)
+from scheduler.resource_manager import Manager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.trace.facts import FAILED, Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import (
+    AnyEvent,
     ArrivalDue,
-    Event,
+    EndDue,
     EventQueue,
-    JobArrived,
     JobGivenUp,
     LocalChanged,
     MessageDue,
-    MonitorNews,
     OrderOvertaken,
+    ReleaseDue,
     RoundDue,
-    RunEnded,
-    RunPreempted,
-    RunReleased,
     SimClock,
     StateChange,
     Subject,
@@ -49,7 +56,7 @@ LEAST_STEP_S = 0.09
 """Time passes if rounds are this far apart on average: a scheduler may ask for ten a second."""
 
 
-Handlers = Mapping[type[Event], Callable[[Any], None]]
+Handlers = Mapping[type[AnyEvent], Callable[[Any], None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +78,13 @@ class World:
     def dispatcher(self) -> SimDispatcher:
         return SimDispatcher(self.clock, self.events, self.machines, self.trace)
 
-    def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
+    def run(self, jobs: Iterable[Job], manager: Manager) -> None:
         """Run until all accepted jobs have ended. `jobs` are in order of arrival, then id. Raises
         SchedulerFault if the system under test breaks a rule."""
         for _ in self.steps(jobs, manager):
             pass
 
-    def steps(self, jobs: Iterable[Job], manager: ResourceManager) -> Iterator[None]:
+    def steps(self, jobs: Iterable[Job], manager: Manager) -> Iterator[None]:
         """As `run`, with a stop before each event."""
         return Harness(jobs, manager, self).steps()
 
@@ -90,7 +97,7 @@ class Harness:
     one at a time.
     """
 
-    def __init__(self, jobs: Iterable[Job], manager: ResourceManager, world: World) -> None:
+    def __init__(self, jobs: Iterable[Job], manager: Manager, world: World) -> None:
         self._arrivals = iter(jobs)
         self._next_arrival: Job | None = None
         self._unfinished: set[JobId] = set()
@@ -115,21 +122,20 @@ class Harness:
         """Number of wake-ups since the last round, arrival or completion."""
         self._woken_since_s = 0.0
         """Time of the first of them."""
-        self._pending: list[tuple[Callable[[Any], None], Any]] = []
+        self._pending: list[Notice] = []
         """Notices for a busy resource manager, oldest first."""
         self._manager_is_busy = False
         self._clock.on_wait(self._run_until)
-        notify = self._notify
         self._handlers: Handlers = {
             **world.node_handlers,
-            RunEnded: self._run_ended,
-            RunReleased: self._run_released,
+            EndDue: self._run_ended,
+            ReleaseDue: self._run_released,
             OrderOvertaken: self._order_overtaken,
-            RunPreempted: partial(notify, lambda event: manager.on_run_preempted(event.run)),
+            RunPreempted: self._notify,
             StateChange: self._state_changed,
             LocalChanged: self._local_changed,
             MessageDue: lambda event: event.act(),
-            MonitorNews: partial(notify, lambda _: manager.on_monitor_news()),
+            MonitorNews: self._notify,
             ArrivalDue: self._next_job_arrived,
             JobArrived: self._other_job_arrived,
             JobGivenUp: self._job_given_up,
@@ -167,7 +173,7 @@ class Harness:
                 events.appoint_wake_up(wakes_at_s if wakes_at_s is None else max(wakes_at_s, clock.now_s))
                 self._wakes_at_s = wakes_at_s
 
-    def _run_ended(self, event: RunEnded) -> None:
+    def _run_ended(self, event: EndDue) -> None:
         run, now_s = event.run, self._clock.now_s
         if not self._machines.has_ended(run, now_s):
             return  # it was preempted or lost before, or its completion has moved
@@ -178,20 +184,20 @@ class Harness:
         self._trace.note_end(now_s, order)
         self._unfinished.discard(order.job.id)
         self._idle_rounds = self._idle_wake_ups = 0
-        self._notify(self._manager.on_run_ended, Completion(run, now_s))
+        self._notify(RunEnded(run, now_s))
 
     def _run_failed(self, order: DispatchOrder) -> None:
         run, now_s, job = order.run, self._clock.now_s, order.job.id
         self._trace.note(now_s, Fact.RUN_LOST, job=job, run=run, resource=order.resource, detail=FAILED)
         self._idle_rounds = 0
-        self._notify(self._manager.on_run_lost, Loss(run, now_s, failed_job=job))
+        self._notify(RunLost(run, now_s, failed_job=job))
 
-    def _run_released(self, event: RunReleased) -> None:
+    def _run_released(self, event: ReleaseDue) -> None:
         if self._machines.release(event.run, self._clock.now_s):
-            self._notify(self._manager.on_run_released, event.run)
+            self._notify(RunReleased(event.run))
 
     def _order_overtaken(self, event: OrderOvertaken) -> None:
-        self._notify(self._manager.on_run_lost, Loss(event.run, self._clock.now_s, event.found_down))
+        self._notify(RunLost(event.run, self._clock.now_s, event.found_down))
 
     def _local_changed(self, event: LocalChanged) -> None:
         self._push_next_change()
@@ -211,13 +217,7 @@ class Harness:
         self._unfinished.add(job.id)
         self._idle_rounds = self._idle_wake_ups = 0
         self._trace.note_arrival(self._clock.now_s, job)
-        self._notify(self._submit, job)
-
-    def _submit(self, job: Job) -> None:
-        refusal = self._manager.on_job_arrived(job)
-        if refusal is not None:
-            self._unfinished.discard(job.id)
-            self._trace.note(self._clock.now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
+        self._notify(JobArrived(job))
 
     def _job_given_up(self, event: JobGivenUp) -> None:
         self._unfinished.discard(event.job)
@@ -253,7 +253,7 @@ class Harness:
                     continue  # preempted after the loss of another
                 order = self._machines.stop(run, now_s)
                 self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
-                self._notify(self._manager.on_run_lost, Loss(run, now_s, known_as))
+                self._notify(RunLost(run, now_s, known_as))
 
     def _woken(self, event: WakeUp) -> None:
         now_s = self._clock.now_s
@@ -264,7 +264,7 @@ class Harness:
             if now_s - self._woken_since_s < n * LEAST_STEP_S:
                 raise self._stuck(f"{n} wake-ups led to no round, and no job arrived or ended")
             self._idle_wake_ups = 0
-        self._notify(lambda _: self._manager.on_time_passed(), event)
+        self._notify(TimePassed())
 
     def _run_round(self, _: RoundDue) -> None:
         now_s = self._clock.now_s
@@ -283,8 +283,8 @@ class Harness:
         if self._manager_is_busy:
             self._manager_is_busy = False
             pending, self._pending = self._pending, []
-            for notify, notice in pending:
-                notify(notice)
+            for notice in pending:
+                self._notify(notice)
 
     def _run_until(self, time_s: float) -> None:
         """Handle events while the resource manager is busy; it receives the notices after its round."""
@@ -294,11 +294,12 @@ class Harness:
             clock.now_s, event = events.pop()
             self._handlers[type(event)](event)
 
-    def _notify(self, notify: Callable[[Any], None], notice: Any) -> None:
+    def _notify(self, notice: Notice) -> None:
         if self._manager_is_busy:
-            self._pending.append((notify, notice))
-        else:
-            notify(notice)
+            self._pending.append(notice)
+        elif (refusal := self._manager.handle(notice)) is not None and isinstance(notice, JobArrived):
+            self._unfinished.discard(notice.job.id)
+            self._trace.note(self._clock.now_s, Fact.JOB_REFUSED, job=notice.job.id, detail=refusal)
 
     def _check_progress(self, now_s: float) -> None:
         """A scheduler may ask for rounds while jobs run, but not for one after the other."""

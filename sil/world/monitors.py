@@ -13,8 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from scheduler.model import InterconnectReading, MachineReading, NodeReading
+from scheduler.notices import MonitorNews
 from scheduler.ports import Clock
-from sil.world.events import EventQueue, LocalChanged, MonitorNews, SampleDue
+from sil.world.events import EventQueue, LocalChanged, SampleDue
 
 Reading = MachineReading | InterconnectReading
 Visible = tuple[float, Reading]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scheduler.managers.availability import LatestReadings
-from scheduler.model import Loss, MachineReading
+from scheduler.model import MachineReading
+from scheduler.notices import RunLost
 from scheduler.ports import Monitor, NodeMonitor
 
 
@@ -17,7 +18,7 @@ class NodeChanges:
         self._down: set[int] = set()
         self._latest = LatestReadings()
 
-    def new(self, loss: Loss | None = None) -> Iterator[tuple[int, bool]]:
+    def new(self, loss: RunLost | None = None) -> Iterator[tuple[int, bool]]:
         """Nodes, and whether they are up, whose reported state has changed since the last call, by the
         monitor or by the loss of a run."""
         news = self._monitor.news() if self._monitor else ()

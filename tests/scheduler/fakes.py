@@ -25,20 +25,19 @@ from scheduler.mapping.problem import MappingProblem
 from scheduler.model import (
     Assignment,
     Cluster,
-    Completion,
     DispatchOrder,
     ExecutionRecord,
     Interconnect,
     InterconnectReading,
     Job,
     JobId,
-    Loss,
     Machine,
     MachineReading,
     RunId,
     Schedule,
     Site,
 )
+from scheduler.notices import RunEnded, RunLost
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnMachines
 
@@ -257,7 +256,7 @@ class Desk:
     def end(self, job: int, at_s: float | None = None) -> None:
         """The notice that the run of `job` came to its end."""
         self.clock.now_s = self.clock.now_s if at_s is None else at_s
-        self.manager.on_run_ended(Completion(self.run_of(job), self.clock.now_s))
+        self.manager.on_run_ended(RunEnded(self.run_of(job), self.clock.now_s))
         check_books(self.manager)
 
     def stop(self, job: int, at_s: float | None = None) -> None:
@@ -269,7 +268,7 @@ class Desk:
     def lose(self, job: int, found_down: Iterable[int | str] = (), at_s: float | None = None) -> None:
         """The notice that the run of `job`, or the order for it, came to nothing."""
         self.clock.now_s = self.clock.now_s if at_s is None else at_s
-        self.manager.on_run_lost(Loss(self.run_of(job), self.clock.now_s, tuple(found_down)))
+        self.manager.on_run_lost(RunLost(self.run_of(job), self.clock.now_s, tuple(found_down)))
         check_books(self.manager)
 
     def observe(self, subject: int | str, up: bool, measured_s: float | None = None) -> None:
@@ -500,12 +499,12 @@ class TinyWorld:
         order = self.active.pop(run)
         self.ended[run] = (order, self.now_s - self._started_s[run])
         del self.unfinished[order.job.id]
-        completion = Completion(run, self.now_s)
+        completion = RunEnded(run, self.now_s)
         self._later(next(self._delays_s), lambda: self._manager.on_run_ended(completion))
 
     def _lose(self, run: RunId, found_down: tuple[int | str, ...]) -> None:
         self._reported_down.update(found_down)
-        self._manager.on_run_lost(Loss(run, self.now_s, found_down))
+        self._manager.on_run_lost(RunLost(run, self.now_s, found_down))
 
     def _halt(self, run: RunId) -> None:
         if run in self.active:

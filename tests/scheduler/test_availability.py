@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.managers.availability import Availability
-from scheduler.model import InterconnectReading, Loss, MachineReading, RunId, Site
+from scheduler.model import (
+    InterconnectReading,
+    MachineReading,
+    RunId,
+    Site,
+)
+from scheduler.notices import RunLost
 from tests.examples import up_to
 from tests.scheduler.fakes import ClusterOf, Reading, make_site
 
@@ -124,7 +130,7 @@ def test_the_last_of_two_simultaneous_readings_wins() -> None:
 
 def test_resources_found_down_by_a_failed_order_stay_down_until_a_later_reading() -> None:
     availability = Availability(LAB)
-    assert availability.read(Loss(RunId(0), 10.0, (3, "lan", "wan")).readings) == [0, 1, 2, 3]
+    assert availability.read(RunLost(RunId(0), 10.0, (3, "lan", "wan")).readings) == [0, 1, 2, 3]
     assert availability.read([machine(3, True, 9.0), link("wan", True, 9.0)]) == []
     assert availability.read([machine(3, True, 11.0)]) == [2, 3]
     assert availability.members() == ((), (2, 3))

@@ -17,9 +17,16 @@ from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.displacement import Displacement
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy
-from scheduler.model import Completion, Job, JobId, Loss, MachineReading, NodeSchedule, RunId
+from scheduler.model import (
+    Job,
+    JobId,
+    MachineReading,
+    NodeSchedule,
+    RunId,
+)
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.selection import FirstFit, Placement
+from scheduler.notices import RunEnded, RunLost
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnFreeNodes
 from tests.examples import up_to
@@ -79,11 +86,11 @@ class Nodes:
 
     def end(self, job: int, at_s: float | None = None) -> None:
         self.clock.now_s = self.clock.now_s if at_s is None else at_s
-        self.manager.on_run_ended(Completion(self.run_of(job), self.clock.now_s))
+        self.manager.on_run_ended(RunEnded(self.run_of(job), self.clock.now_s))
         self.round_if_wanted()
 
     def lose(self, job: int, node: int) -> None:
-        self.manager.on_run_lost(Loss(self.run_of(job), self.clock.now_s, (node,)))
+        self.manager.on_run_lost(RunLost(self.run_of(job), self.clock.now_s, (node,)))
         self.round_if_wanted()
 
     def repair(self, node: int) -> None:

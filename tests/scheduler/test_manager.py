@@ -24,7 +24,15 @@ from scheduler.managers.queues import (
 from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.immediate import Mct, Olb
 from scheduler.mapping.pjs import Pjs
-from scheduler.model import Assignment, Completion, Job, JobId, Loss, MachineReading, RunId, Schedule
+from scheduler.model import (
+    Assignment,
+    Job,
+    JobId,
+    MachineReading,
+    RunId,
+    Schedule,
+)
+from scheduler.notices import RunEnded, RunLost
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnMachines
 from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
@@ -224,7 +232,7 @@ def test_a_round_looks_only_at_the_planned_runs_of_queues_that_remap() -> None:
     desk.round()
     assert desk.planned == {2: (10.0, 20.0), 3: (20.0, 30.0)}
     desk.manager._planned = Unscanned(desk.manager._planned)
-    desk.manager.on_run_lost(Loss(RunId(99), 0.0))
+    desk.manager.on_run_lost(RunLost(RunId(99), 0.0))
     assert desk.manager.wants_round
     desk.manager.run_round()
     desk.manager._planned = dict(dict.items(desk.manager._planned))
@@ -604,10 +612,10 @@ def test_notices_of_finished_runs_change_nothing() -> None:
     desk.serve((1, 0), (2, 0))
     run = desk.run_of(1)
     desk.end(1, 10.0)
-    desk.manager.on_run_ended(Completion(run, 11.0))
+    desk.manager.on_run_ended(RunEnded(run, 11.0))
     desk.manager.on_run_preempted(run)
-    desk.manager.on_run_lost(Loss(run, 11.0))
-    desk.manager.on_run_ended(Completion(RunId(99), 11.0))
+    desk.manager.on_run_lost(RunLost(run, 11.0))
+    desk.manager.on_run_ended(RunEnded(RunId(99), 11.0))
     check_books(desk.manager)
     assert desk.dispatched == [(0.0, 1, 0), (10.0, 2, 0)]
     assert len(desk.experience.records) == 1
@@ -775,7 +783,7 @@ def test_a_machine_that_recovered_before_the_loss_was_reported_is_used() -> None
     desk = machines(1)
     desk.serve((1, 0))
     desk.clock.now_s = 20.0
-    desk.manager.on_run_lost(Loss(desk.run_of(1), 12.0, (0,)))
+    desk.manager.on_run_lost(RunLost(desk.run_of(1), 12.0, (0,)))
     desk.observe(0, up=True, measured_s=15.0)
     desk.round()
     assert desk.dispatched == [(0.0, 1, 0), (20.0, 1, 0)]

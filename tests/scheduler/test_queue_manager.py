@@ -11,11 +11,9 @@ from scheduler.managers.starting_manager import StartingManager
 from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
 from scheduler.model import (
     Assignment,
-    Completion,
     DispatchOrder,
     Job,
     JobId,
-    Loss,
     MachineReading,
     NodeReading,
     NodeSchedule,
@@ -23,6 +21,7 @@ from scheduler.model import (
     Schedule,
     Start,
 )
+from scheduler.notices import RunEnded, RunLost
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnSharedNodes
 from scheduler.rules import ScheduleRejected
@@ -101,7 +100,7 @@ def test_a_job_waits_for_free_nodes_and_starts_when_another_ends() -> None:
     assert list(manager.why_waiting()) == [4]
     assert not manager.wants_round
     world.now_s = 80.0
-    manager.on_run_ended(Completion(RunId(1), 80.0))
+    manager.on_run_ended(RunEnded(RunId(1), 80.0))
     assert manager.wants_round
     manager.run_round()
     assert world.orders[-1].job.id == 4
@@ -113,7 +112,7 @@ def test_a_lost_run_waits_again_and_avoids_the_failed_node() -> None:
     manager = manager_of(world, Loras())
     manager.on_job_arrived(job(0))
     manager.run_round()
-    manager.on_run_lost(Loss(RunId(0), world.now_s, (0,)))
+    manager.on_run_lost(RunLost(RunId(0), world.now_s, (0,)))
     manager.run_round()
     assert [order.machines for order in world.orders] == [(0,), (1,)]
 
@@ -124,7 +123,7 @@ def test_a_node_found_down_is_reused_after_a_later_reading() -> None:
     world.now_s = 10.0
     manager.on_job_arrived(job(0))
     manager.run_round()
-    manager.on_run_lost(Loss(RunId(0), world.now_s, (0,)))
+    manager.on_run_lost(RunLost(RunId(0), world.now_s, (0,)))
     world.readings = [MachineReading(0, True, 9.0)]
     manager.run_round()
     assert len(world.orders) == 1, "that was before it was found down"
@@ -143,7 +142,7 @@ def test_a_node_that_recovered_before_its_loss_was_reported_is_reused() -> None:
     manager.on_job_arrived(job(0))
     manager.run_round()
     world.now_s = 20.0
-    manager.on_run_lost(Loss(RunId(0), 12.0, (0,)))
+    manager.on_run_lost(RunLost(RunId(0), 12.0, (0,)))
     world.readings = [MachineReading(0, False, 12.0), MachineReading(0, True, 15.0)]
     manager.run_round()
     assert [order.machines for order in world.orders] == [(0,), (0,)]

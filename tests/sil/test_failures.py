@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,13 @@ import pytest
 
 from scheduler.managers.decorators import RequeueLimit
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
+from scheduler.model import (
+    DispatchOrder,
+    Job,
+    JobId,
+    RunId,
+)
+from scheduler.notices import METHOD_OF, Notice, RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
 from sil.experiment.results import Identity, batches
 from sil.outcome.invariants.breach import Capacity
@@ -123,14 +128,14 @@ class Jumping(ResourceManager):
         self._dispatcher = dispatcher
         self._runs = itertools.count()
         self._job: Job | None = None
-        self.losses: list[Loss] = []
+        self.losses: list[RunLost] = []
 
     def on_job_arrived(self, job: Job) -> str | None:
         self._job = job
         self._start(0)
         return None
 
-    def on_run_lost(self, loss: Loss) -> None:
+    def on_run_lost(self, loss: RunLost) -> None:
         self.losses.append(loss)
         if len(self.losses) == 1:
             self._start(1)
@@ -140,7 +145,7 @@ class Jumping(ResourceManager):
         self.wakes_at_s = None
         self._start(1)
 
-    def on_run_ended(self, completion: Completion) -> None:
+    def on_run_ended(self, completion: RunEnded) -> None:
         return
 
     def run_round(self) -> None:
@@ -405,15 +410,15 @@ def test_a_failed_run_is_told_from_one_that_was_lost() -> None:
 
 class Noting(ResourceManager):
     def __init__(self) -> None:
-        self.notices: list[Completion | Loss] = []
+        self.notices: list[RunEnded | RunLost] = []
 
     def on_job_arrived(self, job: Job) -> str | None:
         return None
 
-    def on_run_ended(self, completion: Completion) -> None:
+    def on_run_ended(self, completion: RunEnded) -> None:
         self.notices.append(completion)
 
-    def on_run_lost(self, loss: Loss) -> None:
+    def on_run_lost(self, loss: RunLost) -> None:
         self.notices.append(loss)
 
     def run_round(self) -> None:
@@ -425,26 +430,25 @@ def test_the_last_failure_becomes_an_end_for_any_manager_and_lost_runs_do_not_co
     limited = RequeueLimit(manager, 1, lambda job, why: given_up.append(job))
     job = JobId(7)
     notices = [
-        Loss(RunId(0), 1.0, failed_job=job),
-        Loss(RunId(1), 2.0, found_down=(0,)),
-        Loss(RunId(2), 3.0, found_down=(0,)),
-        Loss(RunId(3), 4.0, failed_job=job),
+        RunLost(RunId(0), 1.0, failed_job=job),
+        RunLost(RunId(1), 2.0, found_down=(0,)),
+        RunLost(RunId(2), 3.0, found_down=(0,)),
+        RunLost(RunId(3), 4.0, failed_job=job),
     ]
     for loss in notices:
-        limited.on_run_lost(loss)
-    assert manager.notices == [*notices[:3], Completion(RunId(3), 4.0, failed=True)]
+        limited.handle(loss)
+    assert manager.notices == [*notices[:3], RunEnded(RunId(3), 4.0, failed=True)]
     assert given_up == [job]
 
 
 def test_all_other_notices_reach_the_manager() -> None:
-    notices = [name for name in vars(ResourceManager) if name.startswith("on_") and name != "on_run_lost"]
-    manager, told = Noting(), list[str]()
-    for name in notices:
-        setattr(manager, name, lambda *_, name=name: told.append(name))
+    kinds = [kind for kind in METHOD_OF if kind is not RunLost]
+    manager, told = Noting(), list[Notice]()
+    manager.handle = told.append  # type: ignore[assignment,method-assign]
     limited = RequeueLimit(manager, 1, lambda job, why: None)
-    for name in notices:
-        notice = getattr(limited, name)
-        notice(*signature(notice).parameters)
+    notices = [kind(*range(len(kind._fields))) for kind in kinds]
+    for notice in notices:
+        limited.handle(notice)
     assert told == notices
 
 

@@ -15,7 +15,14 @@ import psutil
 import pytest
 
 from scheduler import UserError
-from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
+from scheduler.model import (
+    DispatchOrder,
+    ExecutionRecord,
+    Job,
+    JobId,
+    RunId,
+)
+from scheduler.notices import RunEnded
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
 from sil.experiment.live import run_live_and_simulated
@@ -188,18 +195,8 @@ class ForgettingManager(ResourceManager):
         self.wants_round = True
         return None
 
-    def on_run_ended(self, completion: Completion) -> None:
+    def on_run_ended(self, completion: RunEnded) -> None:
         self.ended.append(completion.run)
-
-    def on_run_preempted(self, run: RunId) -> None: ...
-
-    def on_run_released(self, run: RunId) -> None: ...
-
-    def on_run_lost(self, loss: Loss) -> None: ...
-
-    def on_monitor_news(self) -> None: ...
-
-    def on_time_passed(self) -> None: ...
 
     def run_round(self) -> None:
         self.wants_round = False

@@ -23,7 +23,7 @@ from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import Normal, NoSpread
-from sil.world.events import ControlDue, Event, EventQueue, LocalChanged, RunEnded
+from sil.world.events import ControlDue, EndDue, Event, EventQueue, LocalChanged
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.monitors import Sampling
@@ -155,7 +155,7 @@ def order(job: int, *nodes: int) -> DispatchOrder:
 def next_end(machines: SharedMachines, events: EventQueue) -> tuple[float, int]:
     while True:
         time_s, event = events.pop()
-        assert isinstance(event, RunEnded)
+        assert isinstance(event, EndDue)
         if machines.has_ended(event.run, time_s):
             machines.stop(event.run, time_s)
             return time_s, event.run

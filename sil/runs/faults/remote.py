@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.resource_manager import Manager, Ports
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.experiment_file import Experiment
 from sil.settings.faults import MessagesTable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sil.world.harness import World
     from sil.world.remote.network import MessageFault
 
-Make = Callable[[Ports], ResourceManager]
+Make = Callable[[Ports], Manager]
 
 
 def is_remote(experiment: Experiment) -> bool:
@@ -57,7 +57,7 @@ class RemoteSettings:
 
     def manager(
         self, max_batch_requeue: int | None, decisions: list[float], world: World, ports: Ports, make: Make
-    ) -> ResourceManager:
+    ) -> Manager:
         """The manager that `make` makes, also after a crash. `decisions` are the cells of measured ones, of
         which a manager that is made anew adds none for what it decides again."""
         from scheduler.durability.journalled_manager import dependable
@@ -76,7 +76,7 @@ class RemoteSettings:
         timeouts = Timeouts(table.retry_s, table.ping_s, table.pings)
         make_dependable = dependable(make, timeouts, max_batch_requeue, journal)
 
-        def made(ports: Ports) -> ResourceManager:
+        def made(ports: Ports) -> Manager:
             n = len(decisions)
             manager = make_dependable(ports)
             del decisions[n:]

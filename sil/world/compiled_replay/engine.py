@@ -29,7 +29,7 @@ from sil.world.compiled_replay.loop import (
     TEXT,
     Site,
 )
-from sil.world.events import ArrivalDue, Order, RoundDue, RunEnded, RunReleased, WakeUp
+from sil.world.events import ArrivalDue, EndDue, Order, ReleaseDue, RoundDue, WakeUp
 from sil.world.harness import LEAST_STEP_S, MOST_IDLE_ROUNDS
 
 FEWEST = 256
@@ -168,9 +168,9 @@ def run_compiled(
 
 
 def _new_site(jobs: Jobs, order: Order, n_nodes: int) -> Site:
-    kinds = (RoundDue, WakeUp, ArrivalDue, RunReleased, RunEnded)
+    kinds = (RoundDue, WakeUp, ArrivalDue, ReleaseDue, EndDue)
     ranks = [order[kind] for kind in kinds]
-    releases_first = order[RunReleased] < order[RunEnded]
+    releases_first = order[ReleaseDue] < order[EndDue]
     times_s = np.full(5, np.inf)
     times_s[NOW_S] = 0.0
     names = ("run", "slot", "released")

@@ -9,9 +9,15 @@ from functools import partial
 from math import inf, nan
 from typing import Any, TypeVar
 
-from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
+from scheduler.model import (
+    DispatchOrder,
+    Job,
+    JobId,
+    RunId,
+)
 from scheduler.node_set import NodeSet
-from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.notices import METHOD_OF, JobArrived, Notice, RunEnded
+from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import (
     COMPLETION_AS_EXPECTED,
     EACH_JOB_ONCE,
@@ -109,16 +115,14 @@ class WatchedDispatcher:
         return checked
 
 
-class GuardedManager(ResourceManager):
+class GuardedManager(Manager):
     """A resource manager whose rounds are timed, and whose faults end its run with a report.
 
     If rounds are charged to simulated time, orders are carried out at the end of a round. Raises
     SchedulerFault if a method raises or exceeds the time limit.
     """
 
-    def __init__(
-        self, make: Callable[[Ports], ResourceManager], ports: Ports, guard: Guard, target: str
-    ) -> None:
+    def __init__(self, make: Callable[[Ports], Manager], ports: Ports, guard: Guard, target: str) -> None:
         """`target` is "module:Class" of the manager that `make` makes, for messages."""
         self._clock = ports.clock
         self._orders = WatchedDispatcher(ports)
@@ -146,36 +150,23 @@ class GuardedManager(ResourceManager):
     def why_waiting(self) -> Mapping[JobId, str]:
         return self._call(self._manager.why_waiting)
 
-    def on_job_arrived(self, job: Job) -> str | None:
-        self._orders.arrived.add(job.id)
-        refusal = self._call(self._manager.on_job_arrived, job)
+    def handle(self, notice: Notice) -> str | None:
+        job = notice.job.id if isinstance(notice, JobArrived) else None
+        if job is not None:
+            self._orders.arrived.add(job)
+        self._unfinished -= isinstance(notice, RunEnded)
+        method = METHOD_OF[type(notice)]
+        refusal = self._call(partial(self._manager.handle, notice), name=method)
+        if job is None:
+            return None
         if refusal is not None and not isinstance(refusal, str):
             message = (
-                f"{self._name}.on_job_arrived returned {one_line(refusal)}; expected None, or the reason for "
+                f"{self._name}.{method} returned {one_line(refusal)}; expected None, or the reason for "
                 f"refusing the job"
             )
-            raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s, job.id)
+            raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s, job)
         self._unfinished += refusal is None
         return None if refusal is None else one_line(refusal)
-
-    def on_run_ended(self, completion: Completion) -> None:
-        self._unfinished -= 1
-        self._call(self._manager.on_run_ended, completion)
-
-    def on_run_released(self, run: RunId) -> None:
-        self._call(self._manager.on_run_released, run)
-
-    def on_run_preempted(self, run_id: RunId) -> None:
-        self._call(self._manager.on_run_preempted, run_id)
-
-    def on_run_lost(self, loss: Loss) -> None:
-        self._call(self._manager.on_run_lost, loss)
-
-    def on_monitor_news(self) -> None:
-        self._call(self._manager.on_monitor_news)
-
-    def on_time_passed(self) -> None:
-        self._call(self._manager.on_time_passed)
 
     def run_round(self) -> None:
         asked_s, wall_s = self._clock.now_s, time.perf_counter()

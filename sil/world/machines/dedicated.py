@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from scheduler.model import DispatchOrder, RunId, Site
 from scheduler.rules import CLASS_CAN_RUN_THERE, CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
 from sil.world.actual_runtimes import ActualRuntimes
-from sil.world.events import EventQueue, RunEnded
+from sil.world.events import EndDue, EventQueue
 from sil.world.guard.faults import SchedulerFault
 from sil.world.hindrances import Hindrances
 from sil.world.machines.execution import ExecutionModel
@@ -72,7 +72,7 @@ class DedicatedMachines(ExecutionModel):
         c = order.resource - self._site.n_machines
         share = 1.0 if c < 0 else len(order.machines) / len(self._site.members[c])
         run_s = self._actual_runtimes.run_s(order.job, order.resource, share)
-        self._events.push(now_s + self._hindered_s(order, run_s, now_s), RunEnded(order.run))
+        self._events.push(now_s + self._hindered_s(order, run_s, now_s), EndDue(order.run))
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         order = self._active.pop(run)

@@ -10,7 +10,7 @@ from sil.world.hindrances import Hindrances
 
 
 class ExecutionModel(ABC):
-    """Executes runs, whose actual run times only it has. Completions are events, `RunEnded`."""
+    """Executes runs, whose actual run times only it has. Completions are events, `EndDue`."""
 
     _active: Mapping[RunId, object]
 

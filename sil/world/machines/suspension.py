@@ -7,7 +7,7 @@ from math import inf
 
 from scheduler.model import DispatchOrder, RunId
 from scheduler.rules import NODES_FREE
-from sil.world.events import EventQueue, RunEnded, RunReleased
+from sil.world.events import EndDue, EventQueue, ReleaseDue
 from sil.world.guard.faults import SchedulerFault
 from sil.world.hindrances import Hindrances
 from sil.world.machines.execution import ExecutionModel
@@ -53,8 +53,8 @@ class SuspendingMachines(ExecutionModel):
     def _will_end(self, run: RunId, end_s: float) -> None:
         self._ends_s[run] = end_s
         if self._events.has_releases:
-            self._events.push(end_s, RunReleased(run))
-        self._events.push(end_s, RunEnded(run))
+            self._events.push(end_s, ReleaseDue(run))
+        self._events.push(end_s, EndDue(run))
 
     def _forget(self, run: RunId) -> None:
         """It is over."""

@@ -11,7 +11,7 @@ from math import inf
 from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.rules import KNOWN_NODES
 from scheduler.time_shared.social_contract import sum_in_order
-from sil.world.events import ControlDue, EventQueue, LocalChanged, RunEnded
+from sil.world.events import ControlDue, EndDue, EventQueue, LocalChanged
 from sil.world.guard.faults import SchedulerFault
 from sil.world.hindrances import Hindrances
 from sil.world.machines.execution import ExecutionModel
@@ -291,11 +291,11 @@ class SharedMachines(ExecutionModel):
         run.end_s = now_s + left_s / rate if rate > 0.0 else inf
         if run.end_s < inf:
             heapq.heappush(self._ends, (run.end_s, run.number, run))
-            self._events.push(run.end_s, RunEnded(run.order.run))
+            self._events.push(run.end_s, EndDue(run.order.run))
 
     def _end_together(self, now_s: float) -> None:
         """End runs within `TOGETHER_S` at the same instant, before the scheduler is asked."""
         while self._ends and self._ends[0][0] <= now_s + TOGETHER_S:
             end_s, _, run = heapq.heappop(self._ends)
             if run.order.run in self._active and run.end_s == end_s:
-                self._events.push(now_s, RunEnded(run.order.run))
+                self._events.push(now_s, EndDue(run.order.run))

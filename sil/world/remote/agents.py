@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 from functools import partial
-from typing import Any, Protocol
 
 from scheduler.durability.reliable_delivery import lead_of
-from scheduler.model import Completion, DispatchOrder, RunId
+from scheduler.model import DispatchOrder, RunId
+from scheduler.notices import (
+    MachineAnswered,
+    Notice,
+    OrderReceived,
+    OrderRefused,
+    RunEnded,
+    RunLost,
+    RunPreempted,
+)
 from sil.trace.facts import Fact
 from sil.world.events import MessageDue
 from sil.world.guard.faults import SchedulerFault
@@ -18,10 +26,8 @@ REPEATED_AFTER_S = 10.0
 MOST_S_BETWEEN_REPEATS = 160.0
 
 
-class Tell(Protocol):
-    """Call a method of the resource manager, if it is running."""
-
-    def __call__(self, method: str, *arguments: Any) -> None: ...
+Tell = Callable[[Notice], str | None]
+"""Hands a notice over to the resource manager, if it is running."""
 
 
 class Agents:
@@ -52,8 +58,8 @@ class Agents:
         """Of all runs that agents have heard of."""
         self._active: dict[RunId, tuple[float, DispatchOrder]] = {}
         """When active runs began, and their orders."""
-        self._notices: dict[RunId, tuple[str, Any]] = {}
-        """Of runs that are over: the method of the manager and its argument, until acknowledged."""
+        self._notices: dict[RunId, Notice] = {}
+        """Of runs that are over, until acknowledged."""
 
     @property
     def n_active(self) -> int:
@@ -66,7 +72,7 @@ class Agents:
 
     def has_ended(self, run: RunId) -> bool:
         """Whether a run has ended by itself, and the manager may not know it."""
-        return self._notices.get(run, ("",))[0] == "on_run_ended"
+        return isinstance(self._notices.get(run), RunEnded)
 
     def on_order(self, order: DispatchOrder) -> None:
         run, lead = order.run, lead_of(order)
@@ -84,7 +90,7 @@ class Agents:
                 raise
             refused, job, resource = Fact.ORDER_REFUSED, order.job.id, order.resource
             self._trace.note(now_s, refused, job=job, run=run, resource=resource, detail=fault.message)
-            self._over(run, "on_order_refused", run)
+            self._over(run, OrderRefused(run))
             return
         self._active[run] = now_s, order
         self._carry_out.dispatch(order)
@@ -96,7 +102,7 @@ class Agents:
             return
         if run not in self._lead_of:
             self._lead_of[run] = lead
-            self._over(run, "on_run_preempted", run)
+            self._over(run, RunPreempted(run))
         elif run in self._active:
             self._carry_out.preempt(run)  # the notice follows as an event
         else:
@@ -107,20 +113,20 @@ class Agents:
             self._notices.pop(run, None)
 
     def on_ping(self, machine: int) -> None:
-        self._send(machine, partial(self._tell, "on_answer", machine))
+        self._send(machine, partial(self._tell, MachineAnswered(machine)))
 
-    def over(self, run: RunId, method: str, notice: Any) -> None:
+    def over(self, notice: RunEnded | RunPreempted | RunLost) -> None:
         """An active run is over, in the simulated world."""
-        began_s, _ = self._active.pop(run)
-        if isinstance(notice, Completion):
+        began_s, _ = self._active.pop(notice.run)
+        if isinstance(notice, RunEnded):
             notice = notice._replace(ran_s=notice.ended_s - began_s)
-        self._over(run, method, notice)
+        self._over(notice.run, notice)
 
     def _is_waiting_for_a_stop(self, order: DispatchOrder) -> bool:
         return any(run in self._doomed and _share(order, other) for run, (_, other) in self._active.items())
 
-    def _over(self, run: RunId, method: str, notice: Any) -> None:
-        self._notices[run] = method, notice
+    def _over(self, run: RunId, notice: Notice) -> None:
+        self._notices[run] = notice
         self._repeat(run, REPEATED_AFTER_S)
 
     def _repeat(self, run: RunId, wait_s: float) -> None:
@@ -132,11 +138,11 @@ class Agents:
 
     def _answer(self, run: RunId) -> None:
         if run in self._notices:
-            self._send(self._lead_of[run], partial(self._tell, *self._notices[run]))
+            self._send(self._lead_of[run], partial(self._tell, self._notices[run]))
         elif run in self._active:
-            self._send(self._lead_of[run], partial(self._tell, "on_order_received", run))
+            self._send(self._lead_of[run], partial(self._tell, OrderReceived(run)))
 
-    def _send(self, machine: int, deliver: Callable[[], None]) -> None:
+    def _send(self, machine: int, deliver: Callable[[], object]) -> None:
         if not self._machines.is_down(machine):
             self._network.send(machine, deliver)
 

@@ -102,7 +102,7 @@ class Network:
         self._events = events
         self._faults = faults
 
-    def send(self, machine: int, deliver: Callable[[], None]) -> None:
+    def send(self, machine: int, deliver: Callable[[], object]) -> None:
         """A message between the manager and `machine`; `deliver` is called when a copy arrives."""
         now_s = self._clock.now_s
         arrive_s: Iterable[float] = (now_s,)

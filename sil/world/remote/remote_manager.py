@@ -8,8 +8,25 @@ from dataclasses import replace
 from typing import Any
 
 from scheduler.durability.journalled_manager import JournalMismatch
-from scheduler.model import Completion, ExecutionRecord, Job, JobId, Loss, RunId
-from scheduler.resource_manager import OnFreeNodes, OnMachines, Ports, ResourceManager
+from scheduler.model import (
+    ExecutionRecord,
+    Job,
+    JobId,
+    RunId,
+)
+from scheduler.notices import (
+    JobArrived,
+    MachineAnswered,
+    MonitorNews,
+    Notice,
+    OrderReceived,
+    RunEnded,
+    RunLost,
+    RunPreempted,
+    RunReleased,
+    TimePassed,
+)
+from scheduler.resource_manager import Manager, OnFreeNodes, OnMachines, Ports
 from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.world.events import MessageDue
@@ -29,10 +46,10 @@ unless time passes between them and a run will end or no job waits."""
 LEAST_STEP_S = 1e-3
 """Time passes if messages are this far apart on average; a large site has many."""
 
-Make = Callable[[Ports], ResourceManager]
+Make = Callable[[Ports], Manager]
 
 
-class RemoteManager(ResourceManager):
+class RemoteManager(Manager):
     """What the event loop takes for the resource manager: passes its notices to the agents of machines, and
     the agents' messages to the manager, which it makes again after a crash.
 
@@ -69,11 +86,11 @@ class RemoteManager(ResourceManager):
         )
         self._make = make
         self._crashes = crashes
-        self._manager: ResourceManager | None = None
+        self._manager: Manager | None = None
         self._not_submitted: dict[JobId, Job] = {}
         self._unfinished: set[JobId] = set()
         """Jobs that have arrived, and whose end the manager does not know."""
-        self._calls: deque[tuple[str, tuple[Any, ...]]] = deque()
+        self._calls: deque[Notice | None] = deque()
         self._is_called = False
         self._without_progress, self._progress_s = 0, 0.0
         """The number of calls since the last progress, and its time."""
@@ -103,41 +120,28 @@ class RemoteManager(ResourceManager):
     def why_waiting(self) -> Mapping[JobId, str]:
         return {} if self._manager is None else self._manager.why_waiting()
 
-    def on_job_arrived(self, job: Job) -> str | None:
-        self._note_progress()
-        self._unfinished.add(job.id)
-        self._not_submitted[job.id] = job
-        return self._submit(job)
-
-    def on_run_ended(self, completion: Completion) -> None:
-        self._over(completion.run, "on_run_ended", completion)
-
-    def on_run_preempted(self, run_id: RunId) -> None:
-        self._over(run_id, "on_run_preempted", run_id)
-
-    def on_run_lost(self, loss: Loss) -> None:
-        self._over(loss.run, "on_run_lost", loss)
-
-    def on_monitor_news(self) -> None:
-        self._note_progress()
-        self._tell("on_monitor_news")
-
-    def on_time_passed(self) -> None:
-        self._tell("on_time_passed")
+    def handle(self, notice: Notice) -> str | None:
+        if not isinstance(notice, TimePassed | RunReleased):
+            self._note_progress()
+        if isinstance(notice, JobArrived):
+            self._unfinished.add(notice.job.id)
+            self._not_submitted[notice.job.id] = notice.job
+            return self._submit(notice.job)
+        if isinstance(notice, RunEnded | RunPreempted | RunLost):
+            self._agents.over(notice)
+        elif isinstance(notice, MonitorNews | TimePassed):
+            self._tell(notice)
+        return None
 
     def run_round(self) -> None:
-        self._tell("run_round")
+        self._tell(None)
 
     def _is_settled(self) -> bool:
         """A manager that is down may still have to report what has ended."""
         return not self._unfinished and not self._agents.n_active and self._manager is not None
 
-    def _over(self, run: RunId, method: str, notice: Any) -> None:
-        self._note_progress()
-        self._agents.over(run, method, notice)
-
     def _submit(self, job: Job) -> str | None:
-        refusal: str | None = self._tell("on_job_arrived", job)
+        refusal = self._tell(JobArrived(job))
         if self._manager is not None:
             self._not_submitted.pop(job.id, None)
             if refusal is not None:
@@ -147,36 +151,37 @@ class RemoteManager(ResourceManager):
     def submit_again(self, jobs: Iterable[Job]) -> None:
         """Users submit jobs again that have arrived: the manager has their answers."""
         for job in jobs:
-            self._tell("on_job_arrived", job)
+            self._tell(JobArrived(job))
 
     def _is_known(self, job: JobId) -> None:
         """The manager knows that a job is complete."""
         self._unfinished.discard(job)
 
-    def _tell(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the manager. A call during another one, which takes simulated time, follows it."""
-        if self._manager is None:
+    def _tell(self, notice: Notice | None) -> str | None:
+        """Hand a notice over to the manager, or have it run a round: None. A call during another one, which
+        takes simulated time, follows it."""
+        manager = self._manager
+        if manager is None:
             return None
         if self._is_called:
-            self._calls.append((method, arguments))
+            self._calls.append(notice)
             return None
         self._check_progress()
         self._is_called = True
         try:
-            result = getattr(self._manager, method)(*arguments)
+            result = manager.run_round() if notice is None else manager.handle(notice)
         except ManagerCrashed:
             self._crashed()
             return None
         finally:
             self._is_called = False
         self._monitor.forget()
-        if method == "on_answer":
-            self._orders.note_answer(*arguments)
-        elif method == "on_order_received":
-            self._orders.note_started(*arguments)
+        if isinstance(notice, MachineAnswered):
+            self._orders.note_answer(notice.machine)
+        elif isinstance(notice, OrderReceived):
+            self._orders.note_started(notice.run)
         while self._calls:
-            method, arguments = self._calls.popleft()
-            self._tell(method, *arguments)
+            self._tell(self._calls.popleft())
         return result
 
     def _crashed(self) -> None:
@@ -194,7 +199,7 @@ class RemoteManager(ResourceManager):
         if self._manager is None:
             return  # it has crashed again
         self._world.trace.note(self._clock.now_s, Fact.MANAGER_UP)
-        self._tell("on_monitor_news")
+        self._tell(MonitorNews())
         for job in list(self._not_submitted.values()):
             if self._manager is not None and (refusal := self._submit(job)) is not None:
                 self._world.dispatcher.give_up(job.id, refusal)

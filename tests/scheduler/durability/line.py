@@ -7,7 +7,15 @@ from collections.abc import Callable, Sequence
 from scheduler.durability.journal import JournalEntry
 from scheduler.durability.reliable_delivery import ReliableDelivery, Timeouts
 from scheduler.free_nodes.runtime_estimates import UserEstimates
-from scheduler.model import ON_NODES, Completion, DispatchOrder, Job, JobId, Loss, MachineReading, RunId
+from scheduler.model import (
+    ON_NODES,
+    DispatchOrder,
+    Job,
+    JobId,
+    MachineReading,
+    RunId,
+)
+from scheduler.notices import MonitorNews, RunEnded, RunLost, TimePassed
 from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
 from tests.scheduler.fakes import HandClock, ScriptedMonitor
 
@@ -55,21 +63,21 @@ class Noting(ResourceManager):
         self.told: list[tuple[str, int]] = []
         self.up: dict[int, bool] = {}
         """The last reading of each machine."""
-        self.completions: list[Completion] = []
+        self.completions: list[RunEnded] = []
         self._monitor = ports.monitor
 
     def on_job_arrived(self, job: Job) -> str | None:
         self.told.append(("arrived", job.id))
         return "too late" if job.arrival_s > 0.0 else None
 
-    def on_run_ended(self, completion: Completion) -> None:
+    def on_run_ended(self, completion: RunEnded) -> None:
         self.completions.append(completion)
         self.told.append(("ended", completion.run))
 
     def on_run_preempted(self, run_id: RunId) -> None:
         self.told.append(("preempted", run_id))
 
-    def on_run_lost(self, loss: Loss) -> None:
+    def on_run_lost(self, loss: RunLost) -> None:
         self.told.append(("lost", loss.run))
 
     def on_monitor_news(self) -> None:
@@ -110,16 +118,16 @@ class Line:
         """Time passes; timers that are due go off."""
         while (wakes_at_s := self.delivery.wakes_at_s) is not None and wakes_at_s <= time_s:
             self.clock.now_s = max(self.clock.now_s, wakes_at_s)
-            self.delivery.on_time_passed()
+            self.delivery.handle(TimePassed())
         self.clock.now_s = time_s
 
     def ends(self, run: int) -> None:
         """The notice that a run has ended arrives."""
-        self.delivery.on_run_ended(Completion(RunId(run), self.clock.now_s))
+        self.delivery.handle(RunEnded(RunId(run), self.clock.now_s))
 
     def reads(self, machine: int, up: bool, measured_s: float) -> None:
         self.monitor.unread.append(MachineReading(machine, up, measured_s))
-        self.delivery.on_monitor_news()
+        self.delivery.handle(MonitorNews())
 
 
 def order(run: int, machines: Sequence[int] = (0,)) -> DispatchOrder:

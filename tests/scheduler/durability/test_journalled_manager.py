@@ -12,7 +12,13 @@ from scheduler.durability.journal import JournalEntry
 from scheduler.durability.journalled_manager import JournalledManager, JournalMismatch, dependable
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.free_nodes_manager import free_nodes_manager
-from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
+from scheduler.model import (
+    DispatchOrder,
+    Job,
+    JobId,
+    RunId,
+)
+from scheduler.notices import JobArrived, MonitorNews, RunEnded, RunLost
 from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
 from tests.one_at_a_time import OneAtATime
 from tests.scheduler.durability.line import Kept, Wire
@@ -51,7 +57,7 @@ def test_a_manager_that_is_made_anew_is_in_the_same_state_at_another_time() -> N
     before = JournalledManager(site.ports, easy, site.journal)
     for number, (n_tasks, estimate_s) in enumerate(((3, 60.0), (4, 60.0), (1, 30.0), (1, 30.0))):
         site.clock.now_s += 1.0
-        before.on_job_arrived(job(number, n_tasks, estimate_s))
+        before.handle(JobArrived(job(number, n_tasks, estimate_s)))
         before.run_round()
     started = [run for _, _, run in site.wire.sent]
     assert len(started) == 2  # job 1 waits for all processors, and job 3 for one
@@ -62,7 +68,7 @@ def test_a_manager_that_is_made_anew_is_in_the_same_state_at_another_time() -> N
     for manager in (before, after):
         del site.wire.sent[:]
         for run in started:
-            manager.on_run_ended(Completion(RunId(run), 1_000.0))
+            manager.handle(RunEnded(RunId(run), 1_000.0))
         manager.run_round()
         assert [run for _, kind, run in site.wire.sent if kind == "dispatch"][-1:] == [2]
 
@@ -71,15 +77,15 @@ def test_after_a_restart_the_last_orders_are_sent_again_before_anything_else() -
     site = Site()
     before = JournalledManager(site.ports, OneAfterTheOther, site.journal)
     for number in range(2):
-        before.on_job_arrived(job(number))
+        before.handle(JobArrived(job(number)))
         before.run_round()
-    before.on_run_ended(Completion(RunId(0), 5.0))
+    before.handle(RunEnded(RunId(0), 5.0))
     before.run_round()
     assert [run for *_, run in site.wire.sent] == [0, 1]
     after = JournalledManager(site.ports, OneAfterTheOther, site.journal)
     assert len(site.wire.sent) == 2
-    after.on_monitor_news()
-    after.on_monitor_news()
+    after.handle(MonitorNews())
+    after.handle(MonitorNews())
     assert [run for *_, run in site.wire.sent] == [0, 1, 1]
 
 
@@ -91,7 +97,7 @@ def test_orders_leave_once_their_entry_is_durable() -> None:
 
     site.journal.before_append = sees_no_order
     manager = JournalledManager(site.ports, OneAfterTheOther, site.journal)
-    manager.on_job_arrived(job(0))
+    manager.handle(JobArrived(job(0)))
     manager.run_round()
     assert len(site.wire.sent) == 1
 
@@ -99,7 +105,7 @@ def test_orders_leave_once_their_entry_is_durable() -> None:
 def test_a_call_whose_entry_is_not_durable_has_never_happened() -> None:
     site = Site()
     before = JournalledManager(site.ports, OneAfterTheOther, site.journal)
-    before.on_job_arrived(job(0))
+    before.handle(JobArrived(job(0)))
 
     def fails(entry: JournalEntry) -> None:
         raise OSError("the power is out")
@@ -119,9 +125,9 @@ def test_a_manager_that_was_restarted_twice_knows_what_it_did_in_between() -> No
     site = Site()
     for number in range(3):
         manager = JournalledManager(site.ports, OneAfterTheOther, site.journal)
-        manager.on_job_arrived(job(number))
+        manager.handle(JobArrived(job(number)))
         manager.run_round()
-        manager.on_run_ended(Completion(RunId(number), 1.0))
+        manager.handle(RunEnded(RunId(number), 1.0))
     assert sorted({run for *_, run in site.wire.sent}) == [0, 1, 2]
 
 
@@ -132,7 +138,7 @@ def test_what_is_read_between_calls_is_not_taken_from_the_journal() -> None:
             return self.ports.clock.now_s + 1.0
 
     site = Site()
-    JournalledManager(site.ports, Impatient, site.journal).on_job_arrived(job(0))
+    JournalledManager(site.ports, Impatient, site.journal).handle(JobArrived(job(0)))
     after = JournalledManager(site.ports, Impatient, site.journal)
     site.clock.now_s = 7.0
     assert after.wakes_at_s == 8.0
@@ -184,7 +190,7 @@ def test_a_manager_that_decides_otherwise_when_it_is_made_anew_is_told_where(
         return make(ports, lambda: n)
 
     manager = JournalledManager(site.ports, made, site.journal)
-    manager.on_job_arrived(job(0))
+    manager.handle(JobArrived(job(0)))
     manager.run_round()
     with pytest.raises(JournalMismatch, match="run_round had other effects than before the restart"):
         JournalledManager(site.ports, made, site.journal)
@@ -210,12 +216,12 @@ def test_a_failed_run_that_is_reported_again_to_a_manager_that_was_made_anew_cou
     site = Site()
     make = dependable(OneAfterTheOther, max_batch_requeue=1, journal=site.journal)
     manager = make(site.ports)
-    manager.on_job_arrived(job(7))
+    manager.handle(JobArrived(job(7)))
     manager.run_round()
-    loss = Loss(RunId(0), 3.0, failed_job=JobId(7))
+    loss = RunLost(RunId(0), 3.0, failed_job=JobId(7))
     for _ in range(3):
         manager = make(site.ports)
-        manager.on_run_lost(loss)
+        manager.handle(loss)
     kinds = [kind for _, kind, _ in site.wire.sent]
     assert "acknowledge" in kinds
     assert "give_up" not in kinds
@@ -224,10 +230,10 @@ def test_a_failed_run_that_is_reported_again_to_a_manager_that_was_made_anew_cou
 def test_without_a_journal_nothing_is_kept_and_without_a_limit_jobs_fail_as_often_as_they_do() -> None:
     site = Site()
     manager = dependable(easy)(site.ports)
-    manager.on_job_arrived(job(0))
+    manager.handle(JobArrived(job(0)))
     for run in range(20):
         manager.run_round()
-        manager.on_run_lost(Loss(RunId(run), 3.0, failed_job=JobId(0)))
+        manager.handle(RunLost(RunId(run), 3.0, failed_job=JobId(0)))
     kinds = [kind for _, kind, _ in site.wire.sent]
     assert kinds.count("dispatch") == kinds.count("acknowledge") == 20
     assert "give_up" not in kinds
@@ -236,11 +242,11 @@ def test_without_a_journal_nothing_is_kept_and_without_a_limit_jobs_fail_as_ofte
 def test_a_job_is_given_up_once_after_its_last_requeue() -> None:
     site = Site()
     make = dependable(easy, max_batch_requeue=1, journal=site.journal)
-    make(site.ports).on_job_arrived(job(7))
+    make(site.ports).handle(JobArrived(job(7)))
     for run in range(2):
         make(site.ports).run_round()
         for _ in range(2):  # the second notice is a duplicate, to a manager that was made anew
-            make(site.ports).on_run_lost(Loss(RunId(run), 3.0, failed_job=JobId(7)))
+            make(site.ports).handle(RunLost(RunId(run), 3.0, failed_job=JobId(7)))
     manager = make(site.ports)
     assert not manager.why_waiting()
     kinds = [kind for _, kind, _ in site.wire.sent]

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.durability.reliable_delivery import Timeouts
-from scheduler.model import Completion, Job, JobId, Loss, RunId
+from scheduler.model import Job, JobId, RunId
+from scheduler.notices import (
+    JobArrived,
+    MachineAnswered,
+    OrderReceived,
+    OrderRefused,
+    RunEnded,
+    RunLost,
+    RunPreempted,
+    TimePassed,
+)
 from tests.scheduler.durability.line import Line
 
 QUIET = Timeouts(ping_s=1e9)
@@ -21,7 +31,7 @@ def test_an_order_is_repeated_after_doubled_waits_until_it_is_answered() -> None
     line.start(0)
     line.until(500.0)
     assert line.wire.times_s("dispatch") == [0.0, 10.0, 30.0, 70.0, 150.0, 310.0, 470.0]
-    line.delivery.on_order_received(RunId(0))
+    line.delivery.handle(OrderReceived(RunId(0)))
     line.until(5_000.0)
     assert len(line.wire.sent) == 7
 
@@ -40,12 +50,12 @@ def test_a_stop_order_is_repeated_once_at_a_time_also_if_the_order_to_start_was_
     line = Line(QUIET)
     line.start(0)
     line.until(5.0)
-    line.delivery.on_order_received(RunId(0))
+    line.delivery.handle(OrderReceived(RunId(0)))
     line.until(6.0)
     line.stop(0)
     line.until(100.0)
     assert line.wire.times_s("preempt") == [6.0, 16.0, 36.0, 76.0]
-    line.delivery.on_run_preempted(RunId(0))
+    line.delivery.handle(RunPreempted(RunId(0)))
     line.until(5_000.0)
     assert len(line.wire.times_s("preempt")) == 4
 
@@ -64,9 +74,9 @@ def test_of_two_notices_about_a_run_the_first_one_counts() -> None:
     line.start(0)
     line.stop(0)
     line.ends(0)
-    line.delivery.on_run_preempted(RunId(0))
-    line.delivery.on_run_lost(Loss(RunId(0), 0.0))
-    line.delivery.on_order_refused(RunId(0))
+    line.delivery.handle(RunPreempted(RunId(0)))
+    line.delivery.handle(RunLost(RunId(0), 0.0))
+    line.delivery.handle(OrderRefused(RunId(0)))
     assert line.manager.told == [("ended", 0)]
 
 
@@ -74,8 +84,8 @@ def test_a_run_ends_on_the_clock_of_the_manager_and_takes_as_long_as_its_machine
     line = Line(QUIET)
     line.start(0)
     line.until(50.0)
-    line.delivery.on_run_ended(Completion(RunId(0), ended_s=900.0, ran_s=7.0))
-    assert line.manager.completions == [Completion(RunId(0), 50.0, ran_s=7.0)]
+    line.delivery.handle(RunEnded(RunId(0), ended_s=900.0, ran_s=7.0))
+    assert line.manager.completions == [RunEnded(RunId(0), 50.0, ran_s=7.0)]
 
 
 def test_a_run_fails_on_the_clock_of_the_manager_and_machines_are_found_down_on_that_of_the_monitor() -> None:
@@ -83,20 +93,20 @@ def test_a_run_fails_on_the_clock_of_the_manager_and_machines_are_found_down_on_
     line.start(0)
     line.start(1, (1,))
     line.until(50.0)
-    losses = list[Loss]()
+    losses = list[RunLost]()
     line.manager.on_run_lost = losses.append  # type: ignore[method-assign]
-    line.delivery.on_run_lost(Loss(RunId(0), 900.0, failed_job=JobId(0)))
-    line.delivery.on_run_lost(Loss(RunId(1), 900.0, found_down=(1,)))
+    line.delivery.handle(RunLost(RunId(0), 900.0, failed_job=JobId(0)))
+    line.delivery.handle(RunLost(RunId(1), 900.0, found_down=(1,)))
     assert losses == [
-        Loss(RunId(0), 50.0, failed_job=JobId(0)),
-        Loss(RunId(1), 900.0, found_down=(1,)),
+        RunLost(RunId(0), 50.0, failed_job=JobId(0)),
+        RunLost(RunId(1), 900.0, found_down=(1,)),
     ]
 
 
 def test_a_run_is_abandoned_when_its_machine_has_not_answered_five_pings() -> None:
     line = Line()
     line.start(0, (1, 2))
-    line.delivery.on_order_received(RunId(0))
+    line.delivery.handle(OrderReceived(RunId(0)))
     line.until(359.0)
     assert line.wire.times_s("ping") == [60.0, 120.0, 180.0, 240.0, 300.0]
     assert line.manager.told == []
@@ -114,9 +124,9 @@ def test_any_sign_of_life_of_the_machine_counts_as_an_answer(sign_of_life: str) 
     line.until(330.0)
     match sign_of_life:
         case "answer":
-            line.delivery.on_answer(0)
+            line.delivery.handle(MachineAnswered(0))
         case "receipt":
-            line.delivery.on_order_received(RunId(0))
+            line.delivery.handle(OrderReceived(RunId(0)))
         case _:
             line.ends(1)
     line.until(659.0)
@@ -130,9 +140,9 @@ def test_a_manager_that_was_down_for_a_day_gives_up_no_run() -> None:
     line.start(0)
     line.until(290.0)
     line.clock.now_s += 86_400.0
-    line.delivery.on_time_passed()
+    line.delivery.handle(TimePassed())
     assert line.manager.told == []
-    line.delivery.on_answer(0)
+    line.delivery.handle(MachineAnswered(0))
     line.until(line.clock.now_s + 299.0)
     assert line.manager.told == []
 
@@ -175,13 +185,13 @@ def test_a_machine_that_answers_again_is_told_each_time_that_its_run_is_abandone
     line.start(0)
     line.until(400.0)
     line.wire.sent.clear()
-    line.delivery.on_answer(0)
-    line.delivery.on_answer(0)
-    line.delivery.on_answer(3)  # which has no run
+    line.delivery.handle(MachineAnswered(0))
+    line.delivery.handle(MachineAnswered(0))
+    line.delivery.handle(MachineAnswered(3))  # which has no run
     assert [sent[1:] for sent in line.wire.sent] == [("abandon", 0)] * 2
     line.ends(0)
     line.wire.sent.clear()
-    line.delivery.on_answer(0)
+    line.delivery.handle(MachineAnswered(0))
     assert not line.wire.sent
 
 
@@ -202,7 +212,7 @@ def test_the_run_of_a_refused_order_is_lost_and_its_machines_are_down_for_a_whil
     line = Line(QUIET)
     line.start(0, (1, 3))
     for _ in range(2):
-        line.delivery.on_order_refused(RunId(0))
+        line.delivery.handle(OrderRefused(RunId(0)))
     assert line.manager.told == [("lost", 0)]
     assert line.manager.up == {1: False, 3: False}
     line.until(10.0)
@@ -212,7 +222,7 @@ def test_the_run_of_a_refused_order_is_lost_and_its_machines_are_down_for_a_whil
 def test_a_job_that_is_submitted_twice_is_accepted_or_refused_once() -> None:
     line = Line()
     jobs = [Job(JobId(job), "work", arrival_s) for job, arrival_s in enumerate((0.0, 5.0))]
-    answers = [line.delivery.on_job_arrived(job) for job in (*jobs, *jobs)]
+    answers = [line.delivery.handle(JobArrived(job)) for job in (*jobs, *jobs)]
     assert answers == [None, "too late"] * 2
     assert line.manager.told == [("arrived", 0), ("arrived", 1)]
 
@@ -224,10 +234,10 @@ def test_the_manager_is_woken_when_it_asked_for_it_and_not_for_timers_of_the_lin
     line.manager.wakes_at_s = 33.0
     line.start(0)
     line.clock.now_s = 10.0
-    line.delivery.on_time_passed()
+    line.delivery.handle(TimePassed())
     assert (woken_s, line.delivery.wakes_at_s) == ([], 30.0)
     line.clock.now_s = 33.0
-    line.delivery.on_time_passed()
+    line.delivery.handle(TimePassed())
     assert woken_s == [33.0]
 
 
@@ -259,11 +269,11 @@ def test_whatever_is_lost_or_repeated_each_run_is_over_once_for_the_manager(
             case "ended":
                 line.ends(run)
             case "preempted":
-                line.delivery.on_run_preempted(RunId(run))
+                line.delivery.handle(RunPreempted(RunId(run)))
             case "lost":
-                line.delivery.on_run_lost(Loss(RunId(run), line.clock.now_s))
+                line.delivery.handle(RunLost(RunId(run), line.clock.now_s))
             case "refused":
-                line.delivery.on_order_refused(RunId(run))
+                line.delivery.handle(OrderRefused(RunId(run)))
         if run < starts:
             over.setdefault(run, "lost" if run in abandoned else told)
 
@@ -277,9 +287,9 @@ def test_whatever_is_lost_or_repeated_each_run_is_over_once_for_the_manager(
             case "time":
                 line.until(line.clock.now_s + about)
             case "received":
-                line.delivery.on_order_received(RunId(about))
+                line.delivery.handle(OrderReceived(RunId(about)))
             case "answer":
-                line.delivery.on_answer(about % 4)
+                line.delivery.handle(MachineAnswered(about % 4))
             case _:
                 notice(kind, about)
     for run in range(starts):

@@ -17,11 +17,9 @@ from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import (
     Assignment,
-    Completion,
     DispatchOrder,
     Job,
     JobId,
-    Loss,
     MachineReading,
     NodeReading,
     NodeSchedule,
@@ -30,6 +28,7 @@ from scheduler.model import (
     Start,
 )
 from scheduler.node_set import NodeSet
+from scheduler.notices import RunEnded, RunLost
 from scheduler.ports import RuntimeEstimator, Scheduler
 from scheduler.resource_manager import OnFreeNodes
 from scheduler.rules import (
@@ -99,11 +98,11 @@ class Queue:
 
     def end(self, run: int, now_s: float) -> None:
         self.world.now_s = now_s
-        self.manager.on_run_ended(Completion(RunId(run), now_s))
+        self.manager.on_run_ended(RunEnded(RunId(run), now_s))
         self.round_if_wanted()
 
     def lose(self, run: int, *found_down: int) -> None:
-        self.manager.on_run_lost(Loss(RunId(run), self.world.now_s, found_down))
+        self.manager.on_run_lost(RunLost(RunId(run), self.world.now_s, found_down))
         self.round_if_wanted()
 
     def read(self, node: int, up: bool, measured_s: float) -> None:

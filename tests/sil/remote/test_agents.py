@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model import ON_NODES, Completion, DispatchOrder, Job, JobId, RunId, Share
+from scheduler.model import (
+    ON_NODES,
+    DispatchOrder,
+    Job,
+    JobId,
+    RunId,
+    Share,
+)
 from scheduler.node_request import Node, Request
+from scheduler.notices import MachineAnswered, OrderReceived, OrderRefused, RunEnded, RunLost, RunPreempted
 from scheduler.rules import NODES_FREE
 from sil.world.failures import Outage
 from sil.world.guard.faults import SchedulerFault
@@ -26,8 +34,8 @@ def test_an_order_that_arrives_again_starts_no_second_run_and_is_answered_again(
     operator.at(150.0, operator.agents.on_acknowledged, RUN, 0)
     operator.until(1_000.0)
     assert starts(operator) == [(0.0, 0)]
-    received = [(time_s, "on_order_received") for time_s in (0.0, 10.0, 10.0)]
-    ended = [(time_s, "on_run_ended") for time_s in (100.0, 110.0, 130.0, 150.0)]
+    received = [(time_s, OrderReceived) for time_s in (0.0, 10.0, 10.0)]
+    ended = [(time_s, RunEnded) for time_s in (100.0, 110.0, 130.0, 150.0)]
     assert operator.kinds() == received + ended
 
 
@@ -39,7 +47,7 @@ def test_a_run_whose_stop_order_arrives_first_is_never_started() -> None:
     operator.at(7.0, operator.agents.on_order, order(0))
     operator.until(1_000.0)
     assert not starts(operator)
-    assert operator.kinds() == [(0.0, "on_run_preempted"), (5.0, "on_run_preempted")]
+    assert operator.kinds() == [(0.0, RunPreempted), (5.0, RunPreempted)]
 
 
 def test_a_run_that_is_stopped_twice_is_reported_until_that_is_acknowledged() -> None:
@@ -49,7 +57,7 @@ def test_a_run_that_is_stopped_twice_is_reported_until_that_is_acknowledged() ->
     operator.at(2.0, operator.agents.on_stop, RUN, 0)
     operator.at(650.0, operator.agents.on_acknowledged, RUN, 0)
     operator.until(2_000.0)
-    told_s = [time_s for time_s, method, _ in operator.told if method == "on_run_preempted"]
+    told_s = [time_s for time_s, notice in operator.told if isinstance(notice, RunPreempted)]
     assert told_s == [1.0, 2.0, 11.0, 31.0, 71.0, 151.0, 311.0, 471.0, 631.0]
 
 
@@ -57,7 +65,7 @@ def test_an_end_says_how_long_the_run_took() -> None:
     operator = Operator(world_of(run_s={0: 42.0}))
     operator.at(8.0, operator.agents.on_order, order(0))
     operator.until(55.0)
-    assert operator.told[-1] == (50.0, "on_run_ended", Completion(RUN, 50.0, ran_s=42.0))
+    assert operator.told[-1] == (50.0, RunEnded(RUN, 50.0, ran_s=42.0))
 
 
 def test_a_machine_that_is_down_hears_nothing_and_reports_its_lost_run_when_it_is_back() -> None:
@@ -73,10 +81,10 @@ def test_a_machine_that_is_down_hears_nothing_and_reports_its_lost_run_when_it_i
     operator.until(210.0)
     assert starts(operator) == [(0.0, 0)]
     assert operator.kinds() == [
-        (0.0, "on_order_received"),
-        (60.0, "on_answer"),
-        (170.0, "on_answer"),
-        (200.0, "on_run_lost"),
+        (0.0, OrderReceived),
+        (60.0, MachineAnswered),
+        (170.0, MachineAnswered),
+        (200.0, RunLost),
     ]
 
 
@@ -84,14 +92,14 @@ def test_a_run_on_several_machines_is_answered_for_by_the_first_one() -> None:
     operator = Operator(world_of(3, outages=[Outage(2, 50.0, 60.0)]))
     operator.at(0.0, operator.agents.on_order, order(0, (1, 2)))
     operator.until(55.0)
-    assert operator.kinds() == [(0.0, "on_order_received"), (50.0, "on_run_lost")]
+    assert operator.kinds() == [(0.0, OrderReceived), (50.0, RunLost)]
 
 
 def test_an_order_that_needs_a_machine_that_is_down_comes_back_as_a_lost_run() -> None:
     operator = Operator(world_of(outages=[Outage(1, 0.0, 60.0)]))
     operator.at(1.0, operator.agents.on_order, order(0, (0, 1)))
     operator.until(5.0)
-    assert operator.kinds() == [(1.0, "on_run_lost")]
+    assert operator.kinds() == [(1.0, RunLost)]
     assert operator.agents.n_active == 0
 
 
@@ -110,9 +118,9 @@ def test_an_order_for_a_machine_whose_run_has_still_to_stop_is_refused_and_not_s
     refused = [(row[0], row[2]) for row in operator.world.trace.rows() if row[1] == "order_refused"]
     assert refused == [(1.0, 1)]
     assert operator.kinds()[1:4] == [
-        (1.0, "on_order_refused"),
-        (2.0, "on_run_preempted"),
-        (3.0, "on_order_refused"),
+        (1.0, OrderRefused),
+        (2.0, RunPreempted),
+        (3.0, OrderRefused),
     ]
 
 
@@ -130,7 +138,7 @@ def test_an_order_for_a_busy_machine_is_a_fault_unless_the_run_there_is_to_stop(
             operator.until(5.0)
         return
     operator.until(5.0)
-    assert operator.kinds()[-1] == (2.0, "on_order_refused")
+    assert operator.kinds()[-1] == (2.0, OrderRefused)
 
 
 def test_an_order_for_a_licence_of_a_run_that_has_still_to_stop_is_refused() -> None:
@@ -146,7 +154,7 @@ def test_an_order_for_a_licence_of_a_run_that_has_still_to_stop_is_refused() -> 
     operator.at(0.0, operator.agents.on_order, of(0, 0))
     operator.at(1.0, operator.agents.on_order, of(1, 1))
     operator.until(5.0)
-    assert operator.kinds()[-1] == (1.0, "on_order_refused")
+    assert operator.kinds()[-1] == (1.0, OrderRefused)
 
 
 def test_refusals_do_not_count_as_starts_of_a_job() -> None:
@@ -159,4 +167,4 @@ def test_refusals_do_not_count_as_starts_of_a_job() -> None:
         operator.at(float(run), operator.agents.on_order, order(run, of=again))
         operator.at(float(run), operator.agents.on_acknowledged, RunId(run), 0)
     operator.until(2_000.0)
-    assert operator.kinds()[-1] == (1_199.0, "on_order_refused")
+    assert operator.kinds()[-1] == (1_199.0, OrderRefused)

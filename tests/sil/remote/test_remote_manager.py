@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import ON_NODES, Completion, DispatchOrder, ExecutionRecord, Job
+from scheduler.model import (
+    ON_NODES,
+    DispatchOrder,
+    ExecutionRecord,
+    Job,
+)
+from scheduler.notices import RunEnded
 from scheduler.resource_manager import OnMachines, Ports, ResourceManager
 from scheduler.rules import KNOWN_NODES, MAKES_PROGRESS
 from sil.trace.recorder import TraceRecorder
@@ -71,7 +77,7 @@ def test_wherever_the_manager_crashes_each_job_ends_and_is_recorded_once(times: 
 class Records(OneAtATime):
     """Orders the next run in the call in which it records the one before."""
 
-    def on_run_ended(self, completion: Completion) -> None:
+    def on_run_ended(self, completion: RunEnded) -> None:
         assert isinstance(self.ports, OnMachines)
         super().on_run_ended(completion)
         ran_s = completion.run_time_s(0.0)

@@ -11,10 +11,17 @@ from scheduler.durability.journalled_manager import dependable
 from scheduler.durability.reliable_delivery import Timeouts
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.free_nodes_manager import free_nodes_manager
-from scheduler.model import ON_NODES, Completion, DispatchOrder, Job, JobId, Loss, RunId
+from scheduler.model import (
+    ON_NODES,
+    DispatchOrder,
+    Job,
+    JobId,
+    RunId,
+)
 from scheduler.node_request import Node
+from scheduler.notices import Notice, RunEnded, RunLost, RunPreempted
 from scheduler.ports import RuntimeEstimator
-from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
+from scheduler.resource_manager import Manager, OnFreeNodes, Ports
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach_of
 from sil.trace.recorder import ROW, Row, TraceRecorder
@@ -62,12 +69,12 @@ def world_of(
     return World(clock, events, TraceRecorder(nodes=nodes), machines, SimMonitor(clock), OnRequest(), changes)
 
 
-class Operator(ResourceManager):
+class Operator(Manager):
     """A manager without any intelligence: tests give the orders, and see what agents tell."""
 
     def __init__(self, world: World, faults: Sequence[MessageFault] = ()) -> None:
         self.world = world
-        self.told: list[tuple[float, str, object]] = []
+        self.told: list[tuple[float, Notice]] = []
         self.doomed: set[RunId] = set()
         network = Network(world.clock, world.events, faults)
         self.agents = Agents(world, network, self._tell, self.doomed)
@@ -81,23 +88,15 @@ class Operator(ResourceManager):
         events.is_settled = lambda: events.next_s > time_s
         self.world.run([], self)
 
-    def kinds(self) -> list[tuple[float, str]]:
-        return [(time_s, method) for time_s, method, _ in self.told]
+    def kinds(self) -> list[tuple[float, type[Notice]]]:
+        return [(time_s, type(notice)) for time_s, notice in self.told]
 
-    def _tell(self, method: str, *arguments: object) -> None:
-        self.told.append((self.world.clock.now_s, method, arguments[0]))
+    def _tell(self, notice: Notice) -> None:
+        self.told.append((self.world.clock.now_s, notice))
 
-    def on_job_arrived(self, job: Job) -> str | None:
-        raise NotImplementedError
-
-    def on_run_ended(self, completion: Completion) -> None:
-        self.agents.over(completion.run, "on_run_ended", completion)
-
-    def on_run_preempted(self, run_id: RunId) -> None:
-        self.agents.over(run_id, "on_run_preempted", run_id)
-
-    def on_run_lost(self, loss: Loss) -> None:
-        self.agents.over(loss.run, "on_run_lost", loss)
+    def handle(self, notice: Notice) -> None:
+        if isinstance(notice, RunEnded | RunPreempted | RunLost):
+            self.agents.over(notice)
 
     def run_round(self) -> None:
         raise NotImplementedError
@@ -117,7 +116,7 @@ class CrashesAt:
             raise ManagerCrashed
 
 
-def easy(ports: Ports) -> ResourceManager:
+def easy(ports: Ports) -> Manager:
     assert isinstance(ports, OnFreeNodes)
     return free_nodes_manager(ports, registry.named("easy").make(1), memoryless=True)
 
@@ -128,7 +127,7 @@ class Remote:
     def __init__(
         self,
         world: World,
-        make: Callable[[Ports], ResourceManager] = easy,
+        make: Callable[[Ports], Manager] = easy,
         *,
         n_machines: int = 2,
         ports: Ports | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 from unittest.mock import patch
 
@@ -28,6 +28,7 @@ from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import PreemptionPolicy, Starvation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import ExecutionRecord
+from scheduler.notices import JobArrived, RunEnded, RunLost, RunPreempted
 from sil.world.remote import remote_manager
 from sil.world.remote.agents import Agents
 from sil.world.remote.clocks import ManagerClock
@@ -73,6 +74,21 @@ def instead_of(
 
 
 breaks_a_policy = partial(instead_of, needs_a_fault=False)
+
+
+def at_notice(
+    where: type, kind: type, needs_a_fault: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The bug concerns one kind of notice."""
+
+    def seed(faulty: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(faulty)
+        def handle(correct: Any, self: Any, notice: Any) -> Any:
+            return faulty(correct, self, notice) if isinstance(notice, kind) else correct(self, notice)
+
+        return instead_of(where, "handle", needs_a_fault)(handle)
+
+    return seed
 
 
 # Reliable delivery
@@ -129,7 +145,7 @@ def an_order_is_retried_as_another_run(correct: Any, self: Any, sent: Any) -> No
         correct(self, sent)
 
 
-@instead_of(ReliableDelivery, "on_answer")
+@instead_of(ReliableDelivery, "_machine_answered")
 def lost_pings_add_up(correct: Any, self: Any, machine: int) -> None:
     """An answer cancels one ping, not all of those before it."""
     missed = self._unanswered.get(machine, 0)
@@ -138,7 +154,7 @@ def lost_pings_add_up(correct: Any, self: Any, machine: int) -> None:
         self._unanswered[machine] = max(missed - 1, 0)
 
 
-@instead_of(ReliableDelivery, "on_answer")
+@instead_of(ReliableDelivery, "_machine_answered")
 def abandoned_runs_are_told_to_stop_once(correct: Any, self: Any, machine: int) -> None:
     """The stop order of an abandoned run is not repeated when its machine answers again."""
     if machine in self._unanswered:
@@ -183,14 +199,14 @@ def readings_of_held_machines_are_dropped(correct: Any, self: Any, reading: Any)
     return not self._held[reading.machine] and correct(self, reading)
 
 
-@instead_of(ReliableDelivery, "on_job_arrived", needs_a_fault=False)
-def a_submission_may_come_once(correct: Any, self: Any, job: Any) -> Any:
+@at_notice(ReliableDelivery, JobArrived, needs_a_fault=False)
+def a_submission_may_come_once(correct: Any, self: Any, notice: Any) -> Any:
     """A job is submitted again if the answer was lost, and then it is another job."""
-    self._answers.pop(job.id, None)
-    return correct(self, job)
+    self._answers.pop(notice.job.id, None)
+    return correct(self, notice)
 
 
-@instead_of(ReliableDelivery, "on_time_passed")
+@instead_of(ReliableDelivery, "_time_passed")
 def timers_are_due_at_their_instant(correct: Any, self: Any) -> None:
     """A timer whose time has passed already, after a jump of the clock or a restart, is skipped."""
     now_s = self._clock.now_s
@@ -205,11 +221,11 @@ def machines_are_pinged_for_their_first_runs(correct: Any, self: Any, machine: i
         correct(self, machine)
 
 
-@instead_of(ReliableDelivery, "on_run_ended")
-def an_end_has_the_time_of_the_machine(correct: Any, self: Any, completion: Any) -> None:
+@at_notice(ReliableDelivery, RunEnded)
+def an_end_has_the_time_of_the_machine(correct: Any, self: Any, ended: Any) -> None:
     """Run times are computed as differences of two clocks."""
-    if self._is_over(completion.run):
-        self._manager.on_run_ended(completion._replace(ended_s=self._clock.now_s, ran_s=None))
+    if self._is_over(ended.run):
+        self._manager.handle(ended._replace(ended_s=self._clock.now_s, ran_s=None))
 
 
 # Journal and restart
@@ -220,7 +236,7 @@ def _unwritten(self: Any, method: str, *arguments: Any) -> Any:
     unsent, self._unsent = self._unsent, ()
     self._send(unsent)
     self._tape.record()
-    result = getattr(self._manager, method)(*arguments)
+    result = self._done(method, arguments)
     orders, self._orders = self._orders, []
     self._send(orders)
     return result
@@ -237,13 +253,14 @@ _NOT_WRITTEN = {
     "losses_are_not_written": ("on_run_lost", "The entry for a lost run was forgotten."),
     "rounds_are_not_written": ("run_round", "A round can be computed again, so it needs no entry."),
 }
-for name, (method, belief) in _NOT_WRITTEN.items():
+for name, (unwritten, belief) in _NOT_WRITTEN.items():
 
-    def not_written(correct: Any, self: Any, *arguments: Any, method: str = method) -> Any:
-        return _unwritten(self, method, *arguments)
+    def not_written(correct: Any, self: Any, method: str, *arguments: Any, unwritten: str = unwritten) -> Any:
+        call = _unwritten if method == unwritten else correct
+        return call(self, method, *arguments)
 
     not_written.__name__, not_written.__doc__ = name, belief
-    instead_of(JournalledManager, method)(not_written)
+    instead_of(JournalledManager, "_call")(not_written)
 
 
 @instead_of(JournalledManager, "_call")
@@ -290,7 +307,7 @@ def time_is_read_anew(correct: Any, self: Any) -> float:
 # Managers
 
 
-@instead_of(RequeueLimit, "on_run_lost")
+@at_notice(RequeueLimit, RunLost)
 def one_run_too_few(correct: Any, self: Any, loss: Any) -> None:
     """The limit counts runs, where requeues are meant."""
     self._most -= 1
@@ -298,10 +315,11 @@ def one_run_too_few(correct: Any, self: Any, loss: Any) -> None:
     self._most += 1
 
 
-@instead_of(RequeueLimit, "on_run_lost")
+@at_notice(RequeueLimit, RunLost)
 def what_is_given_up_waits_again(correct: Any, self: Any, loss: Any) -> None:
     """The user of a job gets notice that it is given up, but the manager queues it."""
-    with patch.object(self._manager, "on_run_ended", lambda completion: self._manager.on_run_lost(loss)):
+    handle = self._manager.handle
+    with patch.object(self._manager, "handle", lambda _: handle(loss)):
         correct(self, loss)
 
 
@@ -596,16 +614,16 @@ def planned_runs_are_not_mapped_again(correct: Any, self: Any, run: Any) -> None
     self._to_remap.clear()
 
 
-@breaks_a_policy(ReliableDelivery, "on_job_arrived")
-def eight_answers_are_remembered(correct: Any, self: Any, job: Any) -> Any:
+@at_notice(ReliableDelivery, JobArrived, needs_a_fault=False)
+def eight_answers_are_remembered(correct: Any, self: Any, notice: Any) -> Any:
     """A job that is submitted again is one of the last eight."""
-    answer = correct(self, job)
+    answer = correct(self, notice)
     while len(self._answers) > 8:
         del self._answers[next(iter(self._answers))]
     return answer
 
 
-@breaks_a_policy(ReliableDelivery, "on_run_ended")
+@at_notice(ReliableDelivery, RunEnded, needs_a_fault=False)
 def the_answer_for_a_complete_job_is_forgotten(correct: Any, self: Any, completion: Any) -> None:
     """A job that is complete is not submitted again."""
     known = self._open.get(completion.run)
@@ -678,7 +696,7 @@ def a_stop_that_overtakes_its_order_leaves_nothing(correct: Any, self: Any, run:
     if not is_known and run not in self._active:
         self._lead_of.pop(run, None)
         self._notices.pop(run, None)
-        self._send(lead, partial(self._tell, "on_run_preempted", run))
+        self._send(lead, partial(self._tell, RunPreempted(run)))
 
 
 @instead_of(Agents, "on_order")

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from scheduler.free_nodes.rigid import Rigid
-from scheduler.managers.decorators import AroundManager
+from scheduler.managers.decorators import ManagerDecorator
 from scheduler.mapping.greedy import MinMin
 from scheduler.mapping.problem import MappingProblem
 from scheduler.rules import (
@@ -42,7 +42,7 @@ def test_there_are_none_after_the_faults_of_a_case(scheduler, problem) -> None: 
     assert not mistakes.last_was_wrong
 
 
-class Rejects(AroundManager):
+class Rejects(ManagerDecorator):
     """A manager whose first rounds end with an answer that is rejected."""
 
     def __init__(self, times: int) -> None:
