@@ -19,11 +19,11 @@ ROOT = str(Path(__file__).parents[2])
 
 MEASURED = {
     *("version", "versions", "scheduler_source", "decision_time", "scheduling_time", "simulation_time"),
-    *("command", "host", "programs"),
+    *("command", "host", "programs", "recorder"),
 }
-"""Columns and keys of measured times and of versions."""
+"""Columns and keys of measured times, of versions and of random names."""
 UNREAD = re.compile(
-    r"(timings\.parquet|origin\.json|(runs|unfinished)\.db|\.(html|png|svg|pdf|pyc|lock)|-shm|-wal)$"
+    r"(\.hypothesis/.*|timings\.parquet|origin\.json|(runs|unfinished)\.db|\.(html|png|svg|pdf|pyc|lock)|-shm|-wal)$"
 )
 """Files of measured times, of versions, of pickled results, and of what is drawn from other files."""
 VARIABLE_TEXT = [
