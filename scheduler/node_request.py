@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -193,3 +194,43 @@ def most_chunks(request: Request, there: Sequence[tuple[Node, int]]) -> int:
     if not request.partitions:
         return sum(chunks for _, chunks in room)
     return max(sum(chunks for node, chunks in room if name in node.partitions) for name in request.partitions)
+
+
+class Refusal(NamedTuple):
+    """Why a request could not be satisfied even if all were free: what its partitions do not allow, else what
+    the site has of a resource (`Request.beyond`), else for how many chunks there is room, and `where`."""
+
+    by_partitions: str = ""
+    beyond: str = ""
+    most_chunks: int = 0
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Admission:
+    """The rule of which requests a site admits: `names` are those of all partitions, `partitions` has limits
+    of some, and `most_chunks` is the function above for the site's nodes."""
+
+    names: Collection[str]
+    partitions: Mapping[str, Partition]
+    site_resources: Mapping[str, int]
+    most_chunks: Callable[[Request], int]
+
+    def admitted(self, request: Request, time_limit_s: float | None) -> Request | Refusal:
+        """The request in those of its partitions that admit it, or why there are none."""
+        refusals = {name: self._refusal(name, request, time_limit_s) for name in sorted(request.partitions)}
+        admitting = frozenset(name for name, why in refusals.items() if why is None)
+        if refusals and not admitting:
+            return Refusal(by_partitions=" and ".join(filter(None, refusals.values())))
+        if admitting != request.partitions:
+            request = replace(request, partitions=admitting)
+        if beyond := request.beyond(self.site_resources):
+            return Refusal(beyond=beyond)
+        most = self.most_chunks(request)
+        return request if most >= request.chunks else Refusal(most_chunks=most, where=request.where)
+
+    def _refusal(self, name: str, request: Request, time_limit_s: float | None) -> str | None:
+        """What a job requests that a partition does not allow; None if it admits the job."""
+        if name not in self.names:
+            return f"partition {name}, which the site does not have"
+        return self.partitions.get(name, Partition(name)).refusal(request, time_limit_s)

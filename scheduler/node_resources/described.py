@@ -11,7 +11,16 @@ import numpy as np
 
 from scheduler import counted
 from scheduler.compiled import Ints, allocate
-from scheduler.node_request import Node, Partition, Request, alike, most_chunks, thousandths
+from scheduler.node_request import (
+    Admission,
+    Node,
+    Partition,
+    Refusal,
+    Request,
+    alike,
+    most_chunks,
+    thousandths,
+)
 from scheduler.node_resources.kernels.tables import (
     CLOCK,
     FREE,
@@ -198,26 +207,17 @@ class RequestAdmission:
 
     def __init__(self, nodes: DescribedNodes, partitions: Mapping[str, Partition]) -> None:
         self._nodes = nodes
-        self._partitions = partitions
-        self._names = partitions.keys() | {name for node in nodes.all for name in node.partitions}
+        names = partitions.keys() | {name for node in nodes.all for name in node.partitions}
+        self._rule = Admission(names, partitions, nodes.site_resources, nodes.most_chunks)
 
     def admitted(self, request: Request, time_limit_s: float | None) -> Request | str:
         """The request in the partitions that count; or why a job with it is refused, "requests ..."."""
-        refusals = {name: self._refusal(name, request, time_limit_s) for name in sorted(request.partitions)}
-        admitting = frozenset(name for name, why in refusals.items() if why is None)
-        if refusals and not admitting:
-            return f"requests {' and '.join(filter(None, refusals.values()))}"
-        if admitting != request.partitions:
-            request = replace(request, partitions=admitting)
-        beyond = request.beyond(self._nodes.site_resources)
-        if beyond is not None:
-            return f"requests {request}; the site has {beyond}"
-        most = self._nodes.most_chunks(request)
-        if most < request.chunks:
-            return f"requests {request}{request.where}; {_how_many(request, most)}"
-        if request.chunks > 1 and len(admitting) > 1:
-            request = replace(request, partitions=frozenset((self._largest(request, admitting),)))
-        return request
+        found = self._rule.admitted(request, time_limit_s)
+        if isinstance(found, Refusal):
+            return f"requests {_refused(request, found)}"
+        if found.chunks > 1 and len(found.partitions) > 1:
+            found = replace(found, partitions=frozenset((self._largest(found, found.partitions),)))
+        return found
 
     def _largest(self, request: Request, partitions: frozenset[str]) -> str:
         def room(name: str) -> int:
@@ -225,15 +225,13 @@ class RequestAdmission:
 
         return max(sorted(partitions), key=room)
 
-    def _refusal(self, name: str, request: Request, time_limit_s: float | None) -> str | None:
-        """What a job requests that a partition does not allow; None if it admits the job."""
-        if name not in self._names:
-            return f"partition {name}, which the site does not have"
-        return self._partitions.get(name, Partition(name)).refusal(request, time_limit_s)
 
-
-def _how_many(request: Request, most: int) -> str:
+def _refused(request: Request, why: Refusal) -> str:
+    if why.by_partitions:
+        return why.by_partitions
+    if why.beyond:
+        return f"{request}; the site has {why.beyond}"
     noun = "node" if request.most_on_node == 1 else "task"
-    if most == 0:
-        return f"no {noun} has room for it"
-    return f"there is room for {counted(most, f'such {noun}')}"
+    most = why.most_chunks
+    room = f"there is room for {counted(most, f'such {noun}')}" if most else f"no {noun} has room for it"
+    return f"{request}{why.where}; {room}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, inf
 from typing import NamedTuple
 
 from scheduler import counted, plural, shown
-from scheduler.node_request import Node, Partition, Request, alike, most_chunks
+from scheduler.node_request import Admission, Node, Partition, Refusal, Request, alike, most_chunks
 
 
 class Held(NamedTuple):
@@ -120,21 +120,14 @@ class Cluster:
 
     def unsatisfied(self, request: Request, time_limit_s: float | None = None) -> str | None:
         """What a job requests that the site cannot satisfy even if all is free, and why; None if it can."""
-        refusals = {
-            partition.name: partition.refusal(request, time_limit_s)
-            if self.has_partition(partition.name)
-            else f"partition {partition.name}, which the site does not have"
-            for partition in self.limits_of(request.partitions)
-        }
-        admitting = frozenset(name for name, why in refusals.items() if why is None)
-        if refusals and not admitting:
-            return " and ".join(filter(None, refusals.values()))
-        beyond = request.beyond(self.site_resources)
-        if beyond is not None:
-            return f"{request}, but the site has {beyond}"
-        if most_chunks(replace(request, partitions=admitting), self._alike) < request.chunks:
-            return f"{request}{request.where}, which the nodes cannot satisfy even if all are free"
-        return None
+        why = self._admission.admitted(request, time_limit_s)
+        if not isinstance(why, Refusal):
+            return None
+        if why.beyond:
+            return f"{request}, but the site has {why.beyond}"
+        return why.by_partitions or (
+            f"{request}{request.where}, which the nodes cannot satisfy even if all are free"
+        )
 
     def has_partition(self, name: str) -> bool:
         return name in self._partition_names
@@ -151,6 +144,11 @@ class Cluster:
     @cached_property
     def _alike(self) -> list[tuple[Node, int]]:
         return alike(self.nodes.values())
+
+    @cached_property
+    def _admission(self) -> Admission:
+        enough = partial(most_chunks, there=self._alike)
+        return Admission(self._partition_names, self.partitions, self.site_resources, enough)
 
     @cached_property
     def _partition_names(self) -> set[str]:
