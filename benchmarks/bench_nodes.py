@@ -38,9 +38,9 @@ from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules
 from site_db import store
 from site_db.jobs.accounting_import import import_accounting
-from site_db.jobs.logs.logged_job import Tally
+from site_db.jobs.records import Tally
 from site_db.site_file.importing import put_site
-from site_db.site_file.replacing_nodes import with_cluster
+from site_db.site_file.nodes import with_cluster
 from site_db.site_file.tables import SiteFile
 from site_db.slurm_conf import read_cluster
 from site_db.store import parse_address

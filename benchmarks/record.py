@@ -8,7 +8,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from sil.settings.code_version import package_version
+from sil.settings.files import package_version
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -100,7 +100,7 @@ _PLACE_OF = {name: place for place, names in _DEFINED_IN.items() for name in nam
 def __getattr__(name: str) -> Any:
     """Loaded when it is used, since commands import this package, too, and have to start fast."""
     if name == "__version__":
-        return import_module("sil.settings.code_version").package_version()
+        return import_module("sil.settings.files").package_version()
     if name not in _PLACE_OF:
         raise AttributeError(f"module 'sil' has no attribute '{name}'")
     from sil.shadowed import shadowed

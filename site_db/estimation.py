@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job
 from site_db.history.statistics import RunStatistics, merged
-from site_db.slots import Slots
+from site_db.site_file.machine_names import Slots
 
 ENOUGH_RUNS = 3
 ENOUGH_RUNS_OF_ONE_MACHINE = 30

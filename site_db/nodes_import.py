@@ -12,9 +12,8 @@ from scheduler import counted, shown
 from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import SiteConflict, put_site
-from site_db.site_file.nodes import cluster_of, first_of, never_satisfied
+from site_db.site_file.nodes import cluster_of, first_of, never_satisfied, with_cluster
 from site_db.site_file.relations import in_site_order
-from site_db.site_file.replacing_nodes import with_cluster
 from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader, site_names, site_or_new

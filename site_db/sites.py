@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +15,16 @@ from sqlalchemy.orm import Session
 from scheduler import UserError
 from scheduler.managers.queues import MappingPolicy, QueuePolicy, UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
+from site_db import store
 from site_db.estimation import Layout, Place, PlaceKind
 from site_db.files.readers import Memory
 from site_db.rows import ids_of
 from site_db.schema import SiteRow
+from site_db.site_file.machine_names import Slots, slot_names
 from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, site_file
 from site_db.site_file.tables import QueueTable, SiteFile
-from site_db.slots import Slots, slot_names
-from site_db.store import Address, DatabaseTrouble
+from site_db.site_file.validation import errors
+from site_db.store import OF_DAMAGE, Address, DatabaseTrouble
 
 BYTES_OF_A_SLOT = 1_000
 """Of memory: schedulers see each as a machine."""
@@ -251,3 +254,29 @@ def queue_policy(table: QueueTable) -> QueuePolicy:
 
 def _set_or_none(names: Sequence[str] | None) -> frozenset[str] | None:
     return None if names is None else frozenset(names)
+
+
+@contextmanager
+def opened(address: Address, is_changed: bool = False) -> Iterator[Session]:
+    """As `store.opened`; errors that follow from contradictions are DatabaseTrouble, too."""
+    try:
+        with store.opened(address, is_changed) as session:
+            yield session
+    except UserError:
+        raise
+    except OF_DAMAGE as error:
+        if (found := _contradiction(address)) is None:
+            raise
+        raise DatabaseTrouble(
+            f"{address}: the site contradicts itself: {found} (see `sil db check`)"
+        ) from error
+
+
+def _contradiction(address: Address) -> str | None:
+    """The first one."""
+    try:
+        with store.opened(address) as session:
+            file = SiteReader(session, site_at(session, address)).as_file()
+            return next((found for _, found in errors(file)), None)
+    except (UserError, *OF_DAMAGE):
+        return None

@@ -145,9 +145,14 @@ def test_only_selected_packages_import_the_database() -> None:
         "api",
     }
     may |= {"cli"}
-    anywhere = ("site_db.files", "site_db.site_file.hostlist")
+    anywhere = ("site_db.files", "site_db.site_file.machine_names")
     without_a_database = {
-        "workload": ("site_db.jobs.logs.", "site_db.jobs.sacct.", "site_db.site_file.cluster"),
+        "workload": (
+            "site_db.jobs.records",
+            "site_db.jobs.logs.",
+            "site_db.jobs.sacct.",
+            "site_db.site_file.cluster",
+        ),
         "slurm": ("site_db.slurm.", "site_db.slurm_conf", "site_db.site_file.cluster"),
     }
     none_of(

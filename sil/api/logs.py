@@ -64,7 +64,7 @@ def log_from(table: Any, processors: int, *, name: str = "table") -> JobLog:
     default the run time) and `user` (a number or a name). Other columns are left out, with a note. `name` is
     that of the log in results. Raises UserError with the row, from 0 on, of a value that no job can have.
     """
-    from sil.workload.from_table import log_from_table
+    from sil.workload.tables import log_from_table
 
     return log_from_table(table, processors, name)
 

@@ -7,7 +7,7 @@ import polars as pl
 from sil.api.settings import choice
 from sil.report.listing import Listing
 from sil.site.experience_listings import latest_runs, one_job_class, overview, past_demand
-from site_db import damage, store
+from site_db import sites, store
 from site_db.copying import exported
 from site_db.jobs.records import DemandBy
 from site_db.site_file.importing import site_text
@@ -43,7 +43,7 @@ class Site:
         """A site by the address of its database: "site.db", "site.db#NAME" if it has several, or the URL of a
         PostgreSQL database. Raises UserError if there is none."""
         parsed = store.parse_address(address)
-        with damage.opened(parsed) as session:
+        with sites.opened(parsed) as session:
             name = site_at(session, parsed)
             SiteReader(session, name)
         return cls(parsed, name)
@@ -51,37 +51,37 @@ class Site:
     @staticmethod
     def names(address: str) -> list[str]:
         """The names of all sites in a database. Raises UserError if it cannot be read."""
-        with damage.opened(store.parse_address(address)) as session:
+        with sites.opened(store.parse_address(address)) as session:
             return list(site_names(session))
 
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """The listings of `sil db show`: machines, partitions, clusters, states, queues, users,
         expected_times and others, by name."""
-        with damage.opened(self._address) as session:
+        with sites.opened(self._address) as session:
             return {listing.name: _frame(listing) for listing in overview(session, self.name)}
 
     def expected_times(self, job_class: str) -> pl.DataFrame:
         """A row for each resource: the expected run time of a job class there (seconds), its deviation, the
         number of runs behind it and the rule of estimation. Raises UserError for an unknown class."""
-        with damage.opened(self._address) as session:
+        with sites.opened(self._address) as session:
             return _frame(one_job_class(session, self.name, job_class))
 
     def history(self, last: int = 20) -> pl.DataFrame:
         """A row for each of the latest completed runs, oldest first. The columns are HISTORY."""
-        with damage.opened(self._address) as session:
+        with sites.opened(self._address) as session:
             return pl.DataFrame(list(latest_runs(session, self.name, last).rows), schema=HISTORY)
 
     def demand(self, by: str = "partition") -> pl.DataFrame:
         """Past jobs by partition, account, qos, user or outcome: their number, CPU hours, GPU hours and mean
         wait. Raises UserError without past jobs, or for another word."""
-        with damage.opened(self._address) as session:
+        with sites.opened(self._address) as session:
             reader = SiteReader(session, self.name)
             return _frame(past_demand(session, reader, choice(DemandBy, by, "by")))
 
     def as_toml(self) -> str:
         """The site as a site file, with the times that are expected now."""
-        with damage.opened(self._address) as session:
+        with sites.opened(self._address) as session:
             return site_text(exported(session, self.name))
 
     def __repr__(self) -> str:

@@ -157,7 +157,7 @@ def _print_all_letters() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from sil.settings.code_version import package_version
+        from sil.settings.files import package_version
 
         print(package_version())
         raise typer.Exit

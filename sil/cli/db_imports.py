@@ -20,7 +20,7 @@ from site_db.jobs.sacct.columns import COMMAND_IN_LINES
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from site_db.jobs.logs.logged_job import Tally
+    from site_db.jobs.records import Tally
     from site_db.store import Address
 
 Database = Annotated[
@@ -34,10 +34,10 @@ DEFAULT = "site.db"
 def opened(db: str, changing: bool = False) -> Iterator[tuple[Session, Address]]:
     """A session that sees one state of the database or, if `changing`, is committed at the end. Errors end
     the command with one sentence."""
-    from site_db import damage, store
+    from site_db import sites, store
 
     address = store.parse_address(db)
-    with damage.opened(address, changing) as session:
+    with sites.opened(address, changing) as session:
         yield session, address
 
 
@@ -110,9 +110,8 @@ def _import_archive(
     """As `import_accounting`, for a log in the Standard Workload Format."""
     from site_db.files.readers import open_lines
     from site_db.jobs.log_import import JobsOnMachines, import_log, source_of
-    from site_db.jobs.logs.logged_job import up_to_now
     from site_db.jobs.logs.swf import read_swf
-    from site_db.jobs.records import SourceKind
+    from site_db.jobs.records import SourceKind, up_to_now
 
     with open_lines(log) as lines:
         jobs = up_to_now(read_swf(lines, log, tally), log, now_unix_s)
@@ -125,7 +124,7 @@ def _import_log(
 ) -> None:
     """Record the jobs of a log, and report what happened to its rows."""
     from site_db.jobs.log_import import count_members, count_things
-    from site_db.jobs.logs.logged_job import Tally
+    from site_db.jobs.records import Tally
     from site_db.sites import site_at
 
     tally = Tally()

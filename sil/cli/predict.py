@@ -107,7 +107,7 @@ def _question(site: str, cluster: str | None, scheduler: str, predictor: str) ->
     from sil.settings import files
     from sil.site.site_in_use import errors_under
     from sil.site.time_shared_cluster import NodesOfSite
-    from site_db import damage, sites, store
+    from site_db import sites, store
     from site_db.site_file import importing
     from site_db.sites import SiteReader
     from site_db.states import current_states
@@ -116,7 +116,7 @@ def _question(site: str, cluster: str | None, scheduler: str, predictor: str) ->
         file = importing.read_site_file(files.find(site, "sites", Path()))
         return Question(NodesOfSite.of(file, cluster), resolve(scheduler), predictor)
     address = store.parse_address(site)
-    with damage.opened(address) as session:
+    with sites.opened(address) as session:
         reader = SiteReader(session, sites.site_at(session, address))
         nodes = NodesOfSite.of(reader.as_file(), cluster)
         errors = errors_under(session, reader.site.id, [scheduler], reader.site.runs_recorded)

@@ -21,8 +21,8 @@ from sil.outcome.sweep_comparison import SweepComparison
 from sil.report.file_name import file_name
 from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import UnderTest
-from sil.settings.code_version import code_and_data, package_version, scheduler_source
 from sil.settings.estimates import Engine, Estimates
+from sil.settings.files import code_and_data, package_version, scheduler_source
 from sil.settings.replays import Asking
 from sil.trace.csv_tables import write_csv
 from sil.trace.json_text import json_text

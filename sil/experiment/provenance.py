@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scheduler import counted
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
-from sil.settings.code_version import SCHEDULER, all_sources, package_version, scheduler_source, source_hash
+from sil.settings.files import SCHEDULER, all_sources, package_version, scheduler_source, source_hash
 from sil.trace.facts import RunDescription
 from sil.trust.foreign_code import module_spec
 

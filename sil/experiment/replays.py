@@ -20,8 +20,8 @@ from sil.report.file_name import file_name
 from sil.report.origin import ORIGIN, record_origin
 from sil.runs.on_log import Replay
 from sil.runs.under_test import SlurmProgram, UnderTest
-from sil.settings.code_version import code_and_data
 from sil.settings.decision_costs import replayed_trace
+from sil.settings.files import code_and_data
 from sil.trace.facts import TIMINGS, TRACE
 from sil.trace.json_text import json_text
 from sil.trace.reading import read_facts

@@ -24,9 +24,9 @@ from sil.runs.under_test import UnderTest
 from sil.settings.queue_file import QueueFile, RunningTable, WaitingTable
 from sil.site.time_shared_cluster import NodesOfSite, histories
 from sil.world.events import SimClock
+from site_db.experience import KnownError
 from site_db.files import toml_file
 from site_db.files.toml_file import Location
-from site_db.prediction_errors import KnownError
 
 DECISION_LIMIT_S = 60.0
 """Limit of a scheduler's hypothetical decisions."""

@@ -17,7 +17,7 @@ from sil.trace.facts import RUN, Fact
 from sil.trace.log_clock import LogClock, seconds_text
 from sil.trace.log_ids import LOG_ID
 from sil.trace.requests import request_of
-from site_db.site_file.hostlist import fold
+from site_db.site_file.machine_names import fold
 
 Row = dict[str, Any]
 

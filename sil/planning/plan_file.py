@@ -16,9 +16,8 @@ from sil.settings.experiment_file import (
     WorkloadTable,
     check_one_workload,
 )
-from sil.settings.log_tables import HistoryTable, LogTable
+from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
 from sil.settings.notional import Notional
-from sil.settings.sizes import check_sizes
 from site_db.files import toml_file
 from site_db.files.toml_file import Count, NotNegative, Positive, Table
 

@@ -22,13 +22,13 @@ from sil.workload.accounting import job_numbers, jobs_of, log_of
 from sil.workload.job_log import JobLog
 from sil.workload.slices import DAY_S
 from sil.workload.swf_rules import Rules
-from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.requests import partitions_of
+from site_db.jobs.records import LoggedJob, Tally
 from site_db.jobs.sacct.columns import RAN, RUNNING
 from site_db.jobs.sacct.reader import ELIGIBLE, heterogeneous
 from site_db.jobs.sacct.times import zone_named
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.hostlist import fold
+from site_db.site_file.machine_names import fold
 
 EPSILON_DAYS = 1e-6
 LEAD_S = 120.0

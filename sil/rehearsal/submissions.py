@@ -11,7 +11,7 @@ from typing import Any
 
 from sil.settings.log_events import JobArray
 from sil.slurm.jobs.submit_line import Submitted, submitted
-from site_db.jobs.logs.logged_job import LoggedJob
+from site_db.jobs.records import LoggedJob
 from site_db.jobs.sacct.reader import (
     DEPENDENT,
     HETEROGENEOUS,
@@ -20,7 +20,7 @@ from site_db.jobs.sacct.reader import (
     RESERVED,
     THROTTLED,
 )
-from site_db.site_file.hostlist import expand, patterns
+from site_db.site_file.machine_names import expand, patterns
 
 _PART = re.compile(r"([a-z]+)(?::(.*))?")
 _AFTER_THE_START = "after"

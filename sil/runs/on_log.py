@@ -24,9 +24,9 @@ from sil.runs.free_nodes import FreeNodes, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
 from sil.runs.simulation import PRINTED, Conditions, RunKey, Simulation
 from sil.runs.under_test import InProcess, UnderTest
-from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import decision_cost
 from sil.settings.estimates import Engine, run_times_by
+from sil.settings.files import package_version, scheduler_source
 from sil.settings.log_events import Events
 from sil.settings.replays import NONE, Asking, ReplaySettings
 from sil.trace.facts import (

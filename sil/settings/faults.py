@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from site_db.files.toml_file import Count, NotNegative, Period, Positive, Table
-from site_db.site_file.hostlist import expand
+from site_db.site_file.machine_names import expand
 
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 PositiveShare = Annotated[float, Field(gt=0, le=1, strict=True)]

@@ -18,12 +18,11 @@ from sil.report.listing import Column, Listing, Row, number, text
 from sil.site import resource_listings
 from sil.site.resource_listings import rows_of, utc
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
-from site_db.experience import MemoryExperience, StatisticsReader
+from site_db.experience import MemoryExperience, StatisticsReader, known_errors, schedulers_predicted
 from site_db.files.input_errors import InvalidFile
 from site_db.history.stored_statistics import StoredStatistics, read_stored
 from site_db.jobs.past import demand
 from site_db.jobs.records import DemandBy, SourceKind
-from site_db.prediction_errors import known_errors, schedulers_predicted
 from site_db.schema import (
     ClusterRow,
     ExecutionHistoryRow,

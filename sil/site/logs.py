@@ -9,10 +9,10 @@ from pathlib import Path
 
 from sil.report.origin import sha256_sums
 from sil.workload.job_log import JobLog
-from sil.workload.openb import read_nodes
 from sil.workload.swf import read_swf
 from sil.workload.swf_rules import Rules
 from sil.workload.swf_writing import write_swf
+from sil.workload.tables import read_nodes
 from site_db import sites, store
 from site_db.files.input_errors import InvalidFile, remedy
 from site_db.files.readers import open_lines
@@ -96,7 +96,7 @@ def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
 
         return read_accounting(path, cluster, rules)
     if is_csv(path):
-        from sil.workload.openb import read_pod_log
+        from sil.workload.tables import read_pod_log
 
         return read_pod_log(path, cluster)
     if _is_json(path):

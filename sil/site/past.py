@@ -16,8 +16,8 @@ from sil.workload.accounting import sentences, times_of
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf_rules import Rules
 from site_db import sites, store
-from site_db.jobs.logs.logged_job import Tally
 from site_db.jobs.past import past_jobs, what_arrived
+from site_db.jobs.records import Tally
 from site_db.jobs.sacct.reader import HETEROGENEOUS, heterogeneous
 from site_db.rows import ids_of
 from site_db.schema import QueueRow

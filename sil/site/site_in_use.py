@@ -30,9 +30,16 @@ from sil.workload.swf_rules import Rules
 from site_db import sites, store
 from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
-from site_db.experience import Expect, MemoryExperience, StatisticsReader, expected_times
+from site_db.experience import (
+    Expect,
+    KnownError,
+    MemoryExperience,
+    StatisticsReader,
+    expected_times,
+    known_errors,
+    schedulers_predicted,
+)
 from site_db.history.statistics import RunStatistics
-from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
 from site_db.site_file import importing, validation
 from site_db.site_file.importing import SiteConflict
 from site_db.site_file.nodes import cluster_of

@@ -12,7 +12,7 @@ from scheduler.model import Job
 from scheduler.registry import SchedulerSpec, key_of
 from scheduler.time_shared.forecast import Circumstances, Error, ErrorHistory
 from scheduler.time_shared.social_contract import MOST_CPU, Requirement, SocialContract
-from site_db.prediction_errors import KnownError
+from site_db.experience import KnownError
 from site_db.site_file.tables import ClusterTable, SiteFile
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 from scheduler import UserError
 from sil.settings.notional import SPECIFICATION, NotionalTable
 from site_db.experience import Expect
-from site_db.site_file import hostlist
+from site_db.site_file import machine_names
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import ClusterTable, InterconnectTable, MachineClassTable, SiteFile
 
@@ -297,7 +297,11 @@ class WhatIfSite:
     def _named(self, what: str) -> list[str]:
         try:
             names = {
-                *(self.clusters[what].members if what in self.clusters else hostlist.expand(what.split()))
+                *(
+                    self.clusters[what].members
+                    if what in self.clusters
+                    else machine_names.expand(what.split())
+                )
             }
         except ValueError as error:
             raise InapplicableChange(str(error)) from None

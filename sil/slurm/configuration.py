@@ -19,7 +19,7 @@ from sil.slurm.settings.own import Surroundings, own_settings
 from sil.slurm.settings.selection import LEFT_OUT, Replaced, Selection
 from site_db.files.input_errors import InvalidFile, quoted
 from site_db.files.readers import read_text
-from site_db.site_file.hostlist import expand, patterns
+from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.lines import Pair, pairs_of
 
 MERGED = "schedulerparameters"

@@ -19,7 +19,7 @@ from typing import Any
 from distributed import Client, KilledWorker, Security, rpc
 
 from scheduler import UserError
-from sil.settings.code_version import code_and_data
+from sil.settings.files import code_and_data
 from sil.workers.executor import Concurrent, Died, Failed, Item, Outcome, Result
 from sil.workers.processes import Processes
 from sil.world.guard.faults import KILLED

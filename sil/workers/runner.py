@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar, get_type_hints
 
 from scheduler import UserError
-from sil.settings.code_version import code_and_data
+from sil.settings.files import code_and_data
 from sil.workers.executor import Died, Executor, Interrupted, Item, OnReport, OnResult, ignore
 from sil.workers.store import MISSING, Store
 

@@ -20,10 +20,10 @@ from sil.workload.swf_writing import KeptSwf
 from site_db.files.input_errors import InvalidFile
 from site_db.files.plain_values import is_whole
 from site_db.files.readers import Memory
-from site_db.jobs.logs.logged_job import COMPLETED, Charged, LoggedJob, Tally
 from site_db.jobs.logs.occupancy import Occupancy
 from site_db.jobs.logs.requests import LoggedRequests, partitions_of
 from site_db.jobs.logs.swf import FIELDS, UNKNOWN, Status
+from site_db.jobs.records import COMPLETED, Charged, LoggedJob, Tally
 from site_db.jobs.sacct.columns import RAN
 from site_db.jobs.sacct.reader import read_file
 from site_db.jobs.sacct.times import zone_named

@@ -22,16 +22,14 @@ from scheduler import counted
 from scheduler.node_request import Request
 from site_db import schema
 from site_db.jobs.log_import import DESCRIPTION, JobsOnMachines, LogBuilder, import_log, record_of, source_of
-from site_db.jobs.logs.logged_job import COMPLETED, LoggedJob, Tally, up_to_now
 from site_db.jobs.logs.occupancy import Occupancy
 from site_db.jobs.logs.requests import LoggedRequests
-from site_db.jobs.records import JobRecord, SourceKind
+from site_db.jobs.records import COMPLETED, JobRecord, LoggedJob, SourceKind, Tally, up_to_now
 from site_db.jobs.sacct.reader import read_file
 from site_db.jobs.writer import SiteNames
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import put_site
-from site_db.site_file.nodes import cluster_of, request_table
-from site_db.site_file.replacing_nodes import with_cluster
+from site_db.site_file.nodes import cluster_of, request_table, with_cluster
 from site_db.sites import site_names, site_or_new
 
 

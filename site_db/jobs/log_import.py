@@ -14,8 +14,7 @@ from scheduler import UserError
 from site_db import schema
 from site_db.files.input_errors import InvalidFile
 from site_db.files.readers import digest
-from site_db.jobs.logs.logged_job import COMPLETED, LoggedJob
-from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
+from site_db.jobs.records import COMPLETED, JobRecord, JobState, LoggedJob, Source, SourceKind
 from site_db.jobs.writer import BadRecord, JobWriter, SiteNames
 from site_db.rows import ids_of, insert_rows, locked_site
 

@@ -19,8 +19,8 @@ from site_db.history.stored_statistics import CompletedRun
 from site_db.history.writer import HistoryWriter, usage
 from site_db.jobs.records import Batch, JobRecord, JobState, Source
 from site_db.rows import add_to_rows, ids_of, insert_rows
+from site_db.site_file.machine_names import machine_of_slot
 from site_db.sites import find_site
-from site_db.slots import machine_of_slot
 
 MOST_NAMES_SHOWN = 10
 KEYS_AT_A_TIME = 500

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Text, event
 
 from scheduler import UserError
 from site_db import store
-from site_db.journals.chained import ChainedJournal
+from site_db.journals.file_journal import ChainedJournal
 from site_db.migrations import execute_outside
 from site_db.store import Address, Damaged, Rejected
 

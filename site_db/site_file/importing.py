@@ -15,7 +15,7 @@ from site_db import schema
 from site_db.files import toml_file
 from site_db.files.toml_file import Location
 from site_db.rows import ids_of, locked_site
-from site_db.site_file import hostlist, validation
+from site_db.site_file import machine_names, validation
 from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, in_site_order, plain_site
 from site_db.site_file.tables import SiteFile
 
@@ -213,9 +213,9 @@ def site_text(site: SiteFile) -> str:
     """The site as the text of a site file: reading it again gives an equal site."""
     data = site.model_dump(mode="json", exclude_defaults=True)
     for table, group in zip(data.get("machines", ()), site.machines, strict=True):
-        table["names"] = hostlist.fold(group.names)
+        table["names"] = machine_names.fold(group.names)
     for table, cluster in zip(data.get("clusters", ()), site.clusters, strict=True):
-        table["members"] = hostlist.fold(cluster.members)
+        table["members"] = machine_names.fold(cluster.members)
     for table, partition in zip(data.get("partitions", ()), site.partitions, strict=True):
-        table["nodes"] = hostlist.fold(partition.nodes)
+        table["nodes"] = machine_names.fold(partition.nodes)
     return printable(tomlkit.dumps(data))  # escapes in strings, which tomlkit leaves out of many

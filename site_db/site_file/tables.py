@@ -10,7 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from scheduler.node_request import MOST_GPUS
 from site_db.files.input_errors import MOST
 from site_db.files.toml_file import NotNegative, Positive, Table
-from site_db.site_file import hostlist
+from site_db.site_file import machine_names
 
 
 def _checked_name(name: str) -> str:
@@ -24,7 +24,7 @@ def _checked_name(name: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_checked_name)]
-Names = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(hostlist.expand(names)))]
+Names = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(machine_names.expand(names)))]
 
 
 def _text(text: str) -> str:

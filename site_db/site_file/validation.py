@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from itertools import islice
 
 from site_db.files.toml_file import Location
+from site_db.site_file.machine_names import machine_of_slot
 from site_db.site_file.relations import KINDS
 from site_db.site_file.tables import SiteFile
-from site_db.slots import machine_of_slot
 
 Error = tuple[Location, str]
 """A place in the site file and a sentence."""

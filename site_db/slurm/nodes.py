@@ -10,7 +10,7 @@ from typing import NamedTuple
 from scheduler import counted, shown
 from scheduler.node_request import MOST_GPUS, Node, Partition
 from site_db.files.input_errors import MOST, shortened
-from site_db.site_file.hostlist import expand, patterns
+from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.keys import NOT_MODELLED, IgnoredKeys
 from site_db.slurm.lines import MOST_NUMBER, Line
 from site_db.slurm.tres import NO_LIMIT, BadTres, amount_of, limit_s

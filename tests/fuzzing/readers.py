@@ -33,14 +33,14 @@ from sil.swarm.case import Case, drawn
 from sil.trace.facts import TIMINGS_SCHEMA, RunDescription, write_trace
 from sil.trace.reading import read_facts, read_resource_names, read_table, read_trace
 from sil.workers.executor import Inline, Listener
-from sil.workload import openb
+from sil.workload import tables
 from sil.workload.swf import read_swf
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 from site_db.files import toml_file
 from site_db.files.readers import open_lines
 from site_db.jobs import csv_file
 from site_db.jobs.logs import swf
-from site_db.jobs.logs.logged_job import Tally
+from site_db.jobs.records import Tally
 from site_db.jobs.sacct import reader as sacct
 from site_db.journals.file_journal import FileJournal
 from site_db.site_file.cluster import Cluster
@@ -308,7 +308,7 @@ READERS = {
     "sacct for a database": Reader("log.txt", SACCT, _lines(sacct.read_sacct)),
     "batsim workload": Reader("log.json", texts(WORKLOAD), _log()),
     "pods": Reader("pods.csv", texts(PODS), _log(on_nodes=True)),
-    "nodes of pods": Reader("nodes.csv", texts(NODES), openb.read_nodes),
+    "nodes of pods": Reader("nodes.csv", texts(NODES), tables.read_nodes),
     "runs": Reader("runs.csv", texts(RUNS), lambda path: csv_file.read(path, 2e9)),
     "slurm.conf": Reader("slurm.conf", texts(SLURM_CONF, SCONTROL, SCONTROL_JSON), read_cluster),
     "slurm.conf of a controller": Reader("slurm.conf", texts(SLURM_CONF), _of_a_controller),

@@ -25,8 +25,8 @@ from sil.cli.lazy_group import loaded
 from sil.cli.progress import ProgressBar
 from sil.experiment.little_work import is_little_work
 from sil.experiment.matrix import read_matrix
-from sil.settings.code_version import package_version
 from sil.settings.experiment_file import changed, read_experiment
+from sil.settings.files import package_version
 from sil.shadowed import shadowed
 from sil.world import SHOW_TRACEBACKS
 from tests.builders import TINY_SITE, tiny_experiment

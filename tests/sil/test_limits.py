@@ -13,15 +13,15 @@ from scheduler import UserError
 from sil.experiment.matrix import read_matrix
 from sil.experiment.overhead import random_problem
 from sil.site.logs import read_log
-from sil.workload.openb import read_nodes
 from sil.workload.swf_rules import Rules
+from sil.workload.tables import read_nodes
 from site_db.files import arrays, toml_file
 from site_db.files.input_errors import InvalidFile
 from site_db.files.readers import VARIABLE, amount, open_lines
 from site_db.jobs import csv_file
-from site_db.jobs.logs.logged_job import Tally
+from site_db.jobs.records import Tally
 from site_db.jobs.sacct.reader import read_sacct
-from site_db.site_file.hostlist import expand
+from site_db.site_file.machine_names import expand
 from site_db.slurm.tres import BadTres, memory_mib
 from site_db.slurm_conf import read_cluster
 from tests.builders import TINY_SITE

@@ -25,9 +25,9 @@ from sil.trace.facts import Fact, RunTables, one_row_per_machine
 from sil.workers.executor import Inline, Listener
 from sil.workers.processes import Processes
 from site_db import store
+from site_db.experience import KnownError, known_errors, schedulers_predicted
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs import csv_file
-from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
 from site_db.site_file.importing import put_site, read_site_file
 from site_db.sites import find_site
 from site_db.store import Address, parse_address

@@ -17,8 +17,8 @@ from site_db.jobs.records import LIVE, JobRecord, JobState
 from site_db.jobs.writer import JobWriter
 from site_db.schema import Base
 from site_db.site_file import importing
+from site_db.site_file.machine_names import slot_names
 from site_db.site_file.tables import SiteFile
-from site_db.slots import slot_names
 
 HCS_2001 = Path(__file__).parents[2] / "fixtures" / "sites" / "hcs-2001.toml"
 

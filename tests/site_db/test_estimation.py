@@ -18,7 +18,7 @@ from site_db.estimation import (
     Rule,
 )
 from site_db.history.statistics import RunStatistics
-from site_db.slots import Slots
+from site_db.site_file.machine_names import Slots
 
 FAST, SLOW = (Place(PlaceKind.MACHINE_CLASS, k) for k in (0, 1))
 PAIR, TRIO = (Place(PlaceKind.CLUSTER, c) for c in (0, 1))

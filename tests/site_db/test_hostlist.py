@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_db.site_file import hostlist
+from site_db.site_file import machine_names
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from site_db.site_file import hostlist
 def test_a_pattern_expands_to_names_in_order_with_leading_zeros(
     patterns: list[str], names: list[str]
 ) -> None:
-    assert hostlist.expand(patterns) == names
+    assert machine_names.expand(patterns) == names
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_pattern_expands_to_names_in_order_with_leading_zeros(
 )
 def test_unmatched_brackets_are_rejected_with_the_pattern_and_an_example(pattern: str) -> None:
     with pytest.raises(ValueError, match="is neither a name nor a range like node") as caught:
-        hostlist.expand(["fine", pattern])
+        machine_names.expand(["fine", pattern])
     assert f"'{pattern}'" in str(caught.value)
 
 
@@ -67,32 +67,32 @@ def test_unmatched_brackets_are_rejected_with_the_pattern_and_an_example(pattern
 )
 def test_an_invalid_range_is_rejected_with_its_text(pattern: str, part: str) -> None:
     with pytest.raises(ValueError, match="is not a range of numbers like 01-08") as caught:
-        hostlist.expand([pattern])
+        machine_names.expand([pattern])
     assert f"contains '{part}', which" in str(caught.value)
 
 
 def test_a_range_that_would_exhaust_memory_is_rejected() -> None:
     with pytest.raises(ValueError, match="stands for more than 100000 names"):
-        hostlist.expand(["n[1-99999999999]"])
+        machine_names.expand(["n[1-99999999999]"])
     with pytest.raises(ValueError, match="stands for more than 100000 names"):
-        hostlist.expand(["n[0-100000]"])
+        machine_names.expand(["n[0-100000]"])
 
 
 def test_brackets_that_stand_for_too_many_names_together_are_rejected_at_once() -> None:
     for pattern in ("r[1-2000]n[1-2000]", "n[" + ",".join(["1-100000"] * 11) + "]", "n" + "[0-9]" * 10_000):
         with pytest.raises(ValueError, match="has more than 1,000,000 names"):
-            hostlist.expand([pattern])
+            machine_names.expand([pattern])
 
 
 def test_a_range_for_a_large_site_is_expanded() -> None:
-    assert len(hostlist.expand(["n[00001-99999]"])) == 99_999
-    assert len(hostlist.expand(["n[1-100000]"])) == 100_000
+    assert len(machine_names.expand(["n[00001-99999]"])) == 99_999
+    assert len(machine_names.expand(["n[1-100000]"])) == 100_000
 
 
 @given(st.text(alphabet="n0179-,[] ²", max_size=12))
 def test_any_text_is_expanded_or_rejected_with_a_sentence_that_shows_it(pattern: str) -> None:
     try:
-        result = hostlist.expand([pattern])
+        result = machine_names.expand([pattern])
     except ValueError as error:
         result = [str(error)] if str(error).startswith(f"'{pattern}' ") else []
     assert result
@@ -102,7 +102,7 @@ def test_any_text_is_expanded_or_rejected_with_a_sentence_that_shows_it(pattern:
 def test_a_range_has_every_number_once_in_order_with_the_width_of_the_first(
     first: int, more: int, width: int
 ) -> None:
-    names = hostlist.expand([f"n[{first:0{width}}-{first + more}]"])
+    names = machine_names.expand([f"n[{first:0{width}}-{first + more}]"])
     assert [int(name[1:]) for name in names] == list(range(first, first + more + 1))
     assert all(len(name) >= 1 + width for name in names)
     assert names[0] == f"n{first:0{width}}"
@@ -137,16 +137,16 @@ def test_a_range_has_every_number_once_in_order_with_the_width_of_the_first(
     ],
 )
 def test_consecutive_names_are_folded_into_a_range(names: list[str], folded: list[str]) -> None:
-    assert hostlist.fold(names) == folded
-    assert hostlist.expand(folded) == names
+    assert machine_names.fold(names) == folded
+    assert machine_names.expand(folded) == names
 
 
 @pytest.mark.parametrize("width", [1, 6])
 def test_a_folded_range_never_exceeds_the_readable_maximum(width: int) -> None:
-    names = [f"n{number:0{width}}" for number in range(hostlist.MOST + 5)]
-    folded = hostlist.fold(names)
+    names = [f"n{number:0{width}}" for number in range(machine_names.MOST + 5)]
+    folded = machine_names.fold(names)
     assert len(folded) == 2
-    assert hostlist.expand(folded) == names
+    assert machine_names.expand(folded) == names
 
 
 # Few letters and digits, so that neighbours often are a range, or nearly one; and anything at all.
@@ -168,15 +168,15 @@ RUNS_OF_NUMBERS = st.builds(
 
 @given(st.lists(ANY_NAME, max_size=20))
 def test_any_folded_names_expand_to_the_same_names(names: list[str]) -> None:
-    assert hostlist.expand(hostlist.fold(names)) == names
+    assert machine_names.expand(machine_names.fold(names)) == names
 
 
 @given(st.lists(RUNS_OF_NUMBERS, max_size=4).map(lambda runs: [name for run in runs for name in run]))
 def test_folded_number_sequences_expand_to_the_same_names(names: list[str]) -> None:
-    assert hostlist.expand(hostlist.fold(names)) == names
+    assert machine_names.expand(machine_names.fold(names)) == names
 
 
 @given(st.integers(0, 1001), st.integers(2, 30), st.integers(1, 5))
 def test_consecutive_numbers_of_one_width_fold_into_one_range(first: int, n: int, width: int) -> None:
     names = [f"n{first + k:0{width}}" for k in range(n)]
-    assert hostlist.fold(names) == [f"n[{names[0][1:]}-{names[-1][1:]}]"]
+    assert machine_names.fold(names) == [f"n[{names[0][1:]}-{names[-1][1:]}]"]

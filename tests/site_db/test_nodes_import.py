@@ -15,9 +15,8 @@ from site_db.nodes_import import ImportedNodes, import_nodes
 from site_db.schema import ExecutionHistoryRow, JobRow, SiteRow, UserRow
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import put_site
-from site_db.site_file.nodes import never_satisfied
+from site_db.site_file.nodes import never_satisfied, with_cluster
 from site_db.site_file.relations import in_site_order
-from site_db.site_file.replacing_nodes import with_cluster
 from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader

@@ -18,11 +18,11 @@ from site_db.estimation import Layout, Place, PlaceKind
 from site_db.schema import SiteRow
 from site_db.site_file import importing
 from site_db.site_file.importing import put_site
+from site_db.site_file.machine_names import Slots
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader, only_site, site_names
-from site_db.slots import Slots
 from site_db.store import parse_address
 from tests.examples import up_to
 from tests.site_db.site_texts import FULL, HCS_2001, NODES, SMALL, changed, read, site_of

@@ -12,8 +12,7 @@ from site_db import store
 from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import put_site, read_site_file, site_text
-from site_db.site_file.nodes import cluster_of, never_satisfied, request_of, request_table
-from site_db.site_file.replacing_nodes import with_cluster
+from site_db.site_file.nodes import cluster_of, never_satisfied, request_of, request_table, with_cluster
 from site_db.site_file.tables import RequestTable, SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader

@@ -17,8 +17,8 @@ from site_db.jobs.records import LIVE, JobRecord, JobState
 from site_db.jobs.writer import BadRecord, JobWriter
 from site_db.schema import ExecutionHistoryRow, JobRow, MachineRow
 from site_db.site_file.importing import put_site
+from site_db.site_file.machine_names import Slots, machine_of_slot, slot_names
 from site_db.sites import SiteReader
-from site_db.slots import Slots, machine_of_slot, slot_names
 from site_db.states import Observation, StateWriter, current_states
 from tests.examples import up_to
 from tests.site_db.site_texts import changed, read, refusal

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scheduler import UserError, registry
 from scheduler.rules import Kind
-from sil.settings.code_version import package_version
+from sil.settings.files import package_version
 
 
 def write_package(name: str, kind: Kind, folder: Path) -> list[Path]:

@@ -25,7 +25,7 @@ from sil.planning.report.wording import figure, interval, money, percentage
 from sil.report import FigureKind
 from sil.report.page import Notice, Page, Part, Section, Table, write_figures
 from sil.report.page import write_page as write_html
-from sil.settings.code_version import package_version
+from sil.settings.files import package_version
 from sil.trace.csv_tables import write_csv
 
 PAGE = "plan.html"

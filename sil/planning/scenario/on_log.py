@@ -18,8 +18,7 @@ from sil.planning.scenario.scenario import OptionRun, Simulated
 from sil.runs.on_log import Replay
 from sil.runs.simulation import PRINTED
 from sil.runs.under_test import Find, UnderTest, resolve, schedulers_for_logs
-from sil.settings.code_version import code_and_data
-from sil.settings.files import named
+from sil.settings.files import code_and_data, named
 from sil.site.logs import read_log
 from sil.workload.job_log import JobLog
 from sil.workload.slices import equal_slices, with_warm_up

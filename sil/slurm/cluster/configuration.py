@@ -12,7 +12,7 @@ from scheduler import UserError
 from scheduler.node_request import Node, Partition
 from sil.slurm.configuration import Configuration, gres_conf
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.hostlist import fold
+from site_db.site_file.machine_names import fold
 
 UNTYPED = "gpu"
 """The type of GPUs whose type nobody has stated, as `site_db.slurm_conf` reads `Gres=gpu:4`."""

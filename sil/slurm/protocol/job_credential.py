@@ -24,7 +24,7 @@ from sil.slurm.protocol.packing.fields import (
 )
 from sil.slurm.protocol.packing.layouts import Became, Nested, Since
 from sil.slurm.protocol.packing.versions import V24_05, V24_11, V25_11, V26_05
-from site_db.site_file.hostlist import expand, patterns
+from site_db.site_file.machine_names import expand, patterns
 
 PER_CPU = 1 << 63
 """In a request of memory: for each CPU, not each node."""

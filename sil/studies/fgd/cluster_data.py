@@ -19,7 +19,7 @@ from scheduler.node_resources.kernels.fragmentation import fragmentations
 from scheduler.node_resources.state import NodeResources
 from sil.studies.fgd.policies import policy, typical_pods
 from sil.workers.runner import Runner
-from sil.workload.openb import Pod, Row, read_nodes, read_pods, read_rows
+from sil.workload.tables import Pod, Row, read_nodes, read_pods, read_rows
 from site_db.files.input_errors import InvalidFile
 
 COLUMNS = range(131)

@@ -20,7 +20,7 @@ from scheduler.node_resources.selection import (
     Placement,
 )
 from scheduler.node_resources.state import NodeResources
-from sil.workload.openb import MILLI, Pod
+from sil.workload.tables import MILLI, Pod
 
 WEIGHTS = (0.5, 0.0, 0.5)
 """Of cores, memory and GPUs in DotProd and BestFit."""

@@ -14,7 +14,7 @@ from math import ceil, inf
 
 from scheduler import counted
 from scheduler.node_request import Gpus, Request
-from site_db.jobs.logs.logged_job import LoggedJob
+from site_db.jobs.records import LoggedJob
 from site_db.site_file.cluster import Cluster
 from site_db.slurm.tres import Tres
 

@@ -20,7 +20,7 @@ from math import isfinite
 from pathlib import Path
 
 from site_db.files.input_errors import InvalidFile, quoted
-from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
+from site_db.jobs.records import MOST_PROCESSORS, LoggedJob, Refused, Tally
 
 _FIELDS = """job submit wait run allocated cpu_time memory requested requested_time requested_memory status
     user group executable queue partition preceding think_time"""

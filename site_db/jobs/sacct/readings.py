@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from site_db.jobs.logs.logged_job import Refused
+from site_db.jobs.records import Refused
 from site_db.jobs.sacct.columns import (
     NUMBERS,
     SPELLED,

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from site_db.files.input_errors import InvalidFile, quoted
-from site_db.jobs.logs.logged_job import Refused, Tally
+from site_db.jobs.records import Refused, Tally
 from site_db.jobs.sacct.columns import COMMAND, NUMBERS, SPELLED, Layout, aligned, is_free, kind_of, layout_of
 from site_db.jobs.sacct.lines import Line, Lines, printable
 from site_db.jobs.sacct.readings import Readings

@@ -9,11 +9,11 @@ from operator import itemgetter
 
 from site_db.files.input_errors import MOST
 from site_db.files.plain_values import whole
-from site_db.jobs.logs.logged_job import MOST_PROCESSORS, Refused
+from site_db.jobs.records import MOST_PROCESSORS, Refused
 from site_db.jobs.sacct.columns import UNKNOWN
 from site_db.jobs.sacct.lines import printable
 from site_db.jobs.sacct.rows import Fields
-from site_db.site_file import hostlist
+from site_db.site_file import machine_names
 from site_db.slurm.tres import BadTres, Tres, amount_of, memory_mib, tres_of
 
 _OF_NODES = ("allocnodes", "nnodes", "reqnodes")
@@ -115,4 +115,4 @@ def nodes_of(row: Fields) -> tuple[str, ...]:
 
 @lru_cache(1_024)
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(hostlist.expand(hostlist.patterns(text)))
+    return tuple(machine_names.expand(machine_names.patterns(text)))

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.node_request import Gpus, Node, Request
 from sil.workload.job_log import JobLog
-from sil.workload.openb import read_nodes, read_pod_log
+from sil.workload.tables import read_nodes, read_pod_log
 from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import Cluster
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from scheduler.durability.journal import JournalEntry
-from site_db.journals.chained import ChainedJournal
 from site_db.journals.database_journal import DatabaseJournal
-from site_db.journals.file_journal import FileJournal
+from site_db.journals.file_journal import ChainedJournal, FileJournal
 from site_db.store import parse_address
 
 

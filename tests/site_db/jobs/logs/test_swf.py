@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from site_db.files.input_errors import InvalidFile
 from site_db.files.readers import open_lines
-from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.swf import read_swf
+from site_db.jobs.records import LoggedJob, Tally
 from tests.oracles import oracle
 
 PATH = Path("log.swf")

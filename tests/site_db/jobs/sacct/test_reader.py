@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from site_db.files.input_errors import InvalidFile
 from site_db.files.readers import open_lines
-from site_db.jobs.logs.logged_job import LoggedJob, Tally
+from site_db.jobs.records import LoggedJob, Tally
 from site_db.jobs.sacct.columns import COLUMNS, COMMAND, RAN
 from site_db.jobs.sacct.reader import STEP, read_sacct
 from site_db.jobs.sacct.rows import TOO_MANY

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.logs.logged_job import LoggedJob, Tally
+from site_db.jobs.records import LoggedJob, Tally
 from site_db.jobs.sacct.columns import RAN
 from site_db.jobs.sacct.reader import read_sacct
 from site_db.jobs.sacct.times import BACKWARDS, CLOCK, LATER, TWICE, UNDECIDED, zone_named
