@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import shutil
 import sys
 import tempfile
 from importlib.metadata import version
@@ -81,9 +82,13 @@ def main(arguments: list[str] | None = None) -> int:
         carry_out(case, folder, write_inputs(folder / ".inputs"))
         return 0
     chosen = [case for case in every if not given.names or case.group in given.names]
-    with tempfile.TemporaryDirectory(prefix="golden-") as temporary:
-        root = (given.keep or Path(temporary)).resolve()
-        lines = freeze(chosen, root, given.processes, given.action == "write")
+    # A TemporaryDirectory is removed at the end of each process that was forked, too.
+    root = given.keep or Path(tempfile.mkdtemp(prefix="golden-"))
+    try:
+        lines = freeze(chosen, root.resolve(), given.processes, given.action == "write")
+    finally:
+        if given.keep is None:
+            shutil.rmtree(root, ignore_errors=True)
     print("\n".join(lines) or f"{len(chosen)} cases are as before")
     return int(bool(lines) and given.action == "compare")
 

@@ -20,6 +20,7 @@ ROOT = str(Path(__file__).parents[2])
 MEASURED = {
     *("version", "versions", "scheduler_source", "decision_time", "scheduling_time", "simulation_time"),
     *("command", "host", "programs", "recorder"),
+    *("decision_s", "since_unix_s"),
 }
 """Columns and keys of measured times, of versions and of random names."""
 UNREAD = re.compile(
@@ -30,7 +31,8 @@ VARIABLE_TEXT = [
     (re.compile(r"^Note: compiling .*\n+", re.MULTILINE), ""),
     (re.compile(r"^ Decision time.*\n(   .*\n)*", re.MULTILINE), ""),
     (re.compile(r"[ ─]{2,}"), " "),  # the width of a table depends on measured times
-    (re.compile(r"\b0\.2\.0\b"), "VERSION"),
+    (re.compile(r"\b0\.[23]\.0\b"), "VERSION"),
+    (re.compile(r"^(│ \w+ +│ +[\d.,]+ │ +[\d.,]+ │) +[\d.,]+ │$", re.MULTILINE), r"\1"),  # decision times
 ]
 
 
