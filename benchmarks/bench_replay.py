@@ -24,7 +24,7 @@ from rich.table import Table
 
 from benchmarks.bare_easy import easy_starts
 from benchmarks.record import keep
-from sil.runs.compiled.replay import CompiledReplay
+from sil.runs.compiled import CompiledReplay
 from sil.runs.on_log import Replay
 from sil.runs.simulation import RunKey
 from sil.runs.under_test import resolve

@@ -22,10 +22,9 @@ from sil.swarm.sites import SITES, Tested
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Executor, Item
 from sil.workers.processes import Processes
-from sil.world.events import EventQueue, SimClock
+from sil.world.events import EventQueue, OnRequest, SimClock
 from sil.world.harness import World
 from sil.world.monitors import SimMonitor
-from sil.world.rounds import OnRequest
 
 JOBS, MACHINES, FAULTS = 20, 4, 3
 CASES = 100

@@ -21,7 +21,7 @@ from scheduler.resource_manager import OnMachines, OnSharedNodes
 from scheduler.time_shared.social_contract import Requirement
 from sil.batsim.messages import JsonEvent, delay, resource
 from sil.workload.logged_runs import LoggedRuns
-from sil.world.node_changes import NodeChanges
+from sil.world.monitors import NodeChanges
 
 
 class Nodes(ABC):

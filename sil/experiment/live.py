@@ -14,7 +14,7 @@ from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
 from sil.live.loop import usable_cores
 from sil.outcome.live_comparison import LiveComparison, compare_live
 from sil.outcome.metrics import faults
-from sil.runs.faults.remote import is_remote
+from sil.runs.faults import is_remote
 from sil.runs.live import LiveRun, run_live
 from sil.runs.machines_scenario import MachinesScenario
 from sil.runs.resolve import scenario_of_file

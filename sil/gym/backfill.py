@@ -20,7 +20,7 @@ from sil.gym.environments import Observation, Options, Single, Vector
 from sil.gym.reward_setting import reward_of
 from sil.outcome.jobs import BOUND_S
 from sil.policy.settings import whole_number
-from sil.runs.compiled.replay import CODES
+from sil.runs.compiled import CODES
 from sil.settings.estimates import Estimates
 from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.asking import GOES_ON, NO_ANSWER, NO_JOB, Answers, answer_all

@@ -16,8 +16,8 @@ from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.live.processes import Over, Runs
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
+from sil.world.events import RoundPolicy
 from sil.world.guard.faults import SchedulerFault, stuck
-from sil.world.rounds import RoundPolicy
 
 LOOK_EVERY_S = 0.5
 """Interval of the monitor."""

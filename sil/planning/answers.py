@@ -18,9 +18,8 @@ from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
 from sil.planning.questions.ranking import Criteria, Effect, Ranking, rank_options
 from sil.planning.questions.sizing import Size, size
 from sil.planning.samples import DoesRuns, GoalNeverMeasured, OptionSamples, Refused
-from sil.planning.scenario.added_nodes import added_nodes
 from sil.planning.scenario.capacity import Load
-from sil.planning.scenario.no_effect import without_effect
+from sil.planning.scenario.offer_notes import added_nodes, without_effect
 from sil.planning.scenario.on_log import OnLog
 from sil.planning.scenario.on_site import OnSite
 from sil.planning.scenario.scenario import OptionRunner

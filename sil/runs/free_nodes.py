@@ -20,8 +20,8 @@ from sil.settings.estimates import Estimates
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog, user_names
 from sil.world.events import EventQueue
+from sil.world.failures import Hindrances
 from sil.world.harness import World
-from sil.world.hindrances import Hindrances
 from sil.world.machines.consumable import ConsumableMachines
 from sil.world.machines.execution import ExecutionModel
 from sil.world.machines.space_shared import SpaceSharedMachines

@@ -23,8 +23,8 @@ from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_times import with_uncertainty
 from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.events import EventQueue
+from sil.world.failures import Hindrances
 from sil.world.harness import World
-from sil.world.hindrances import Hindrances
 from sil.world.machines.dedicated import DedicatedMachines
 from site_db.files.toml_file import Location
 from site_db.site_file.nodes import request_of

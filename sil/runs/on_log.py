@@ -52,7 +52,7 @@ from site_db.site_file.cluster import Cluster
 
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
-    from sil.runs.compiled.replay import CompiledReplay
+    from sil.runs.compiled import CompiledReplay
     from sil.slurm.world import SlurmWorld
 
 EXACT_S = 2.0**51
@@ -227,7 +227,7 @@ class Replay(ReplaySettings):
             return None
         if self.engine is Engine.AUTO and len(self.log.jobs) < self.few_jobs:
             return None
-        from sil.runs.compiled.replay import CompiledReplay
+        from sil.runs.compiled import CompiledReplay
 
         compiled = self._not_compiled or CompiledReplay.of(
             self.log, scheduler, self.estimates, ORDERS[self.order]

@@ -25,8 +25,8 @@ from sil.settings import files
 from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, Fact
 from sil.world.events import ControlDue, EventQueue, LocalChanged, SampleDue
+from sil.world.failures import Hindrances
 from sil.world.harness import Handlers, World
-from sil.world.hindrances import Hindrances
 from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
 from sil.world.monitors import NodeMonitors
 from sil.world.random_streams import RandomStreams

@@ -17,7 +17,7 @@ from scheduler.managers.queues import Admission, in_order_of_service
 from scheduler.model import Job
 from scheduler.rules import Kind
 from sil.isolation.host import Host
-from sil.runs.faults import failures, remote
+from sil.runs import faults
 from sil.runs.hosting import Supervision, hosted
 from sil.runs.simulation import AnyWorld, Conditions, RunKey, Simulation, SiteModel
 from sil.runs.under_test import Find, InProcess, SlurmProgram, UnderTest, resolve, resolve_all
@@ -35,13 +35,12 @@ from sil.site.site_in_use import SiteInUse
 from sil.trace.facts import RunTables, timings_frame
 from sil.workload.job_mix import Arrivals, AtOnce, JobMix, Order, Poisson, QueueOrder
 from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
-from sil.world.events import SimClock
+from sil.world.events import EveryQuantum, OnRequest, RoundPolicy, SimClock
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.scheduler import Guard
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
-from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
 from site_db.files.toml_file import Location
 
 Mistakes = list[tuple[Location, str]]
@@ -225,9 +224,9 @@ class Scenario(ABC):
         experiment, places, streams = self.experiment, self.places, self.streams(replication)
         table, hindrances, network = experiment.failures, None, None
         if table is not None:
-            hindrances = failures.hindrances(table, list(site.jobs), places, streams, site.limit_s)
-        if remote.is_remote(experiment):
-            settings = remote.RemoteSettings(experiment, places, streams)
+            hindrances = faults.hindrances(table, list(site.jobs), places, streams, site.limit_s)
+        if faults.is_remote(experiment):
+            settings = faults.RemoteSettings(experiment, places, streams)
             network = partial(settings.manager, self.max_batch_requeue, decisions)
         return Conditions(
             rounds=self.rounds,
@@ -258,7 +257,7 @@ class Scenario(ABC):
         if experiment.failures is not None:
             interconnects = [interconnect.name for interconnect in in_use.site.interconnects]
             streams = self.streams(replication)
-            sources += failures.at_random(experiment.failures, machines, interconnects, streams)
+            sources += faults.at_random(experiment.failures, machines, interconnects, streams)
         return in_order_of_time(*sources)
 
     @property
@@ -310,8 +309,8 @@ class Scenario(ABC):
     def _unknown_in_failures(self, machines: Collection[str], owner: str) -> Mistakes:
         """What the tables `outages` and `failures` name and the site does not have."""
         found = self._unknown_in_outages(machines, owner)
-        found += remote.unknown_machines(self.experiment.messages, machines, owner)
-        found += remote.mistakes(self.experiment, self.schedulers)
+        found += faults.unknown_machines(self.experiment.messages, machines, owner)
+        found += faults.mistakes(self.experiment, self.schedulers)
         table, in_use = self.experiment.failures, self.in_use
         if table is None:
             return found
@@ -319,7 +318,7 @@ class Scenario(ABC):
         if in_use.log is not None:
             classes += sorted(set(in_use.log.job_classes) - set(classes))
         interconnects = in_use.site.interconnects if self.kind is Kind.MAPPING else ()
-        found += failures.unknown_names(table, machines, owner, classes, bool(interconnects))
+        found += faults.unknown_names(table, machines, owner, classes, bool(interconnects))
         for scheduler in self.schedulers if table.jobs else ():
             if isinstance(scheduler, SlurmProgram):
                 sentence = (

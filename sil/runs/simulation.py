@@ -26,14 +26,12 @@ from sil.outcome.invariants.checker import first_breach
 from sil.runs.hosting import Supervision
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
 from sil.trace.recorder import TraceRecorder
-from sil.world.events import DEFAULT, EventQueue, Order, SimClock
-from sil.world.failures import TimedChange, in_order_of_time
+from sil.world.events import DEFAULT, EventQueue, OnRequest, Order, RoundPolicy, SimClock
+from sil.world.failures import Hindrances, TimedChange, in_order_of_time
 from sil.world.guard.faults import SchedulerFault
 from sil.world.harness import Handlers, World
-from sil.world.hindrances import Hindrances
 from sil.world.machines.execution import ExecutionModel
 from sil.world.monitors import Distortion, SimMonitor
-from sil.world.rounds import OnRequest, RoundPolicy
 
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes

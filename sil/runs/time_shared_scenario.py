@@ -23,9 +23,8 @@ from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.time_shared_table import SharedNodesTable
 from sil.site.resource_names import ResourceNames
 from sil.site.time_shared_cluster import NOTHING, NodesOfSite, NotShared, histories
-from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid, Sharing
 from sil.world.monitors import Sampling
-from sil.world.time_shared_cluster import LocalUsers, TimeSharedCluster
+from sil.world.time_shared_cluster import ByCpu, ByMpl, Coupled, Fluid, LocalUsers, Sharing, TimeSharedCluster
 
 
 class TimeSharedScenario(Scenario):

@@ -32,7 +32,7 @@ from sil.slurm.statements import EVERY_S, Statements
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import Guard
-from sil.world.node_changes import NodeChanges
+from sil.world.monitors import NodeChanges
 
 SETTLES_FOR_S = 60.0
 """Time for the nodes to register and for the controller to settle before the first job."""

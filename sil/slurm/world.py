@@ -35,7 +35,7 @@ from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.decision_cost import Measured
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 from sil.world.guard.scheduler import Guard
-from sil.world.node_changes import NodeChanges
+from sil.world.monitors import NodeChanges
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
 

@@ -10,12 +10,29 @@ import numpy as np
 
 from scheduler.model import JobId
 from scheduler.ports import Clock
-from sil.world.failures import Flapping, Outage, RandomFailures, TimedChange, listed_outages, until
-from sil.world.hindrances import FailingRuns, Hindrances, SlowMachines
+from sil.world.failures import (
+    FailingRuns,
+    Flapping,
+    Hindrances,
+    Outage,
+    RandomFailures,
+    SlowMachines,
+    TimedChange,
+    listed_outages,
+    until,
+)
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
-from sil.world.remote.crashes import Crashes
-from sil.world.remote.network import Delayed, Duplicated, Lost, MessageFault, Partition, Reordered, Until
+from sil.world.remote.network import (
+    Crashes,
+    Delayed,
+    Duplicated,
+    Lost,
+    MessageFault,
+    Partition,
+    Reordered,
+    Until,
+)
 from site_db.files.input_errors import MOST
 
 

@@ -24,16 +24,13 @@ from sil.swarm.policies import Policies
 from sil.swarm.sites import MAX_BATCH_REQUEUE, SITES, SiteOfCase, Tested
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row, TraceRecorder
-from sil.world.events import EventQueue, MessageDue, SimClock
+from sil.world.events import EventQueue, MessageDue, OnRequest, SimClock
 from sil.world.failures import in_order_of_time
 from sil.world.guard.faults import SchedulerFault, fault_of
 from sil.world.harness import World
 from sil.world.monitors import SimMonitor
-from sil.world.remote.clocks import ManagerClock
-from sil.world.remote.crashes import CrashingJournal, MemoryJournal
-from sil.world.remote.network import Lost, Network, Partition
+from sil.world.remote.network import CrashingJournal, Lost, ManagerClock, MemoryJournal, Network, Partition
 from sil.world.remote.remote_manager import RemoteManager
-from sil.world.rounds import OnRequest
 
 ENDS_IN_TIME = "ends-in-time"
 STARTS_IN_TIME = "starts-in-time"

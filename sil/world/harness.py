@@ -34,6 +34,7 @@ from sil.world.events import (
     OrderOvertaken,
     ReleaseDue,
     RoundDue,
+    RoundPolicy,
     SimClock,
     StateChange,
     Subject,
@@ -43,7 +44,6 @@ from sil.world.failures import TimedChange
 from sil.world.guard.faults import SchedulerFault, stuck
 from sil.world.machines.execution import ExecutionModel
 from sil.world.monitors import SimMonitor
-from sil.world.rounds import RoundPolicy
 
 MOST_IDLE_ROUNDS = 10_000
 """More rounds in a row without an arrival or a completion are an endless loop, unless time passes between

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from math import exp
@@ -12,9 +12,10 @@ from typing import Protocol
 
 import numpy as np
 
+from scheduler.managers.availability import LatestReadings
 from scheduler.model import InterconnectReading, MachineReading, NodeReading
-from scheduler.notices import MonitorNews
-from scheduler.ports import Clock
+from scheduler.notices import MonitorNews, RunLost
+from scheduler.ports import Clock, Monitor, NodeMonitor
 from sil.world.events import EventQueue, LocalChanged, SampleDue
 
 Reading = MachineReading | InterconnectReading
@@ -198,3 +199,24 @@ class NodeMonitors:
         reading = NodeReading(node, tasks, seen.smoothed, seen.memory_mb, seen.user_is_there, now_s)
         self._unseen.append((seen_s, reading))
         self._events.push(seen_s, MonitorNews())
+
+
+class NodeChanges:
+    """Follows the readings of a monitor; all nodes are up at first, and always without one."""
+
+    def __init__(self, monitor: Monitor | NodeMonitor | None) -> None:
+        self._monitor = monitor
+        self._down: set[int] = set()
+        self._latest = LatestReadings()
+
+    def new(self, loss: RunLost | None = None) -> Iterator[tuple[int, bool]]:
+        """Nodes, and whether they are up, whose reported state has changed since the last call, by the
+        monitor or by the loss of a run."""
+        news = self._monitor.news() if self._monitor else ()
+        for reading in (*(loss.readings if loss else ()), *news):
+            if not isinstance(reading, MachineReading):
+                continue
+            node, up = reading.machine, reading.up
+            if self._latest.accept(node, reading.measured_s) and up == (node in self._down):
+                self._down ^= {node}
+                yield node, up

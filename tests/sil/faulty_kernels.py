@@ -26,8 +26,8 @@ from scheduler.node_resources.kernels import reserving as reserving_on_nodes
 from scheduler.node_resources.kernels.tables import CHUNKS, CORES, MEMORY, NODE, WHOLE
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach
-from sil.runs.compiled import replay as compiled_replay
-from sil.runs.compiled.replay import CompiledReplay
+from sil.runs import compiled as compiled_replay
+from sil.runs.compiled import CompiledReplay
 from sil.runs.under_test import resolve
 from sil.settings.estimates import Estimates
 from sil.trace.facts import as_frame

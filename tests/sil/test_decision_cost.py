@@ -22,14 +22,13 @@ from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Inline, Listener
 from sil.workload.logged_runs import LoggedRuns
 from sil.workload.lublin import Lublin
-from sil.world.events import EventQueue, SimClock, StateChange
+from sil.world.events import EventQueue, OnRequest, SimClock, StateChange
 from sil.world.guard.decision_cost import STEPS_PER_S, Charge, fixed, modelled
 from sil.world.guard.faults import COST_IS_KNOWN
 from sil.world.guard.scheduler import Guard, GuardedScheduler
 from sil.world.harness import World
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
-from sil.world.rounds import OnRequest
 from tests.builders import tiny_experiment
 from tests.sil.replaying import replay_all
 from tests.sil.test_experiment import run

@@ -37,13 +37,11 @@ from sil.trace.facts import FAILED, Fact, RunTables
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes, NoSpread
 from sil.world.dispatcher import SimDispatcher
-from sil.world.events import EventQueue, SimClock, StateChange
-from sil.world.failures import Flapping, RandomFailures, TimedChange
+from sil.world.events import EventQueue, OnRequest, SimClock, StateChange
+from sil.world.failures import FailingRuns, Flapping, Hindrances, RandomFailures, TimedChange, failing_runs
 from sil.world.harness import World
-from sil.world.hindrances import FailingRuns, Hindrances, failing_runs
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
-from sil.world.rounds import OnRequest
 from site_db.jobs.records import JobState
 from tests.builders import description, site, tiny_experiment, trace
 from tests.sil.slurm.installed import needs_slurm

@@ -34,8 +34,8 @@ from sil.trace.facts import Fact
 from sil.trace.reading import read_trace
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Listener
+from sil.world.events import OnRequest
 from sil.world.guard.faults import SchedulerFault
-from sil.world.rounds import OnRequest
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
 

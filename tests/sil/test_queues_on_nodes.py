@@ -23,12 +23,11 @@ from sil.runs.under_test import resolve
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.trace.requests import shares_of
-from sil.world.events import ORDERS, EventQueue, SimClock
+from sil.world.events import ORDERS, EventQueue, OnRequest, SimClock
 from sil.world.failures import Outage, in_order_of_time, listed_outages
 from sil.world.harness import World
 from sil.world.machines.consumable import ConsumableMachines
 from sil.world.monitors import SimMonitor
-from sil.world.rounds import OnRequest
 from tests.examples import up_to
 from tests.scheduler.free_nodes.small_consumable import SmallJob, SmallNode, fits
 from tests.scheduler.free_nodes.test_consumable_backfilling import (

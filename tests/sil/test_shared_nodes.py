@@ -24,11 +24,10 @@ from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import Normal, NoSpread
 from sil.world.events import ControlDue, EndDue, Event, EventQueue, LocalChanged
-from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.monitors import Sampling
 from sil.world.random_streams import RandomStreams
-from sil.world.time_shared_cluster import LocalUsers, TimeSharedCluster
+from sil.world.time_shared_cluster import ByCpu, ByMpl, Coupled, Fluid, LocalUsers, TimeSharedCluster
 
 NPB = built_in_characterisations()
 KINDS = [(name, tasks) for name in ("CG.B", "IS.B", "MG.B", "BT.A") for tasks in (2, 4, 8)]

@@ -16,8 +16,8 @@ from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, SimClock
 from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.consumable import ConsumableMachines
+from sil.world.machines.execution import SuspendingMachines
 from sil.world.machines.space_shared import SpaceSharedMachines
-from sil.world.machines.suspension import SuspendingMachines
 
 RUN_S = 100.0
 NODES = (Node(4, 1000),)

@@ -27,7 +27,7 @@ from sil.outcome.invariants.clean_trace import CleanTrace
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
 from sil.outcome.sweep_comparison import SweepComparison
-from sil.runs.compiled.replay import Chunk, CompiledReplay
+from sil.runs.compiled import Chunk, CompiledReplay
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, schedulers_for_logs
 from sil.settings.estimates import Engine, Estimates

@@ -17,8 +17,10 @@ from sil.world.actual_runtimes import ActualRuntimes, Empirical, Gamma, Lognorma
 from sil.world.events import (
     Event,
     EventQueue,
+    EveryQuantum,
     JobArrived,
     MonitorNews,
+    OnRequest,
     RoundDue,
     RunEnded,
     SimClock,
@@ -29,7 +31,6 @@ from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import Noisy, SimMonitor, Stale
-from sil.world.rounds import EveryQuantum, OnRequest
 from tests.builders import site
 
 JOB = Job(JobId(0), "work", 0.0)

@@ -9,9 +9,9 @@ from scheduler.model import DispatchOrder, Job, RunId
 from scheduler.node_request import Node
 from scheduler.rules import KNOWN_NODES, NODES_FREE
 from sil.world.events import EventQueue
+from sil.world.failures import Hindrances
 from sil.world.guard.faults import SchedulerFault
-from sil.world.hindrances import Hindrances
-from sil.world.machines.suspension import SuspendingMachines
+from sil.world.machines.execution import SuspendingMachines
 from sil.world.node_usage import NodeUsage
 
 

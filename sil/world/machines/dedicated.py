@@ -9,8 +9,8 @@ from scheduler.model import DispatchOrder, RunId, Site
 from scheduler.rules import CLASS_CAN_RUN_THERE, CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
 from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.events import EndDue, EventQueue
+from sil.world.failures import Hindrances
 from sil.world.guard.faults import SchedulerFault
-from sil.world.hindrances import Hindrances
 from sil.world.machines.execution import ExecutionModel
 
 

@@ -1,4 +1,4 @@
-"""Identical nodes, each for one job at a time: run times do not depend on the choice of nodes."""
+"""Identical nodes, each for one run at a time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,35 @@ from scheduler.model import DispatchOrder, Job, RunId
 from scheduler.node_set import NodeSet
 from scheduler.rules import KNOWN_NODES, NODES_FREE
 from sil.world.events import EventQueue
+from sil.world.failures import Hindrances
 from sil.world.guard.faults import SchedulerFault
-from sil.world.hindrances import Hindrances
-from sil.world.machines.held_nodes import HeldNodes
-from sil.world.machines.suspension import SuspendingMachines
+from sil.world.machines.execution import SuspendingMachines
+
+
+class HeldNodes:
+    """One byte per node says whether it is held, so that many nodes are checked by one search in memory."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, n_nodes: int) -> None:
+        self._held = bytearray(n_nodes)
+
+    def first_of(self, nodes: NodeSet) -> int | None:
+        """The first one of these that is held."""
+        find = self._held.find
+        for first, last in nodes.intervals:
+            held = find(1, first, last + 1)
+            if held >= 0:
+                return held
+        return None
+
+    def hold(self, nodes: NodeSet) -> None:
+        for first, last in nodes.intervals:
+            self._held[first : last + 1] = b"\1" * (last - first + 1)
+
+    def give_back(self, nodes: NodeSet) -> None:
+        for first, last in nodes.intervals:
+            self._held[first : last + 1] = bytes(last - first + 1)
 
 
 class SpaceSharedMachines(SuspendingMachines):

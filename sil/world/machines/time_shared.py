@@ -12,11 +12,10 @@ from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.rules import KNOWN_NODES
 from scheduler.time_shared.social_contract import sum_in_order
 from sil.world.events import ControlDue, EndDue, EventQueue, LocalChanged
+from sil.world.failures import Hindrances
 from sil.world.guard.faults import SchedulerFault
-from sil.world.hindrances import Hindrances
 from sil.world.machines.execution import ExecutionModel
-from sil.world.machines.sharing import NodeLoad
-from sil.world.time_shared_cluster import TimeSharedCluster
+from sil.world.time_shared_cluster import NodeLoad, TimeSharedCluster
 
 TOGETHER_S = 1e-9
 """Runs that end within this time of one another end together."""

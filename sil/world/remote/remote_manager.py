@@ -34,9 +34,7 @@ from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault, stuck
 from sil.world.guard.values import Places
 from sil.world.harness import World
 from sil.world.remote.agents import Agents
-from sil.world.remote.clocks import ManagerClock
-from sil.world.remote.crashes import Crashes, ManagerCrashed
-from sil.world.remote.network import Network
+from sil.world.remote.network import Crashes, ManagerClock, ManagerCrashed, Network
 from sil.world.remote.orders import Leaving, Ordered, Orders
 
 MOST_MESSAGES_WITHOUT_PROGRESS = 100_000

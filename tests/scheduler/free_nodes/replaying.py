@@ -19,11 +19,10 @@ from scheduler.resource_manager import OnFreeNodes
 from sil.trace.recorder import TraceRecorder
 from sil.workload.job_log import SCHEMA
 from sil.workload.logged_runs import LoggedRuns
-from sil.world.events import ORDERS, EventQueue, SimClock
+from sil.world.events import ORDERS, EventQueue, OnRequest, SimClock
 from sil.world.harness import World
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
-from sil.world.rounds import OnRequest
 
 Row = tuple[int, float, float, int, float]
 """Job, submission, run time, nodes, estimate."""

@@ -19,7 +19,7 @@ import sil
 from benchmarks.plain_backfill import PlainBackfill
 from scheduler.compiled import copied
 from sil.gym.backfill import Backfill, Steps
-from sil.runs.compiled.log import names_of
+from sil.runs.compiled import names_of
 from sil.trace.facts import FACT_SCHEMA
 from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.tables import facts_table

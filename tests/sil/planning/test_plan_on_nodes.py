@@ -22,8 +22,7 @@ from sil.planning.report.effects import options_frame
 from sil.planning.report.page import OPTIONS, PAGE
 from sil.planning.report.recommendation import recommendation
 from sil.planning.samples import GoalNeverMeasured
-from sil.planning.scenario.added_nodes import added_nodes
-from sil.planning.scenario.no_effect import without_effect
+from sil.planning.scenario.offer_notes import added_nodes, without_effect
 from sil.runs.nodes_scenario import NodesScenario
 from sil.workers.executor import Inline
 from sil.workers.runner import Runner

@@ -21,17 +21,14 @@ from scheduler.resource_manager import OnMachines, Ports, ResourceManager
 from scheduler.rules import KNOWN_NODES, MAKES_PROGRESS
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes, NoSpread
-from sil.world.events import EventQueue, SimClock
+from sil.world.events import EventQueue, OnRequest, SimClock
 from sil.world.failures import Outage
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault
 from sil.world.harness import World
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.remote import remote_manager
-from sil.world.remote.clocks import ManagerClock
-from sil.world.remote.crashes import Crashes, ManagerCrashed
-from sil.world.remote.network import Lost, Partition, Until
-from sil.world.rounds import OnRequest
+from sil.world.remote.network import Crashes, Lost, ManagerClock, ManagerCrashed, Partition, Until
 from tests.one_at_a_time import OneAtATime
 from tests.scheduler.fakes import TableExperience, make_site
 from tests.sil.remote.worlds import CrashesAt, Remote, job, times_s, world_of

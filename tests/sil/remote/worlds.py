@@ -25,18 +25,22 @@ from scheduler.resource_manager import Manager, OnFreeNodes, Ports
 from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import first_breach_of
 from sil.trace.recorder import ROW, Row, TraceRecorder
-from sil.world.events import EventQueue, MessageDue, SimClock
+from sil.world.events import EventQueue, MessageDue, OnRequest, SimClock
 from sil.world.failures import Outage, in_order_of_time, listed_outages
 from sil.world.harness import World
 from sil.world.machines.consumable import ConsumableMachines
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import NodeStates, SimMonitor
 from sil.world.remote.agents import Agents
-from sil.world.remote.clocks import ManagerClock
-from sil.world.remote.crashes import CrashingJournal, ManagerCrashed, MemoryJournal
-from sil.world.remote.network import MessageFault, Network
+from sil.world.remote.network import (
+    CrashingJournal,
+    ManagerClock,
+    ManagerCrashed,
+    MemoryJournal,
+    MessageFault,
+    Network,
+)
 from sil.world.remote.remote_manager import RemoteManager
-from sil.world.rounds import OnRequest
 
 
 def job(number: int, arrival_s: float = 0.0, size: int = 1, estimate_s: float = 100.0) -> Job:

@@ -18,13 +18,12 @@ from sil.slurm.naming import slurm_controller
 from sil.slurm.world import SlurmWorld, managed_by
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
-from sil.world.events import DEFAULT, EventQueue, SimClock
+from sil.world.events import DEFAULT, EventQueue, OnRequest, SimClock
 from sil.world.failures import Outage, listed_outages
 from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import NodeStates, SimMonitor
-from sil.world.rounds import OnRequest
 
 QUICK = "SchedulerParameters=bf_interval=5,sched_interval=5,batch_sched_delay=0"
 

@@ -31,7 +31,7 @@ from scheduler.model import ExecutionRecord
 from scheduler.notices import JobArrived, RunEnded, RunLost, RunPreempted
 from sil.world.remote import remote_manager
 from sil.world.remote.agents import Agents
-from sil.world.remote.clocks import ManagerClock
+from sil.world.remote.network import ManagerClock
 from sil.world.remote.remote_manager import RemoteManager
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from scheduler import UserError
 from scheduler.durability.journal import BadEntry, Journal, JournalEntry
-from sil.world.remote.crashes import MemoryJournal
+from sil.world.remote.network import MemoryJournal
 from site_db.journals.file_journal import ChainedJournal
 from tests.postgres import Server
 from tests.site_db.journals.places import entry, opened

@@ -1,9 +1,11 @@
-"""Offers of which a part has no effect on the forecast, so that a reader does not look for it."""
+"""Notes on offers: in which partitions the nodes are that they add, and which part of them has no effect."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from scheduler import counted, plural
 from scheduler.node_request import Node, Request
 from sil.planning.options import AS_IT_IS, Option
 from sil.planning.scenario.node_demand import any_runs_on, specification
@@ -11,6 +13,32 @@ from sil.planning.scenario.on_site import OnSite
 from sil.settings.notional import NO_TIME_CHANGES, NotionalTable
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.nodes import cluster_of
+from site_db.site_file.tables import SiteFile
+
+
+def added_nodes(site: OnSite, offers: Sequence[Option]) -> Iterator[str]:
+    """A sentence for each kind of nodes that an offer adds; none where the site has no partitions."""
+    today = site.in_use(AS_IT_IS)
+    if not today.has_nodes:
+        return
+    before = _kinds(today.file)
+    for option in offers:
+        after = _kinds(site.in_use(option).file)
+        added = Counter(kind for name, kind in after.items() if name not in before)
+        for (machine_class, partitions), n in added.items():
+            where = f"{plural(len(partitions), 'partition')} {' and '.join(partitions)}"
+            yield f"'{option.name}' adds {counted(n, 'node')} of class {machine_class} to {where}"
+
+
+def _kinds(file: SiteFile) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """The class and the partitions of each node."""
+    partitions = [(table.name, frozenset(table.nodes)) for table in file.partitions]
+    return {
+        name: (group.machine_class, tuple(place for place, nodes in partitions if name in nodes))
+        for group in file.machines
+        for name in group.names
+    }
+
 
 OF_TIMES = ("like", "times_as_fast", "sequential_s", "rating", "uncertainty")
 SPEEDS = {"like", "sequential_s", "rating"}

@@ -1,0 +1,189 @@
+"""The compiled engine for the replay of a log: for which schedulers, and in which chunks. Each kind of queue
+loads compiled code that the others do without, so it is imported where it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from scheduler.free_nodes.arrays import QueuePolicy
+from scheduler.free_nodes.conservative import Conservative
+from scheduler.free_nodes.kernels.estimates import ACTUAL, HISTORY, USER
+from scheduler.free_nodes.kernels.queues import CONSERVATIVE
+from scheduler.free_nodes.rigid import Rigid
+from scheduler.managers.queues import never_fits
+from sil.runs.under_test import InProcess, UnderTest
+from sil.settings.estimates import Estimates
+from sil.trace.facts import SCHEMA
+from sil.trace.recorder import CHUNK
+from sil.trace.requests import request_text
+from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of
+from sil.world.compiled_replay.engine import CompiledQueue, Jobs, run_compiled
+from sil.world.compiled_replay.tables import JobNames, decisions_table, facts_table
+from sil.world.events import Order
+
+if TYPE_CHECKING:
+    from scheduler.node_resources.described import DescribedNodes
+    from scheduler.node_resources.selection import NodeSelection
+
+CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HISTORY}
+
+
+class CompiledLog(NamedTuple):
+    """The jobs that arrive, the queue in which they wait, and what a trace says of them."""
+
+    jobs: Jobs
+    queue: CompiledQueue[Any]
+    names: JobNames
+
+
+class Chunk(NamedTuple):
+    """A part of a replay: its facts (as in a trace), what makes the table of its decisions (MEASURED_SCHEMA),
+    and how many jobs have arrived by its end."""
+
+    facts: pa.Table
+    decisions: Callable[[], pl.DataFrame]
+    n_arrived: int
+
+
+@dataclass(frozen=True)
+class CompiledReplay:
+    """A log of jobs for identical processors, or for nodes of which they use parts."""
+
+    log: JobLog
+    policy: QueuePolicy
+    order: Order
+    selection: str = "first_fit"
+    """Of nodes that differ."""
+    columns: Sequence[str] = (*SCHEMA,)
+    """Of a trace, those that facts have."""
+
+    @classmethod
+    def of(
+        cls, log: JobLog, scheduler: UnderTest, estimates: Estimates, order: Order
+    ) -> CompiledReplay | str:
+        """The replay under a scheduler; or why it cannot be compiled."""
+        if not isinstance(scheduler, InProcess) or not scheduler.is_built_in or scheduler.has_own_queue:
+            return "only built-in schedulers for free nodes are compiled"
+        made, code = scheduler.spec.make(), CODES[estimates]
+        if isinstance(made, Rigid):
+            policy = QueuePolicy(made.ordering.code, made.backfilling.code, code, always_called=False)
+        elif isinstance(made, Conservative):
+            policy = QueuePolicy(0, CONSERVATIVE, code, always_called=True)
+        else:
+            return "it is not compiled"
+        if log.cluster is not None and not _is_compiled(made.selection):
+            return f"node selection '{made.selection}' is not compiled"
+        return cls(log, policy, order, made.selection)
+
+    def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[Chunk]:
+        """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
+        jobs, queue, names = self._prepared(arriving)
+        began_s = perf_counter()
+        for facts, n_arrived in run_compiled(jobs, queue, self.order, CHUNK):
+            wall_s = perf_counter() - began_s
+            decisions = partial(decisions_table, facts, queue.n_nodes, wall_s)
+            yield Chunk(facts_table(facts, names, run, self.columns), decisions, n_arrived)
+            began_s = perf_counter()
+
+    def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:
+        if self.log.cluster is None:
+            return _on_processors(self.log, arriving, self.policy)
+        return _on_nodes(self.log, arriving, self.policy, self.selection)
+
+
+def _is_compiled(selection: str) -> bool:
+    from scheduler.node_resources.selection import selection_by_name
+
+    return selection_by_name(selection).is_compiled  # which loads compiled code
+
+
+def _on_processors(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy) -> CompiledLog:
+    from sil.world.compiled_replay.rigid import on_identical_nodes
+
+    n_nodes, n, refusals = log.processors, 0, dict[int, str]()
+    for part in log.parts():
+        number, size = part["job"].to_numpy(), part["processors"].to_numpy()
+        for k in np.flatnonzero((size < 1) | (size > n_nodes)):
+            refusals[n + int(k)] = str(never_fits(number[k], int(size[k]), n_nodes))
+        n += len(part)
+    jobs = Jobs.of(arriving)
+    if refusals:
+        jobs = jobs.refusing([*refusals])
+    of_all = {"job_class": JOB_CLASS, "queue": QUEUE}
+    queue = on_identical_nodes(n_nodes, policy, jobs.n_users)
+    log.pages.forget()
+    return CompiledLog(jobs, queue, names_of(log, arriving, of_all, refusals))
+
+
+def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selection: str) -> CompiledLog:
+    """The log must have a cluster, and its jobs requests."""
+    from scheduler.node_resources.described import DescribedNodes, RequestAdmission
+    from scheduler.node_resources.selection import selection_by_name
+
+    assert log.cluster is not None
+    nodes = DescribedNodes(tuple(log.cluster.nodes.values()), log.cluster.site_resources)
+    admission = RequestAdmission(nodes, log.cluster.partitions)
+
+    @cache
+    def kind_or_refusal(k: int, time_limit_s: float | None) -> int | str:
+        admitted = admission.admitted(log.requests[k], time_limit_s)
+        return admitted if isinstance(admitted, str) else nodes.kind_of(admitted)
+
+    answers = [kind_or_refusal(*asked) for asked in arriving.select("request", "estimate_s").iter_rows()]
+    numbers = arriving["job"].to_list()
+    refusals = {k: f"job {numbers[k]} {why}" for k, why in enumerate(answers) if isinstance(why, str)}
+    request = arriving["request"]
+    jobs = Jobs.of(
+        arriving.with_columns(
+            kind=pl.Series([0 if isinstance(kind, str) else kind for kind in answers], dtype=pl.Int64),
+            chunks=pl.Series([each.chunks for each in log.requests], dtype=pl.Int64).gather(request),
+            refused=pl.Series([isinstance(kind, str) for kind in answers]),
+        )
+    )
+    of_requests = {
+        "job_class": log.job_classes or [JOB_CLASS] * len(log.requests),
+        "queue": map(queue_of, log.requests),
+        "detail": map(request_text, log.requests),
+    }
+    on_arrival = {
+        name: pl.Series(list(texts), dtype=pl.String).gather(request) for name, texts in of_requests.items()
+    }
+    queue = _queue(nodes, selection_by_name(selection), policy, jobs.n_users)
+    return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals))
+
+
+def _queue(
+    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
+) -> CompiledQueue[Any]:
+    if policy.backfilling == CONSERVATIVE:
+        from sil.world.compiled_replay.reserving import with_reservations
+
+        return with_reservations(nodes, selection, policy, n_users)
+    from sil.world.compiled_replay.consumable import on_consumable_nodes
+
+    return on_consumable_nodes(nodes, selection, policy, n_users)
+
+
+def names_of(
+    log: JobLog,
+    arriving: pl.DataFrame,
+    on_arrival: Mapping[str, str | pl.Series],
+    refusals: Mapping[int, str],
+) -> JobNames:
+    """What a trace says of the jobs of a log. `on_arrival` and `refusals`: see `JobNames`."""
+    return JobNames(
+        arriving["job"].to_numpy(),
+        arriving["user"].to_numpy(),
+        log.users,
+        arriving["processors"].to_numpy(),
+        on_arrival,
+        refusals,
+    )

@@ -1,1 +1,0 @@
-"""The replay of a log by the compiled engine."""
