@@ -19,7 +19,6 @@ from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.kernels import scores as codes
 from scheduler.node_resources.kernels.tables import NONE
 from scheduler.node_resources.kernels.workspace import Ranking
-from scheduler.node_resources.state import NodeResources
 
 if TYPE_CHECKING:
     from scheduler.node_resources.state import NodeResources
