@@ -30,7 +30,7 @@ from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
 from scheduler.mapping.kernels.table import ByClass
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from sil.studies.collins_george.cs1 import ReferencePjs, ReferenceSjs
 
 SEED = 2001
@@ -105,7 +105,7 @@ def pjs_problem(share: float, rng: np.random.Generator) -> MappingProblem:
 def measure_pjs(share: float, rng: np.random.Generator) -> dict[str, Any]:
     """Means over instances."""
     problems = [pjs_problem(share, rng) for _ in range(PJS_INSTANCES)]
-    schedulers: dict[str, Scheduler] = {
+    schedulers: dict[str, AnyScheduler] = {
         "pjs_ms": Pjs(),
         "sjs_ms": Sjs(),
         "min_min_ms": MinMin(),

@@ -1,88 +1,112 @@
-"""The scheduler a site would run: values, ports, algorithms and resource managers.
+"""The scheduler a site would run: values, problems, ports, algorithms and resource managers.
 
-Nothing here depends on whether the machines behind the ports are real.
+Nothing here depends on whether the machines behind the ports are real. These names are for authors of
+schedulers and resource managers, and are imported when used. `scheduler.testing` has the contract suite.
 """
 
-import os
-import re
-import sys
-from collections.abc import Sequence
-from typing import Any
-from unicodedata import category
+from __future__ import annotations
 
-MOST_SHOWN = 10
-MOST_LETTERS = 2_000
-"""Of an error message."""
-_NOT_PLAIN = re.compile(r"[^\t\n\x20-\x7e]")
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from scheduler.messages import UserError
+
+if TYPE_CHECKING:
+    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+    from scheduler.free_nodes.placer import Placer
+    from scheduler.free_nodes.problem import FreeNodesProblem
+    from scheduler.mapping.problem import MappingProblem
+    from scheduler.model import (
+        ON_NODES,
+        Assignment,
+        Assignments,
+        DispatchOrder,
+        Job,
+        JobId,
+        MachineReading,
+        NodeReading,
+        NodeSchedule,
+        RunId,
+        Schedule,
+        Share,
+        Site,
+        Start,
+    )
+    from scheduler.node_request import Gpus, Node, Partition, Request
+    from scheduler.node_set import NodeSet
+    from scheduler.notices import (
+        JobArrived,
+        MonitorNews,
+        Notice,
+        RunEnded,
+        RunLost,
+        RunPreempted,
+        TimePassed,
+    )
+    from scheduler.ports import Clock, Dispatcher, Scheduler
+    from scheduler.problem import Running
+    from scheduler.registry import resolve
+    from scheduler.resource_manager import OnFreeNodes, OnMachines, OnSharedNodes, ResourceManager
+    from scheduler.rules import Kind, ScheduleRejected, Violation
+    from scheduler.time_shared.problem import TimeSharedProblem
+
+__all__ = [
+    "ON_NODES",
+    "Assignment",
+    "Assignments",
+    "Clock",
+    "ConsumableNodesProblem",
+    "DispatchOrder",
+    "Dispatcher",
+    "FreeNodesProblem",
+    "Gpus",
+    "Job",
+    "JobArrived",
+    "JobId",
+    "Kind",
+    "MachineReading",
+    "MappingProblem",
+    "MonitorNews",
+    "Node",
+    "NodeReading",
+    "NodeSchedule",
+    "NodeSet",
+    "Notice",
+    "OnFreeNodes",
+    "OnMachines",
+    "OnSharedNodes",
+    "Partition",
+    "Placer",
+    "Request",
+    "ResourceManager",
+    "RunEnded",
+    "RunId",
+    "RunLost",
+    "RunPreempted",
+    "Running",
+    "Schedule",
+    "ScheduleRejected",
+    "Scheduler",
+    "Share",
+    "Site",
+    "Start",
+    "TimePassed",
+    "TimeSharedProblem",
+    "UserError",
+    "Violation",
+    "resolve",
+]
+_MODULES = (
+    *("model", "notices", "node_request", "node_set", "rules", "problem", "ports", "resource_manager"),
+    *("registry", "mapping.problem", "free_nodes.problem", "free_nodes.consumable_problem"),
+    *("free_nodes.placer", "time_shared.problem"),
+)
+"""The lighter ones first: of those that a name needs, some have compiled code."""
 
 
-class ShortInNotebooks(Exception):
-    """An exception of which notebooks show the lines of the user's own code, and the message."""
-
-    def _render_traceback_(self) -> list[str]:
-        """The protocol of IPython."""
-        import traceback  # takes time to load
-
-        lines = [frame for error in (self, self.__cause__) if error is not None for frame in _of_user(error)]
-        shown = traceback.StackSummary.from_list(lines).format()
-        return [line.rstrip("\n") for line in shown] + [f"{type(self).__name__}: {self}"]
-
-
-class UserError(ShortInNotebooks, ValueError):
-    """An error that the user can correct. The message is one sentence for the user."""
-
-    def __str__(self) -> str:
-        """Shortened, since it may quote a line or a name of any length."""
-        text, half = super().__str__(), MOST_LETTERS // 2
-        return text if len(text) <= MOST_LETTERS else f"{text[:half]} ... {text[-half:]}"
-
-
-def _of_user(error: BaseException) -> list[Any]:
-    """The lines of the traceback that are neither of IPython, nor of this package or one installed beside it,
-    nor below these again."""
-    import traceback
-
-    installed = os.path.dirname(os.path.dirname(__file__))
-    found, trace = list[Any](), error.__traceback__
-    for frame in traceback.extract_tb(trace):
-        assert trace is not None
-        name = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        folders = getattr(sys.modules.get(name), "__path__", ())
-        if name != "IPython" and not any(os.path.dirname(folder) == installed for folder in folders):
-            found.append(frame)
-        elif found and name != "IPython":
-            break
-        trace = trace.tb_next
-    return found
-
-
-def printable(text: str) -> str:
-    """The text without characters that a terminal obeys or that are invisible: control characters, of which
-    escape sequences consist, marks of direction, and halves of characters. These are written as in TOML and
-    JSON, like \\u001b. Ends of lines, tabs and spaces of all kinds stay."""
-    return text if text.isprintable() else _NOT_PLAIN.sub(_visible, text)
-
-
-def _visible(found: re.Match[str]) -> str:
-    character = found[0]
-    if character.isprintable() or category(character) == "Zs":
-        return character
-    code = ord(character)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def counted(n: int, noun: str) -> str:
-    """A count with its noun: "1 cluster", "1,200 job classes"."""
-    return f"{n:,} {plural(n, noun)}"
-
-
-def plural(n: int, noun: str) -> str:
-    """The noun after that number: "class" after 1, otherwise "classes"."""
-    if n == 1:
-        return noun
-    return f"{noun}es" if noun.endswith("s") else f"{noun}s"
-
-
-def shown(names: Sequence[str]) -> str:
-    """The names, of which there may be thousands, as far as a sentence has room: "a, b, ..."."""
-    return ", ".join([*names[:MOST_SHOWN], *(["..."] if len(names) > MOST_SHOWN else [])])
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        for module in _MODULES:
+            if name in (found := vars(import_module(f"scheduler.{module}"))):
+                return found[name]
+    raise AttributeError(f"module 'scheduler' has no attribute '{name}'")

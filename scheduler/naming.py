@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Any, ClassVar, NoReturn, Union, get_args, get_origin
 
-from scheduler import UserError
+from scheduler.messages import UserError
 from scheduler.rules import Kind
 
 Value = int | float | str | bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from scheduler.model import (
     DispatchOrder,
@@ -15,8 +15,11 @@ from scheduler.model import (
     RunId,
 )
 
+P = TypeVar("P", contravariant=True)
+D = TypeVar("D", covariant=True)
 
-class Scheduler(Protocol):
+
+class Scheduler(Protocol[P, D]):
     """Decides for one queue in one round: a pure function of the problem, and of what it remembers.
 
     The problem and its answer are those of one kind (`scheduler.rules`): `MappingProblem` and `Schedule`,
@@ -29,7 +32,11 @@ class Scheduler(Protocol):
       it needs for them, which may have to be compiled: a decision has a time limit.
     """
 
-    def schedule(self, problem: Any) -> Any: ...
+    def schedule(self, problem: P) -> D: ...
+
+
+AnyScheduler = Scheduler[Any, Any]
+"""Of a kind that is known when the program runs."""
 
 
 class Clock(Protocol):

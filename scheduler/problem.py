@@ -12,7 +12,8 @@ from math import inf
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
-from scheduler import counted, rules
+from scheduler import rules
+from scheduler.messages import counted
 from scheduler.model import Job, JobId, NodeSchedule, RunId, Start
 from scheduler.node_set import NodeSet
 from scheduler.rules import Kind, Violation, WrongKind

@@ -14,8 +14,9 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from scheduler import UserError, naming
-from scheduler.ports import Scheduler
+from scheduler import naming
+from scheduler.messages import UserError
+from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import Kind
 
@@ -62,7 +63,7 @@ ON_FREE_NODES = {
     "conservative": "scheduler.free_nodes.conservative:Conservative",
     "rigid": "scheduler.free_nodes.rigid:Rigid",
 }
-"""They start rigid jobs on free nodes, as in the replay of a log."""
+"""They start rigid jobs on free nodes."""
 
 BUILT_IN = {Kind.MAPPING: ON_MACHINES, Kind.TIME_SHARED: ON_SHARED_NODES, Kind.FREE_NODES: ON_FREE_NODES}
 _COMPOSED = {**ON_SHARED_NODES, **ON_FREE_NODES}
@@ -145,9 +146,9 @@ class SchedulerSpec:
             raise SchedulerNotLoaded(f"scheduler '{self.name}': '{class_name}' is not a class")
         return cast("Callable[..., Any]", found)
 
-    def make(self, seed: int = 0) -> Scheduler:
+    def make(self, seed: int = 0) -> AnyScheduler:
         """A new instance. `seed` is for random schedulers; a seed in the name takes precedence."""
-        return cast("Scheduler", self.constructor()(**self._arguments(seed)))
+        return cast("AnyScheduler", self.constructor()(**self._arguments(seed)))
 
     def make_manager(self, ports: Ports, seed: int = 0) -> ResourceManager:
         """A new instance of a resource manager."""
@@ -267,7 +268,7 @@ def _flag(spec: SchedulerSpec, found: object, name: str) -> bool:
     return value
 
 
-def _instance(spec: SchedulerSpec) -> Scheduler:
+def _instance(spec: SchedulerSpec) -> AnyScheduler:
     """Make an instance, as a check. Raises SchedulerNotLoaded."""
     class_name = spec.target.partition(":")[2]
     try:

@@ -41,11 +41,11 @@ class Kind(StrEnum):
 
     @property
     def context(self) -> str:
-        """Where a scheduler of this kind is needed."""
+        """The problem of this kind."""
         return {
-            Kind.MAPPING: "an experiment on machines",
-            Kind.TIME_SHARED: "an experiment on time-shared nodes",
-            Kind.FREE_NODES: "replaying a log",
+            Kind.MAPPING: "a problem on machines",
+            Kind.TIME_SHARED: "a problem on time-shared nodes",
+            Kind.FREE_NODES: "a problem on free nodes",
         }[self]
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import JSON, Boolean, Column, Float, Integer, LargeBinary, Strin
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from scheduler import counted
+from scheduler.messages import counted
 from site_db.files.input_errors import quoted
 from site_db.schema import Base
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from scheduler import counted, shown
+from scheduler.messages import abbreviated, counted
 from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import SiteConflict, put_site
@@ -77,7 +77,7 @@ def _notes(before: SiteFile, file: SiteFile, cluster: Cluster) -> Iterator[str]:
         )
     yield from cluster.notes
     if cluster.down:
-        n, names = len(cluster.down), shown(sorted(cluster.down))
+        n, names = len(cluster.down), abbreviated(sorted(cluster.down))
         are, them = ("is", "it") if n == 1 else ("are", "them")
         yield (
             f"{counted(n, 'node')} {are} down: {names}; experiments start without {them}, until: sil db "

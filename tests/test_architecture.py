@@ -116,6 +116,7 @@ def test_the_scheduler_package_draws_random_numbers_only_from_a_seed() -> None:
 def test_the_site_database_imports_only_values_and_errors_of_the_scheduler_package() -> None:
     known = {
         "scheduler.durability.journal",
+        "scheduler.messages",
         "scheduler.model",
         "scheduler.mapping.etc",
         "scheduler.managers.queues",

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from scheduler import UserError
 from scheduler.mapping.etc import EtcMatrix
+from scheduler.messages import UserError
 from scheduler.model import (
     DispatchOrder,
     ExecutionRecord,

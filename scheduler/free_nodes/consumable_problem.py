@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from scheduler import plural
 from scheduler.compiled import Flags
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
-from scheduler.model import Job, RunId, Start
+from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.messages import plural
+from scheduler.model import Job, NodeSchedule, RunId, Start
 from scheduler.node_request import Request, thousandths
 from scheduler.node_resources.kernels.tables import FREE, NODE, WHOLE
 from scheduler.node_resources.selection import Placement, selection_by_name
 from scheduler.node_resources.state import NodeResources, Trial, mistake_in, rows_of, shares_of
 from scheduler.node_set import NodeSet
+from scheduler.ports import Scheduler
 from scheduler.problem import Running, SchedulingProblem, first_violation
 from scheduler.rules import NODES_FREE, Kind, Violation
 
@@ -144,6 +146,10 @@ class _Room:
 
     def overbooked(self) -> Violation | None:
         return None  # every start was checked together with those before it
+
+
+FreeNodesScheduler = Scheduler[FreeNodesProblem | ConsumableNodesProblem, NodeSchedule]
+"""One for identical nodes only has problems of the first kind."""
 
 
 class ConsumableRoom:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from scheduler import counted
 from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.messages import counted
 from scheduler.model import NodeSchedule, Start
 from scheduler.wait_reasons import AllOthers
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler import counted
 from scheduler.compiled import Floats
 from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.messages import counted
 from scheduler.model import JobId, NodeSchedule, Start
 from scheduler.naming import Choice
 from scheduler.node_resources.selection import checked_name

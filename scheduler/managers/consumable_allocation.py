@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scheduler.managers.displacement import Displacement
 
 
-class ConsumableAllocation(NodeAllocation):
+class ConsumableAllocation(NodeAllocation[ConsumableNodesProblem]):
     """Nodes of which jobs use parts.
 
     See `RequestAdmission` for the jobs that are refused when they arrive; others are estimated then, and

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from scheduler import counted
+from scheduler.messages import counted
 from scheduler.model import JobId
 from scheduler.notices import Notice, RunEnded, RunLost
 from scheduler.resource_manager import Manager

@@ -20,7 +20,7 @@ from scheduler.ports import RuntimeEstimator
 from scheduler.problem import Running
 
 
-class FreeNodeAllocation(NodeAllocation):
+class FreeNodeAllocation(NodeAllocation[FreeNodesProblem]):
     """A machine of identical nodes, each for one job.
 
     A job is estimated once, when it arrives, and again when a run exceeds its estimate.

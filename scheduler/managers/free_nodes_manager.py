@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from scheduler import UserError
 from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy
 from scheduler.managers.starting_manager import NodeAllocation, StartingManager
-from scheduler.ports import Scheduler
+from scheduler.messages import UserError
 from scheduler.resource_manager import OnFreeNodes
+
+if TYPE_CHECKING:
+    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, FreeNodesScheduler
+    from scheduler.free_nodes.problem import FreeNodesProblem
 
 
 def free_nodes_manager(
     ports: OnFreeNodes,
-    scheduler: Scheduler,
+    scheduler: FreeNodesScheduler,
     memoryless: bool = False,
     queues: Sequence[QueuePolicy] = (),
     preemption: PreemptionPolicy | None = None,
     admission: Admission | None = None,
-) -> StartingManager:
+) -> StartingManager[FreeNodesProblem | ConsumableNodesProblem]:
     """The manager of the nodes that these ports describe.
 
     Nodes with cores, memory and GPUs may have several queues, between which runs may be preempted; all jobs
@@ -38,7 +42,7 @@ def free_nodes_manager(
 
 def _allocation(
     ports: OnFreeNodes, queues: Sequence[QueuePolicy], preemption: PreemptionPolicy
-) -> NodeAllocation:
+) -> NodeAllocation[FreeNodesProblem | ConsumableNodesProblem]:
     """The state of the nodes that these ports describe."""
     # Each loads compiled code that the other does without.
     if not ports.nodes:

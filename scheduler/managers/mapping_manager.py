@@ -23,7 +23,7 @@ from scheduler.managers.queues import (
     in_order_of_service,
 )
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
-from scheduler.mapping.problem import MappingProblem
+from scheduler.mapping.problem import MappingProblem, MappingScheduler
 from scheduler.model import (
     DispatchOrder,
     ExecutionRecord,
@@ -33,7 +33,6 @@ from scheduler.model import (
     Schedule,
 )
 from scheduler.notices import RunEnded, RunLost
-from scheduler.ports import Scheduler
 from scheduler.problem import Running
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnMachines, ResourceManager
 from scheduler.rules import ScheduleRejected
@@ -54,7 +53,7 @@ class MappingManager(ResourceManager):
         self,
         ports: OnMachines,
         queues: Sequence[QueuePolicy],
-        schedulers: Mapping[str, Scheduler],
+        schedulers: Mapping[str, MappingScheduler],
         admission: Admission | None = None,
         planned_starts: PlannedStarts = PlannedStarts.EARLIEST,
         preemption: PreemptionPolicy | None = None,
@@ -215,7 +214,7 @@ class MappingManager(ResourceManager):
             self._ready_times_reader(ignored),
             MappingProxyType(self._running),
         )
-        schedule: Schedule = self._schedulers[queue.name].schedule(problem)
+        schedule = self._schedulers[queue.name].schedule(problem)
         violation = problem.violation(schedule)
         if violation is not None:
             raise ScheduleRejected(violation)

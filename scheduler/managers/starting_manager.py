@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
-from typing import Protocol, cast
+from typing import Generic, Protocol, TypeVar, cast
 
 from scheduler.managers.availability import LatestReadings
 from scheduler.managers.queues import Admission
@@ -36,7 +36,11 @@ class NewJobs(Protocol):
     def arrived(self, jobs: Mapping[JobId, Job], now_s: float) -> None: ...
 
 
-class NodeAllocation(ABC):
+P = TypeVar("P", bound=SchedulingProblem, covariant=True)
+Q = TypeVar("Q", bound=SchedulingProblem)
+
+
+class NodeAllocation(ABC, Generic[P]):
     """The state of nodes, updated by notices: which jobs wait for them and which run on them."""
 
     waiting: Sequence[Job]
@@ -52,7 +56,7 @@ class NodeAllocation(ABC):
         """Queue a job. Returns None, or the reason for refusing it."""
 
     @abstractmethod
-    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> SchedulingProblem:
+    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> P:
         """The problem for the scheduler, now."""
 
     @abstractmethod
@@ -98,7 +102,7 @@ class NodeAllocation(ABC):
         return
 
 
-class StartingManager(ResourceManager):
+class StartingManager(ResourceManager, Generic[Q]):
     """The jobs for nodes, free or time-shared, in one order of service.
 
     Notices change state; a round calls the scheduler, gives orders for the jobs that it starts, and then
@@ -111,8 +115,8 @@ class StartingManager(ResourceManager):
     def __init__(
         self,
         ports: OnFreeNodes | OnSharedNodes,
-        nodes: NodeAllocation,
-        scheduler: Scheduler,
+        nodes: NodeAllocation[Q],
+        scheduler: Scheduler[Q, NodeSchedule],
         memoryless: bool = False,
         admission: Admission | None = None,
         new_jobs: NewJobs | None = None,
@@ -220,7 +224,7 @@ class StartingManager(ResourceManager):
         now_s = self._clock.now_s
         if self._nodes.waiting:
             problem = self._nodes.problem(now_s, MappingProxyType(self._running))
-            schedule: NodeSchedule = self._scheduler.schedule(problem)
+            schedule = self._scheduler.schedule(problem)
             violation = problem.violation(schedule)
             if violation is not None:
                 raise ScheduleRejected(violation)

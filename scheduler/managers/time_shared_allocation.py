@@ -59,7 +59,7 @@ class Notes(Protocol):
         ...
 
 
-class TimeSharedAllocation(NodeAllocation):
+class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
     """The system state of CISNE, with the sources of its measurements.
 
     A reading that cannot be true is ignored, and the previous one remains valid. A node whose monitor never

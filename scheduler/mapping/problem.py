@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.rules import first_violation
-from scheduler.model import Job, JobId, RunId
+from scheduler.model import Job, JobId, RunId, Schedule
+from scheduler.ports import Scheduler
 from scheduler.problem import LazyJobs, Running, SchedulingProblem
 from scheduler.rules import Kind, Violation
 
@@ -94,6 +95,9 @@ class MappingProblem(SchedulingProblem):
     def cluster_etc_s(self) -> NDArray[np.float64]:
         """Expected seconds in parallel on each cluster, (n, clusters): a new array."""
         return self.etc.dense()[:, self.ready_times.n_machines :]
+
+
+MappingScheduler = Scheduler[MappingProblem, Schedule]
 
 
 class _JobsByClass(LazyJobs):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from scheduler import counted
 from scheduler.compiled import Ints, allocate
+from scheduler.messages import counted
 from scheduler.node_request import (
     Admission,
     Node,

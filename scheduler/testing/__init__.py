@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.rules import Kind
 from scheduler.testing.consumable_nodes import ConsumableNodesContract
 from scheduler.testing.examination import Caller, Contract, Examination, Here
@@ -35,7 +35,7 @@ def contract_for(name: str) -> type[Contract[Any]]:
 
 
 def check_contract(
-    make: Callable[[], Scheduler],
+    make: Callable[[], AnyScheduler],
     kind: Kind | str | None = None,
     *,
     examples: int = 200,

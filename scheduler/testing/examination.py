@@ -18,7 +18,7 @@ from hypothesis.errors import FlakyFailure
 
 from scheduler import rules
 from scheduler.model import Answer, JobId, NodeSchedule
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.problem import SchedulingProblem
 from scheduler.rules import RULES_OF, RULES_OF_CONDUCT, Kind, WrongKind, first_difference
 
@@ -101,7 +101,7 @@ class Candidate(Protocol):
 class Here(Generic[P]):
     """A candidate in this process. `call` may limit the time of each decision."""
 
-    def __init__(self, scheduler: Scheduler, contract: Contract[P], call: Caller) -> None:
+    def __init__(self, scheduler: AnyScheduler, contract: Contract[P], call: Caller) -> None:
         self._scheduler = scheduler
         self._contract = contract
         self._call = call

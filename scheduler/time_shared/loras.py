@@ -11,8 +11,8 @@ from math import inf
 
 import numpy as np
 
-from scheduler import counted
 from scheduler.compiled import Floats, Ints, copied
+from scheduler.messages import counted
 from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice
 from scheduler.time_shared.kernels.selection import System, reservation_s, select_nodes, start_jobs, system_of

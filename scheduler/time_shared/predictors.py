@@ -15,13 +15,12 @@ import numpy as np
 from scheduler.compiled import Floats2, copied
 from scheduler.model import JobId
 from scheduler.naming import Misnamed
-from scheduler.ports import Scheduler
 from scheduler.time_shared.forecast import ErrorHistory, Forecast, Hybrid, Predictor, WithInterval
 from scheduler.time_shared.kernels.selection import system_of
 from scheduler.time_shared.kernels.tables import TOGETHER_S, Jobs, Methods, Nodes, put, queues_of, take_off
 from scheduler.time_shared.kernels.turnaround import look_ahead, room_for_forecasts
 from scheduler.time_shared.loras import Loras, Method, Selection, in_order
-from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
+from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem, TimeSharedScheduler
 
 
 class PolicyAware:
@@ -87,7 +86,7 @@ class Algorithm1:
     the compiled predictors.
     """
 
-    def __init__(self, scheduler: Scheduler, remaining: str = "cpu", cpu_time: str = "cpu") -> None:
+    def __init__(self, scheduler: TimeSharedScheduler, remaining: str = "cpu", cpu_time: str = "cpu") -> None:
         methods_of(remaining, cpu_time)
         self._scheduler = scheduler
         self._remaining = Method(remaining)
@@ -213,7 +212,7 @@ def read(name: str) -> PredictorName:
 
 
 def make(
-    name: PredictorName, scheduler: Scheduler, errors_of: Callable[[PredictorName], ErrorHistory]
+    name: PredictorName, scheduler: TimeSharedScheduler, errors_of: Callable[[PredictorName], ErrorHistory]
 ) -> Predictor:
     """The named predictor of the decisions of `scheduler`, with intervals if enough errors are recorded.
 

@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from scheduler.compiled import Ints
-from scheduler.model import Job, JobId, RunId, Start
+from scheduler.model import Job, JobId, NodeSchedule, RunId, Start
 from scheduler.node_set import NodeSet
+from scheduler.ports import Scheduler
 from scheduler.problem import Running, SchedulingProblem, first_violation, too_few_or_many
 from scheduler.rules import SOCIAL_CONTRACT, Kind, Violation
 from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes
@@ -75,6 +76,9 @@ class TimeSharedProblem(SchedulingProblem):
 
     def violation(self, answer: object) -> Violation | None:
         return first_violation(self, answer, _SocialLimits(self.shared_nodes))
+
+
+TimeSharedScheduler = Scheduler[TimeSharedProblem, NodeSchedule]
 
 
 class _SocialLimits:

@@ -20,7 +20,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from scheduler import printable
+from scheduler.messages import printable
 from sil.workers.executor import Listener
 
 SHOWN_EVERY_S = 0.2

@@ -10,7 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from scheduler import UserError, counted
+from scheduler import UserError
+from scheduler.messages import counted
 from sil.api.replaying import checked
 from sil.api.settings import Moment, second_of_log
 from sil.declared import Field, Shown, as_keyword, spread

@@ -13,6 +13,7 @@ import zmq
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from scheduler import UserError
+from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import (
@@ -23,7 +24,7 @@ from scheduler.model import (
 )
 from scheduler.node_set import NodeSet
 from scheduler.notices import JobArrived, RunEnded, TimePassed
-from scheduler.ports import RuntimeEstimator, Scheduler
+from scheduler.ports import AnyScheduler, RuntimeEstimator
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.messages import JsonEvent, Message, Size, Time, Walltime, longest_message
 from sil.batsim.messages import event as decision
@@ -129,7 +130,7 @@ class ServedScheduler:
 
     def __init__(
         self,
-        make: Callable[[MessageClock], Scheduler],
+        make: Callable[[MessageClock], AnyScheduler],
         run_times: RuntimeEstimator,
         memoryless: bool = False,
     ) -> None:
@@ -138,7 +139,7 @@ class ServedScheduler:
         self._run_times = run_times
         self.clock = MessageClock()
         self._orders = Orders(self.clock)
-        self._manager: StartingManager | None = None
+        self._manager: StartingManager[FreeNodesProblem] | None = None
         self._jobs = 0
         self._known = set[str]()
         self._memory = Memory("the jobs of the simulator")
@@ -211,7 +212,7 @@ class ServedScheduler:
             self._orders.decide("CALL_ME_LATER", timestamp=wakes_at_s)
             self._called_for_s = wakes_at_s
 
-    def _running(self) -> StartingManager:
+    def _running(self) -> StartingManager[FreeNodesProblem]:
         if self._manager is None:
             raise UserError("the simulator sent an event before SIMULATION_BEGINS")
         return self._manager

@@ -19,7 +19,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from scheduler import UserError, counted, printable
+from scheduler import UserError
+from scheduler.messages import counted, printable
 from sil.experiment.output_folder import failed_access, no_room
 from sil.report.listing import Column, Listing, Row
 from sil.trace.json_text import json_text

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from typer import Argument, Option
 
-from scheduler import UserError, counted
+from scheduler import UserError
+from scheduler.messages import counted
 from sil.cli import console, db_imports, options
 from sil.cli.console import print_listings
 from sil.cli.db_imports import DEFAULT, Database, opened

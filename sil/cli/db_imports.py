@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.cli import console
 from sil.cli.options import TimeZone
 from site_db.jobs.sacct.columns import COMMAND_IN_LINES

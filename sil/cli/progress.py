@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-from scheduler import printable
+from scheduler.messages import printable
 from sil.api.progress import DESCRIPTION, bars
 from sil.api.progress import ProgressBar as Bar
 from sil.cli import console

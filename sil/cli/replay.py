@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from rich.table import Column, Table
 from typer import Option
 
-from scheduler import UserError, counted
+from scheduler import UserError
+from scheduler.messages import counted
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.report.analysis import Analysis

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import shlex
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,14 +16,17 @@ import typer
 from rich.table import Table
 from typer import Argument, Option
 
-from scheduler import counted
+from scheduler import registry
+from scheduler.messages import counted
 from scheduler.rules import Kind
 from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.report.listing import Column, Listing, number, text
 
 if TYPE_CHECKING:
-    from scheduler.listing import Entry
+    from importlib.metadata import EntryPoint
+
+    from scheduler.registry import SchedulerSpec
     from sil.experiment.checking import Checked
     from sil.experiment.matrix import MappedMatrix
 
@@ -111,7 +115,6 @@ def _row(result: MappedMatrix) -> dict[str, str | float]:
 
 def schedulers(as_json: options.Json = False) -> None:
     """List the schedulers by kind: built-in ones and plug-ins."""
-    from scheduler.listing import entries
     from sil.runs.under_test import resolve
 
     groups: dict[str, list[Entry]] = {}
@@ -131,6 +134,46 @@ def schedulers(as_json: options.Json = False) -> None:
     console.print_line(
         "A class of your own is named module:Class, relative to the current folder; --json has details."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A scheduler in a listing: its name, kind if known, origin, and the first line of its docstring."""
+
+    name: str
+    kind: Kind | None
+    target: str
+    source: str
+    summary: str
+
+
+def entries(resolve: Callable[[str], SchedulerSpec]) -> list[Entry]:
+    """All named schedulers, for a listing; plug-ins are found by `resolve`. The summary of a plug-in that
+    cannot be loaded says so."""
+    built_in = [
+        Entry(name, kind, target, "built in", _summary_in_source(name))
+        for kind, targets in registry.BUILT_IN.items()
+        for name, target in targets.items()
+    ]
+    return built_in + [_plugin_entry(point, resolve) for point in registry.plugins()]
+
+
+def _plugin_entry(point: EntryPoint, resolve: Callable[[str], SchedulerSpec]) -> Entry:
+    source = f"package {point.dist.name if point.dist else '?'}"
+    try:
+        spec = resolve(point.name)
+    except registry.SchedulerNotLoaded as error:
+        return Entry(point.name, None, point.value, source, f"cannot be loaded: {error}")
+    return Entry(point.name, spec.kind, point.value, source, spec.summary)
+
+
+def _summary_in_source(name: str) -> str:
+    """The first line of the docstring of a built-in scheduler, without importing what is compiled for it."""
+    module, _, class_name = registry.resolve(name).target.partition(":")
+    source = (Path(registry.__file__).parents[1] / Path(*module.split("."))).with_suffix(".py")
+    statements = ast.parse(source.read_text(encoding="utf-8")).body
+    classes = {found.name: found for found in statements if isinstance(found, ast.ClassDef)}
+    return (ast.get_docstring(classes[class_name]) or "").partition("\n")[0]
 
 
 class Problems(StrEnum):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.cli import console, options
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler import counted
 from scheduler.mapping.problem import MappingProblem
+from scheduler.messages import counted
 from scheduler.model import Schedule
 from scheduler.registry import SchedulerSpec
 from sil.isolation.host import Host

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler import UserError, counted
+from scheduler import UserError
+from scheduler.messages import counted
 
 S = TypeVar("S")
 Numbers = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import RETURNS_IN_TIME
@@ -58,7 +58,7 @@ class ThisProcess(Host):
 HERE = ThisProcess()
 
 
-def made(spec: SchedulerSpec, seed: int, guard: Guard) -> Scheduler:
+def made(spec: SchedulerSpec, seed: int, guard: Guard) -> AnyScheduler:
     """A new instance of a scheduler. Raises SchedulerFault."""
     module, _, name = spec.target.partition(":")
     try:

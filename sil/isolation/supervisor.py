@@ -27,7 +27,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple, NoReturn
 
-from scheduler import printable
+from scheduler.messages import printable
 from sil.isolation.limits import LOOK_EVERY_S, Limits, limit_memory, limit_tasks
 from sil.workers.descendants import be_prompt, kill_descendants, reaped
 from sil.workers.nursery import (

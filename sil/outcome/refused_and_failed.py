@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.trace.facts import RUN, Fact
 
 IS_FAILURE = (pl.col("event") == Fact.RUN_LOST) & pl.col("detail").is_not_null()

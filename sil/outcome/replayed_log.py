@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.outcome import finished_jobs
 from sil.outcome.backlog import Backlog
 from sil.outcome.batsim_tables import batsim_jobs

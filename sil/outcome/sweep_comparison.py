@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from scheduler import UserError, counted
+from scheduler import UserError
+from scheduler.messages import counted
 from sil.outcome.comparison import Cell
 from sil.outcome.metrics import MAKESPAN, REPLAY_METRICS
 from sil.outcome.statistics import CONFIDENCE, Sample

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from scheduler import printable
+from scheduler.messages import printable
 from scheduler.node_set import NodeSet
 from sil.outcome.jobs import ENDINGS
 from sil.trace.facts import RUN, Fact

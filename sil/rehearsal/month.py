@@ -14,7 +14,8 @@ from pathlib import Path
 
 import polars as pl
 
-from scheduler import UserError, counted
+from scheduler import UserError
+from scheduler.messages import counted
 from sil.rehearsal.operators import OperatorsActs
 from sil.rehearsal.submissions import REPLACED, HowSubmitted
 from sil.settings.log_events import Events

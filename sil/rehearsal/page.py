@@ -8,7 +8,7 @@ from statistics import fmean
 
 import polars as pl
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.experiment.replay_folder import REPORT
 from sil.outcome.statistics import Interval
 from sil.rehearsal.effects import KINDS, NOTICEABLE, NOTICEABLE_S, QUANTITIES, Effect

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.outcome.comparison import Cell as ComparisonCell
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import run_table

@@ -9,7 +9,7 @@ from math import ceil, log10
 import numpy as np
 import polars as pl
 
-from scheduler import printable
+from scheduler.messages import printable
 from scheduler.node_set import NodeSet
 from sil.outcome.comparison import Cell, Comparison
 from sil.outcome.metrics import metric

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.trace.json_text import json_text
 from site_db.files.readers import digest
 from site_db.files.written import no_link, regular

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from scheduler import printable
+from scheduler.messages import printable
 from sil.report import FigureKind
 from sil.report.file_name import file_name
 from sil.report.origin import origin_terms

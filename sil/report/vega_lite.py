@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 from polars import selectors
 
-from scheduler import printable
+from scheduler.messages import printable
 
 Spec = dict[str, Any]
 

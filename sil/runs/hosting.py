@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from scheduler import UserError
-from scheduler.ports import Clock, Scheduler
+from scheduler.ports import AnyScheduler, Clock
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Manager, Ports
 from sil.isolation.host import Host, ThisProcess
@@ -95,7 +95,7 @@ class Supervision:
     check_determinism: bool = True
     """Whether plug-ins must decide the same in two instances."""
 
-    def scheduler(self, scheduler: InProcess) -> Scheduler:
+    def scheduler(self, scheduler: InProcess) -> AnyScheduler:
         respondent = partial(self.host.respondent, scheduler.spec, self.seed, self.guard)
         asks_twice = self.check_determinism and not scheduler.is_built_in
         return GuardedScheduler(respondent(), self.guard, respondent() if asks_twice else None)
@@ -110,7 +110,7 @@ class Supervision:
 
 def what_if_scheduler(
     host: Host, spec: SchedulerSpec, clock: Clock, limit_s: float, seed: int = 0
-) -> Scheduler:
+) -> AnyScheduler:
     """A new instance for a predictor. Except for LoRaS, its answers are checked, and `schedule` raises
     SchedulerFault, also if a decision takes longer than `limit_s`."""
     from scheduler.time_shared.loras import Loras  # compiled code, loaded only for time-shared nodes

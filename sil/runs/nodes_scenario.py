@@ -9,9 +9,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scheduler import shown
 from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, in_order_of_service
+from scheduler.messages import abbreviated
 from scheduler.model import Job
 from scheduler.node_request import Request
 from scheduler.resource_manager import Manager, OnFreeNodes
@@ -185,8 +185,8 @@ class NodesScenario(Scenario):
         files = {each.path for each in of_slurm if each.path is not None}
         if self.has_queues and files:
             yield (
-                f"Slurm has the priorities of {shown(sorted(map(str, files)))}; of the queues, only who may "
-                f"submit to them counts"
+                f"Slurm has the priorities of {abbreviated(sorted(map(str, files)))}; of the queues, only "
+                f"who may submit to them counts"
             )
         log = self.in_use.log
         if log is not None:

@@ -13,9 +13,10 @@ from scheduler.managers.queues import Admission
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import Characterisation, OnSharedNodes
 from scheduler.time_shared.forecast import Predictor
+from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.promises import PromisesByForecast
 from sil.outcome.invariants.breach import Capacity
 from sil.runs.hosting import Supervision
@@ -103,22 +104,24 @@ class TimeSharedSystem(SiteModel):
             clock, world.dispatcher, cluster.memory_mb, cluster.contract, known, monitor=self
         )
 
-    def manager(self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision) -> StartingManager:
+    def manager(
+        self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision
+    ) -> StartingManager[TimeSharedProblem]:
         return self.predicting(ports, asking.scheduler(scheduler), {})
 
     def predicting(
         self,
         ports: OnSharedNodes,
-        scheduler: Scheduler,
+        scheduler: AnyScheduler,
         predictors: Mapping[str, Predictor],
         promises: PromisesByForecast | None = None,
         admission: Admission | None = None,
-    ) -> StartingManager:
+    ) -> StartingManager[TimeSharedProblem]:
         """The built-in manager, which predicts all jobs whenever one arrives."""
         forecasting = Forecasting(self._allocation, predictors, self, promises)
         return StartingManager(ports, self._allocation, scheduler, admission=admission, new_jobs=forecasting)
 
-    def run(self, scheduler: Scheduler, predictors: Mapping[str, Predictor], run: RunKey) -> TimeSharedRun:
+    def run(self, scheduler: AnyScheduler, predictors: Mapping[str, Predictor], run: RunKey) -> TimeSharedRun:
         """A run without disturbances, under a scheduler that is trusted."""
         simulation = Simulation(self, Conditions())
         assert isinstance(simulation.ports, OnSharedNodes)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from scheduler.free_nodes.runtime_estimates import UserEstimates
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.rules import ScheduleRejected
 from sil.batsim.serving import MessageClock, ServedScheduler, listening
@@ -40,7 +40,7 @@ def _answer_all(
 ) -> None:
     """By default, nothing is received and sent: the same simulation, where the scheduler answers."""
 
-    def made(clock: MessageClock) -> Scheduler:
+    def made(clock: MessageClock) -> AnyScheduler:
         guard = Guard(clock, limit_s, cpu_time=None)
         return GuardedScheduler(host.respondent(spec, 0, guard), guard)
 

@@ -13,6 +13,7 @@ from scheduler.resource_manager import OnSharedNodes
 from scheduler.rules import Kind
 from scheduler.time_shared import predictors
 from scheduler.time_shared.forecast import Predictor
+from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.promises import PromisesByForecast
 from sil.isolation.host import Host
 from sil.runs.hosting import Supervision, what_if_scheduler
@@ -212,7 +213,9 @@ class _Nodes(TimeSharedSystem):
         self._scenario = scenario
         self._replication = replication
 
-    def manager(self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision) -> StartingManager:
+    def manager(
+        self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision
+    ) -> StartingManager[TimeSharedProblem]:
         scenario, asked = self._scenario, asking.scheduler(scheduler)
         predictors = scenario.predictors(asking.host, scheduler, ports.clock, self._replication)
         return self.predicting(ports, asked, predictors, scenario.promises, scenario.admission)

@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field, field_validator, model_validator
 
-from scheduler import UserError, counted
+from scheduler import UserError
+from scheduler.messages import counted
 from sil.settings.log_events import AtSecond, Command, Events, JobArray, OfJob, jobs_in
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from scheduler import UserError, printable
+from scheduler import UserError
+from scheduler.messages import printable
 from sil.slurm.protocol.packing.versions import UnsupportedVersion
 from sil.slurm.release import Release
 from sil.slurm.roots import entering

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 
-from scheduler import UserError, counted
+from scheduler import UserError
 from scheduler.managers.queues import Admission
+from scheduler.messages import counted
 from scheduler.model import Job
 from scheduler.node_request import Node
 from scheduler.ports import NodeMonitor

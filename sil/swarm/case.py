@@ -17,7 +17,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.swarm.faults import KINDS, MOST_JOBS, Fault
 from sil.world.random_streams import RandomStreams
 from site_db.files.input_errors import InvalidFile

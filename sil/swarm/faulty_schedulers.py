@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.managers.decorators import ManagerDecorator
 from scheduler.model import Answer, Assignments, NodeSchedule
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import ScheduleRejected
 from sil.world.harness import World
@@ -22,7 +22,7 @@ class LateScheduler:
     """A scheduler whose decisions take simulated time, until the faults of its case end. What is decided
     again after a restart takes none."""
 
-    def __init__(self, scheduler: Scheduler, decision_s: float, world: World, until_s: float) -> None:
+    def __init__(self, scheduler: AnyScheduler, decision_s: float, world: World, until_s: float) -> None:
         self._scheduler = scheduler
         self._decision_s = decision_s
         self._world = world
@@ -51,7 +51,7 @@ class WrongScheduler:
     """A scheduler that makes mistakes. They depend on the problem and on the number of answers before, so
     that they are made again when a journal is repeated."""
 
-    def __init__(self, scheduler: Scheduler, mistakes: Mistakes) -> None:
+    def __init__(self, scheduler: AnyScheduler, mistakes: Mistakes) -> None:
         self._scheduler = scheduler
         self._mistakes = mistakes
         self._rng = np.random.default_rng(mistakes.seed)

@@ -11,7 +11,7 @@ from typing import Any
 
 from scheduler.model import Answer, DispatchOrder, Job, JobId, NodeSchedule
 from scheduler.notices import Notice, RunPreempted
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import Manager, Ports
 from sil.outcome.invariants.breach import Breach
 from sil.swarm.account import (
@@ -45,7 +45,7 @@ class Policies:
 
         return followed
 
-    def asked(self, scheduler: Scheduler, queue: str) -> Scheduler:
+    def asked(self, scheduler: AnyScheduler, queue: str) -> AnyScheduler:
         """The scheduler, with its problems and answers noted for the manager that is being made."""
         return scheduler if self._account is None else _Asked(scheduler, queue, self._account)
 
@@ -55,7 +55,7 @@ class Policies:
 
 
 class _Asked:
-    def __init__(self, scheduler: Scheduler, queue: str, account: Account) -> None:
+    def __init__(self, scheduler: AnyScheduler, queue: str, account: Account) -> None:
         self._scheduler = scheduler
         self._queue = queue
         self._account = account

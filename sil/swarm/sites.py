@@ -24,7 +24,7 @@ from scheduler.managers.queues import (
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Cluster, ExecutionRecord, Interconnect, Job, JobClass, JobId, Machine, Site
 from scheduler.node_request import Node, Request
-from scheduler.ports import Clock, Scheduler
+from scheduler.ports import AnyScheduler, Clock
 from scheduler.resource_manager import Manager, OnFreeNodes, OnMachines, Ports
 from sil.isolation.host import Host
 from sil.outcome.invariants.breach import Breach, Capacity
@@ -76,9 +76,9 @@ class Tested:
         """Of one that is not built in, this is not known."""
         return self.spec.is_built_in and self.spec.target not in registry.ON_SINGLE_MACHINES
 
-    def scheduler(self, queue: str = DEFAULT) -> Scheduler:
+    def scheduler(self, queue: str = DEFAULT) -> AnyScheduler:
         """A new instance, for one queue or for all."""
-        made: Scheduler
+        made: AnyScheduler
         if self.spec.is_built_in:
             made = self.spec.make(self._seed)
         else:

@@ -6,7 +6,7 @@ import json
 from math import isfinite
 from typing import Any
 
-from scheduler import printable
+from scheduler.messages import printable
 
 
 def json_text(value: object) -> str:

@@ -12,7 +12,8 @@ import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
 
-from scheduler import UserError, counted, printable
+from scheduler import UserError
+from scheduler.messages import counted, printable
 from sil.trace.stream import COMPATIBLE
 from site_db.files.input_errors import MOST
 from site_db.files.plain_values import is_whole

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from polars.exceptions import PanicException, PolarsError
 
-from scheduler import UserError, printable
+from scheduler import UserError
+from scheduler.messages import printable
 from sil.trace.facts import EVENTS, METADATA_KEY, RUN, SCHEMA, TRACE, Fact, RunDescription
 from sil.trace.log_clock import LogClock
 from sil.trace.log_ids import LOG_ID

@@ -10,7 +10,8 @@ from pathlib import Path
 import tomlkit
 from pydantic import Field
 
-from scheduler import UserError, printable
+from scheduler import UserError
+from scheduler.messages import printable
 from sil.trust.foreign_code import Named
 from site_db.files import toml_file
 from site_db.files.readers import read_text

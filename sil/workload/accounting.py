@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.trace.log_ids import column_of
 from sil.workload.job_log import LEAST_S, SCHEMA, JobLog, possible_size
 from sil.workload.swf_repairs import LINE, repaired

@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
-from scheduler import UserError, counted
+from scheduler import UserError
+from scheduler.messages import counted
 from scheduler.model import ANYONE
 from scheduler.node_request import Request
 from sil.trace.log_clock import LogClock

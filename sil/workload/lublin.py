@@ -15,7 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from scheduler import UserError, counted
+from scheduler import UserError
+from scheduler.messages import counted
 from sil.workload.job_log import LARGEST, LEAST_S, LOAD_TOLERANCE, MOST_PROCESSORS, SCHEMA, JobLog
 from site_db.files.readers import Memory
 

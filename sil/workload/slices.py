@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog, places
 from site_db.files.input_errors import InvalidFile

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from scheduler import UserError, counted
+from scheduler import UserError
+from scheduler.messages import counted
 from scheduler.node_request import MOST_GPUS, Gpus, Node, Request
 from sil.trace.log_ids import column_of
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, possible_size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from scheduler import counted
+from scheduler.messages import counted
 from scheduler.model import Share
 from scheduler.node_request import Node, Request, thousandths
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler import counted
+from scheduler.messages import counted
 from site_db.files.formats import without_suffix
 from site_db.files.input_errors import InvalidFile, quoted
 from site_db.files.plain_values import is_decimal, is_whole

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from scheduler import UserError, printable
+from scheduler import UserError
+from scheduler.messages import printable
 
 MOST = 1e15
 """No number of seconds, megabytes or jobs is greater, in a file or in the database."""

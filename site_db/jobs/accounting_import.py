@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, Double, bindparam, select, update
 from sqlalchemy.orm import Session
 
-from scheduler import counted
+from scheduler.messages import counted
 from scheduler.node_request import Request
 from site_db import schema
 from site_db.jobs.log_import import DESCRIPTION, JobsOnMachines, LogBuilder, import_log, record_of, source_of

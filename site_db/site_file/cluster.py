@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from math import ceil, inf
 from typing import NamedTuple
 
-from scheduler import counted, plural, shown
+from scheduler.messages import abbreviated, counted, plural
 from scheduler.node_request import Admission, Node, Partition, Refusal, Request, alike, most_chunks
 
 
@@ -43,7 +43,7 @@ class Cluster:
         """The nodes that take jobs now. Partitions may lose all their nodes."""
         if not self.down:
             return self
-        n, names = len(self.down), shown(sorted(self.down))
+        n, names = len(self.down), abbreviated(sorted(self.down))
         nodes = {name: node for name, node in self.nodes.items() if name not in self.down}
         note = f"{counted(n, 'node')} left out, since {'it is' if n == 1 else 'they are'} down: {names}"
         return replace(self, nodes=nodes, down=frozenset(), notes=(*self.notes, note))

@@ -10,7 +10,8 @@ import tomlkit
 from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from scheduler import UserError, counted, printable
+from scheduler import UserError
+from scheduler.messages import counted, printable
 from site_db import schema
 from site_db.files import toml_file
 from site_db.files.toml_file import Location

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import NamedTuple
 
-from scheduler import counted, shown
+from scheduler.messages import abbreviated, counted
 from scheduler.node_request import MOST_GPUS, Node, Partition
 from site_db.files.input_errors import MOST, shortened
 from site_db.site_file.machine_names import expand, patterns
@@ -85,8 +85,8 @@ def order_of_service(settings: Mapping[str, Line]) -> Iterator[str]:
     if found:
         yield (
             f"{counted(len(found), 'setting')} of slurm.conf for the order of jobs, for preemption or for "
-            f"limits ({shown(found)}): not modelled by the built-in schedulers, of which fcfs serves jobs in "
-            f"the order in which they arrive; Slurm's own controller (the scheduler 'slurm') has them"
+            f"limits ({abbreviated(found)}): not modelled by the built-in schedulers, of which fcfs serves "
+            f"jobs in the order in which they arrive; Slurm's own controller (the scheduler 'slurm') has them"
         )
 
 

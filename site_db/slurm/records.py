@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from scheduler import shown
+from scheduler.messages import abbreviated
 from site_db.files.input_errors import InvalidFile
 from site_db.files.readers import OF_JSON, Memory
 from site_db.slurm.output import Object, objects_in, text_at
@@ -141,7 +141,7 @@ def _add_of_sinfo(entry: Object, nodes: _Records, partitions: _Records, where: s
         least = path.replace("maximum", "minimum")
         if text_at(entry, least) != text_at(entry, path):
             raise InvalidFile(
-                f"{where}: the nodes {shown(names)} have from {text_at(entry, least)} to "
+                f"{where}: the nodes {abbreviated(names)} have from {text_at(entry, least)} to "
                 f"{text_at(entry, path)} {path.partition('/')[0]}, so that those of each are not known; "
                 f"expected the output of scontrol show node --json"
             )

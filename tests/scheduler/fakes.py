@@ -38,7 +38,7 @@ from scheduler.model import (
     Site,
 )
 from scheduler.notices import RunEnded, RunLost
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import OnMachines
 
 Reading = MachineReading | InterconnectReading
@@ -200,7 +200,7 @@ class Desk:
         site: Site,
         seconds: Sequence[float] | Mapping[str, Sequence[float]],
         queues: Sequence[QueuePolicy] = (QueuePolicy(),),
-        schedulers: Mapping[str, Scheduler] | None = None,
+        schedulers: Mapping[str, AnyScheduler] | None = None,
         users: Sequence[UserPolicy] = (),
         planned_starts: PlannedStarts = PlannedStarts.EARLIEST,
         preemption: PreemptionPolicy | None = None,
@@ -212,7 +212,7 @@ class Desk:
             site, seconds if isinstance(seconds, Mapping) else {"work": list(seconds)}
         )
         self.scheduler = TargetScheduler()
-        self.schedulers: dict[str, Scheduler] = {queue.name: self.scheduler for queue in queues}
+        self.schedulers: dict[str, AnyScheduler] = {queue.name: self.scheduler for queue in queues}
         self.schedulers.update(schedulers or {})
         self.manager = MappingManager(
             OnMachines(self.clock, self.dispatcher, site, self.monitor, self.experience),

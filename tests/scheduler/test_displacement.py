@@ -27,7 +27,7 @@ from scheduler.model import (
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.selection import FirstFit, Placement
 from scheduler.notices import RunEnded, RunLost
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import OnFreeNodes
 from tests.examples import up_to
 from tests.scheduler.fakes import HandClock, RecordingDispatcher, ScriptedMonitor
@@ -53,7 +53,7 @@ class Nodes:
         self,
         *nodes: Node,
         queues: tuple[QueuePolicy, ...] = (LOW, MIDDLE, URGENT),
-        scheduler: Scheduler | None = None,
+        scheduler: AnyScheduler | None = None,
         preemption: PreemptionPolicy | None = None,
     ) -> None:
         self.clock = HandClock()

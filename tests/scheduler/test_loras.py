@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scheduler.free_nodes import rigid
 from scheduler.free_nodes.kernels import backfilling
 from scheduler.model import Job, JobId, NodeSchedule
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.time_shared.kernels import selection, tables
 from scheduler.time_shared.loras import Loras, Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.predictors import Algorithm1, Blind, PolicyAware
@@ -98,7 +98,7 @@ def test_every_composition_equals_the_reference(
     assert fast.wait_reasons.keys() == plain.wait_reasons.keys()
 
 
-def why_waiting(scheduler: Scheduler, state: SystemState, now_s: float) -> list[str]:
+def why_waiting(scheduler: AnyScheduler, state: SystemState, now_s: float) -> list[str]:
     left = scheduler.schedule(problem_of(state, now_s)).wait_reasons
     return [in_detail(left, i) for i in left]
 

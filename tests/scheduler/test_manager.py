@@ -33,7 +33,7 @@ from scheduler.model import (
     Schedule,
 )
 from scheduler.notices import RunEnded, RunLost
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import OnMachines
 from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
 from tests.examples import up_to
@@ -291,7 +291,7 @@ def test_invalid_queues_are_rejected(queues: tuple[QueuePolicy, ...], words: str
 
 
 def with_a_low_run(
-    preemption: PreemptionPolicy, *between: QueuePolicy, high: Scheduler | None = None
+    preemption: PreemptionPolicy, *between: QueuePolicy, high: AnyScheduler | None = None
 ) -> Desk:
     """One machine, on which job 1 of the low queue runs from 0 to 10 s."""
     schedulers = {"high": high} if high else {}
@@ -994,7 +994,7 @@ class ManagerInTheWorld(RuleBasedStateMachine):
     def found_site(
         self,
         mapping: tuple[MappingPolicy, MappingPolicy, MappingPolicy],
-        kinds: tuple[type[Scheduler], type[Scheduler], type[Scheduler]],
+        kinds: tuple[type[AnyScheduler], type[AnyScheduler], type[AnyScheduler]],
         delays_s: list[float],
     ) -> None:
         names = ("high", "middle", "low")

@@ -14,7 +14,7 @@ from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, Schedule
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from sil.studies.collins_george.cs1 import ReferencePjs, ReferenceSjs, greedy
 from tests.examples import up_to
 
@@ -33,7 +33,7 @@ class ReferenceGreedy:
         return mapped(problem, Assignments.of(rows))
 
 
-PAIRS: list[tuple[Scheduler, Scheduler]] = [
+PAIRS: list[tuple[AnyScheduler, AnyScheduler]] = [
     (MinMin(), ReferenceGreedy(1.0)),
     (MaxMin(), ReferenceGreedy(-1.0)),
     (Sjs(), ReferenceSjs()),
@@ -86,7 +86,7 @@ def columns(schedule: Schedule) -> list[list[float]]:
 @given(problem=problems())
 @settings(max_examples=up_to(300))
 def test_small_problems_equal_the_reference(
-    fast: Scheduler, reference: Scheduler, problem: MappingProblem
+    fast: AnyScheduler, reference: AnyScheduler, problem: MappingProblem
 ) -> None:
     assert columns(fast.schedule(problem)) == columns(reference.schedule(problem))
 
@@ -95,7 +95,7 @@ def test_small_problems_equal_the_reference(
 @given(problem=problems())
 @settings(max_examples=up_to(100))
 def test_small_problems_with_blocks_of_job_classes_equal_the_reference(
-    fast: Scheduler, reference: Scheduler, problem: MappingProblem
+    fast: AnyScheduler, reference: AnyScheduler, problem: MappingProblem
 ) -> None:
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(groups, "FEW", 2)
@@ -105,7 +105,7 @@ def test_small_problems_with_blocks_of_job_classes_equal_the_reference(
 
 @pytest.mark.parametrize(("fast", "reference"), PAIRS[:3], ids=lambda scheduler: type(scheduler).__name__)
 @pytest.mark.parametrize("kind", KINDS)
-def test_large_problems_equal_the_reference(kind: str, fast: Scheduler, reference: Scheduler) -> None:
+def test_large_problems_equal_the_reference(kind: str, fast: AnyScheduler, reference: AnyScheduler) -> None:
     rng = np.random.default_rng(KINDS.index(kind))
     problem = MappingProblem.from_matrix(random_times(kind, 400, 30, rng), rng.choice([0.0, 5.0], 30))
     assert columns(fast.schedule(problem)) == columns(reference.schedule(problem))

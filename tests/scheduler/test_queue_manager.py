@@ -22,7 +22,7 @@ from scheduler.model import (
     Start,
 )
 from scheduler.notices import RunEnded, RunLost
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import OnSharedNodes
 from scheduler.rules import ScheduleRejected
 from scheduler.time_shared.loras import Loras
@@ -75,7 +75,7 @@ class Notes:
 
 
 def manager_of(
-    world: World, scheduler: Scheduler, n_nodes: int = 2, notes: Notes | None = None
+    world: World, scheduler: AnyScheduler, n_nodes: int = 2, notes: Notes | None = None
 ) -> StartingManager:
     """It predicts, and promises by what it predicts, if there are notes to be made."""
     nodes = TimeSharedAllocation([512.0] * n_nodes, SocialContract(), world, world, world, notes)

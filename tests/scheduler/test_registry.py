@@ -9,10 +9,11 @@ import sys
 
 import pytest
 
-from scheduler import listing, registry
+from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded, resolve
 from scheduler.rules import Kind
 from scheduler.time_shared.loras import Loras, NodeSelection, Selection
+from sil.cli.schedulers import entries
 
 
 class WithParameters:
@@ -202,12 +203,15 @@ def test_resolving_a_built_in_scheduler_imports_no_compiled_module() -> None:
 
 
 def test_a_listing_shows_the_first_line_of_each_docstring() -> None:
-    for entry in listing.entries():
+    for entry in entries(resolve):
         documented = inspect.getdoc(type(resolve(entry.name).make()))
         assert documented is not None
         assert entry.summary == documented.splitlines()[0]
 
 
 def test_the_listing_loads_no_compiled_module() -> None:
-    look = "import sys; from scheduler import listing; listing.entries(); print('numba' in sys.modules)"
+    look = (
+        "import sys; from scheduler.registry import resolve; from sil.cli.schedulers import entries; "
+        "entries(resolve); print('numba' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", look], check=True, capture_output=True).stdout == b"False\n"

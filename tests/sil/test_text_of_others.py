@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from rich.table import Table
 
 import sil as api
-from scheduler import UserError, printable
+from scheduler import UserError
+from scheduler.messages import printable
 from sil.api.progress import ProgressBar, bars
 from sil.cli import console
 from sil.report.file_name import file_name

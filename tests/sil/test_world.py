@@ -15,14 +15,14 @@ from scheduler.model import DispatchOrder, InterconnectReading, Job, JobId, Mach
 from scheduler.rules import CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
 from sil.world.actual_runtimes import ActualRuntimes, Empirical, Gamma, Lognormal, NoSpread
 from sil.world.events import (
-    Event,
+    AnyEvent,
+    EndDue,
     EventQueue,
     EveryQuantum,
     JobArrived,
     MonitorNews,
     OnRequest,
     RoundDue,
-    RunEnded,
     SimClock,
     StateChange,
 )
@@ -38,8 +38,8 @@ JOB = Job(JobId(0), "work", 0.0)
 
 def test_simultaneous_events_are_ordered_by_rank_then_by_insertion() -> None:
     events = EventQueue()
-    change, ends = StateChange((0,), False), [RunEnded(RunId(2)), RunEnded(RunId(1))]
-    pushed: list[Event] = [RoundDue(), JobArrived(JOB), change, *ends]
+    change, ends = StateChange((0,), False), [EndDue(RunId(2)), EndDue(RunId(1))]
+    pushed: list[AnyEvent] = [RoundDue(), JobArrived(JOB), change, *ends]
     for event in pushed:
         events.push(5.0, event)
     events.push(4.0, MonitorNews())

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from scheduler import printable
+from scheduler.messages import printable
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs.records import LIVE, JobRecord, JobState

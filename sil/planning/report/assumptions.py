@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.planning.answers import Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan

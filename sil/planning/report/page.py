@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.outcome.metrics import PLAN_METRICS
 from sil.planning.answers import BEST_BUY, EACH_OFFER, RETIRE, Answers, fault_texts
 from sil.planning.options import AS_IT_IS

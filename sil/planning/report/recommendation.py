@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.outcome.metrics import PLAN_METRICS
 from sil.planning.answers import Answer, Answers
 from sil.planning.options import AS_IT_IS

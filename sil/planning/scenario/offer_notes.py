@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from scheduler import counted, plural
+from scheduler.messages import counted, plural
 from scheduler.node_request import Node, Request
 from sil.planning.options import AS_IT_IS, Option
 from sil.planning.scenario.node_demand import any_runs_on, specification

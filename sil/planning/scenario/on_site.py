@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from scheduler import plural
+from scheduler.messages import plural
 from scheduler.model import Job
 from scheduler.node_request import Request
 from sil.experiment.provenance import fingerprint

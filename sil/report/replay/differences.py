@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.outcome.paired import (
     FEWEST_BLOCKS,
     MOST_CORRELATION,

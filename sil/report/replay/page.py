@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.outcome.metrics import REFUSED
 from sil.outcome.refused_and_failed import IF_RESUBMITTED
 from sil.report.analysis import Analysis

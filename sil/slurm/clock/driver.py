@@ -16,7 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from scheduler import UserError, counted
+from scheduler import UserError
+from scheduler.messages import counted
 from sil.slurm.clock.library import built
 from sil.slurm.clock.waits import Wait
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from scheduler import UserError, counted, shown
+from scheduler import UserError
+from scheduler.messages import abbreviated, counted
 from scheduler.node_request import Node
 from site_db.site_file.cluster import Cluster
 
@@ -26,8 +27,9 @@ def check_nodes(path: Path, theirs: Cluster, ours: Cluster) -> None:
     ):
         if names:
             raise UserError(
-                f"{path} {what} {counted(len(names), 'node')} ({shown(sorted(names))}); expected the nodes "
-                f"on which the jobs run: read the log with the nodes of that file, or change a copy of it"
+                f"{path} {what} {counted(len(names), 'node')} ({abbreviated(sorted(names))}); expected the "
+                f"nodes on which the jobs run: read the log with the nodes of that file, or change a "
+                f"copy of it"
             )
 
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from scheduler import UserError, printable
+from scheduler import UserError
+from scheduler.messages import printable
 from sil.slurm.installation import LISTED, Installation, Place, installed
 
 PACKAGES = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.slurm.release import Release
 from site_db.slurm.lines import Pair
 

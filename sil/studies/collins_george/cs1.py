@@ -18,7 +18,7 @@ from scheduler.mapping.pjs import Pjs, is_better
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, Assignments, Schedule
-from scheduler.ports import Scheduler
+from scheduler.ports import AnyScheduler
 from sil.outcome.statistics import Sample, least_squares
 from sil.report.figures import bars, lines
 from sil.report.page import Part
@@ -134,8 +134,8 @@ SHARES = (0, 10, 50, 75, 90, 100)
 CALLS = 3
 """Each decision is timed this often; the least time counts, since interruptions only add."""
 SHIPPED, TEXTBOOK = "as shipped", "as in the paper"
-SJS: dict[str, Callable[[], Scheduler]] = {SHIPPED: Sjs, TEXTBOOK: ReferenceSjs}
-PJS: dict[str, Callable[[], Scheduler]] = {SHIPPED: Pjs, TEXTBOOK: ReferencePjs}
+SJS: dict[str, Callable[[], AnyScheduler]] = {SHIPPED: Sjs, TEXTBOOK: ReferenceSjs}
+PJS: dict[str, Callable[[], AnyScheduler]] = {SHIPPED: Pjs, TEXTBOOK: ReferencePjs}
 METHOD = (
     "SJS: 5 to 100 jobs on 5 to 100 machines. PJS: 5 to 1,000 jobs on 40 machines, 20 of them in 5 "
     "clusters of 4; 0 to 100 % of the jobs can run in parallel. Execution times are random; parallel ones "
@@ -161,7 +161,7 @@ def study(seeds: int, runner: Runner, sites: int = 0) -> Findings:
     done, total = count(1), (1 + sites) * per_site
 
     def timed(site: int, versions: Sequence[str]) -> Times:
-        def took(problem: MappingProblem, made: dict[str, Callable[[], Scheduler]]) -> list[float]:
+        def took(problem: MappingProblem, made: dict[str, Callable[[], AnyScheduler]]) -> list[float]:
             times_ms = [_least_ms(made[version](), problem) for version in versions]
             runner.on_progress(next(done), total)
             return times_ms
@@ -189,7 +189,7 @@ def study(seeds: int, runner: Runner, sites: int = 0) -> Findings:
     )
 
 
-def _least_ms(scheduler: Scheduler, problem: MappingProblem) -> float:
+def _least_ms(scheduler: AnyScheduler, problem: MappingProblem) -> float:
     took_s = []
     for _ in range(CALLS):
         began = time.perf_counter()

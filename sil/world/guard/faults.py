@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isnan
 from pathlib import Path
 
-from scheduler import ShortInNotebooks, UserError, printable
+from scheduler import UserError
+from scheduler.messages import ShortInNotebooks, printable
 from scheduler.model import JobId
 from scheduler.rules import RAISES_NOTHING, RULES_OF, Violation
 from sil.world import SHOW_TRACEBACKS

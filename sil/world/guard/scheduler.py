@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from scheduler.model import Answer, JobId, NodeSchedule, Schedule
-from scheduler.ports import Clock, Scheduler
+from scheduler.ports import AnyScheduler, Clock
 from scheduler.problem import LazyJobs, SchedulingProblem
 from scheduler.rules import (
     DETERMINISTIC,
@@ -107,7 +107,7 @@ class Guard:
     cpu_time: Callable[[], float] | None = process_time
     is_apart: bool = False
 
-    def timed(self, scheduler: Scheduler, is_watched: bool = False) -> TimedScheduler:
+    def timed(self, scheduler: AnyScheduler, is_watched: bool = False) -> TimedScheduler:
         """A scheduler in this process, under this time limit."""
         return TimedScheduler(scheduler, self, is_watched=is_watched)
 
@@ -130,7 +130,7 @@ class TimedScheduler:
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: AnyScheduler,
         guard: Guard,
         finish: Callable[[SchedulingProblem, Any], Any] = lambda problem, answer: answer,
         is_watched: bool = False,

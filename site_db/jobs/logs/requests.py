@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import ceil, inf
 
-from scheduler import counted
+from scheduler.messages import counted
 from scheduler.node_request import Gpus, Request
 from site_db.jobs.records import LoggedJob
 from site_db.site_file.cluster import Cluster

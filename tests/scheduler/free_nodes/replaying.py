@@ -14,7 +14,7 @@ from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import JobId, NodeSchedule
-from scheduler.ports import RuntimeEstimator, Scheduler
+from scheduler.ports import AnyScheduler, RuntimeEstimator
 from scheduler.resource_manager import OnFreeNodes
 from sil.trace.recorder import TraceRecorder
 from sil.workload.job_log import SCHEMA
@@ -34,7 +34,7 @@ def log_of(rows: Sequence[Row]) -> pl.DataFrame:
 
 
 def replayed(
-    scheduler: Scheduler,
+    scheduler: AnyScheduler,
     rows: Sequence[Row],
     n_nodes: int,
     order: str = "default",

@@ -29,7 +29,7 @@ from scheduler.model import (
 )
 from scheduler.node_set import NodeSet
 from scheduler.notices import RunEnded, RunLost
-from scheduler.ports import RuntimeEstimator, Scheduler
+from scheduler.ports import AnyScheduler, RuntimeEstimator
 from scheduler.resource_manager import OnFreeNodes
 from scheduler.rules import (
     COMPLETION_AS_EXPECTED,
@@ -84,7 +84,10 @@ class Queue:
     """A queue manager whose jobs a test sends, ends and loses."""
 
     def __init__(
-        self, n_nodes: int = 4, scheduler: Scheduler | None = None, run_times: RuntimeEstimator | None = None
+        self,
+        n_nodes: int = 4,
+        scheduler: AnyScheduler | None = None,
+        run_times: RuntimeEstimator | None = None,
     ) -> None:
         self.world = World()
         ports = OnFreeNodes(self.world, self.world, n_nodes, run_times or UserEstimates(), self.world)

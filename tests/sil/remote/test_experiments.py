@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from scheduler import counted
+from scheduler.messages import counted
 from sil.trace.facts import TRACE, Fact
 from sil.world import dispatcher
 from tests.builders import tiny_experiment

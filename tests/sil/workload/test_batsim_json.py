@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler import printable
+from scheduler.messages import printable
 from sil.workload.batsim_json import read_batsim_json, write_batsim_json
 from sil.workload.job_log import SCHEMA, JobLog
 from site_db.files.input_errors import InvalidFile

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scheduler import printable
+from scheduler.messages import printable
 from sil.workload import swf
 from sil.workload.job_log import JobLog
 from sil.workload.swf import read_swf
