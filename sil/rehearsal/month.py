@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -131,7 +132,8 @@ def month_of(
     causes = dict(_by_number(numbered, tally.remarked))
     if late := frozenset(number for number, job in numbered.items() if job.line in waited):
         causes[WAITED] = late
-    log = replace(log, notes=(*log.notes, *_of_beginning(len(of_begun), len(late))))
+    notes = (*log.notes, *_of_beginning(len(of_begun), len(late)), *_by_sbatch(numbered, options))
+    log = replace(log, notes=notes)
     users: dict[str, dict[str, None]] = {}
     for job in jobs:
         users.setdefault(job.reservation, {})[job.user] = None
@@ -187,6 +189,19 @@ def _by_number(
             numbers.setdefault(whole, []).append(number)
     for remark, ids in remarked.items():
         yield remark, frozenset(number for name in ids for number in numbers.get(name, ()))
+
+
+def _by_sbatch(jobs: Mapping[int, LoggedJob], options: Mapping[int, Mapping[str, Any]]) -> Iterator[str]:
+    names: dict[str, None] = {}
+    numbers = [number for number in jobs if "others" in options.get(number, ())]
+    for number in numbers:
+        names |= dict.fromkeys(word.partition("=")[0] for word in options[number]["others"])
+    if numbers:
+        first = jobs[numbers[0]].number
+        yield (
+            f"Slurm's own `sbatch` submits {counted(len(numbers), 'job')} (first: {first}), because of "
+            f"{', '.join(names)} in SubmitLine"
+        )
 
 
 def _of_beginning(n_begun: int, n_waited: int) -> Iterator[str]:

@@ -54,7 +54,11 @@ class InvalidConfiguration(UserError):
 
 
 class CommandFailed(UserError):
-    """What a command of Slurm says that could not be carried out."""
+    """What a command of Slurm `said` that could not be carried out."""
+
+    def __init__(self, command: str, said: str) -> None:
+        super().__init__(f"{command}: {said}")
+        self.said = said
 
 
 class Daemons:
@@ -126,7 +130,7 @@ class Daemons:
             if process.returncode:
                 self.settle()  # raises ControllerDied if that is why
                 said = one_line(errors.read()) or one_line(printed.read()) or f"code {process.returncode}"
-                raise CommandFailed(f"{' '.join((program.name, *words))}: {said}")
+                raise CommandFailed(" ".join((program.name, *words)), said)
             return printed.read()
 
     def environment(self, role: str = "reader") -> Mapping[str, str]:

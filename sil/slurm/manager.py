@@ -283,7 +283,8 @@ class SlurmManager(ResourceManager):
         if not jobs:
             return  # others of its array are to come
         try:
-            answer = self._ask(self._submissions.described(jobs, self._jobs.names, group))
+            answer = self._nodes.submit(self._submissions.requested(jobs, self._jobs.names, group))
+            self._match_time()
             refused = rejection(answer)
         except CannotRequest as why:
             refused = f"it requests {why}"

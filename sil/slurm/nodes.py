@@ -12,15 +12,18 @@ from scheduler.node_request import Node
 from sil.slurm.cluster.configuration import UNTYPED
 from sil.slurm.controller import Controller
 from sil.slurm.credential import of_nodes
+from sil.slurm.daemons import CommandFailed
 from sil.slurm.protocol.envelope import Message, message
 from sil.slurm.protocol.exchange import receive, send
-from sil.slurm.protocol.from_nodes import NodeRegistration, ReturnCode
+from sil.slurm.protocol.from_nodes import NodeRegistration, ReturnCode, ReturnCodeWithText, Submitted
 from sil.slurm.protocol.gres import NodeGres, node_gres
 from sil.slurm.protocol.job_credential import BATCH_STEP, node_names, of_job
+from sil.slurm.protocol.job_description import HeterogeneousJob
 from sil.slurm.protocol.message_types import MessageType
 from sil.slurm.protocol.packing.fields import ProtocolError
 from sil.slurm.protocol.replies import NEVER_ANSWERED, Answer, reply, usual_answer
-from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE, SUCCESS, reason
+from sil.slurm.protocol.return_codes import INVALID_ARGUMENT, JOB_ALREADY_COMPLETE, SUCCESS, reason
+from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, SuspendJob
 
 LIMIT_S = 10.0
@@ -130,6 +133,21 @@ class NodesOfController:
             send(connection, message(body, version=self._version), self._authentication)
             controller.wait_for(connection.fileno())
             return receive(connection, self._authentication).body
+
+    def submit(self, requested: Sequence[Submission]) -> Any:
+        """The answer to the submission of a job, or of the components of a heterogeneous one; those with
+        options that are not in our messages are submitted by Slurm's own `sbatch`."""
+        if not any(one.others for one in requested):
+            described = tuple(one.described() for one in requested)
+            return self.ask(described[0] if len(described) == 1 else HeterogeneousJob(described))
+        words = [word for one in requested for word in (":", *one.words())][1:]
+        try:
+            printed = self._controller.slurm(
+                "sbatch", *words, "--parsable", "--wrap=:", variables={"SIL_USER": "0"}
+            )
+        except CommandFailed as error:
+            return ReturnCodeWithText(INVALID_ARGUMENT, error.said)
+        return Submitted(of_job(int(printed.partition(";")[0])), 0, SUCCESS, None)
 
     def serve(self) -> None:
         """Answer one request."""

@@ -14,7 +14,6 @@ from sil.settings.log_events import Events, JobArray, jobs_in, with_names
 from sil.slurm.jobs.known import FIRST_OF_ARRAY
 from sil.slurm.layout import CannotRequest, Layout
 from sil.slurm.protocol.from_nodes import ReturnCode, ReturnCodeWithText
-from sil.slurm.protocol.job_description import HeterogeneousJob, JobDescription
 from sil.slurm.protocol.return_codes import reason
 from sil.slurm.protocol.submission import Submission
 
@@ -76,13 +75,14 @@ class Submissions:
         places = {number: place for place, number in enumerate(group.jobs)}
         return sorted(jobs, key=lambda one: places[one.id]), group
 
-    def described(
+    def requested(
         self, jobs: Sequence[Job], names: Mapping[int, str], group: Group | None
-    ) -> JobDescription | HeterogeneousJob:
-        """What is submitted for one job, or for those of a group. Raises CannotRequest."""
+    ) -> list[Submission]:
+        """What is submitted for one job or an array, or for each component of a heterogeneous job. Raises
+        CannotRequest."""
         if isinstance(group, Components):
-            return HeterogeneousJob(tuple(self.of([job], names).described() for job in jobs))
-        return self.of(jobs, names, None if group is None else group.at_once).described()
+            return [self.of([job], names) for job in jobs]
+        return [self.of(jobs, names, None if group is None else group.at_once)]
 
     def of(self, jobs: Sequence[Job], names: Mapping[int, str], at_once: int | None = None) -> Submission:
         """Of one job, or of an array of several, of which `at_once` run at a time. `names` are what Slurm

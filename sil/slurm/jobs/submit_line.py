@@ -34,14 +34,17 @@ _MODELLED = {
     "wckey": "wckey",
 }
 """Options with a value, and what `Submission` calls them."""
-_OTHERS = """bb bbf cluster-constraint core-spec deadline delay-boot hint mincpus prefer reboot
-    sockets-per-node spread-job switches thread-spec threads-per-core use-min-nodes"""
-NOT_MODELLED = frozenset(_OTHERS.split())
+_OTHERS = """core-spec hint mincpus prefer segment sockets-per-node spread-job switches thread-spec
+    threads-per-core use-min-nodes"""
+BY_SBATCH = frozenset(_OTHERS.split())
+"""Options with which only `sbatch` itself can submit."""
+NOT_MODELLED = frozenset(("bb", "bbf", "cluster-constraint", "deadline", "delay-boot", "reboot"))
 """Options that decide when or where a job starts, too."""
 
 
 class Submitted(NamedTuple):
-    """Options of `Submission` as the line has them, `at_once` of an array, and options not modelled."""
+    """Options of `Submission` as the line has them, `at_once` of an array, and options not modelled. In
+    `others`, options of `sbatch` are whole words."""
 
     options: dict[str, Any]
     at_once: int | None
@@ -51,6 +54,7 @@ class Submitted(NamedTuple):
 def submitted(line: str) -> Submitted:
     """What a line says; a line that is not one of these commands, or is cut, says what can be read of it."""
     options: dict[str, Any] = {}
+    others: dict[str, str] = {}
     at_once, left_out = None, set[str]()
     for name, value in _given(line):
         if name in _MODELLED and value:
@@ -70,8 +74,12 @@ def submitted(line: str) -> Submitted:
             options["contiguous"] = True
         elif name in ("requeue", "no-requeue"):
             options["requeue"] = name == "requeue"
+        elif name in BY_SBATCH or name == "exclusive":
+            others[name] = f"--{name}={value}" if value else f"--{name}"
         elif name in NOT_MODELLED:
             left_out.add(name)
+    if others:
+        options["others"] = (*others.values(),)
     return Submitted(options, at_once, frozenset(left_out))
 
 

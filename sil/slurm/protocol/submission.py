@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from sil.slurm.protocol.job_credential import PER_CPU
@@ -38,6 +40,31 @@ _AS_GIVEN = {
     "group": "group_id",
 }
 """Options that are packed as they are, and how Slurm calls them."""
+_TO_SBATCH = {
+    "user": "uid",
+    "group": "gid",
+    "name": "job-name",
+    "tasks": "ntasks",
+    "tasks_per_node": "ntasks-per-node",
+    "memory_per_node_mb": "mem",
+    "memory_per_cpu_mb": "mem-per-cpu",
+    "memory_per_gpu_mb": "mem-per-gpu",
+    "disk_per_node_mb": "tmp",
+    "nodes": "nodelist",
+    "excluded_nodes": "exclude",
+    "time_limit_min": "time",
+    "least_time_min": "time-min",
+    "directory": "chdir",
+}
+"""Options that `sbatch` does not call as here."""
+_SWITCHES: dict[str, dict[bool, str]] = {
+    "exclusive": {True: "exclusive", False: "oversubscribe"},
+    "contiguous": {True: "contiguous"},
+    "hold": {True: "hold"},
+    "requeue": {True: "requeue", False: "no-requeue"},
+    "kill_on_node_failure": {False: "no-kill"},
+    "kill_on_invalid_dependency": {True: "kill-on-invalid-dep=yes", False: "kill-on-invalid-dep=no"},
+}
 UNLIMITED = INFINITE_32
 """As a time limit."""
 
@@ -98,6 +125,26 @@ class Submission:
     directory: str = "/"
     output: str = "/dev/null"
     environment: tuple[str, ...] = ("PATH=/bin", "SLURM_GET_USER_ENV=0")
+    others: tuple[str, ...] = ()
+    """Further options, like `--switches=1`, which only `sbatch` can submit."""
+
+    def words(self) -> Iterator[str]:
+        """The same as options of `sbatch`; without the script and its environment."""
+        for option in self.__slots__:
+            value = getattr(self, option)
+            if option in _SWITCHES:
+                if value in _SWITCHES[option]:
+                    yield f"--{_SWITCHES[option][value]}"
+            elif value is None or option in ("script", "environment", "others", "max_nodes"):
+                continue
+            elif option in ("begin", "deadline"):
+                if value:
+                    yield f"--{option}={datetime.fromtimestamp(value, UTC):%Y-%m-%dT%H:%M:%S}"
+            elif option == "min_nodes":
+                yield f"--nodes={value}" if self.max_nodes is None else f"--nodes={value}-{self.max_nodes}"
+            else:
+                yield f"--{_TO_SBATCH.get(option, option.replace('_', '-'))}={value}"
+        yield from self.others
 
     def described(self) -> JobDescription:
         """The job as it is packed. Raises ProtocolError for options that exclude each other."""

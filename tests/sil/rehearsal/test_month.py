@@ -112,9 +112,10 @@ def test_limits_of_arrays_licences_and_nodes_that_exist_are_kept_and_others_coun
     ((jobs, at_once),) = found.events.arrays
     assert (len(jobs), at_once) == (3, 2)
     assert found.events.options[3] == {"licenses": "matlab", "excluded_nodes": "n4"}
-    assert 4 not in found.events.options
+    assert found.events.options[4] == {"others": ("--switches=1",)}
+    assert any("submits 1 job (first: 4), because of --switches in" in note for note in found.log.notes)
     about = [cause for cause, numbers in found.causes.items() if numbers == {4}]
-    assert len(about) == 3, about
+    assert len(about) == 2, about
     assert all(any(cause in note for note in found.log.notes) for cause in about)
 
 

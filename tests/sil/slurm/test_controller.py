@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -18,6 +19,8 @@ from sil.slurm.configuration import configuration_of
 from sil.slurm.controller import Controller, running
 from sil.slurm.daemons import CommandFailed, ControllerDied, ControllerHangs, InvalidConfiguration
 from sil.slurm.installation import ANYWHERE, installed
+from sil.slurm.nodes import NodesOfController
+from sil.slurm.protocol.submission import Submission
 from sil.slurm.surroundings import listening, reserved_port
 from tests.sil.slurm.installed import needs_slurm
 
@@ -50,6 +53,41 @@ def slurmctld(folder: Path) -> psutil.Process:
     return min(
         (found for found in processes_in(folder) if found.name() == "slurmctld"), key=lambda it: it.pid
     )
+
+
+REQUESTS: list[list[dict[str, Any]]] = [
+    [{"min_nodes": 2, "tasks": 2, "time_limit_min": 10, "name": "7"}],
+    [{"tasks": 3, "cpus_per_task": 1, "nice": 50, "time_limit_min": 5, "least_time_min": 2}],
+    [{"tasks": 1, "array": "1-3%2", "requeue": False, "excluded_nodes": "n1", "comment": "two words"}],
+    [{"tasks": 1, "exclusive": True, "contiguous": True, "hold": True, "nodes": "n2"}],
+    [{"tasks": 2, "tasks_per_node": 1, "min_nodes": 2, "memory_per_node_mb": 100, "begin": 1_600_100_000}],
+    [{"tasks": 1, "memory_per_cpu_mb": 50, "exclusive": False, "kill_on_node_failure": False}],
+    [{"tasks": 1, "min_nodes": 1}, {"tasks": 2, "min_nodes": 2}],
+]
+OF_EACH = re.compile(r"\b(JobId|ArrayJobId|HetJob\w+|Priority|AllocNode:Sid|Reason|SubmitLine)=\S+")
+"""What differs between two jobs that were submitted alike, and by whom."""
+
+
+@pytest.mark.parametrize("requests", REQUESTS)
+def test_sbatch_submits_the_same_job_as_the_codec(
+    controller: Controller, requests: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finds an option that has another name or unit there, and a user who is not the one of the job."""
+    monkeypatch.setattr(controller, "serve", controller.serve)  # for the other tests
+    nodes = NodesOfController(controller, {}, *[lambda order: None] * 3)
+
+    def shown(*others: str) -> str:
+        answer = nodes.submit(
+            [
+                Submission(user=70001, group=70001, **{"name": "job", **each}, others=others)
+                for each in requests
+            ]
+        )
+        text = controller.slurm("scontrol", "show", "job", "--oneliner", str(answer.job))
+        return OF_EACH.sub(r"\1", text.partition(" SubmitLine=")[0])
+
+    assert shown("--verbose") == shown()
+    assert "UserId=alice(70001)" in shown("--verbose")
 
 
 def test_its_commands_have_its_time(controller: Controller) -> None:

@@ -63,6 +63,25 @@ def test_dependent_jobs_wait_for_others_also_of_an_array_and_for_success() -> No
     assert ended_s <= found.starts(5)[0] <= ended_s + 10
 
 
+def test_options_that_only_sbatch_has_are_submitted_by_it_and_refused_in_its_words() -> None:
+    def jobs(*others: str) -> list[Rigid]:
+        options = [{}, {"nice": 50}, {"dependency": "afterok:1"}, *([{"requeue": False}] * 3)]
+        return [
+            Rigid(10 * k, 100, 1 + k % 2, user=f"u{k % 2}", options={**each, "others": others})
+            for k, each in enumerate(options)
+        ]
+
+    by_sbatch = jobs("--verbose")
+    array = [JobArray((4, 5, 6), 2)]
+    by_codec, found = (outcome_of(each, 2, arrays=array) for each in (jobs(), by_sbatch))
+    for job in range(1, 7):
+        assert (found.starts(job), found.places(job)) == (by_codec.starts(job), by_codec.places(job))
+    refused = outcome_of([Rigid(0, 60, options={"others": ("--nonsense",)}), Rigid(5, 60)], 2)
+    assert "Slurm rejected it: " in str(refused.refusal(1))
+    assert "unrecognized option '--nonsense'" in str(refused.refusal(1))
+    assert len(refused.ends(2)) == 1
+
+
 def test_jobs_are_cancelled_while_they_wait_and_while_they_run() -> None:
     jobs = [Rigid(0, 1000, nodes=2), Rigid(10, 1000), Rigid(20, 100)]
     found = outcome_of(

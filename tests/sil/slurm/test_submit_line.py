@@ -18,7 +18,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
         "sbatch --no-requeue --wckey=w --time-min=1-0 x",
         {"requeue": False, "wckey": "w", "least_time_min": 1440},
     ),
-    ("sbatch --exclusive=user job.sh", {}),
+    ("sbatch --exclusive=user --spread-job job.sh", {"others": ("--exclusive=user", "--spread-job")}),
     ("sbatch --wrap 'sleep 1' --comment '--nice=7'", {}),
     ("sbatch -J 'a quote that is not closed", {}),
     ("sbatch", {}),
@@ -33,5 +33,6 @@ def test_options_end_at_the_script_and_values_are_not_options(line: str, options
 
 def test_the_limit_of_an_array_is_read_and_options_that_are_not_modelled_are_named() -> None:
     found = submitted("sbatch -a 1-100:2%4 --switches=1@10 --deadline=now+1hour job.sh")
-    assert (found.at_once, found.left_out) == (4, {"switches", "deadline"})
+    assert (found.at_once, found.left_out) == (4, {"deadline"})
+    assert found.options == {"others": ("--switches=1@10",)}
     assert submitted("sbatch --array=1-100 job.sh").at_once is None
