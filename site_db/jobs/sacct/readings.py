@@ -9,7 +9,6 @@ is right. The work is proportional to the length of a row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from site_db.jobs.records import Refused
@@ -33,23 +32,13 @@ Lines = Sequence[Sequence[str]]
 NO_READING = "the fields of its lines do not fit the columns, whatever texts have the surplus"
 
 
-@dataclass(frozen=True)
-class Found:
-    """The fields of a row by column (empty where they are not known, in columns that are not used), and the
-    columns that had separators and ends of lines."""
-
-    fields: dict[str, str]
-    repaired: str
-    has_separators: bool
-    has_line_ends: bool
-
-
 class Readings:
     """How the fields of rows may belong to `columns`, of which `used` have to be certain."""
 
     def __init__(self, columns: Sequence[str], used: frozenset[str], separator: str) -> None:
         self.columns = columns
         self._between = separator if separator.isprintable() else " "
+        self._separator = {"\t": "tab", " ": "blank"}.get(separator, separator)
         self._free = sum(1 << place for place, column in enumerate(columns) if is_free(column))
         self._used = sum(1 << place for place, column in enumerate(columns) if column in used)
         self._lists = sum(kinds_of(columns).get(kind, 0) for kind in LISTS) if separator == "," else 0
@@ -57,6 +46,7 @@ class Readings:
         """The place of the column that names the job."""
         self._before_the_number = (1 << self.number) - 1
         self._last = 1 << (len(columns) - 1)
+        self._all = 2 * self._last - 1
         self._short = lru_cache(16_384)(self._of_text)
         self._kinds = list(kinds_of(columns).items())
         self._kind_of = [(place, kind) for place, c in enumerate(columns) if (kind := kind_of(c)) is not None]
@@ -98,18 +88,24 @@ class Readings:
     def _at_the_last(self, fields: Sequence[str], may_be: int) -> int:
         """The columns that the last field may be in."""
         for field in fields[:-1]:
-            there = may_be & self._fitting(field)
-            may_be = there << 1 & (2 * self._last - 1) | there & self._lists | may_be & self._free
+            may_be = self._next(may_be, self._fitting(field))
             if not may_be:
                 break
         return may_be
+
+    def _next(self, here: int, fitting: int, may_begin: int = -1) -> int:
+        """The columns that a field may be in if the one before it in its line, which is `fitting` for some
+        columns, may be `here`; it `may_begin` some. A text or a list goes on in its column."""
+        there = here & fitting
+        return there << 1 & self._all & may_begin | there & self._lists | here & self._free
 
     def may_differ(self, lines: Lines) -> bool:
         """Whether there are ways to read a row that differ in what is used of it."""
         return bool(_unsure(self._possible(lines, False)) & self._used)
 
-    def found(self, lines: Lines) -> Found:
-        """Raises Refused if there is no way to read a row, or more than one."""
+    def found(self, lines: Lines) -> tuple[dict[str, str], list[str]]:
+        """The fields of a row by column (empty where they are not known, in columns that are not used), and
+        what is repaired. Raises Refused if there is no way to read the row, or more than one."""
         possible = self._possible(lines, False)
         if not possible:
             raise Refused(NO_READING)
@@ -121,9 +117,6 @@ class Readings:
         likely = self._possible(lines, True) if unsure else possible
         if likely and not _unsure(likely):
             possible, unsure = likely, 0
-        return self._found(lines, possible, unsure)
-
-    def _found(self, lines: Lines, possible: Sequence[int], unsure: int) -> Found:
         texts: dict[int, str] = {}
         repaired, k, between = unsure, 0, ""
         for line in lines:
@@ -134,8 +127,10 @@ class Readings:
                     texts[columns] = f"{texts[columns]}{between}{field}" if columns in texts else field
                 k, between = k + 1, self._between
             between = " "
-        fields = {name: texts.get(1 << place, "").strip() for place, name in enumerate(self.columns)}
-        return Found(fields, self._named(repaired), k - len(lines) >= len(self.columns), len(lines) > 1)
+        where = self._named(repaired)
+        repairs = [f"a {self._separator} inside {where}"] if k - len(lines) >= len(self.columns) else []
+        repairs += [f"an end of a line inside {where}"] if len(lines) > 1 else []
+        return {name: texts.get(1 << n, "").strip() for n, name in enumerate(self.columns)}, repairs
 
     def _possible(self, lines: Lines, likely: bool) -> list[int]:
         """The columns that each field may be in; empty if there is no way. Only `likely` ways count, or
@@ -149,10 +144,8 @@ class Readings:
         begins = [~unlikely_beginnings(self.columns, field.strip()) if likely else -1 for field in fields]
         forward = [1]
         for k in range(len(fields) - 1):
-            here = forward[k]
-            there = here & fitting[k]
-            on = 0 if k in ends else there << 1 & begins[k + 1] | there & self._lists
-            forward.append(on | here & self._free)
+            at_an_end = forward[k] & self._free
+            forward.append(at_an_end if k in ends else self._next(forward[k], fitting[k], begins[k + 1]))
         possible = [0] * len(fields)
         back = self._last & fitting[-1]
         for k in range(len(fields) - 1, -1, -1):

@@ -208,13 +208,11 @@ class _Table:
         if len(row.lines) == 1 and len(first.fields) == len(columns):
             return (self._as_it_is(first),)
         try:
-            found = self._readings.found([line.fields for line in row.lines])
+            fields, repairs = self._readings.found([line.fields for line in row.lines])
         except Refused as refused:
             self._tally.refuse(refused.reason, first.number)
             return ()
-        repairs = [f"a {self._separator} inside {found.repaired}"] if found.has_separators else []
-        repairs += [f"an end of a line inside {found.repaired}"] if found.has_line_ends else []
-        return (Fields(first.number, found.fields.items(), repairs),)
+        return (Fields(first.number, fields, repairs),)
 
     def _as_it_is(self, line: Line) -> Fields:
         row = Fields(line.number, self._absent)
@@ -224,7 +222,3 @@ class _Table:
             if kind_of(column) in ("tres", "nodes", "count", "duration", "time"):
                 row[column] = ""
         return row
-
-    @property
-    def _separator(self) -> str:
-        return {"\t": "tab", " ": "blank"}.get(self._layout.separator, self._layout.separator)
