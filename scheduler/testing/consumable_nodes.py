@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from hypothesis import strategies as st
 
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
@@ -18,6 +17,7 @@ from scheduler.node_resources.selection import FirstFit, Placement
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running
 from scheduler.rules import Kind
+from scheduler.testing.drawing import st
 from scheduler.testing.examination import Contract, Outline, Outlines
 from scheduler.testing.identical_nodes import SECONDS, ends_s
 

@@ -12,15 +12,13 @@ from itertools import accumulate
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-from hypothesis.errors import FlakyFailure
 
 from scheduler import rules
 from scheduler.model import Answer, JobId, NodeSchedule
 from scheduler.ports import AnyScheduler
 from scheduler.problem import SchedulingProblem
 from scheduler.rules import RULES_OF, RULES_OF_CONDUCT, Kind, WrongKind, first_difference
+from scheduler.testing.drawing import FlakyFailure, HealthCheck, Phase, given, settings, st
 
 Caller = Callable[[Callable[[], Answer]], Answer]
 """Calls a function under a time limit of its choice. Raises TimeoutError if the limit is exceeded."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from hypothesis import strategies as st
 
 from scheduler.free_nodes.identical_nodes import FreeNodes
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import ON_NODES, Job, JobId, RunId
 from scheduler.problem import Running
 from scheduler.rules import Kind
+from scheduler.testing.drawing import st
 from scheduler.testing.examination import Contract, Outline, Outlines
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from hypothesis import strategies as st
 
 from scheduler import rules
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
@@ -15,6 +14,7 @@ from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Answer, Job, JobId, RunId, Schedule
 from scheduler.problem import Running
 from scheduler.rules import Kind
+from scheduler.testing.drawing import st
 from scheduler.testing.examination import Contract, Outline, Outlines
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from hypothesis import strategies as st
 
 from scheduler.model import ON_NODES, Job, JobId, RunId
 from scheduler.problem import Running
 from scheduler.rules import Kind
+from scheduler.testing.drawing import st
 from scheduler.testing.examination import Contract, Outline, Outlines
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -128,3 +130,10 @@ def test_a_mapping_scheduler_exercises_all_rules_but_preemption() -> None:
 def test_counterexample_jobs_are_numbered_from_one() -> None:
     with pytest.raises(ContractBroken, match="job 1 is neither mapped nor left waiting"):
         check_contract(faulty.ForgetsAJob)
+
+
+def test_where_hypothesis_is_missing_a_sentence_says_how_to_install_it() -> None:
+    code = "import sys; sys.modules['hypothesis'] = None; import scheduler.testing"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "UserError: the problems for examining a scheduler are drawn by Hypothesis" in done.stderr
+    assert "pip install 'sil-testbed[testing]'" in done.stderr
