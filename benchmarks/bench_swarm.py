@@ -14,17 +14,14 @@ from itertools import count
 
 from benchmarks.record import keep
 from sil.isolation.host import HERE
+from sil.runs.simulation import Disturbances, Simulation
 from sil.swarm.campaign import Swarm, found_by
 from sil.swarm.case import Case, Machines, drawn
-from sil.swarm.faults import Faulty
 from sil.swarm.simulation import Violation, verdict_on
 from sil.swarm.sites import SITES, Tested
-from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Executor, Item
 from sil.workers.processes import Processes
-from sil.world.events import EventQueue, OnRequest, SimClock
-from sil.world.harness import World
-from sil.world.monitors import SimMonitor
+from sil.world.events import SimClock
 
 JOBS, MACHINES, FAULTS = 20, 4, 3
 CASES = 100
@@ -46,12 +43,12 @@ def cases() -> dict[Machines, list[Case]]:
 
 def plain(case: Case) -> None:
     """The same jobs under the same manager, without faults, network and checks."""
-    clock, events = SimClock(), EventQueue()
-    site = SITES[case.machines](case, Tested(case, clock, None, HERE))
-    machines = site.machines(events, Faulty(clock, case.n_machines, case.until_s))
-    trace = TraceRecorder(nodes=site.capacity.nodes)
-    world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
-    world.run([site.job(job) for job in case.jobs], site.manager(site.ports(world)))
+    clock = SimClock()
+    tested = Tested(case, clock, None, HERE)
+    site = SITES[case.machines](case, tested)
+    simulation = Simulation(site, Disturbances(), clock=clock)
+    manager = site.manager(simulation.ports, tested.under_test, tested)
+    simulation.world.run([site.job(job) for job in case.jobs], manager)
 
 
 def cpu_s(carry_out: Callable[[Case], object], some: list[Case]) -> float:

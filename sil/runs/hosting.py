@@ -85,7 +85,7 @@ def asked_apart(call: Callable[[Host], Found], scheduler: UnderTest) -> Found:
     return found
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Supervision:
     """Where the schedulers of one run are asked, how they are guarded, and seeded if they are random."""
 

@@ -22,7 +22,7 @@ from sil.outcome.invariants.checker import LONG
 from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
 from sil.runs.free_nodes import FreeNodes, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
-from sil.runs.simulation import PRINTED, Conditions, RunKey, Simulation
+from sil.runs.simulation import PRINTED, Disturbances, RunKey, Simulation
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.decision_costs import decision_cost
 from sil.settings.estimates import Engine, run_times_by
@@ -206,14 +206,14 @@ class Replay(ReplaySettings):
             pass_decisions()
 
         with hosted(partial(self._follow, scheduler), [scheduler], printed, self.memory_limit_mb) as host:
-            simulation = Simulation(LoggedMachine(self, on_arrivals), self._conditions, pass_on)
+            simulation = Simulation(LoggedMachine(self, on_arrivals), self._disturbances, pass_on)
             simulation.run(scheduler, self._asking(simulation, scheduler, host, decisions), printed)
         simulation.world.trace.close()
         pass_decisions()
 
     def _follow(self, scheduler: UnderTest, host: Host) -> None:
         """The same run without results, where a scheduler answers."""
-        simulation = Simulation(LoggedMachine(self), self._conditions, lambda facts: None)
+        simulation = Simulation(LoggedMachine(self), self._disturbances, lambda facts: None)
         simulation.run(scheduler, self._asking(simulation, scheduler, host, []), Path(os.devnull))
 
     def check_engine(self, schedulers: Iterable[UnderTest]) -> None:
@@ -270,13 +270,13 @@ class Replay(ReplaySettings):
     ) -> tuple[World, Iterator[None]]:
         """The world of the replay under a scheduler, and its events: the iterator stops before each. Facts
         are passed on when the trace of the world is closed. For `printed` see `results`."""
-        simulation = Simulation(LoggedMachine(self), self._conditions, on_facts)
+        simulation = Simulation(LoggedMachine(self), self._disturbances, on_facts)
         asking = self._asking(simulation, scheduler, here([scheduler]), [])
         return simulation.world, simulation.steps(scheduler, asking, printed)
 
     @property
-    def _conditions(self) -> Conditions:
-        return Conditions(ORDERS[self.order])
+    def _disturbances(self) -> Disturbances:
+        return Disturbances(ORDERS[self.order])
 
     def _asking(
         self, simulation: Simulation, scheduler: UnderTest, host: Host, decisions: list[float]

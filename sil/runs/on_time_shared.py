@@ -20,7 +20,7 @@ from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.promises import PromisesByForecast
 from sil.outcome.invariants.breach import Capacity
 from sil.runs.hosting import Supervision
-from sil.runs.simulation import Conditions, RunKey, Simulation, SiteModel, run_in
+from sil.runs.simulation import Disturbances, RunKey, Simulation, SiteModel, run_in
 from sil.runs.under_test import InProcess
 from sil.settings import files
 from sil.site.time_shared_cluster import Characterisations
@@ -123,7 +123,7 @@ class TimeSharedSystem(SiteModel):
 
     def run(self, scheduler: AnyScheduler, predictors: Mapping[str, Predictor], run: RunKey) -> TimeSharedRun:
         """A run without disturbances, under a scheduler that is trusted."""
-        simulation = Simulation(self, Conditions())
+        simulation = Simulation(self, Disturbances())
         assert isinstance(simulation.ports, OnSharedNodes)
         manager = self.predicting(simulation.ports, scheduler, predictors)
         run_in(simulation.world, self.jobs, nullcontext(manager))

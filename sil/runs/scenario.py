@@ -19,7 +19,7 @@ from scheduler.rules import Kind
 from sil.isolation.host import Host
 from sil.runs import faults
 from sil.runs.hosting import Supervision, hosted
-from sil.runs.simulation import AnyWorld, Conditions, RunKey, Simulation, SiteModel
+from sil.runs.simulation import AnyWorld, Disturbances, RunKey, Simulation, SiteModel
 from sil.runs.under_test import Find, InProcess, SlurmProgram, UnderTest, resolve, resolve_all
 from sil.settings.decision_costs import decision_cost
 from sil.settings.experiment_file import (
@@ -133,7 +133,7 @@ class Scenario(ABC):
         """See `run`: the same on both sides, where the run counts and where a scheduler answers."""
         decisions: list[float] = []
         site = self.site(run.replication)
-        simulation = Simulation(site, self._conditions(site, run.replication, decisions))
+        simulation = Simulation(site, self._disturbances(site, run.replication, decisions))
         asking = self.supervision(run, host, simulation.world, decisions)
         simulation.run(self.under_test(run.scheduler), asking, log)
         facts = simulation.checked(run)
@@ -219,7 +219,7 @@ class Scenario(ABC):
             distortions.append(Stale(table.delay_s))
         return distortions
 
-    def _conditions(self, site: SiteModel, replication: int, decisions: list[float]) -> Conditions:
+    def _disturbances(self, site: SiteModel, replication: int, decisions: list[float]) -> Disturbances:
         """What happens to the site. The cells of measured decisions go to `decisions`."""
         experiment, places, streams = self.experiment, self.places, self.streams(replication)
         table, hindrances, network = experiment.failures, None, None
@@ -228,7 +228,7 @@ class Scenario(ABC):
         if faults.is_remote(experiment):
             settings = faults.RemoteSettings(experiment, places, streams)
             network = partial(settings.manager, self.max_batch_requeue, decisions)
-        return Conditions(
+        return Disturbances(
             rounds=self.rounds,
             changes=self.outages({name: n for n, name in enumerate(places)}, replication),
             distortions=self._distortions(replication),

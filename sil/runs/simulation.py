@@ -99,7 +99,7 @@ class SiteModel(ABC):
 
 
 @dataclass(frozen=True)
-class Conditions:
+class Disturbances:
     """What happens to a site: the order of simultaneous events, when rounds take place, outages and how they
     are reported, what is slow or fails, how often a job is requeued after failed runs (None: none fail)."""
 
@@ -154,21 +154,22 @@ class Simulation:
     def __init__(
         self,
         site: SiteModel,
-        conditions: Conditions,
+        disturbances: Disturbances,
         on_chunk: Callable[[pl.DataFrame], None] | None = None,
+        clock: SimClock | None = None,
     ) -> None:
-        """The trace is passed on in chunks, or kept."""
-        clock, events = SimClock(), EventQueue(conditions.order)
+        """The trace is passed on in chunks, or kept. A `clock` is given if the disturbances depend on it."""
+        clock, events = clock or SimClock(), EventQueue(disturbances.order)
         self.site = site
-        self.conditions = conditions
+        self.disturbances = disturbances
         self.world = World(
             clock,
             events,
             TraceRecorder(on_chunk, site.nodes),
-            site.machines(events, conditions.hindrances),
-            SimMonitor(clock, conditions.distortions),
-            conditions.rounds,
-            in_order_of_time(site.changes, conditions.changes),
+            site.machines(events, disturbances.hindrances),
+            SimMonitor(clock, disturbances.distortions),
+            disturbances.rounds,
+            in_order_of_time(site.changes, disturbances.changes),
             site.handlers,
         )
         self.ports = site.ports(self.world)
@@ -185,7 +186,7 @@ class Simulation:
 
     def checked(self, run: RunKey) -> pl.DataFrame:
         """The facts of a run that is over; the first breach of an invariant is the last one."""
-        world, most = self.world, self.conditions.max_batch_requeue
+        world, most = self.world, self.disturbances.max_batch_requeue
         facts = world.trace.frame(*run)
         breach = first_breach(facts, replace(self.site.capacity, max_batch_requeue=most))
         if breach is None:
@@ -197,13 +198,13 @@ class Simulation:
     def managed(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[Manager]:
         """The scheduler's own resource manager, or the built-in one with it, with the limit of requeues.
         Raises SchedulerFault if another process does not start or end properly."""
-        conditions, dispatcher = self.conditions, self.world.dispatcher
-        if conditions.remote is not None:
+        disturbances, dispatcher = self.disturbances, self.world.dispatcher
+        if disturbances.remote is not None:
             make = partial(self._made, scheduler.require_in_process("a network"), asking)
-            yield conditions.remote(self.world, self.ports, make)
+            yield disturbances.remote(self.world, self.ports, make)
             return
         with self._unlimited(scheduler, asking, log) as manager:
-            most = conditions.max_batch_requeue
+            most = disturbances.max_batch_requeue
             yield manager if most is None else RequeueLimit(manager, most, dispatcher.give_up)
 
     def _made(self, scheduler: InProcess, asking: Supervision, ports: Ports) -> Manager:

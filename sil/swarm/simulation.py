@@ -15,6 +15,7 @@ from scheduler.resource_manager import Manager, Ports
 from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.breach import Breach
 from sil.outcome.invariants.checker import first_breach_of
+from sil.runs.simulation import Disturbances, Simulation
 from sil.runs.under_test import InProcess
 from sil.swarm.agreement import Conditions, first_disagreement
 from sil.swarm.case import Case, CaseJob
@@ -23,12 +24,9 @@ from sil.swarm.faulty_schedulers import AsksAgain, Mistakes
 from sil.swarm.policies import Policies
 from sil.swarm.sites import MAX_BATCH_REQUEUE, SITES, SiteOfCase, Tested
 from sil.trace.facts import Fact
-from sil.trace.recorder import Row, TraceRecorder
-from sil.world.events import EventQueue, MessageDue, OnRequest, SimClock
-from sil.world.failures import in_order_of_time
+from sil.trace.recorder import Row
+from sil.world.events import MessageDue, SimClock
 from sil.world.guard.faults import SchedulerFault, fault_of
-from sil.world.harness import World
-from sil.world.monitors import SimMonitor
 from sil.world.remote.network import CrashingJournal, Lost, ManagerClock, MemoryJournal, Network, Partition
 from sil.world.remote.remote_manager import RemoteManager
 
@@ -71,7 +69,7 @@ class _Simulation:
     def __init__(self, case: Case, under_test: InProcess | None, host: Host, journal: Journal) -> None:
         self._case = case
         self._host = host
-        self._clock, self._events = SimClock(), EventQueue()
+        self._clock = SimClock()
         tested = Tested(case, self._clock, under_test, host)
         self._site: SiteOfCase = SITES[case.machines](case, tested)
         self._faulty = Faulty(self._clock, case.n_machines, case.until_s, self._site.n_interconnects)
@@ -81,25 +79,27 @@ class _Simulation:
         for job in self._site.last_jobs:
             self._faulty.failing.pop(JobId(job.id), None)
         self._policies = Policies(case)
-        manager: Callable[[Ports], Manager] = tested.manager
-        if not tested.is_manager:
-            manager, tested.policies = self._policies.around(self._site.manager), self._policies
+        manager: Callable[[Ports], Manager] = partial(tested.manager, tested.under_test)
+        if not tested.under_test.has_own_queue:
+            built_in = partial(self._site.manager, scheduler=tested.under_test, asking=tested)
+            manager, tested.policies = self._policies.around(built_in), self._policies
         if self._faulty.wrong_share:
             mistakes = Mistakes(self._faulty.wrong_share, case.until_s, case.seed)
             manager, tested.mistakes = AsksAgain.around(manager, mistakes), mistakes
-        self._trace = TraceRecorder(nodes=self._site.capacity.nodes)
-        monitor = SimMonitor(self._clock, self._faulty.distortions)
-        machines = self._site.machines(self._events, self._faulty)
-        changes = in_order_of_time(sorted(self._faulty.changes, key=lambda change: change[0]))
-        self._world = World(self._clock, self._events, self._trace, machines, monitor, OnRequest(), changes)
+        disturbances = Disturbances(
+            changes=sorted(self._faulty.changes, key=lambda change: change[0]),
+            distortions=self._faulty.distortions,
+            hindrances=self._faulty.hindrances,
+        )
+        simulation = Simulation(self._site, disturbances, clock=self._clock)
+        self._world, self._ports = simulation.world, simulation.ports
         tested.world, tested.decision_s = self._world, self._faulty.decision_s
-        self._ports = self._site.ports(self._world)
         crashes = self._faulty.crashes
         crashing = None if crashes is None else CrashingJournal(journal, crashes)
         self._make = dependable(manager, max_batch_requeue=MAX_BATCH_REQUEUE, journal=crashing)
 
     def violation(self) -> Violation | None:
-        network = Network(self._clock, self._events, self._faulty.messages)
+        network = Network(self._clock, self._world.events, self._faulty.messages)
         try:
             remote = RemoteManager(
                 self._world,
@@ -114,7 +114,7 @@ class _Simulation:
                 last_jobs = self._last_jobs()
                 # Long after: by then, all answers have been given, and only the manager may know them.
                 again = partial(remote.submit_again, [*map(self._site.job, self._case.jobs)])
-                self._events.push(last_jobs[0].arrival_s, MessageDue(again))
+                self._world.events.push(last_jobs[0].arrival_s, MessageDue(again))
                 endless = self._carry_out(last_jobs, remote)
         except SchedulerFault as fault:
             self._host.faulted(fault)
@@ -138,7 +138,7 @@ class _Simulation:
         return None if breach is None else Violation(breach.rule, breach.message, breach.job)
 
     def facts(self) -> Sequence[Row]:
-        return self._trace.rows()
+        return self._world.trace.rows()
 
     def _carry_out(self, jobs: Sequence[CaseJob], remote: RemoteManager) -> Violation | None:
         """Until these jobs, and those before, have ended. Returns a violation if they do not end in time."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -25,26 +23,26 @@ from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Cluster, ExecutionRecord, Interconnect, Job, JobClass, JobId, Machine, Site
 from scheduler.node_request import Node, Request
 from scheduler.ports import AnyScheduler, Clock
-from scheduler.resource_manager import Manager, OnFreeNodes, OnMachines, Ports
+from scheduler.resource_manager import Manager, OnFreeNodes, OnMachines
 from sil.isolation.host import Host
 from sil.outcome.invariants.breach import Breach, Capacity
+from sil.runs.free_nodes import FreeNodes
 from sil.runs.hosting import Supervision
+from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess
 from sil.swarm.case import CORES, DEFAULT, URGENT, Case, CaseJob, Machines
-from sil.swarm.faults import Faulty
 from sil.swarm.faulty_schedulers import LateScheduler, Mistakes, WrongScheduler
 from sil.swarm.policies import Policies
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.actual_runtimes import ActualRuntimes, NoSpread
 from sil.world.events import EventQueue
+from sil.world.failures import Hindrances
 from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
-from sil.world.machines.consumable import ConsumableMachines
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.machines.execution import ExecutionModel
-from sil.world.machines.space_shared import SpaceSharedMachines
-from sil.world.monitors import NodeStates
+from site_db.site_file.cluster import Cluster as NodeCluster
 
 DECISION_LIMIT_S = 10.0
 MAX_BATCH_REQUEUE = 5
@@ -52,7 +50,7 @@ LAST_RUN_S = 10.0
 HISTORY_MATCHES = "history-matches"
 
 
-class Tested:
+class Tested(Supervision):
     """The scheduler or the resource manager under test; one that is not built in is guarded."""
 
     world: World
@@ -64,40 +62,30 @@ class Tested:
     """What follows its problems and answers, if the manager is built in."""
 
     def __init__(self, case: Case, clock: Clock, under_test: InProcess | None, host: Host) -> None:
+        super().__init__(host, Guard(clock, DECISION_LIMIT_S), case.seed, check_determinism=False)
         self._until_s = case.until_s
-        self._seed = case.seed
-        self._under_test = under_test or InProcess(case.scheduler, registry.named(case.scheduler))
-        self.spec = self._under_test.spec
-        self.is_manager = self.spec.is_manager
-        self._supervision = Supervision(host, Guard(clock, DECISION_LIMIT_S), self._seed, False)
+        self.under_test = under_test or InProcess(case.scheduler, registry.named(case.scheduler))
 
     @property
     def maps_to_clusters(self) -> bool:
         """Of one that is not built in, this is not known."""
-        return self.spec.is_built_in and self.spec.target not in registry.ON_SINGLE_MACHINES
+        spec = self.under_test.spec
+        return spec.is_built_in and spec.target not in registry.ON_SINGLE_MACHINES
 
-    def scheduler(self, queue: str = DEFAULT) -> AnyScheduler:
+    def scheduler(self, scheduler: InProcess, queue: str = DEFAULT) -> AnyScheduler:
         """A new instance, for one queue or for all."""
         made: AnyScheduler
-        if self.spec.is_built_in:
-            made = self.spec.make(self._seed)
-        else:
-            made = self._supervision.scheduler(self._under_test)
+        made = scheduler.spec.make(self.seed) if scheduler.is_built_in else super().scheduler(scheduler)
         if self.mistakes is not None:
             made = WrongScheduler(made, self.mistakes)
         if self.decision_s:
             made = LateScheduler(made, self.decision_s, self.world, self._until_s)
         return made if self.policies is None else self.policies.asked(made, queue)
 
-    def manager(self, ports: Ports) -> Manager:
-        """A new one."""
-        return self._supervision.manager(self._under_test, ports)
 
-
-class SiteOfCase(ABC):
+class SiteOfCase(SiteModel):
     """The machines of a case, and a manager for them."""
 
-    capacity: Capacity
     n_interconnects = 0
 
     def __init__(self, case: Case, tested: Tested) -> None:
@@ -127,7 +115,7 @@ class SiteOfCase(ABC):
 
     def mismatch(self, rows: Sequence[Row]) -> Breach | None:
         """Every job that ended has one run in the history, with the time that it ran."""
-        if self.tested.is_manager and not self.history:
+        if self.tested.under_test.has_own_queue and not self.history:
             return None  # managers need not keep a history
         began_s = {row[3]: row[0] for row in rows if row[1] == Fact.RUN_STARTED.value}
         ran_s = {row[2]: row[0] - began_s[row[3]] for row in rows if row[1] == Fact.RUN_ENDED.value}
@@ -150,36 +138,15 @@ class SiteOfCase(ABC):
             return [normal]
         return [normal, QueuePolicy(URGENT, 1, displaces=frozenset({DEFAULT}), mapping=mapping)]
 
-    @abstractmethod
-    def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:
-        """The simulated machines."""
 
-    @abstractmethod
-    def ports(self, world: World) -> Ports:
-        """The ports for a manager of them."""
-
-    @abstractmethod
-    def manager(self, ports: Ports) -> Manager:
-        """The built-in manager, with the scheduler under test."""
-
-
-class _Processors(SiteOfCase):
-    def __init__(self, case: Case, tested: Tested) -> None:
-        super().__init__(case, tested)
-        self._run_s = {job.id: job.run_s for job in (*case.jobs, *self.last_jobs)}
-        self.capacity = Capacity(case.n_machines, max_batch_requeue=MAX_BATCH_REQUEUE)
-
-    def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:
-        run_s = self._run_s
-        return SpaceSharedMachines(self.case.n_machines, lambda job: run_s[job.id], events, faulty.hindrances)
-
-    def ports(self, world: World) -> Ports:
-        estimates, monitor = _Estimates(self.history), NodeStates(world.monitor)
-        return OnFreeNodes(world.clock, world.dispatcher, self.case.n_machines, estimates, monitor)
-
-    def manager(self, ports: Ports) -> Manager:
-        assert isinstance(ports, OnFreeNodes)
-        return free_nodes_manager(ports, self.tested.scheduler(), self.tested.spec.memoryless)
+class _Processors(SiteOfCase, FreeNodes):
+    def __init__(self, case: Case, tested: Tested, cluster: NodeCluster | None = None) -> None:
+        SiteOfCase.__init__(self, case, tested)
+        FreeNodes.__init__(self, cluster, case.n_machines)
+        run_s = {job.id: job.run_s for job in (*case.jobs, *self.last_jobs)}
+        self.run_s = lambda job, nodes: run_s[job.id]
+        self.run_times = _Estimates(self.history)
+        self.capacity = Capacity(case.n_machines, nodes=self.nodes, max_batch_requeue=MAX_BATCH_REQUEUE)
 
 
 class _Estimates(UserEstimates):
@@ -196,9 +163,8 @@ class _Nodes(_Processors):
     """Nodes of 4 cores and 8 GiB; jobs request cores on any of them."""
 
     def __init__(self, case: Case, tested: Tested) -> None:
-        super().__init__(case, tested)
-        self._nodes = case.n_machines * (Node(CORES, 8_192),)
-        self.capacity = replace(self.capacity, nodes=self._nodes)
+        nodes = {f"n{k}": Node(CORES, 8_192) for k in range(case.n_machines)}
+        super().__init__(case, tested, NodeCluster(nodes, {}, {}))
 
     def sizes_of_last_jobs(self) -> Sequence[int]:
         return (self.case.n_machines * CORES,)
@@ -207,21 +173,10 @@ class _Nodes(_Processors):
         request = Request(job.size, 1.0, 1_024 * (1 + job.id % 2), most_on_node=None)
         return super().job(job)._replace(request=request)
 
-    def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:
-        run_s = self._run_s
-        return ConsumableMachines(
-            self._nodes, lambda job, _: run_s[job.id], events, hindrances=faulty.hindrances
-        )
-
-    def ports(self, world: World) -> Ports:
-        ports = super().ports(world)
-        assert isinstance(ports, OnFreeNodes)
-        return replace(ports, nodes=self._nodes)
-
-    def manager(self, ports: Ports) -> Manager:
-        assert isinstance(ports, OnFreeNodes)
+    def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> Manager:
         queues = self.queues if self.case.has_queues else ()
-        return free_nodes_manager(ports, self.tested.scheduler(), self.tested.spec.memoryless, queues)
+        asked, is_memoryless = asking.scheduler(scheduler), asking.is_memoryless(scheduler)
+        return free_nodes_manager(ports, asked, is_memoryless, queues)
 
 
 class _Different(SiteOfCase):
@@ -246,7 +201,7 @@ class _Different(SiteOfCase):
             etc_s[job.id, n:] = 0.6 * job.run_s if job.size > 1 else inf
         for resource, job in enumerate(self.last_jobs):
             # Managers may ignore estimates, which tell where jobs can run.
-            etc_s[job.id, slice(n) if tested.is_manager else resource] = job.run_s
+            etc_s[job.id, slice(n) if tested.under_test.has_own_queue else resource] = job.run_s
         self._actual = EtcMatrix.from_dense(etc_s)
         factor = np.ones(len(etc_s))
         for job in jobs:
@@ -264,19 +219,18 @@ class _Different(SiteOfCase):
     def longest(self, job: CaseJob) -> float:
         return 2.0
 
-    def machines(self, events: EventQueue, faulty: Faulty) -> ExecutionModel:
+    def machines(self, events: EventQueue, hindrances: Hindrances | None) -> ExecutionModel:
         quantiles = np.zeros(self._actual.n_jobs)
         slots = [(j,) for j in range(self.case.n_machines)]
         actual = ActualRuntimes(self._actual, NoSpread(), quantiles)
-        return DedicatedMachines(self._site, actual, events, slots, faulty.hindrances)
+        return DedicatedMachines(self._site, actual, events, slots, hindrances)
 
-    def ports(self, world: World) -> Ports:
+    def ports(self, world: World) -> OnMachines:
         return OnMachines(world.clock, world.dispatcher, self._site, world.monitor, self._experience)
 
-    def manager(self, ports: Ports) -> Manager:
-        assert isinstance(ports, OnMachines)
+    def manager(self, ports: OnMachines, scheduler: InProcess, asking: Supervision) -> Manager:
         queues = self.queues
-        schedulers = {queue.name: self.tested.scheduler(queue.name) for queue in queues}
+        schedulers = {queue.name: self.tested.scheduler(scheduler, queue.name) for queue in queues}
         starts = PlannedStarts.KEPT if self.case.keeps_starts else PlannedStarts.EARLIEST
         preemption = PreemptionPolicy(self.case.raised_after, self.case.least_gain_s)
         return MappingManager(ports, queues, schedulers, Admission(queues), starts, preemption)
