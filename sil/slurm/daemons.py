@@ -77,7 +77,7 @@ class Daemons:
         context: ExitStack,
     ) -> None:
         self.installation, self.folder, self.clock, self.nodes = installation, folder, clock, nodes
-        self.serve: Callable[[], None] = self._refuse
+        self._answer: Callable[[], None] = self._refuse
         self._context = context
         self._start_s = clock.now_s
         self._names: list[str] = []
@@ -215,6 +215,14 @@ class Daemons:
             )
         limit = f"did not come to rest within {self.clock.limit_s:g} s"
         raise ControllerHangs(RETURNS_IN_TIME, f"{names} {limit}{logs}", time_s)
+
+    def serve(self) -> None:
+        """Answer a connection to the nodes."""
+        self._answer()
+
+    def serve_by(self, answer: Callable[[], None]) -> None:
+        """From now on, there are nodes, which `answer`."""
+        self._answer = answer
 
     def _serve_waiting(self) -> None:
         if _is_readable(self.nodes.fileno()):

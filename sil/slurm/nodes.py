@@ -53,7 +53,7 @@ class NodesOfController:
         """The node with the script of each job that runs."""
         self._resumed: list[str] = []
         """Nodes that an operator has changed, and that have not been asked to register since."""
-        controller.serve = self.serve
+        controller.serve_by(self.serve)
 
     def begin(self, at_s: float) -> None:
         """All nodes are there by this time. They register twice: the controller's first pings, which no node

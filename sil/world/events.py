@@ -176,8 +176,6 @@ class EventQueue:
         self._round = self._wake_up = self._arrival = _NEVER
         self.submissions = 0
         """How many jobs are still to arrive that are not part of the workload."""
-        self.is_settled: Callable[[], bool] = lambda: True
-        """Whether nothing else has to happen once all jobs have ended."""
 
     def __len__(self) -> int:
         appointed = (self._round, self._wake_up, self._arrival)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -89,6 +90,14 @@ class World:
         return Harness(jobs, manager, self).steps()
 
 
+class RemainingManager(Manager):
+    """A resource manager that may have to do something after the end of all jobs."""
+
+    @abstractmethod
+    def is_settled(self) -> bool:
+        """Whether nothing remains."""
+
+
 class Harness:
     """The event loop: delivers events to the manager and starts rounds when they are due.
 
@@ -150,12 +159,13 @@ class Harness:
         self._push_next_change()
         events, manager, clock, handlers = self._events, self._manager, self._clock, self._handlers
         rounds = self._world.rounds
+        is_settled = manager.is_settled if isinstance(manager, RemainingManager) else lambda: True
         if manager.wants_round:
             self._round_is_due = True
             events.appoint_round(clock.now_s)
         while True:
             if self._next_arrival is None and not (
-                self._unfinished or self._round_is_due or events.submissions or not events.is_settled()
+                self._unfinished or self._round_is_due or events.submissions or not is_settled()
             ):
                 return
             yield

@@ -32,7 +32,7 @@ from sil.trace.facts import Fact
 from sil.world.events import MessageDue
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault, stuck
 from sil.world.guard.values import Places
-from sil.world.harness import World
+from sil.world.harness import RemainingManager, World
 from sil.world.remote.agents import Agents
 from sil.world.remote.network import Crashes, ManagerClock, ManagerCrashed, Network
 from sil.world.remote.orders import Leaving, Ordered, Orders
@@ -47,7 +47,7 @@ LEAST_STEP_S = 1e-3
 Make = Callable[[Ports], Manager]
 
 
-class RemoteManager(Manager):
+class RemoteManager(RemainingManager):
     """What the event loop takes for the resource manager: passes its notices to the agents of machines, and
     the agents' messages to the manager, which it makes again after a crash.
 
@@ -92,7 +92,6 @@ class RemoteManager(Manager):
         self._is_called = False
         self._without_progress, self._progress_s = 0, 0.0
         """The number of calls since the last progress, and its time."""
-        world.events.is_settled = self._is_settled
         self._start()
 
     @property
@@ -134,7 +133,7 @@ class RemoteManager(Manager):
     def run_round(self) -> None:
         self._tell(None)
 
-    def _is_settled(self) -> bool:
+    def is_settled(self) -> bool:
         """A manager that is down may still have to report what has ended."""
         return not self._unfinished and not self._agents.n_active and self._manager is not None
 

@@ -27,7 +27,7 @@ from sil.outcome.invariants.checker import first_breach_of
 from sil.trace.recorder import ROW, Row, TraceRecorder
 from sil.world.events import EventQueue, MessageDue, OnRequest, SimClock
 from sil.world.failures import Outage, in_order_of_time, listed_outages
-from sil.world.harness import World
+from sil.world.harness import RemainingManager, World
 from sil.world.machines.consumable import ConsumableMachines
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import NodeStates, SimMonitor
@@ -73,7 +73,7 @@ def world_of(
     return World(clock, events, TraceRecorder(nodes=nodes), machines, SimMonitor(clock), OnRequest(), changes)
 
 
-class Operator(Manager):
+class Operator(RemainingManager):
     """A manager without any intelligence: tests give the orders, and see what agents tell."""
 
     def __init__(self, world: World, faults: Sequence[MessageFault] = ()) -> None:
@@ -88,9 +88,11 @@ class Operator(Manager):
 
     def until(self, time_s: float) -> None:
         """Let the world go on until then."""
-        events = self.world.events
-        events.is_settled = lambda: events.next_s > time_s
+        self._until_s = time_s
         self.world.run([], self)
+
+    def is_settled(self) -> bool:
+        return self.world.events.next_s > self._until_s
 
     def kinds(self) -> list[tuple[float, type[Notice]]]:
         return [(time_s, type(notice)) for time_s, notice in self.told]
