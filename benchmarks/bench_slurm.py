@@ -23,9 +23,8 @@ from benchmarks.record import keep
 from scheduler.node_request import Node, Partition, Request
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.slurm.cluster.configuration import configuration_for
-from sil.slurm.controller import How, running
-from sil.slurm.credential import munge_if_installed
+from sil.slurm.cluster import configuration_for
+from sil.slurm.controller import How, munge_if_installed, running
 from sil.slurm.nodes import NodesOfController
 from sil.trace.facts import TIMINGS
 from sil.workload.job_log import SCHEMA, JobLog

@@ -120,7 +120,7 @@ def install(
     apt downloads the packages from this computer's mirror. Nothing is installed, and root is not needed. The
     scheduler 'slurm(root=FOLDER)' is the controller in that folder.
     """
-    from sil.slurm.roots.suite import unpack
+    from sil.slurm.suite import unpack
 
     found = unpack(suite, folder)
     console.print_line(f"{folder} has Slurm {found.release.name} ({found.package}).")
@@ -148,11 +148,10 @@ def check(
     setting is refused. Without an option, the release is that of this computer.
     """
     from sil.slurm.configuration import read_configuration, settings_gone
-    from sil.slurm.controller import How, running
-    from sil.slurm.credential import munge_if_installed
+    from sil.slurm.controller import How, munge_if_installed, running
     from sil.slurm.installation import Place, installed
-    from sil.slurm.release import Release
-    from sil.slurm.settings.gone import LAST
+    from sil.slurm.protocol.releases import Release
+    from sil.slurm.settings.kept import LAST
     from sil.slurm.world import EPOCH_S
 
     if release is not None and (prefix or root):

@@ -13,9 +13,17 @@ from pathlib import Path
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.slurm.release import TESTED, Release
-from sil.slurm.settings.gone import Gone, gone, sentences
-from sil.slurm.settings.kept import NOT_READ, OF_ACCOUNTING, OF_CLUSTER, kept, why_left_out
+from sil.slurm.protocol.releases import TESTED, Release
+from sil.slurm.settings.kept import (
+    NOT_READ,
+    OF_ACCOUNTING,
+    OF_CLUSTER,
+    Gone,
+    gone,
+    kept,
+    sentences,
+    why_left_out,
+)
 from sil.slurm.settings.own import Surroundings, own_settings
 from sil.slurm.settings.selection import LEFT_OUT, Replaced, Selection
 from site_db.files.input_errors import InvalidFile, quoted

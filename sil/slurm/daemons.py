@@ -21,7 +21,7 @@ from scheduler.rules import RETURNS_IN_TIME
 from sil.isolation.process import OwnProcess, execute, own_process
 from sil.slurm.clock.driver import Clock, Outcome
 from sil.slurm.installation import ANYWHERE, PLUGINS, Installation
-from sil.slurm.surroundings import listens
+from sil.slurm.runtime_environment import listens
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line
 
 STARTS_WITHIN_S = 60.0

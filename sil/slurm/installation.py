@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from scheduler import UserError
 from scheduler.messages import printable
-from sil.slurm.protocol.packing.versions import UnsupportedVersion
-from sil.slurm.release import Release
-from sil.slurm.roots import entering
+from sil.slurm import entering
+from sil.slurm.protocol.releases import Release, UnsupportedVersion
 
 PACKAGES = "slurmctld slurm-wlm-basic-plugins slurm-client"
 REMEDY = f"apt install {PACKAGES}"

@@ -12,16 +12,18 @@ from scheduler.notices import RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
 from sil.settings.log_events import Command, JobArray
 from sil.slurm.controller import Controller
-from sil.slurm.jobs import asked
-from sil.slurm.jobs.appointments import Appointments
-from sil.slurm.jobs.commands import words_of
-from sil.slurm.jobs.ended import CANCELLED
-from sil.slurm.jobs.heterogeneous import HeterogeneousJobs
-from sil.slurm.jobs.in_doubt import JobsInDoubt
-from sil.slurm.jobs.known import KnownJobs, name_in
-from sil.slurm.jobs.patience import AFTER_AN_EVENT_S, INSTANT_S, LONGEST_WAIT_S, MOST_IN_VAIN, Patience
-from sil.slurm.jobs.runs import Running, Runs
+from sil.slurm.jobs.job_names import KnownJobs, name_in, words_of
+from sil.slurm.jobs.queries import CANCELLED, JobsInDoubt, reasons_of, times_to_come
+from sil.slurm.jobs.runs import HeterogeneousJobs, Running, Runs
 from sil.slurm.jobs.submissions import Submissions, rejection
+from sil.slurm.jobs.timing import (
+    AFTER_AN_EVENT_S,
+    INSTANT_S,
+    LONGEST_WAIT_S,
+    MOST_IN_VAIN,
+    Appointments,
+    Patience,
+)
 from sil.slurm.layout import CannotRequest
 from sil.slurm.nodes import NodesOfController
 from sil.slurm.protocol.from_nodes import script_completed
@@ -153,7 +155,7 @@ class SlurmManager(ResourceManager):
         self.wants_round = True
 
     def why_waiting(self) -> dict[JobId, str]:
-        reasons = asked.reasons(self._controller)
+        reasons = reasons_of(self._controller)
         return {job.id: f"Slurm: {reasons[name]}" for name, job in self._jobs.named(reasons)}
 
     # -- the round ------------------------------------------------------------------------------------------
@@ -242,7 +244,7 @@ class SlurmManager(ResourceManager):
         """How far to follow the controller that has long not started any of the jobs that wait, while none
         runs: it is to change something by itself, or the world changes first; else they never start."""
         expects = self._n_in_vain < MOST_IN_VAIN
-        own_s = min(asked.times_to_come(self._controller, expects), default=inf) - self._starts_at_s
+        own_s = min(times_to_come(self._controller, expects), default=inf) - self._starts_at_s
         if own_s <= min(next_s, self._round_at_s + LONGEST_WAIT_S):
             self._n_in_vain += 1
             self._jump(own_s)
@@ -251,7 +253,7 @@ class SlurmManager(ResourceManager):
         self._stalled |= self._waiting
         self._waiting.clear()
         if next_s == inf:
-            reasons = asked.reasons(self._controller)
+            reasons = reasons_of(self._controller)
             for name in sorted(self._stalled):
                 self._give_up(name, f"Slurm never starts it: {reasons.get(name, 'it does not know it')}")
             for run in sorted(self._runs.suspended):

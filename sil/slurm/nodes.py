@@ -9,19 +9,25 @@ from contextlib import contextmanager
 from typing import Any
 
 from scheduler.node_request import Node
-from sil.slurm.cluster.configuration import UNTYPED
-from sil.slurm.controller import Controller
-from sil.slurm.credential import of_nodes
+from sil.slurm.cluster import UNTYPED
+from sil.slurm.controller import Controller, of_nodes
 from sil.slurm.daemons import CommandFailed
-from sil.slurm.protocol.envelope import Message, message
-from sil.slurm.protocol.exchange import receive, send
+from sil.slurm.protocol.envelope import (
+    NEVER_ANSWERED,
+    Answer,
+    Message,
+    message,
+    receive,
+    reply,
+    send,
+    usual_answer,
+)
+from sil.slurm.protocol.fields import ProtocolError
 from sil.slurm.protocol.from_nodes import NodeRegistration, ReturnCode, ReturnCodeWithText, Submitted
 from sil.slurm.protocol.gres import NodeGres, node_gres
 from sil.slurm.protocol.job_credential import BATCH_STEP, node_names, of_job
 from sil.slurm.protocol.job_description import HeterogeneousJob
 from sil.slurm.protocol.message_types import MessageType
-from sil.slurm.protocol.packing.fields import ProtocolError
-from sil.slurm.protocol.replies import NEVER_ANSWERED, Answer, reply, usual_answer
 from sil.slurm.protocol.return_codes import INVALID_ARGUMENT, JOB_ALREADY_COMPLETE, SUCCESS, reason
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, SuspendJob

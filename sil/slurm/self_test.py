@@ -10,8 +10,8 @@ from sil.slurm.configuration import configuration_of
 from sil.slurm.controller import How, running
 from sil.slurm.installation import Installation
 from sil.slurm.nodes import NodesOfController
+from sil.slurm.protocol.fields import ProtocolError
 from sil.slurm.protocol.from_nodes import Submitted, script_completed
-from sil.slurm.protocol.packing.fields import ProtocolError
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import BatchJobLaunch
 from sil.world.guard.faults import SchedulerFault, one_line

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import CommandFailed
-from sil.slurm.jobs import asked
+from sil.slurm.jobs.queries import reasons_of
 from sil.slurm.settings.kept import OF_CLUSTER, kept
 
 STATEMENTS = "controller.json"
@@ -56,7 +56,7 @@ class Statements:
         self.days[int(now_s // DAY_S)] = dict(_counters(self.controller.slurm("sdiag")))
 
     def _hear_of_jobs(self, numbers: Mapping[str, int]) -> None:
-        for name, reason in asked.reasons(self.controller).items():
+        for name, reason in reasons_of(self.controller).items():
             if name in numbers:
                 self.reasons[numbers[name]] = reason
         if not self.has_priorities:

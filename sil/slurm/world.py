@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,20 +21,17 @@ from scheduler.node_request import Node
 from scheduler.ports import NodeMonitor
 from sil.settings.log_events import Events
 from sil.slurm.accounting import Accounting
-from sil.slurm.cluster.configuration import configuration_for
-from sil.slurm.cluster.same_nodes import check_nodes
+from sil.slurm.cluster import check_nodes, configuration_for
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
-from sil.slurm.controller import How, running
-from sil.slurm.credential import munge_if_installed
+from sil.slurm.controller import Controller, How, munge_if_installed, running
 from sil.slurm.daemons import InvalidConfiguration
-from sil.slurm.jobs.patience import patience_of
 from sil.slurm.jobs.submissions import Components, Submissions
+from sil.slurm.jobs.timing import patience_of
 from sil.slurm.layout import Layout, Parts, Processors
 from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
-from sil.slurm.pause import wait_for_enter
+from sil.slurm.runtime_environment import calling_user
 from sil.slurm.statements import FIRST_S, Statements
-from sil.slurm.surroundings import calling_user
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.decision_cost import Measured
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
@@ -39,6 +39,34 @@ from sil.world.guard.scheduler import Guard
 from sil.world.monitors import NodeChanges
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
+
+COMMANDS = "squeue, sinfo, sdiag, sprio, scontrol show job"
+
+
+def wait_for_enter(controller: Controller) -> None:
+    """Say how to reach the controller, and wait for a line of standard input. No time passes; what the
+    controller asks of its nodes meanwhile is answered."""
+    print(
+        f"\nSlurm's controller is paused. In another terminal:\n\n  {_entrance(controller)}\n\n"
+        f"Then its commands see it as it is now ({COMMANDS}). Press Enter to go on.",
+        file=sys.stderr,
+        flush=True,
+    )
+    while sys.stdin not in (ready := select.select([sys.stdin, controller.nodes], [], [])[0]):
+        if controller.nodes in ready:
+            controller.serve()
+    sys.stdin.readline()
+
+
+def _entrance(controller: Controller) -> str:
+    """What to type for the commands of its installation, with its time."""
+    installation, variables = controller.installation, dict(controller.environment())
+    if installation.place.root is not None:
+        return shlex.join(installation.invoked(["/bin/sh"], variables)[0])
+    if installation.place.prefix is not None:
+        variables["PATH"] = f"{installation.program('squeue').parent}:{os.environ.get('PATH', '')}"
+    return "export " + " ".join(f"{key}={shlex.quote(value)}" for key, value in variables.items())
+
 
 EPOCH_S = 1_577_836_800.0
 """Second 0 of the world: 2020-01-01, a Wednesday, in UTC."""

@@ -11,7 +11,7 @@ from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.managers.queues import Admission
 from scheduler.model import Job
 from sil.settings.log_events import Events, JobArray, jobs_in, with_names
-from sil.slurm.jobs.known import FIRST_OF_ARRAY
+from sil.slurm.jobs.job_names import FIRST_OF_ARRAY
 from sil.slurm.layout import CannotRequest, Layout
 from sil.slurm.protocol.from_nodes import ReturnCode, ReturnCodeWithText
 from sil.slurm.protocol.return_codes import reason

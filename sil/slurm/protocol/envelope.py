@@ -3,16 +3,18 @@ credential of the sender, and a body."""
 
 from __future__ import annotations
 
+import socket
 import struct
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 from sil.slurm.protocol.authentication import Authentication, Credential
-from sil.slurm.protocol.from_nodes import Pinged, ReturnCode
+from sil.slurm.protocol.fields import U16, U32, Listed, ProtocolError, Text
+from sil.slurm.protocol.from_nodes import EnergyOfNode, Pinged, ReturnCode
+from sil.slurm.protocol.job_credential import Address, PackedAddress, node_names
+from sil.slurm.protocol.layouts import Before, Layout, Since, layout
 from sil.slurm.protocol.message_types import BODIES, MessageType, name_of, type_of
-from sil.slurm.protocol.packing.addresses import Address, PackedAddress
-from sil.slurm.protocol.packing.fields import U16, U32, Listed, ProtocolError, Text
-from sil.slurm.protocol.packing.layouts import Before, Layout, Since, layout
-from sil.slurm.protocol.packing.versions import (
+from sil.slurm.protocol.releases import (
     BEFORE_REGISTRATION,
     V22_05,
     V23_11,
@@ -20,6 +22,7 @@ from sil.slurm.protocol.packing.versions import (
     UnsupportedVersion,
     check_version,
 )
+from sil.slurm.protocol.return_codes import INVALID_ARGUMENT, SUCCESS
 from sil.slurm.protocol.to_nodes import Empty, KillJob
 
 LONGEST = 64 << 20
@@ -202,3 +205,57 @@ class _Header(NamedTuple):
     forward: Annotated[Forward | None, _Forwarding()]
     returned: Annotated[tuple[Returned, ...], Listed(_Return(), "H")]
     origin: PackedAddress
+
+
+def receive(connection: socket.socket, authentication: Authentication) -> Message:
+    """The next message. Raises ProtocolError if it cannot be read, and OSError for a fault of the
+    connection."""
+    return decode(_bytes(connection, length_of(_bytes(connection, 4))), authentication)
+
+
+def send(connection: socket.socket, message: Message, authentication: Authentication) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.sendall(encode(message, authentication))
+
+
+def _bytes(connection: socket.socket, length: int) -> bytes:
+    """Raises ProtocolError if the connection ends before."""
+    found = bytearray()
+    while len(found) < length:
+        part = connection.recv(min(length - len(found), 1 << 20))
+        if not part:
+            raise ProtocolError(f"the connection ended after {len(found):,} of {length:,} bytes of a message")
+        found += part
+    return bytes(found)
+
+
+Answer = Callable[[str], Any]
+"""The body with which a node answers, from its name."""
+
+NEVER_ANSWERED = (
+    MessageType.REQUEST_SHUTDOWN,
+    MessageType.REQUEST_RECONFIGURE,
+    MessageType.REQUEST_RECONFIGURE_WITH_CONFIG,
+)
+"""The controller waits for no answer to these."""
+
+
+def usual_answer(request: Message) -> Answer:
+    """That of a node on which all goes well; an error if the request is not known here."""
+    match request.type:
+        case MessageType.REQUEST_PING | MessageType.REQUEST_NODE_REGISTRATION_STATUS:
+            return lambda node: Pinged()
+        case MessageType.REQUEST_ACCT_GATHER_UPDATE:
+            return EnergyOfNode
+    code = INVALID_ARGUMENT if isinstance(request.body, Unknown) else SUCCESS
+    return lambda node: ReturnCode(code)
+
+
+def reply(request: Message, answer: Answer, first: str = "") -> Message:
+    """The reply of the node `first` to a request, with those of all nodes to which it is forwarded: as if
+    these were reached, so that one reply is enough. Raises ProtocolError if their names cannot be read."""
+    body = answer(first)
+    others = node_names(request.forward.nodes) if request.forward else []
+    bodies = [answer(node) for node in others]
+    returned = (Returned(node, one, type_of(one)) for node, one in zip(others, bodies, strict=True))
+    return Message(type_of(body), body, request.version, request.flags, returned=tuple(returned))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from sil.slurm.protocol.gres import GresOfNode
-from sil.slurm.protocol.job_credential import BATCH_STEP, JobOrStep, StepId, of_job
-from sil.slurm.protocol.packing.fields import (
+from sil.slurm.protocol.fields import (
     NO_VALUE_32,
     U8,
     U16,
@@ -18,8 +16,10 @@ from sil.slurm.protocol.packing.fields import (
     Text,
     Time,
 )
-from sil.slurm.protocol.packing.layouts import Before, Moved, Nested, Since
-from sil.slurm.protocol.packing.versions import V24_05, V24_11, V25_05, V25_11, V26_05
+from sil.slurm.protocol.gres import GresOfNode
+from sil.slurm.protocol.job_credential import BATCH_STEP, JobOrStep, StepId, of_job
+from sil.slurm.protocol.layouts import Before, Moved, Nested, Since
+from sil.slurm.protocol.releases import V24_05, V24_11, V25_05, V25_11, V26_05
 
 
 class Energy(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from typing import Annotated, Any, NamedTuple
 
-from sil.slurm.protocol.packing.fields import (
+from sil.slurm.protocol.fields import (
     U16,
     U32,
     U64,
@@ -20,8 +20,8 @@ from sil.slurm.protocol.packing.fields import (
     Text,
     Within,
 )
-from sil.slurm.protocol.packing.layouts import Became, Each, Nested, Since, Versioned
-from sil.slurm.protocol.packing.versions import V24_05, V25_05
+from sil.slurm.protocol.layouts import Became, Each, Nested, Since, Versioned
+from sil.slurm.protocol.releases import V24_05, V25_05
 
 _MARK = 0x438A34D4
 """Before each record."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from sil.slurm.protocol.job_credential import JOB_ONLY, STEP, StepId, of_job
-from sil.slurm.protocol.packing.fields import (
+from sil.slurm.protocol.fields import (
     NO_VALUE_8,
     NO_VALUE_16,
     NO_VALUE_32,
@@ -20,8 +19,9 @@ from sil.slurm.protocol.packing.fields import (
     Texts,
     Time,
 )
-from sil.slurm.protocol.packing.layouts import Became, Before, Moved, Nested, Since
-from sil.slurm.protocol.packing.versions import V24_05, V24_11, V26_05
+from sil.slurm.protocol.job_credential import JOB_ONLY, STEP, StepId, of_job
+from sil.slurm.protocol.layouts import Became, Before, Moved, Nested, Since
+from sil.slurm.protocol.releases import V24_05, V24_11, V26_05
 
 LINEAR, CONS_TRES = 102, 109
 """Plug-ins that select nodes. None of those has further data in messages, so that any controller takes the

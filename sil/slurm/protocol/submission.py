@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from sil.slurm.protocol.fields import INFINITE_32, ProtocolError
 from sil.slurm.protocol.job_credential import PER_CPU
 from sil.slurm.protocol.job_description import JobDescription
-from sil.slurm.protocol.packing.fields import INFINITE_32, ProtocolError
 
 _NICE = 1 << 31
 """The nice value 0."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
+from sil.slurm.protocol.fields import U8, U16, U32, U64, Flagged, Listed, Text, Texts, Time, U32s
 from sil.slurm.protocol.gres import GresAllocation
 from sil.slurm.protocol.job_credential import (
     JobCredential,
@@ -13,9 +14,8 @@ from sil.slurm.protocol.job_credential import (
     StepId,
     shares,
 )
-from sil.slurm.protocol.packing.fields import U8, U16, U32, U64, Flagged, Listed, Text, Texts, Time, U32s
-from sil.slurm.protocol.packing.layouts import Before, Nested, Since, Versioned
-from sil.slurm.protocol.packing.versions import V21_08, V22_05, V24_05, V24_11, V25_11
+from sil.slurm.protocol.layouts import Before, Nested, Since, Versioned
+from sil.slurm.protocol.releases import V21_08, V22_05, V24_05, V24_11, V25_11
 
 
 class Empty(NamedTuple):

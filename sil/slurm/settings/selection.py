@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sil.slurm.release import Release
-from sil.slurm.settings.gone import Gone, gone, unknown
-from sil.slurm.settings.kept import OF_CLUSTER, is_known, kept, why_left_out
+from sil.slurm.protocol.releases import Release
+from sil.slurm.settings.kept import OF_CLUSTER, Gone, gone, is_known, kept, unknown, why_left_out
 from sil.slurm.settings.own import Surroundings, own_settings
 from site_db.files.input_errors import InvalidFile
 from site_db.slurm.lines import Pair, lines_of

@@ -24,7 +24,7 @@ from scheduler.node_resources.state import NodeResources, rows_of
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.decision_costs import NONE
-from sil.slurm.cluster.configuration import configuration_for
+from sil.slurm.cluster import configuration_for
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from sil.trace.requests import shares_of

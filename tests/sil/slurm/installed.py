@@ -9,7 +9,7 @@ import pytest
 
 from scheduler import UserError
 from sil.slurm.clock.library import built
-from sil.slurm.credential import munged
+from sil.slurm.controller import munged
 from sil.slurm.installation import installed
 
 

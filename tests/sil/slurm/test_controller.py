@@ -21,7 +21,7 @@ from sil.slurm.daemons import CommandFailed, ControllerDied, ControllerHangs, In
 from sil.slurm.installation import ANYWHERE, installed
 from sil.slurm.nodes import NodesOfController
 from sil.slurm.protocol.submission import Submission
-from sil.slurm.surroundings import listening, reserved_port
+from sil.slurm.runtime_environment import listening, reserved_port
 from tests.sil.slurm.installed import needs_slurm
 
 pytestmark = needs_slurm

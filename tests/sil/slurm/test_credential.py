@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from sil.slurm.configuration import configuration_of
-from sil.slurm.controller import How, running
-from sil.slurm.credential import munge, munge_if_installed
+from sil.slurm.controller import How, munge, munge_if_installed, running
 from sil.slurm.daemons import CommandFailed
 from sil.slurm.installation import Installation, NoSlurm
 from tests.sil.slurm.installed import needs_munge, needs_slurm

@@ -16,9 +16,8 @@ from sil.runs.on_log import Replay
 from sil.settings.estimates import Engine
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.controller import running
-from sil.slurm.release import Release
-from sil.slurm.settings.own import Surroundings, own_settings
-from sil.slurm.settings.view import check_addresses, check_view
+from sil.slurm.protocol.releases import Release
+from sil.slurm.settings.own import Surroundings, check_addresses, check_view, own_settings
 from site_db.files.input_errors import InvalidFile
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.test_accounting import needs_database

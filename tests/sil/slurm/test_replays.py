@@ -20,7 +20,7 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.estimates import Engine
 from sil.settings.log_events import Command, Events
-from sil.slurm.credential import credential_used
+from sil.slurm.controller import credential_used
 from sil.slurm.installation import installed
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts

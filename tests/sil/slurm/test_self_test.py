@@ -8,10 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from sil.cli.app import app
-from sil.slurm import controller, release
+from sil.slurm import controller
 from sil.slurm.clock.waits import waits_of
 from sil.slurm.installation import installed
 from sil.slurm.naming import SlurmController
+from sil.slurm.protocol import releases
 from tests.sil.slurm.installed import needs_slurm
 
 pytestmark = needs_slurm
@@ -19,7 +20,7 @@ pytestmark = needs_slurm
 
 @pytest.fixture(autouse=True)
 def untested(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release, "TESTED", ("22.05.9",))
+    monkeypatch.setattr(releases, "TESTED", ("22.05.9",))
 
 
 def test_of_one_that_waits_as_the_others_nothing_more_is_said() -> None:

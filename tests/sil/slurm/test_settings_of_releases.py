@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from scheduler import UserError
 from sil.cli.app import app
 from sil.slurm.configuration import Configuration, read_configuration
-from sil.slurm.release import Release
+from sil.slurm.protocol.releases import Release
 from site_db.files.input_errors import InvalidFile
 
 NODES = "NodeName=n[1-4] CPUs=1\nPartitionName=p Nodes=ALL\n"

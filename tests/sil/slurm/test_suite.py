@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from scheduler import UserError
+from sil.slurm import suite
 from sil.slurm.installation import NoSlurm
-from sil.slurm.roots import suite
-from sil.slurm.roots.suite import unpack
+from sil.slurm.suite import unpack
 from tests.sil.slurm.test_installation import program_that_says, small_root
 
 LINE = "deb [arch=amd64 signed-by=/k.gpg] http://mirror/debian {} main contrib"

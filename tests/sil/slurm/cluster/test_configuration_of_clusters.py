@@ -8,7 +8,7 @@ import pytest
 
 from scheduler import UserError
 from scheduler.node_request import Node, Partition
-from sil.slurm.cluster.configuration import configuration_for
+from sil.slurm.cluster import configuration_for
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
 

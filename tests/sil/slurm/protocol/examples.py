@@ -8,10 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sil.slurm.protocol.from_nodes import NeverGiven
-from sil.slurm.protocol.job_credential import JOB_ONLY, of_job
-from sil.slurm.protocol.packing.addresses import Address, PackedAddress
-from sil.slurm.protocol.packing.fields import (
+from sil.slurm.protocol.fields import (
     Bitmap,
     Bits,
     Flagged,
@@ -23,7 +20,9 @@ from sil.slurm.protocol.packing.fields import (
     Text,
     Within,
 )
-from sil.slurm.protocol.packing.layouts import Before, Each, Since, Versioned, packed_as
+from sil.slurm.protocol.from_nodes import NeverGiven
+from sil.slurm.protocol.job_credential import JOB_ONLY, Address, PackedAddress, of_job
+from sil.slurm.protocol.layouts import Before, Each, Since, Versioned, packed_as
 
 BITS = {"B": 8, "H": 16, "I": 32, "Q": 64}
 TEXTS = st.none() | st.binary(max_size=5).map(

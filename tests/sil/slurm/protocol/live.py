@@ -19,12 +19,10 @@ import pytest
 
 from sil.slurm.installation import installed
 from sil.slurm.protocol.authentication import Authentication
-from sil.slurm.protocol.envelope import Message
-from sil.slurm.protocol.exchange import ask, receive, send, tell
+from sil.slurm.protocol.envelope import NEVER_ANSWERED, Message, receive, reply, send, usual_answer
+from sil.slurm.protocol.fields import ProtocolError
 from sil.slurm.protocol.from_nodes import ReturnCode
 from sil.slurm.protocol.message_types import MessageType
-from sil.slurm.protocol.packing.fields import ProtocolError
-from sil.slurm.protocol.replies import NEVER_ANSWERED, reply, usual_answer
 from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob
 
@@ -129,10 +127,13 @@ class Controller:
         self._address, self._authentication = ("127.0.0.1", port), authentication
 
     def ask(self, message: Message) -> Message:
-        return ask(self._address, message, self._authentication)
+        with socket.create_connection(self._address, 10.0) as connection:
+            send(connection, message, self._authentication)
+            return receive(connection, self._authentication)
 
     def tell(self, message: Message) -> None:
-        tell(self._address, message, self._authentication)
+        with socket.create_connection(self._address, 10.0) as connection:
+            send(connection, message, self._authentication)
 
     def completed(self, job: int) -> str:
         """The line of a job in jobcomp.txt. Fails after a while."""

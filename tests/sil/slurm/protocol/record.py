@@ -23,8 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sil.slurm.protocol.message_types import BODIES, MessageType, name_of
-from sil.slurm.protocol.packing.versions import V22_05
-from sil.slurm.release import Release
+from sil.slurm.protocol.releases import V22_05, Release
 
 FOLDER = Path(__file__).parent / "recorded"
 NODES = ["n1", "n2", "n3", "n4"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sil.slurm.installation import installed
-from sil.slurm.protocol.authentication import Stated
+from sil.slurm.protocol.authentication import Munge, Stated
 from sil.slurm.protocol.envelope import message
 from sil.slurm.protocol.from_nodes import (
     EpilogComplete,
@@ -23,8 +23,7 @@ from sil.slurm.protocol.gres import NodeGres, node_gres, plugin_of
 from sil.slurm.protocol.job_credential import NodeShare, of_job
 from sil.slurm.protocol.job_description import JobDescription
 from sil.slurm.protocol.message_types import MessageType
-from sil.slurm.protocol.munge import Munge
-from sil.slurm.protocol.packing.versions import COMPLETE, RELEASES, V22_05
+from sil.slurm.protocol.releases import COMPLETE, RELEASES, V22_05
 from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE, SUCCESS
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, Empty

@@ -9,11 +9,10 @@ from contextlib import suppress
 import pytest
 
 from sil.slurm.protocol.authentication import MUNGE, NONE, Stated, after_kind
-from sil.slurm.protocol.envelope import LONGEST, Unknown, decode, encode, length_of
-from sil.slurm.protocol.packing.fields import INFINITE_32, ProtocolError
-from sil.slurm.protocol.packing.layouts import layout
-from sil.slurm.protocol.packing.versions import V22_05
-from sil.slurm.protocol.replies import reply, usual_answer
+from sil.slurm.protocol.envelope import LONGEST, Unknown, decode, encode, length_of, reply, usual_answer
+from sil.slurm.protocol.fields import INFINITE_32, ProtocolError
+from sil.slurm.protocol.layouts import layout
+from sil.slurm.protocol.releases import V22_05
 from sil.slurm.protocol.to_nodes import BatchJobLaunch, ConfigurationFile, SuspendJob
 from tests.fuzzing.mutations import mutated
 from tests.sil.slurm.protocol.recorded_messages import ALL, ANYONE, recorded, recorded_bytes

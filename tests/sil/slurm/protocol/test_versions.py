@@ -10,10 +10,9 @@ import pytest
 from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.envelope import decode, encode, length_of, message
 from sil.slurm.protocol.job_description import JobDescription
+from sil.slurm.protocol.layouts import Before, Since
 from sil.slurm.protocol.message_types import MessageType
-from sil.slurm.protocol.packing.layouts import Before, Since
-from sil.slurm.protocol.packing.versions import V20_11, V22_05, V24_05, V26_05, UnsupportedVersion
-from sil.slurm.release import Release
+from sil.slurm.protocol.releases import V20_11, V22_05, V24_05, V26_05, Release, UnsupportedVersion
 from tests.sil.slurm.protocol.recorded_messages import ANYONE, recorded_bytes
 
 

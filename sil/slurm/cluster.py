@@ -1,4 +1,6 @@
-"""The configuration for the nodes and partitions of a cluster of which no `slurm.conf` is given."""
+"""The configuration for the nodes and partitions of a cluster without a `slurm.conf`, and whether a given one
+has the same nodes.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
+from pathlib import Path
 from types import MappingProxyType
 
 from scheduler import UserError
+from scheduler.messages import abbreviated, counted
 from scheduler.node_request import Node, Partition
 from sil.slurm.configuration import Configuration, gres_conf
 from site_db.site_file.cluster import Cluster
@@ -135,3 +139,29 @@ def _check_names(cluster: Cluster) -> None:
                     f"the {what} '{name}' cannot be named in slurm.conf, which takes letters, digits and "
                     f"_ . - only; rename it, or use another scheduler"
                 )
+
+
+def check_nodes(path: Path, theirs: Cluster, ours: Cluster) -> None:
+    """Raises UserError if a configuration's nodes are not those of the world, of these sizes."""
+    missing = ours.nodes.keys() - theirs.nodes.keys()
+    further = theirs.nodes.keys() - ours.nodes.keys()
+    differ = {
+        name
+        for name in ours.nodes.keys() & theirs.nodes.keys()
+        if _size(theirs.nodes[name], theirs) != _size(ours.nodes[name], theirs)
+    }
+    for names, what in (
+        (missing, "lacks"),
+        (further, "has, beside those of the jobs,"),
+        (differ, "has, with other CPUs, memory or GPUs,"),
+    ):
+        if names:
+            raise UserError(
+                f"{path} {what} {counted(len(names), 'node')} ({abbreviated(sorted(names))}); expected the "
+                f"nodes on which the jobs run: read the log with the nodes of that file, or change a "
+                f"copy of it"
+            )
+
+
+def _size(node: Node, theirs: Cluster) -> tuple[object, ...]:
+    return node.cores, node.memory_mib if theirs.has_memory else 0, Counter(node.gpus), {**node.others}

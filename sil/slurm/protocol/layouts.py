@@ -11,8 +11,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, get_type_hints
 
-from sil.slurm.protocol.packing.fields import Number, Packed, ProtocolError
-from sil.slurm.protocol.packing.versions import check_version
+from sil.slurm.protocol.fields import Number, Packed, ProtocolError
+from sil.slurm.protocol.releases import check_version
 
 
 @dataclass(frozen=True)

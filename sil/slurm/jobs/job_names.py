@@ -1,10 +1,12 @@
-"""The jobs of the world, and what the controller calls them."""
+"""What the controller calls the jobs of the world, also in the commands of operators and users."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from scheduler.model import Job, JobId
+from sil.settings.log_events import AtSecond, Command, OfJob
 
 FIRST_OF_ARRAY = 1
 """The index of the first job of an array."""
@@ -44,3 +46,22 @@ class KnownJobs:
 def name_in(number: int, index: int) -> str:
     """Of the job of an array with this number."""
     return f"{number}_{index}"
+
+
+def words_of(command: Command, jobs: KnownJobs, starts_at_s: float) -> list[str] | None:
+    """None if the command is about a job that is over or was not accepted. Second 0 of the world is
+    `starts_at_s` seconds since the epoch."""
+    found: list[str] = []
+    for word in command.words:
+        match word:
+            case OfJob(number=number):
+                name = jobs.names.get(number)
+                if name is None or jobs.get(name) is None:
+                    return None
+                found.append(name)
+            case AtSecond(key=key, second=second):
+                at = datetime.fromtimestamp(starts_at_s + second, UTC)
+                found.append(f"{key}={at:%Y-%m-%dT%H:%M:%S}")
+            case _:
+                found.append(word)
+    return found

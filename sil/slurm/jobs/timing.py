@@ -1,10 +1,12 @@
-"""How long a controller lets jobs run and wait, from its configuration."""
+"""How long a controller lets jobs run and wait, and what is to be done at which time."""
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from math import inf
 
 from site_db.slurm.lines import pairs_of
@@ -64,3 +66,30 @@ def _limit_s(text: str) -> float:
         return limit_s(text)
     except ValueError:
         return 0.0 if text == "0" else inf
+
+
+Act = Callable[[], None]
+
+
+class Appointments:
+    """Acts in order of their times; those of one time in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Act, Callable[[], bool]]] = []
+        self._number = count()
+
+    def add(self, at_s: float, act: Act, is_void: Callable[[], bool] = lambda: False) -> None:
+        """Once it `is_void`, it is dropped."""
+        heapq.heappush(self._heap, (at_s, next(self._number), act, is_void))
+
+    @property
+    def first_s(self) -> float:
+        """Infinite if there is none."""
+        heap = self._heap
+        while heap and heap[0][3]():
+            heapq.heappop(heap)
+        return heap[0][0] if heap else inf
+
+    def due(self, now_s: float) -> Iterator[Act]:
+        while self._heap and self.first_s <= now_s:
+            yield heapq.heappop(self._heap)[2]

@@ -1,1 +1,0 @@
-"""Nodes of which jobs use parts: the configuration for them, and whether a given one has the same."""

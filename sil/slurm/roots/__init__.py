@@ -1,1 +1,0 @@
-"""Slurm in a root directory of its own: suites that are unpacked there, and commands that run in one."""
