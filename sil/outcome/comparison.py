@@ -18,7 +18,7 @@ from sil.outcome.refused_and_failed import (
 )
 from sil.outcome.statistics import CONFIDENCE, Interval, Sample, interval
 from sil.trace.facts import RUN, RunDescription
-from sil.world.guard.faults import told
+from sil.world.guard.faults import fault_sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Fault:
     message: str
 
     def __str__(self) -> str:
-        return told(self.scheduler, self.rule, self.job, self.time_s, self.message)
+        return fault_sentence(self.scheduler, self.rule, self.job, self.time_s, self.message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from sil.outcome.replay_statistics import Measured, ReplayStatistics
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
-from sil.world.guard.faults import told
+from sil.world.guard.faults import fault_sentence
 
 OnJobs = Callable[[pl.DataFrame], None]
 COLUMNS = (*finished_jobs.COLUMNS, "message")
@@ -90,7 +90,9 @@ class ReplayedLog:
         self._n_arrived += len(facts.places(Fact.JOB_ARRIVED))
         if len(faults := facts.places(Fact.FAULT)):
             time_s, job, rule, message = facts.frame(["time_s", "job", "detail", "message"], faults).row(0)
-            self._rule_broken = self._rule_broken or told(self._scheduler, rule, job, time_s, message)
+            self._rule_broken = self._rule_broken or fault_sentence(
+                self._scheduler, rule, job, time_s, message
+            )
 
     def end(self) -> None:
         """There are no more facts."""

@@ -10,7 +10,7 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from scheduler import UserError
 from scheduler.managers.queues import Admission, in_order_of_service
@@ -19,7 +19,7 @@ from scheduler.rules import Kind
 from sil.isolation.host import Host
 from sil.runs import faults
 from sil.runs.hosting import Supervision, hosted
-from sil.runs.simulation import AnyWorld, Disturbances, RunKey, Simulation, SiteModel
+from sil.runs.simulation import Disturbances, RunKey, Simulation, SiteModel
 from sil.runs.under_test import Find, InProcess, SlurmProgram, UnderTest, resolve, resolve_all
 from sil.settings.decision_costs import decision_cost
 from sil.settings.experiment_file import (
@@ -39,9 +39,13 @@ from sil.world.events import EveryQuantum, OnRequest, RoundPolicy, SimClock
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.scheduler import Guard
+from sil.world.harness import World
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
 from site_db.files.toml_file import Location
+
+if TYPE_CHECKING:
+    from sil.live.loop import LiveWorld
 
 Mistakes = list[tuple[Location, str]]
 """Places in the experiment file, and a sentence about each."""
@@ -266,7 +270,9 @@ class Scenario(ABC):
         table = self.experiment.failures
         return self.experiment.max_batch_requeue if table is not None and table.jobs else None
 
-    def supervision(self, run: RunKey, host: Host, world: AnyWorld, decisions: list[float]) -> Supervision:
+    def supervision(
+        self, run: RunKey, host: Host, world: World | LiveWorld, decisions: list[float]
+    ) -> Supervision:
         """How the schedulers of a run are guarded. The cells of measured decisions go to `decisions`."""
         table = self.experiment.guard
         cost = decision_cost(table.cost_of(run.scheduler), run.point, run.replication, run.scheduler)

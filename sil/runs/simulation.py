@@ -11,14 +11,13 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from scheduler.managers.decorators import RequeueLimit
 from scheduler.model import Job
 from scheduler.node_request import Node
-from scheduler.ports import Clock
 from scheduler.resource_manager import Manager, Ports
 from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.breach import Capacity
@@ -35,6 +34,7 @@ from sil.world.monitors import Distortion, SimMonitor
 
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
+    from sil.live.loop import LiveWorld
     from sil.slurm.world import SlurmWorld
 
 PRINTED = "scheduler.log"
@@ -113,22 +113,8 @@ class Disturbances:
     """Puts a network between the machines and the manager that a function makes; None: there is none."""
 
 
-class AnyWorld(Protocol):
-    """Simulated or live."""
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def trace(self) -> TraceRecorder: ...
-
-    def run(self, jobs: Iterable[Job], manager: Manager) -> None:
-        """Run until all accepted jobs have ended. Raises SchedulerFault."""
-        ...
-
-
 def run_in(
-    world: AnyWorld, jobs: Iterable[Job], managed: AbstractContextManager[Manager], host: Host = HERE
+    world: World | LiveWorld, jobs: Iterable[Job], managed: AbstractContextManager[Manager], host: Host = HERE
 ) -> None:
     """Run a resource manager in a world until all accepted jobs have ended.
 
@@ -140,7 +126,7 @@ def run_in(
 
 
 @contextmanager
-def _fault_is_noted(world: AnyWorld, host: Host) -> Iterator[None]:
+def _fault_is_noted(world: World | LiveWorld, host: Host) -> Iterator[None]:
     try:
         yield
     except SchedulerFault as fault:

@@ -82,13 +82,13 @@ class SchedulerFault(ShortInNotebooks):
 
     def named(self, scheduler: str) -> SchedulerFault:
         """The same fault, with a message that says which scheduler it was, and when."""
-        self.args = (told(scheduler, self.rule, self.job, self.time_s, self.message),)
+        self.args = (fault_sentence(scheduler, self.rule, self.job, self.time_s, self.message),)
         return self
 
     def by(self, scheduler: str, is_simulated: bool = False) -> str:
         """A sentence about the scheduler whose fault it is; with the time if that `is_simulated`."""
         if is_simulated:
-            return told(scheduler, self.rule, self.job, self.time_s, self.message)
+            return fault_sentence(scheduler, self.rule, self.job, self.time_s, self.message)
         return sentence(scheduler, self.rule, self.message)
 
     def __reduce__(self) -> tuple[type[SchedulerFault], tuple[str, str, float, JobId | None]]:
@@ -136,7 +136,9 @@ def sentence(scheduler: str, rule: str, message: str) -> str:
     return f"{scheduler} broke the rule {rule}: {message}"
 
 
-def told(scheduler: str, rule: str, job: JobId | int | None, time_s: float | None, message: str) -> str:
+def fault_sentence(
+    scheduler: str, rule: str, job: JobId | int | None, time_s: float | None, message: str
+) -> str:
     """What became of a scheduler that broke a rule, with the job concerned and the simulated time."""
     if rule == KILLED:
         return sentence(scheduler, rule, message)
