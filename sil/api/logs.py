@@ -4,56 +4,31 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scheduler import UserError
-from sil.api.settings import choice
+from sil.declared import as_keyword, spread
+from sil.site.log_file import LogFile
 from sil.workload.job_log import JobLog
-from sil.workload.swf_rules import Overrun, Rules, TooLarge
-
-if TYPE_CHECKING:
-    from site_db.site_file.cluster import Cluster
 
 
-def read_log(
-    path: str | Path,
-    *,
-    nodes: str | Path | None = None,
-    site: str | None = None,
-    processors: int | None = None,
-    strict: bool = False,
-    overrun: str = "raise",
-    too_large: str = "clip",
-    time_zone: str | None = None,
-) -> JobLog:
-    """The jobs of a log: Standard Workload Format, or a Batsim workload (JSON); plain or compressed.
+@spread(as_keyword)
+def read_log(path: str | Path, *, file: LogFile) -> JobLog:
+    """The jobs of a log: Standard Workload Format, or a Batsim workload (JSON); plain or compressed. With
+    `nodes` or `site`, also Slurm's accounting (the output of `sacct -P` or `sacct --json`) and Alibaba's pods
+    (CSV); then jobs request parts of these nodes.
 
-    With `nodes`, a file that describes nodes with cores, memory and GPUs (slurm.conf, the output of
-    `scontrol show node`, a site file, Alibaba's CSV), or `site`, an address like "site.db#SITE", also
-    Slurm's accounting (the output of `sacct -P` or `sacct --json`) and Alibaba's pods (CSV); then jobs
-    request parts of these nodes. `time_zone`, like "Europe/Berlin", is that of dates and of local
-    times in accounting; by default it is UTC.
+    {file}
 
-    `processors` overrides the size of the machine. `strict` refuses a log that needs repairs, which are
-    otherwise in `notes` of the result. `overrun` says what becomes of jobs that exceeded their estimate
-    ("raise" it, or "cut" the run), `too_large` of jobs larger than the machine ("clip", "skip" or "stop").
-
-    Times are seconds from the beginning of the log. Raises UserError if a file cannot be read.
+    Repairs are in `notes` of the result. Times are seconds from the beginning of the log. Raises UserError if
+    a file cannot be read.
     """
-    from sil.site.logs import read_log
     from site_db.files.readers import forget_pipes
 
     if not isinstance(path, str | os.PathLike):
         raise UserError(f"path is a {type(path).__name__}; expected a file, or sil.log_from for a table")
     forget_pipes()
-    rules = Rules(
-        strict,
-        choice(Overrun, overrun, "overrun"),
-        choice(TooLarge, too_large, "too_large"),
-        time_zone,
-    )
-    files = [] if nodes is None else [Path(nodes)]
-    return read_log(Path(path), rules, processors, read_nodes(nodes, site), files)
+    return file.read(Path(path), file.cluster())
 
 
 def log_from(table: Any, processors: int, *, name: str = "table") -> JobLog:
@@ -81,17 +56,3 @@ def lublin_feitelson(jobs: int, processors: int, *, load: float | None = None, s
     from sil.workload.lublin import Lublin
 
     return Lublin().jobs(jobs, processors, np.random.default_rng(seed), load)
-
-
-def read_nodes(nodes: str | Path | None, site: str | None) -> Cluster | None:
-    """Those in a file, or of a site in a database; None without either. Raises UserError."""
-    if nodes is not None and site is not None:
-        raise UserError("a file of nodes and a site are given, and both name the nodes; give one of them")
-    if nodes is None and site is None:
-        return None  # before the database is loaded
-    from sil.site import logs
-    from site_db.store import parse_address
-
-    if site is not None:
-        return logs.nodes_in_database(parse_address(site))
-    return logs.read_nodes_of(Path(nodes)) if nodes is not None else None

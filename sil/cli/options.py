@@ -14,10 +14,12 @@ from typer import Argument, BadParameter, Option
 
 from scheduler import UserError
 from sil.cli import console
-from sil.declared import Field, Shown, declared, spread
+from sil.declared import Field, Settings, Shown, declared, spread
 from sil.report.analysis import Analysis
-from sil.workload.swf_rules import Overrun, TooLarge
-from site_db.files.plain_values import is_decimal
+from sil.settings.replays import ReplaySettings
+from sil.site.log_file import LogFile
+from sil.workload.part import Period
+from sil.workload.swf_rules import Rules
 
 Returned = TypeVar("Returned")
 
@@ -34,22 +36,49 @@ def command(function: Callable[..., Returned]) -> Callable[..., Returned]:
     return call
 
 
+def parsed(parser: Callable[[str], Any] | None) -> Callable[[str], Any] | None:
+    if parser is None:
+        return None
+
+    def parse(text: str) -> Any:
+        try:
+            return parser(text)
+        except UserError as error:
+            raise BadParameter(str(error)) from None
+
+    return parse
+
+
 def _as_option(field: Field) -> Shown:
-    setting, name = field.setting, field.name.removesuffix("_s").removesuffix("_mb")
-    if field.kind is bool and field.default:
-        name = f"no_{name}"
-    option = setting.option or f"--{name.replace('_', '-')}"
-    kind: Any = field.kind
-    if kind is bool:
-        info = Option(option, help=setting.without if field.default else setting.text)
-        default = False
-    else:
-        how: dict[str, Any] = {"metavar": setting.metavar, "parser": setting.parser}
-        if int in (kind, *get_args(kind)) or float in (kind, *get_args(kind)):
-            how |= {"min": setting.least, "max": setting.most}
-        info, default = Option(option, help=setting.text, **how), field.default
-    parameter = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
-    return Shown(parameter, option, operator.not_ if name.startswith("no_") else lambda value: value)
+    name, is_off = field.name.removesuffix("_s").removesuffix("_mb"), field.kind is bool and field.default
+    info, default = _info(field), False if field.kind is bool else field.default
+    parameter = Parameter(
+        f"no_{name}" if is_off else name,
+        Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[_kind(field), info],
+    )
+    return Shown(parameter, _option(field), operator.not_ if is_off else lambda value: value)
+
+
+def _option(field: Field) -> str:
+    name = field.name.removesuffix("_s").removesuffix("_mb").replace("_", "-")
+    return field.setting.option or (f"--no-{name}" if field.kind is bool and field.default else f"--{name}")
+
+
+def _kind(field: Field) -> Any:
+    """Typer has options of one kind only: files are paths."""
+    return Path | None if Path in get_args(field.kind) else field.kind
+
+
+def _info(field: Field) -> Any:
+    setting, kinds = field.setting, (field.kind, *get_args(field.kind))
+    if bool in kinds:
+        return Option(_option(field), help=setting.without if field.default else setting.text)
+    how: dict[str, Any] = {"metavar": setting.metavar, "parser": parsed(setting.parser)}
+    if int in kinds or float in kinds:
+        how |= {"min": setting.least, "max": setting.most}
+    return Option(_option(field), help=setting.text, **how)
 
 
 Json = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
@@ -76,15 +105,6 @@ Trust = Annotated[
 ]
 Metric = Annotated[str, Option(help="The metric of the grid table: a column of summary.json.")]
 METRIC = "sum_job_times"
-Reasons = Annotated[bool, Option("--reasons", help="Record in the trace why jobs wait (for `sil why`).")]
-NoDeterminismCheck = Annotated[
-    bool,
-    Option(
-        "--no-determinism-check",
-        help="Accept schedulers that decide differently in two instances. Random ones can declare is_random.",
-    ),
-]
-DecisionLimit = Annotated[float, Option(min=0.001, help="Seconds of wall time that a decision may take.")]
 
 SchedulersOfLogs = Annotated[
     list[str] | None,
@@ -92,18 +112,6 @@ SchedulersOfLogs = Annotated[
         "--scheduler", help="fcfs, sjf, easy, easy_sjbf, conservative, slurm, or your own. May be repeated."
     ),
 ]
-
-# Of the report of a replay, where an option that is not given leaves the value as it is
-_of_analysis = {field.name: field.setting for field in declared(Analysis)}
-
-
-def _as_before(name: str) -> Any:
-    return Option(min=_of_analysis[name].least, help=_of_analysis[name].text)
-
-
-WarmUp = Annotated[float | None, _as_before("warm_up_days")]
-CoolDown = Annotated[float | None, _as_before("cool_down_days")]
-BlockDays = Annotated[float | None, _as_before("block_days")]
 
 # Of a trace
 Replication = Annotated[int, Option(min=0, help="Number of the replication.")]
@@ -122,66 +130,6 @@ LogOnNodes = Annotated[
         f"Alibaba's pods (CSV)."
     ),
 ]
-Nodes = Annotated[
-    Path | None,
-    Option(
-        metavar="FILE",
-        help="Nodes with CPUs, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show "
-        "node`, a site file (TOML), or Alibaba's nodes (CSV).",
-    ),
-]
-NodesOfSite = Annotated[
-    str | None,
-    Option("--site", metavar="DATABASE#SITE", help="The same, of a site in a database, like site.db#SITE."),
-]
-Strict = Annotated[bool, Option("--strict", help="Refuse a log that needs repairs.")]
-Processors = Annotated[int | None, Option(min=1, help="Override the machine size in the log.")]
-OnOverrun = Annotated[
-    Overrun, Option(help="Jobs that exceeded their estimate: raise the estimate, or cut the run.")
-]
-OnTooLarge = Annotated[
-    TooLarge, Option(help="Jobs larger than the machine: clip them, skip them, or stop with an error.")
-]
-Jobs = Annotated[
-    str | None,
-    Option(metavar="A:B", help="Only jobs A to B - 1, in order of submission, counted from 0."),
-]
-
-
-def _date(text: str) -> datetime:
-    from sil.workload.job_log import moment_of
-
-    try:
-        return moment_of(text)
-    except UserError as error:
-        raise BadParameter(str(error)) from None
-
-
-def _factor(text: str) -> float:
-    if is_decimal(text):
-        return float(text)
-    percent = text.removesuffix("%").strip()
-    meant = f"{float(percent) / 100:g}" if text.endswith("%") and is_decimal(percent) else "0.8"
-    raise BadParameter(f"'{text}' is no number; write {meant}")
-
-
-_AT: dict[str, Any] = {"parser": _date, "metavar": "DATE"}
-Begin = Annotated[
-    datetime | None,
-    Option("--from", help="Only jobs submitted at or after this time (UTC, or of --time-zone).", **_AT),
-]
-End = Annotated[
-    datetime | None,
-    Option("--to", help="Only jobs submitted before this time (UTC, or of --time-zone).", **_AT),
-]
-TimeZone = Annotated[
-    str | None,
-    Option(
-        metavar="ZONE",
-        help="Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.",
-    ),
-]
-AS_FACTOR: dict[str, Any] = {"parser": _factor, "metavar": "NUMBER"}
 OtherThreshold = Annotated[
     float | None,
     Option(
@@ -200,11 +148,26 @@ BoundedSlowdownThreshold = Annotated[
         show_default=True,
     ),
 ]
-Load = Annotated[
-    float | None, Option(help="Scale the load: divide interarrival times by this factor.", **AS_FACTOR)
-]
 
 
 def folder(default: str) -> Any:
     """The option for the folder of the results; `default` is for the help."""
     return Option("--out", help=f"Folder for the results. Default: {default}.")
+
+
+def _of(settings: type[Settings], name: str) -> Any:
+    """The option for a field of settings of which a command has no others."""
+    (field,) = (field for field in declared(settings) if field.name == name)
+    return _info(field)
+
+
+TimeZone = Annotated[str | None, _of(Rules, "time_zone")]
+Begin = Annotated[datetime | None, _of(Period, "begin")]
+Processors = Annotated[int | None, _of(LogFile, "processors")]
+WarmUp = Annotated[float | None, _of(Analysis, "warm_up_days")]
+CoolDown = Annotated[float | None, _of(Analysis, "cool_down_days")]
+BlockDays = Annotated[float | None, _of(Analysis, "block_days")]
+Reasons = Annotated[bool, _of(ReplaySettings, "reasons")]
+NoDeterminismCheck = Annotated[bool, _of(ReplaySettings, "determinism_check")]
+DecisionLimit = Annotated[float, _of(ReplaySettings, "decision_limit_s")]
+SlurmStep = Annotated[float, _of(ReplaySettings, "slurm_step_s")]

@@ -17,9 +17,10 @@ from sil.cli.progress import ProgressBar, progress
 from sil.report.analysis import Analysis
 from sil.settings.estimates import Estimates
 from sil.settings.replays import ReplaySettings
+from sil.site.log_file import LogFile
 from sil.workers.execution import Execution
 from sil.workers.executor import Inline
-from sil.workload.swf_rules import Overrun, Rules, TooLarge
+from sil.workload.part import Part
 
 if TYPE_CHECKING:
     from sil.experiment.replays import Outcome
@@ -34,18 +35,9 @@ def replay(
     scheduler: options.SchedulersOfLogs = None,
     *,
     how: ReplaySettings,
-    jobs: options.Jobs = None,
-    begin: options.Begin = None,
-    end: options.End = None,
-    time_zone: options.TimeZone = None,
-    load: options.Load = None,
+    part: Part,
+    file: LogFile,
     bounded_slowdown_threshold: options.BoundedSlowdownThreshold = 10.0,
-    processors: options.Processors = None,
-    nodes: options.Nodes = None,
-    site: options.NodesOfSite = None,
-    strict: options.Strict = False,
-    overrun: options.OnOverrun = Overrun.RAISE,
-    too_large: options.OnTooLarge = TooLarge.CLIP,
     events: Annotated[
         Path | None,
         Option(
@@ -68,33 +60,28 @@ def replay(
     """
     if not log.exists():  # before anything is loaded
         console.fail(f"{log}: there is no such file")
-    from sil.api.logs import read_nodes
     from sil.experiment.output_folder import default_folder
     from sil.experiment.replay_folder import render
     from sil.experiment.replays import replay_all
     from sil.runs.on_log import Replay
     from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases
     from sil.settings.decision_costs import check_decision_cost
-    from sil.site.logs import read_log
-    from sil.workload.job_log import part_of
 
     names = list(dict.fromkeys(scheduler or COMPARED))
     folder = out_folder or default_folder(log.name.split(".")[0])
-    cluster = read_nodes(nodes, site)
+    cluster = file.cluster()
     schedulers = with_releases(schedulers_for_logs(names, cluster is not None))
     check_decision_cost(how.decision_cost)
-    rules = Rules(strict, overrun, too_large, time_zone)
-    whole = read_log(log, rules, processors, cluster, [] if nodes is None else [nodes])
-    chosen = replace(part_of(whole, jobs, begin, end, load), bound_s=bounded_slowdown_threshold)
+    chosen = replace(part.of(file.read(log, cluster)), bound_s=bounded_slowdown_threshold)
     if cluster is not None:
         _print_notes_on_nodes(cluster, schedulers)
-    print_notes(chosen, [how.estimates], [load or 1.0])
+    print_notes(chosen, [how.estimates], [part.load or 1.0])
     print_notes_on_slurm(schedulers)
     analysis.check(chosen.span_s / 86_400)
     _check_slurm(how, schedulers)
     run = Replay.of(chosen, how)
     if events is not None:
-        run = replace(run, events=_events_for(schedulers, events, chosen, load))
+        run = replace(run, events=_events_for(schedulers, events, chosen, part.load))
     # Enter is pressed in this process.
     executing = where.executor() if how.pause_at_s is None else Inline()
     run.check_engine(schedulers)

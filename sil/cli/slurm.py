@@ -47,9 +47,7 @@ def rehearse(
         ),
     ] = 14.0,
     time_zone: options.TimeZone = None,
-    slurm_step: Annotated[
-        float, Option(min=0.1, max=600.0, help="Seconds from one look of the controller to the next.")
-    ] = 30.0,
+    slurm_step: options.SlurmStep = 30.0,
     out_folder: Annotated[Path | None, options.folder("sil-ACCOUNTING")] = None,
     *,
     where: Execution,

@@ -14,8 +14,9 @@ from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import print_notes, print_notes_on_slurm
 from sil.settings.estimates import Estimates
 from sil.settings.replays import Asking
+from sil.site.log_file import LogFile
 from sil.workers.execution import Execution
-from sil.workload.swf_rules import Overrun, Rules, TooLarge
+from sil.workload.part import LOAD, Period
 
 if TYPE_CHECKING:
     from sil.outcome.sweep_comparison import SweepComparison
@@ -34,8 +35,9 @@ Loads = Annotated[
     list[float] | None,
     Option(
         "--load",
-        help="Scale the load: divide interarrival times by this factor. May be repeated. Default: 1.",
-        **options.AS_FACTOR,
+        help=f"{LOAD.text} May be repeated. Default: 1.",
+        parser=options.parsed(LOAD.parser),
+        metavar=LOAD.metavar,
     ),
 ]
 EstimatesKinds = Annotated[
@@ -84,18 +86,11 @@ def sweep(
     slice_jobs: SliceJobs = None,
     jobs: SlicesByPlace = None,
     warm_up_jobs: WarmUpJobs = None,
-    begin: options.Begin = None,
-    end: options.End = None,
     *,
     how: Asking,
+    period: Period,
+    file: LogFile,
     bounded_slowdown_threshold: options.BoundedSlowdownThreshold = 10.0,
-    processors: options.Processors = None,
-    nodes: options.Nodes = None,
-    site: options.NodesOfSite = None,
-    time_zone: options.TimeZone = None,
-    strict: options.Strict = False,
-    overrun: options.OnOverrun = Overrun.RAISE,
-    too_large: options.OnTooLarge = TooLarge.CLIP,
     out_folder: Annotated[Path | None, options.folder("sil-sweep-LOG")] = None,
     where: Execution,
     metric: Metric = METRIC,
@@ -113,23 +108,20 @@ def sweep(
             console.fail(f"{log}: there is no such file")
     if sum(given is not None for given in (slices, slice_jobs, jobs or None)) > 1:
         console.fail("--slices, --slice-jobs and --jobs all say what the slices are; give one of them")
-    from sil.api.logs import read_nodes
     from sil.experiment.log_sweep import LogSweep, summary, sweep_into
     from sil.experiment.output_folder import default_folder
     from sil.outcome.metrics import replay_metric_named
     from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases
-    from sil.site.logs import read_log
-    from sil.workload.job_log import part_of
     from sil.workload.slices import with_warm_up
 
-    chosen, rules = estimates or [Estimates.USER], Rules(strict, overrun, too_large, time_zone)
+    chosen = estimates or [Estimates.USER]
     folder = out_folder or default_folder("sweep", logs[0].name.split(".")[0])
     metric = replay_metric_named(metric)
-    cluster, files = read_nodes(nodes, site), [] if nodes is None else [nodes]
+    cluster = file.cluster()
     schedulers = with_releases(schedulers_for_logs(scheduler or COMPARED, cluster is not None))
-    whole = [read_log(log, rules, processors, cluster, files) for log in logs]
+    whole = [file.read(log, cluster) for log in logs]
     bound_s = bounded_slowdown_threshold
-    parts = [replace(part_of(log, None, begin, end, None), bound_s=bound_s) for log in whole]
+    parts = [replace(period.of(log), bound_s=bound_s) for log in whole]
     sliced = tuple(
         with_warm_up(_sliced(part, slices, slice_jobs, jobs or []), warm_up_jobs) for part in parts
     )

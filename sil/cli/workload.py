@@ -9,7 +9,8 @@ from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.lazy_group import group
-from sil.workload.swf_rules import Overrun, Rules, TooLarge
+from sil.workload.part import LOAD, Part
+from sil.workload.swf_rules import Rules
 
 app = group(
     "Inspect, cut, convert and generate workloads: logs of rigid jobs (SWF), Batsim's "
@@ -20,15 +21,15 @@ app = group(
 @app.command()
 def show(
     log: options.LogOrAccounting,
-    strict: options.Strict = False,
     processors: options.Processors = None,
-    time_zone: options.TimeZone = None,
     as_json: options.Json = False,
+    *,
+    rules: Rules,
 ) -> None:
     """Summarise a log and list the repairs that it needs."""
     from sil.site.logs import read_on_processors
 
-    found = read_on_processors(log, Rules(strict, time_zone=time_zone), processors)
+    found = read_on_processors(log, rules, processors)
     for note in found.notes:
         console.print_note(note)
     users = int((found.jobs["user"].unique() >= 0).sum())
@@ -51,26 +52,20 @@ def show(
 def convert(
     log: options.LogOrAccounting,
     target: Annotated[Path, Argument(help="The file to write; its suffix selects the format.")],
-    strict: options.Strict = False,
     processors: options.Processors = None,
-    overrun: options.OnOverrun = Overrun.RAISE,
-    too_large: options.OnTooLarge = TooLarge.CLIP,
-    jobs: options.Jobs = None,
-    begin: options.Begin = None,
-    end: options.End = None,
-    load: options.Load = None,
-    time_zone: options.TimeZone = None,
+    *,
+    rules: Rules,
+    part: Part,
 ) -> None:
     """Repair and cut a log, and write it in the same or another format. Slurm's accounting becomes a log of
     the processors that its jobs had."""
     from sil.site.logs import read_on_processors, write_log
-    from sil.workload.job_log import on_scaled_days, part_of
+    from sil.workload.job_log import on_scaled_days
 
-    rules = Rules(strict, overrun, too_large, time_zone)
     whole = read_on_processors(log, rules, processors, keep=True)
-    found = part_of(whole, jobs, begin, end, load)
+    found = part.of(whole)
     lost = write_log(target, found)
-    for note in (*found.notes, *on_scaled_days([load or 1.0]), *lost):
+    for note in (*found.notes, *on_scaled_days([part.load or 1.0]), *lost):
         console.print_note(note)
     console.print_line(f"Written: {target} ({found.summary})")
 
@@ -82,7 +77,11 @@ def lublin(
     processors: Annotated[int, Option(min=2, help="Processors of the machine.")] = 128,
     load: Annotated[
         float | None,
-        Option(help="The offered load, such as 0.9. Default: that of the model.", **options.AS_FACTOR),
+        Option(
+            help="The offered load, such as 0.9. Default: that of the model.",
+            parser=options.parsed(LOAD.parser),
+            metavar=LOAD.metavar,
+        ),
     ] = None,
     seed: Annotated[int, Option(min=0, help="Seed of the random numbers.")] = 0,
 ) -> None:

@@ -104,3 +104,11 @@ class LogClock:
 def seconds_text(seconds: float) -> str:
     """Seconds to the millisecond, without trailing zeros."""
     return f"{seconds:,.3f}".rstrip("0").rstrip(".") + " s"
+
+
+def moment_of(text: str) -> datetime:
+    """Of a date in ISO format. Raises UserError for another text."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"'{text}' is no date; expected one like 2001-05-31 or 2001-05-31T12:00") from None

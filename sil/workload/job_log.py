@@ -13,15 +13,13 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
-from scheduler import UserError
 from scheduler.messages import counted
 from scheduler.model import ANYONE
 from scheduler.node_request import Request
-from sil.trace.log_clock import LogClock
+from sil.trace.log_clock import LogClock, moment_of
 from sil.trace.log_ids import LOG_ID, LogIds
 from sil.workload.mapped_columns import Pages
 from site_db.files.input_errors import InvalidFile
-from site_db.files.plain_values import is_whole
 from site_db.jobs.logs.swf import unix_start_s
 from site_db.jobs.records import Charged
 from site_db.site_file.cluster import Cluster
@@ -305,14 +303,6 @@ def on_scaled_days(factors: Iterable[float]) -> list[str]:
     ]
 
 
-def moment_of(text: str) -> datetime:
-    """Of a date in ISO format. Raises UserError for another text."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise UserError(f"'{text}' is no date; expected one like 2001-05-31 or 2001-05-31T12:00") from None
-
-
 def user_names(numbers: Iterable[int], users: Mapping[int, str]) -> dict[int, str]:
     """The name of each user, of which some are known."""
     return {user: f"user-{user}" if user >= 0 else ANYONE for user in numbers} | dict(users)
@@ -326,25 +316,3 @@ def queue_of(request: Request, served: Sequence[str] = ()) -> str:
     """
     of_partition = (name for name in served if name in request.partitions)
     return next(of_partition, ",".join(sorted(request.partitions)) or QUEUE)
-
-
-def part_of(
-    log: JobLog, jobs: str | None, begin: datetime | None, end: datetime | None, load: float | None
-) -> JobLog:
-    """Select jobs between two dates, then by index ("A:B"), then scale the load; None = no change. Raises
-    InvalidFile."""
-    if begin is not None or end is not None:
-        log = log.between(begin, end)
-    if jobs is not None:
-        log = log.slice(*places(jobs))
-    return log if load is None else log.with_load(load)
-
-
-def places(text: str) -> tuple[int | None, int | None]:
-    """The places `A:B` in the order of submission; each may be missing. Raises InvalidFile."""
-    first, colon, last = text.partition(":")
-    if colon and all(not place or is_whole(place.removeprefix("-")) for place in (first, last)):
-        return int(first) if first else None, int(last) if last else None
-    raise InvalidFile(
-        f"jobs '{text}' cannot be read; give a range of jobs in order of submission, like 0:1000"
-    )

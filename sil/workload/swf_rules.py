@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
+
+from sil.declared import Setting, Settings
 
 
 class Overrun(StrEnum):
@@ -22,11 +25,20 @@ class TooLarge(StrEnum):
 
 
 @dataclass(frozen=True)
-class Rules:
-    """How a log is read: `strict` refuses it, with the first line that needs a repair."""
+class Rules(Settings):
+    """How a log is read."""
 
-    strict: bool = False
-    overrun: Overrun = Overrun.RAISE
-    too_large: TooLarge = TooLarge.CLIP
-    time_zone: str | None = None
-    """Of dates, and of local times in accounting: a name like Europe/Berlin. UTC by default."""
+    strict: Annotated[bool, Setting("Refuse a log that needs repairs.")] = False
+    overrun: Annotated[
+        Overrun, Setting("Jobs that exceeded their estimate: raise the estimate, or cut the run.")
+    ] = Overrun.RAISE
+    too_large: Annotated[
+        TooLarge, Setting("Jobs larger than the machine: clip them, skip them, or stop with an error.")
+    ] = TooLarge.CLIP
+    time_zone: Annotated[
+        str | None,
+        Setting(
+            "Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.",
+            metavar="ZONE",
+        ),
+    ] = None
