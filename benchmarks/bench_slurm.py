@@ -24,8 +24,7 @@ from scheduler.node_request import Node, Partition, Request
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.slurm.cluster import configuration_for
-from sil.slurm.controller import How, munge_if_installed, running
-from sil.slurm.nodes import NodesOfController
+from sil.slurm.running import How, munge_if_installed, running
 from sil.trace.facts import TIMINGS
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf import read_swf
@@ -90,9 +89,9 @@ def registered_s(n_nodes: int) -> float:
     with running(
         configuration_for(cluster), 1_577_836_800.0, how=How(credential=munge_if_installed)
     ) as controller:
-        nodes = NodesOfController(controller, cluster.nodes, *(3 * [lambda order: None]))
+        controller.cluster = cluster.nodes
         began_s = time.perf_counter()
-        nodes.register(cluster.nodes)
+        controller.register(cluster.nodes)
         took_s = time.perf_counter() - began_s
         assert controller.slurm("sinfo", "-h", "-o", "%D %t") == f"{n_nodes} idle\n"
     return took_s

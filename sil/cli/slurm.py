@@ -146,9 +146,9 @@ def check(
     setting is refused. Without an option, the release is that of this computer.
     """
     from sil.slurm.configuration import read_configuration, settings_gone
-    from sil.slurm.controller import How, munge_if_installed, running
     from sil.slurm.installation import Place, installed
     from sil.slurm.protocol.releases import Release
+    from sil.slurm.running import How, munge_if_installed, running
     from sil.slurm.settings.kept import LAST
     from sil.slurm.world import EPOCH_S
 

@@ -1,121 +1,61 @@
-"""One unmodified controller in simulated time, with accounting if its configuration needs it.
-
-Daemons, commands and nodes prove to each other who they are by munge, with a key of their own, or not at
-all. Without munge, every user of this computer can send messages to the controller in any name while it runs.
-"""
+"""A controller and all its nodes, which are in this process: they register, and answer what it asks."""
 
 from __future__ import annotations
 
-import secrets
+import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from socket import socket
+from typing import Any
 
-from scheduler.rules import RETURNS_IN_TIME
-from sil.slurm.accounting import Accounting, declared, loaded, started_accounting
-from sil.slurm.clock.driver import LIMIT_S, Clock
-from sil.slurm.clock.library import built
-from sil.slurm.clock.waits import waits_of
-from sil.slurm.configuration import Configuration
-from sil.slurm.daemons import STARTS_WITHIN_S, ControllerHangs, Daemons, InvalidConfiguration
-from sil.slurm.installation import Installation, NoSlurm, installed
+from scheduler.node_request import Node
+from sil.slurm.clock.driver import Clock
+from sil.slurm.cluster import UNTYPED
+from sil.slurm.daemons import CommandFailed, Daemons
+from sil.slurm.installation import Installation
 from sil.slurm.protocol.authentication import Authentication, Munge, Stated
-from sil.slurm.runtime_environment import calling_user, private_folder, reserved_port
-from sil.slurm.settings.own import Surroundings, check_addresses, check_view, own_settings
-from sil.world.guard.faults import one_line
+from sil.slurm.protocol.envelope import (
+    NEVER_ANSWERED,
+    Answer,
+    Message,
+    message,
+    receive,
+    reply,
+    send,
+    usual_answer,
+)
+from sil.slurm.protocol.fields import ProtocolError
+from sil.slurm.protocol.from_nodes import NodeRegistration, ReturnCode, ReturnCodeWithText, Submitted
+from sil.slurm.protocol.gres import NodeGres, node_gres
+from sil.slurm.protocol.job_credential import BATCH_STEP, node_names, of_job
+from sil.slurm.protocol.job_description import HeterogeneousJob
+from sil.slurm.protocol.message_types import MessageType
+from sil.slurm.protocol.return_codes import INVALID_ARGUMENT, JOB_ALREADY_COMPLETE, SUCCESS, reason
+from sil.slurm.protocol.submission import Submission
+from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, SuspendJob
+from sil.slurm.runtime_environment import reserved_port
 
-REMEDY = "apt install munge"
-_PLUGIN = "auth_munge.so"
-Credential = Callable[[Daemons], Path | None]
-"""Starts what is needed; returns the socket of munge, or None without it."""
-
-
-def stated(daemons: Daemons) -> None:
-    """Everybody is believed."""
-
-
-def munge(daemons: Daemons) -> Path:
-    """Start munge's daemon, which works in real time. Raises NoSlurm if it is not installed, and as
-    `Daemons.started`."""
-    folder = daemons.folder
-    socket, pid = folder / "munge.socket", folder / "munge.pid"
-    process = daemons.started("munge", munge_command(folder, daemons.installation), {})
-    deadline_s = time.monotonic() + STARTS_WITHIN_S
-    while not (socket.exists() and pid.exists() and pid.read_text().strip()):
-        if process.how_it_ended() is not None:
-            said = " | ".join(map(one_line, daemons.log_tail("munge"))) or "it says nothing"
-            raise InvalidConfiguration(f"munged does not start: {said}")
-        if time.monotonic() > deadline_s:
-            raise ControllerHangs(RETURNS_IN_TIME, "munged did not start", 0.0)
-        time.sleep(0.001)
-    daemons.clock.watch(int(pid.read_text()))
-    return socket
-
-
-def munge_command(folder: Path, installation: Installation) -> list[str]:
-    """Of munge's daemon with a new key; all its files are in `folder`. Raises NoSlurm."""
-    program = munged(installation)
-    key = folder / "munge.key"
-    key.touch(mode=0o600)
-    key.write_bytes(secrets.token_bytes(128))
-    endings = {
-        "key-file": "key",
-        "socket": "socket",
-        "pid-file": "pid",
-        "seed-file": "seed",
-        "log-file": "log",
-    }
-    options = [f"--{what}={folder / 'munge'}.{ending}" for what, ending in endings.items()]
-    # It is used to sockets that all can reach, which this one is not.
-    return [str(program), "--foreground", "--force", "--num-threads=1", *options]
-
-
-def munged(installation: Installation) -> Path:
-    """Munge's daemon. Raises NoSlurm if it is not installed, or Slurm was built without munge."""
-    plugins = installation.plugins
-    if plugins is not None and not (plugins / _PLUGIN).is_file():
-        raise NoSlurm(
-            f"there is no {_PLUGIN} in {plugins}; build Slurm with munge (apt install libmunge-dev)"
-        )
-    return installation.helper("munged", REMEDY)
-
-
-def munge_if_installed(daemons: Daemons) -> Path | None:
-    try:
-        return munge(daemons)
-    except NoSlurm:
-        return None
-
-
-def of_nodes(munge_socket: Path | None) -> Authentication:
-    """How nodes authenticate their messages, as the daemons do."""
-    return Stated() if munge_socket is None else Munge(str(munge_socket))
-
-
-def credential_used(installation: Installation) -> str:
-    """A sentence on what `munge_if_installed` finds."""
-    try:
-        program = munged(installation)
-    except NoSlurm as error:
-        return (
-            f"Messages are not authenticated (auth/none), so that users of this computer can send messages "
-            f"to the controller while it runs: {error}"
-        )
-    return f"Messages are authenticated by munge ({program}) with a key of each run"
+LIMIT_S = 10.0
+"""Real time for a message to arrive as a whole."""
 
 
 _OF_A_PROCESS = 2
 """Linux's clock of the CPU time of a process has its number and this."""
+Order = BatchJobLaunch | KillJob | SuspendJob
 
 
 class Controller(Daemons):
-    """A running slurmctld, and slurmdbd with its database if the configuration needs them; see `running`."""
+    """A running slurmctld, and slurmdbd with its database if the configuration needs them (see
+    `sil.slurm.running`), with all its nodes, which answer what it asks.
+
+    What it orders them is added to `orders`, once it has its answer.
+    """
 
     def __init__(
-        self, installation: Installation, folder: Path, clock: Clock, nodes: socket, context: ExitStack
+        self, installation: Installation, folder: Path, clock: Clock, nodes: socket.socket, context: ExitStack
     ) -> None:
         super().__init__(installation, folder, clock, nodes, context)
         self.process_id = 0
@@ -124,82 +64,169 @@ class Controller(Daemons):
         context.enter_context(self.reservation)
         self.munge: Path | None = None
         """The socket of its munge; None if everybody is believed."""
+        self.cluster: Mapping[str, Node] = {}
+        """The nodes that are there, by name; connections are closed as long as there is none."""
+        self.orders: list[Order] = []
+        self._version = installation.release.protocol
+        self._began_s: dict[str, int] = {}
+        """When the daemon of a node was started."""
+        self._first_of: dict[int, str] = {}
+        """The node with the script of each job that runs."""
+        self._resumed: list[str] = []
+        """Nodes that an operator has changed, and that have not been asked to register since."""
+
+    @cached_property
+    def _authentication(self) -> Authentication:
+        """How nodes authenticate their messages, as the daemons do."""
+        return Stated() if self.munge is None else Munge(str(self.munge))
 
     def cpu_s(self) -> float:
         """Seconds of CPU time that slurmctld has used."""
         return time.clock_gettime(~self.process_id << 3 | _OF_A_PROCESS)
 
+    def begin(self, nodes: Mapping[str, Node], at_s: float) -> None:
+        """All nodes are there by this time. They register twice: the controller's first pings, which no node
+        answers yet, may fail after the first registration; since 25.05, such nodes are used only after the
+        next pings, minutes later."""
+        self.cluster = nodes
+        for until_s in ((self.clock.now_s + at_s) / 2, at_s):
+            self.register(nodes)
+            self.serve_until(until_s)
 
-@dataclass(frozen=True)
-class How:
-    """The real time that a controller has to come to rest after each event, how messages are authenticated,
-    and which installation it is: by default, that of this computer."""
+    def serve_until(self, at_s: float) -> None:
+        """Let time pass, and answer what is asked meanwhile."""
+        while not self.advance(at_s):
+            self.serve()
 
-    limit_s: float = LIMIT_S
-    credential: Credential = stated
-    installation: Installation | None = None
+    def register(self, names: Iterable[str]) -> None:
+        """These nodes are there. Raises ProtocolError if the controller rejects one.
+
+        A node whose daemon began later than before has lost its jobs, as it has those that it does not
+        name."""
+        for name in names:
+            node = self.cluster[name]
+            now_s = int(self.clock.now_s)
+            began_s = self._began_s.setdefault(name, now_s)
+            cores = max(1, int(node.cores))
+            registration = NodeRegistration(
+                sent=now_s,
+                started=began_s,
+                host=name,
+                node=name,
+                architecture="x86_64",
+                operating_system="Linux",
+                cpus=cores,
+                cores_per_socket=cores,
+                memory=max(1, node.memory_mib),
+                disk=1_000_000,
+                up_time_s=now_s - began_s + 100,
+                steps=tuple(
+                    of_job(job, BATCH_STEP) for job, first in self._first_of.items() if first == name
+                ),
+                gres=_gres(node),
+                version=self.installation.release.name,
+            )
+            answer = self.ask(registration)
+            if isinstance(answer, ReturnCode) and answer.code != SUCCESS:
+                raise ProtocolError(f"node {name} cannot register: {reason(answer.code)}")
+
+    def fail(self, names: Sequence[str]) -> None:
+        """These nodes do not respond: the controller ends or requeues what runs there."""
+        if names:
+            self._update(names, "State=DOWN", "Reason=it does not respond")
+
+    def come_back(self, names: Sequence[str]) -> None:
+        """These nodes have been repaired."""
+        if names:
+            self._update(names, "State=RESUME")
+            for name in names:
+                self._began_s.pop(name, None)
+            self.register(names)
+
+    def changed(self, words: Sequence[str]) -> None:
+        """An operator has carried out this command. Since 23.11, a node that is resumed is used only when it
+        has registered again, for which the controller asks without a name: all nodes share an address."""
+        for word in words:
+            key, _, nodes = word.partition("=")
+            if key.lower() == "nodename":
+                self._resumed += self.cluster if nodes.upper() == "ALL" else node_names(nodes)
+
+    def _update(self, names: Sequence[str], *words: str) -> None:
+        self.slurm("scontrol", "update", f"NodeName={','.join(names)}", *words)
+
+    def ask(self, body: Any) -> Any:
+        """The body of the controller's answer; meanwhile its own requests are answered."""
+        address = "127.0.0.1", self.port
+        with self._blaming_its_death(), socket.create_connection(address, LIMIT_S) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            send(connection, message(body, version=self._version), self._authentication)
+            self.wait_for(connection.fileno())
+            return receive(connection, self._authentication).body
+
+    def submit(self, requested: Sequence[Submission]) -> Any:
+        """The answer to the submission of a job, or of the components of a heterogeneous one; those with
+        options that are not in our messages are submitted by Slurm's own `sbatch`."""
+        if not any(one.others for one in requested):
+            described = tuple(one.described() for one in requested)
+            return self.ask(described[0] if len(described) == 1 else HeterogeneousJob(described))
+        words = [word for one in requested for word in (":", *one.words())][1:]
+        try:
+            printed = self.slurm("sbatch", *words, "--parsable", "--wrap=:", variables={"SIL_USER": "0"})
+        except CommandFailed as error:
+            return ReturnCodeWithText(INVALID_ARGUMENT, error.said)
+        return Submitted(of_job(int(printed.partition(";")[0])), 0, SUCCESS, None)
+
+    def serve(self) -> None:
+        """Answer one request."""
+        try:
+            connection, _ = self.nodes.accept()
+        except BlockingIOError:
+            return
+        if not self.cluster:
+            connection.close()
+            return
+        with self._blaming_its_death(), connection:
+            connection.settimeout(LIMIT_S)
+            request = receive(connection, self._authentication)
+            if request.type not in NEVER_ANSWERED:
+                send(
+                    connection,
+                    reply(request, self._answer(request), self._first(request)),
+                    self._authentication,
+                )
+        if request.type == MessageType.REQUEST_NODE_REGISTRATION_STATUS:
+            resumed, self._resumed = self._resumed, []
+            self.register(name for name in dict.fromkeys(resumed) if name in self.cluster)
+        order = request.body
+        if isinstance(order, BatchJobLaunch):
+            self._first_of[order.job] = node_names(order.nodes)[0]
+        elif isinstance(order, KillJob):
+            self._first_of.pop(order.id.job, None)
+        if isinstance(order, Order):
+            self.orders.append(order)
+
+    @contextmanager
+    def _blaming_its_death(self) -> Iterator[None]:
+        """Connections that break are a consequence if the controller has died. Raises ControllerDied."""
+        try:
+            yield
+        except (OSError, ProtocolError):
+            self.settle()
+            raise
+
+    def _answer(self, request: Message) -> Answer:
+        if isinstance(request.body, KillJob):
+            # No process is left, and there is no epilog: the nodes are free at once.
+            return lambda node: ReturnCode(JOB_ALREADY_COMPLETE)
+        return usual_answer(request)
+
+    def _first(self, request: Message) -> str:
+        """The node to which a request is sent; which one it is does not matter, except in these."""
+        return next(iter(self.cluster))
 
 
-USUALLY = How()
-
-
-@contextmanager
-def running(
-    configuration: Configuration,
-    start_s: float,
-    users: Mapping[str, int] | None = None,
-    accounting: Accounting | None = None,
-    how: How = USUALLY,
-) -> Iterator[Controller]:
-    """A controller that runs within this context and has come to rest at `start_s` (seconds since the epoch).
-
-    Users of jobs are `users` (name to user id), besides those of this computer. The directory is removed at
-    the end, with all processes.
-    Raises NoSlurm, InvalidConfiguration, ControllerDied, ControllerHangs, and UserError without the
-    clock, if a daemon would touch what belongs to others, or if there is no free port.
-    """
-    with ExitStack() as context:
-        folder = context.enter_context(private_folder())
-        nodes, node_port = reserved_port()
-        context.enter_context(nodes)
-        nodes.listen(4096)
-        nodes.setblocking(False)
-        clock = context.enter_context(Clock(folder / "clock", start_s, how.limit_s))
-        found = Controller(how.installation or installed(), folder, clock, nodes, context)
-        clock.classify(waits_of(found.installation.release[:2]))
-        found.installation.check_loads(built())
-        _write_files(folder, configuration, users or {})
-        found.munge = how.credential(found)
-        socket_of_munge = None if found.munge is None else str(found.munge)
-        plugins = found.installation.plugins
-        here = Surroundings(
-            str(folder),
-            calling_user(),
-            found.port,
-            node_port,
-            munge=socket_of_munge,
-            plugins=None if plugins is None else str(plugins),
-        )
-        if configuration.needs_accounting:
-            here = here._replace(accounting_port=started_accounting(found, context, socket_of_munge))
-        (folder / "slurm.conf").write_text(configuration.text(here))
-        contents = accounting or Accounting()
-        if configuration.needs_accounting:
-            check_view("slurmdbd", found.slurm("sacctmgr", "show", "config"), str(folder), own_settings(here))
-            declared(found, contents, configuration.cluster)
-        found.start("slurmctld", found.installation.controller, ["-D", "-c"], found.port)
-        check_view("slurmctld", found.slurm("scontrol", "show", "config"), str(folder), own_settings(here))
-        check_addresses(found.slurm("sinfo", "--all", "--noheader", "--format=%o"))
-        found.process_id = int((folder / "slurmctld.pid").read_text())
-        if configuration.needs_accounting:
-            loaded(found, contents, configuration.cluster)
-        yield found
-
-
-def _write_files(folder: Path, configuration: Configuration, users: Mapping[str, int]) -> None:
-    for name in ("state", "spool"):
-        (folder / name).mkdir()
-    for name, text in configuration.files.items():
-        (folder / name).write_text(text)
-    lines = (f"{name}:x:{uid}:{uid}::/:/bin/sh\n" for name, uid in users.items())
-    (folder / "users").write_text("".join(lines))
+def _gres(node: Node) -> tuple[NodeGres, ...]:
+    cores = max(1, int(node.cores))
+    types = Counter(None if kind == UNTYPED else kind for kind in node.gpus)
+    gpus = (node_gres("gpu", n, kind, cores) for kind, n in types.items())
+    return *gpus, *(node_gres(name, n, None, cores) for name, n in node.others.items())

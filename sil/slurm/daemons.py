@@ -10,7 +10,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -61,7 +62,7 @@ class CommandFailed(UserError):
         self.said = said
 
 
-class Daemons:
+class Daemons(ABC):
     """What runs of an installation in `folder` on `clock`, and ends with `context`, the latest first.
 
     Connections to the cluster's nodes arrive at `nodes`, a listening socket, which `serve` has to accept and
@@ -77,7 +78,6 @@ class Daemons:
         context: ExitStack,
     ) -> None:
         self.installation, self.folder, self.clock, self.nodes = installation, folder, clock, nodes
-        self._answer: Callable[[], None] = self._refuse
         self._context = context
         self._start_s = clock.now_s
         self._names: list[str] = []
@@ -216,13 +216,9 @@ class Daemons:
         limit = f"did not come to rest within {self.clock.limit_s:g} s"
         raise ControllerHangs(RETURNS_IN_TIME, f"{names} {limit}{logs}", time_s)
 
+    @abstractmethod
     def serve(self) -> None:
         """Answer a connection to the nodes."""
-        self._answer()
-
-    def serve_by(self, answer: Callable[[], None]) -> None:
-        """From now on, there are nodes, which `answer`."""
-        self._answer = answer
 
     def _serve_waiting(self) -> None:
         if _is_readable(self.nodes.fileno()):
@@ -241,11 +237,6 @@ class Daemons:
     def _last_lines(self, name: str) -> str:
         lines = [one_line(line) for line in self.log_tail(name)]
         return f"; the log of {name} ends with: {' | '.join(lines)}" if lines else ""
-
-    def _refuse(self) -> None:
-        """Nodes without a process: connections are closed."""
-        with suppress(OSError):
-            self.nodes.accept()[0].close()
 
 
 def _become(command: list[str], environment: dict[str, str], output: str, connection: socket.socket) -> None:

@@ -25,11 +25,10 @@ from sil.slurm.jobs.timing import (
     Patience,
 )
 from sil.slurm.layout import CannotRequest
-from sil.slurm.nodes import NodesOfController
 from sil.slurm.protocol.from_nodes import script_completed
 from sil.slurm.protocol.job_credential import NodeShare
 from sil.slurm.protocol.return_codes import PARTITION_LACKS_IT
-from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob
+from sil.slurm.protocol.to_nodes import BatchJobLaunch, SuspendJob
 from sil.slurm.statements import EVERY_S, Statements
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
@@ -73,11 +72,10 @@ class SlurmManager(ResourceManager):
         self._changed: list[tuple[str, bool]] = []
         """Nodes that have gone down or come back."""
         self._runs = Runs(layout, orders)
-        self._nodes = NodesOfController(
-            controller, layout.nodes, self._on_launch, self._on_kill, self._runs.on_suspend
-        )
         self._jobs = KnownJobs()
-        self._heterogeneous = HeterogeneousJobs(controller, layout.threads, self._launched)
+        self._heterogeneous = HeterogeneousJobs(controller, layout.threads)
+        self._launches: dict[int, bool] = {}
+        """Launched since runs last began: numbers of jobs, and whether they are known."""
         self._waiting: set[str] = set()
         """The names of jobs that do not run and are not over."""
         self._stalled: set[str] = set()
@@ -94,7 +92,7 @@ class SlurmManager(ResourceManager):
         self._n_in_vain = 0
         for command in jobs.events.commands:
             self.appoint(command.at_s, partial(self._due.append, command))
-        self._nodes.begin(self._starts_at_s)
+        controller.begin(layout.nodes, self._starts_at_s)
 
     # -- notices --------------------------------------------------------------------------------------------
 
@@ -183,7 +181,7 @@ class SlurmManager(ResourceManager):
             if command.job is not None:
                 self._carry_out(command)
         self._controller.settle()
-        self._runs.give_nodes(self._controller.settle)
+        self._obey()
         self._note_ended()
         self._idle_since_s = self._round_at_s = self._clock.now_s
         self._n_in_vain = 0
@@ -200,20 +198,17 @@ class SlurmManager(ResourceManager):
 
     def _jump(self, to_s: float) -> None:
         while not self._controller.jump(self._starts_at_s + to_s):
-            self._match_time()
-            self._controller.serve()
-            self._runs.give_nodes(self._controller.settle)
+            self._answer()
         self._match_time()
 
     def _follow(self) -> None:
         """Advance the controller alone to just before the next event in the world: a run that completes
         exactly at its time limit counts as complete, so the controller must learn of it first."""
         while (until_s := self._horizon_s()) > self._clock.now_s + 2 * INSTANT_S:
-            is_reached = self._controller.advance(self._starts_at_s + until_s - INSTANT_S)
-            self._match_time()
-            if not is_reached:
-                self._controller.serve()
-                self._runs.give_nodes(self._controller.settle)
+            if self._controller.advance(self._starts_at_s + until_s - INSTANT_S):
+                self._match_time()
+            else:
+                self._answer()
             self._note_ended()
 
     def _horizon_s(self) -> float:
@@ -271,8 +266,8 @@ class SlurmManager(ResourceManager):
     def _tell_of_nodes(self) -> None:
         changed, self._changed = dict(self._changed), []
         if changed:
-            self._nodes.fail([name for name, up in changed.items() if not up])
-            self._nodes.come_back([name for name, up in changed.items() if up])
+            self._controller.fail([name for name, up in changed.items() if not up])
+            self._controller.come_back([name for name, up in changed.items() if up])
             self._reconsider()
 
     def _reconsider(self) -> None:
@@ -285,7 +280,7 @@ class SlurmManager(ResourceManager):
         if not jobs:
             return  # others of its array are to come
         try:
-            answer = self._nodes.submit(self._submissions.requested(jobs, self._jobs.names, group))
+            answer = self._controller.submit(self._submissions.requested(jobs, self._jobs.names, group))
             self._match_time()
             refused = rejection(answer)
         except CannotRequest as why:
@@ -308,22 +303,48 @@ class SlurmManager(ResourceManager):
         if command.job is not None:
             self._in_doubt.add(self._jobs.names[command.job], CANCELLED)
         self._controller.slurm(words[0], *words[1:])
-        self._nodes.changed(words)
+        self._controller.changed(words)
         self._follow_closely()
         self._reconsider()
 
     def _ask(self, body: Any) -> Any:
         """The controller's answer, for which it may need time."""
-        answer = self._nodes.ask(body)
+        answer = self._controller.ask(body)
         self._match_time()
         return answer
 
     # -- from the controller --------------------------------------------------------------------------------
 
-    def _on_launch(self, launch: BatchJobLaunch) -> None:
-        name = name_in(launch.array_job, launch.array_task) if launch.array_job else ""
-        is_known = self._launched(launch.job, launch.shares(), name)
-        self._runs.then(lambda: self._heterogeneous.launched(launch.job, is_known))
+    def _answer(self) -> None:
+        """Answer a request of the controller, at its time."""
+        self._match_time()
+        self._controller.serve()
+        self._obey()
+
+    def _obey(self) -> None:
+        """Carry out what the controller has ordered, and what it orders after that at the same time; runs
+        that are to begin then do so after those that are to stop."""
+        self._take_orders()
+        while self._runs.any_to_begin or self._launches:
+            self._controller.settle()
+            self._take_orders()
+            launches, self._launches = self._launches, {}
+            self._runs.begin()
+            for first, is_known in launches.items():
+                others = self._heterogeneous.others(first)
+                running = {number for number, shares in others if self._launched(number, shares)}
+                self._heterogeneous.began(first, running | {first} if is_known else running)
+
+    def _take_orders(self) -> None:
+        orders, self._controller.orders = self._controller.orders, []
+        for order in orders:
+            if isinstance(order, BatchJobLaunch):
+                name = name_in(order.array_job, order.array_task) if order.array_job else ""
+                self._launches[order.job] = self._launched(order.job, order.shares(), name)
+            elif isinstance(order, SuspendJob):
+                self._runs.on_suspend(order)
+            elif (run := self._runs.killed(order.id.job)) is not None:  # else it is over
+                self._waiting.add(run.name)
 
     def _launched(self, number: int, shares: Sequence[NodeShare], name: str = "") -> bool:
         """Returns False if the job was given up. The number is the default of its name."""
@@ -338,11 +359,6 @@ class SlurmManager(ResourceManager):
             runs, at_s = self._runs, self._clock.now_s + limit_s
             self._appointments.add(at_s, lambda: runs.overdue.add(run), lambda: run not in runs.running)
         return True
-
-    def _on_kill(self, kill: KillJob) -> None:
-        """Also of runs that are over."""
-        if (run := self._runs.killed(kill.id.job)) is not None:
-            self._waiting.add(run.name)
 
     def _note_ended(self) -> None:
         for name, why in self._in_doubt.over():

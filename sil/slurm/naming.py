@@ -59,7 +59,7 @@ class SlurmController:
         """Sentences: what proves that it is unmodified, and each part of its configuration that is replaced.
         Raises NoSlurm, and InvalidFile."""
         from sil.slurm.accounting import Accounting
-        from sil.slurm.controller import credential_used
+        from sil.slurm.running import credential_used
 
         program, configuration = self.installation, self._configuration
         release, package = program.release, program.package or "of no package"

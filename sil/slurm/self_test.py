@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 from scheduler.node_request import Node
 from sil.slurm.configuration import configuration_of
-from sil.slurm.controller import How, running
 from sil.slurm.installation import Installation
-from sil.slurm.nodes import NodesOfController
 from sil.slurm.protocol.fields import ProtocolError
 from sil.slurm.protocol.from_nodes import Submitted, script_completed
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.protocol.to_nodes import BatchJobLaunch
+from sil.slurm.running import How, running
 from sil.world.guard.faults import SchedulerFault, one_line
 
 BEGINS_S = 1_577_836_800.0
@@ -33,18 +32,16 @@ def faults(installation: Installation) -> Iterator[str]:
 
 
 def _of_a_job(installation: Installation) -> Iterator[str]:
-    launched: list[BatchJobLaunch] = []
     how = How(LIMIT_S, installation=installation)
     with running(configuration_of(1), BEGINS_S, how=how) as controller:
-        n1 = {"n1": Node(memory_mib=1000)}
-        nodes = NodesOfController(controller, n1, launched.append, lambda kill: None, lambda suspend: None)
-        nodes.begin(BEGINS_S + PART_S)
+        controller.begin({"n1": Node(memory_mib=1000)}, BEGINS_S + PART_S)
         user, group = os.getuid(), os.getgid()
-        answer = nodes.ask(Submission(user=user, group=group, min_nodes=1, time_limit_min=10).described())
-        nodes.serve_until(BEGINS_S + 2 * PART_S)
+        answer = controller.submit([Submission(user=user, group=group, min_nodes=1, time_limit_min=10)])
+        controller.serve_until(BEGINS_S + 2 * PART_S)
+        launched = [order for order in controller.orders if isinstance(order, BatchJobLaunch)]
         for launch in launched:
-            nodes.ask(script_completed(launch.job, user))
-        nodes.serve_until(BEGINS_S + 3 * PART_S)
+            controller.ask(script_completed(launch.job, user))
+        controller.serve_until(BEGINS_S + 3 * PART_S)
         unknown = controller.clock.unknown_waits
     if not isinstance(answer, Submitted) or [launch.job for launch in launched] != [answer.job]:
         yield f"does not start a first job: it answers {answer}"

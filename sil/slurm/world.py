@@ -23,13 +23,14 @@ from sil.settings.log_events import Events
 from sil.slurm.accounting import Accounting
 from sil.slurm.cluster import check_nodes, configuration_for
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
-from sil.slurm.controller import Controller, How, munge_if_installed, running
+from sil.slurm.controller import Controller
 from sil.slurm.daemons import InvalidConfiguration
 from sil.slurm.jobs.submissions import Components, Submissions
 from sil.slurm.jobs.timing import patience_of
 from sil.slurm.layout import Layout, Parts, Processors
 from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
+from sil.slurm.running import How, munge_if_installed, running
 from sil.slurm.runtime_environment import calling_user
 from sil.slurm.statements import FIRST_S, Statements
 from sil.world.dispatcher import SimDispatcher
@@ -144,8 +145,7 @@ def managed_by(
             controller = context.enter_context(running(configuration, starts_at_s, uids, accounting, how))
         except InvalidConfiguration as error:
             raise SchedulerFault(PROCESS_SURVIVES, str(error), 0.0) from None
-        while not controller.advance(ready_s):
-            controller.serve()
+        controller.serve_until(ready_s)
         events = _as_charged(world) if configuration.needs_accounting else world.events
         jobs = Submissions(layout, user_ids, world.estimate_s, events, world.admission, world.components)
         changes, patience = NodeChanges(world.monitor), patience_of(configuration.lines)

@@ -7,8 +7,7 @@ takes its end for that of all.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from scheduler.model import DispatchOrder, Job, RunId
@@ -40,19 +39,23 @@ class Runs:
         """Their time limits have passed."""
         self.n_launched = 0
         self._run_of: dict[int, RunId] = {}
-        self._gaining: list[Callable[[], None]] = []
-        """Orders to start or to continue runs, for when those that are to stop at this time have stopped."""
+        self._to_begin: list[DispatchOrder | RunId] = []
+        """Runs to start or to continue when those that are to stop at this time have stopped."""
         self._suspended_first: set[int] = set()
         """Numbers of jobs that are to be launched suspended."""
         self._to_start: dict[RunId, DispatchOrder] = {}
         """Runs that were suspended before they began."""
 
     @property
+    def any_to_begin(self) -> bool:
+        return bool(self._to_begin)
+
+    @property
     def any_proceeds(self) -> bool:
         return len(self.running) > len(self.suspended)
 
     def launched(self, running: Running, shares: Sequence[NodeShare], expected_s: float) -> RunId:
-        """The run begins with the next `give_nodes`, unless the controller has suspended it before."""
+        """The run starts with the next `begin`, unless the controller has suspended it before."""
         self.n_launched += 1
         run = RunId(self.n_launched)
         self.running[run] = running
@@ -61,12 +64,8 @@ class Runs:
             self._suspended_first.discard(running.number)
             self.suspended.add(run)
         order = self._layout.order(run, running.job, shares, expected_s)
-        self._gaining.append(partial(self._start, order))
+        self._to_begin.append(order)
         return run
-
-    def then(self, act: Callable[[], None]) -> None:
-        """Call `act` with the next `give_nodes`; it may launch more."""
-        self._gaining.append(act)
 
     def killed(self, number: int) -> Running | None:
         """The run of the job with this number is to end; None if it is over."""
@@ -106,18 +105,18 @@ class Runs:
             self._orders.suspend(run)
         else:
             self.suspended.discard(run)
-            self._gaining.append(partial(self._continue, run))
+            self._to_begin.append(run)
 
-    def give_nodes(self, settle: Callable[[], None]) -> None:
-        """Start and continue runs, after all that the controller orders at this time: `settle` lets it."""
-        while self._gaining:
-            settle()
-            gaining, self._gaining = self._gaining, []
-            for order in gaining:
-                order()
+    def begin(self) -> None:
+        """Start and continue runs, unless they were to stop since."""
+        to_begin, self._to_begin = self._to_begin, []
+        for each in to_begin:
+            if isinstance(each, DispatchOrder):
+                self._start(each)
+            else:
+                self._continue(each)
 
     def _start(self, order: DispatchOrder) -> None:
-        """Unless it was to end or to stop at once."""
         if order.run in self.suspended:
             self._to_start[order.run] = order
         elif order.run in self.running:
@@ -136,16 +135,11 @@ _GPUS = re.compile(r"gpu[^,(]*\(IDX:([\d,-]+)\)")
 
 
 class HeterogeneousJobs:
-    """Those that are submitted, by Slurm's numbers, which are consecutive. `launch` starts a component with
-    what it has of nodes, and returns whether it is known; `threads` are those of cores by node."""
+    """Those that are submitted, by Slurm's numbers, which are consecutive; `threads` are those of cores by
+    node."""
 
-    def __init__(
-        self,
-        controller: Controller,
-        threads: Mapping[str, int],
-        launch: Callable[[int, list[NodeShare]], bool],
-    ) -> None:
-        self._controller, self._threads, self._launch = controller, threads, launch
+    def __init__(self, controller: Controller, threads: Mapping[str, int]) -> None:
+        self._controller, self._threads = controller, threads
         self._others: dict[int, range] = {}
         """By the number of the first component."""
         self._first_of: dict[int, int] = {}
@@ -156,18 +150,17 @@ class HeterogeneousJobs:
         if isinstance(group, Components):
             self._others[first] = range(first + 1, first + len(group.jobs))
 
-    def launched(self, first: int, is_known: bool) -> None:
-        """A job is launched; if it is the first component of one, the others begin. `is_known` is as `launch`
-        returns it."""
-        if first not in self._others:
-            return
-        running = {first} if is_known else set[int]()
-        for number in self._others[first]:
+    def others(self, launched: int) -> Iterator[tuple[int, list[NodeShare]]]:
+        """The components that begin with a job that is launched, and what they have of nodes."""
+        for number in self._others.get(launched, ()):
             shown = self._controller.slurm("scontrol", "show", "job", "--details", str(number))
-            if self._launch(number, [*self._shares(shown)]):
-                running.add(number)
-        self._running[first] = running
-        self._first_of |= dict.fromkeys(running, first)
+            yield number, [*self._shares(shown)]
+
+    def began(self, first: int, running: set[int]) -> None:
+        """These components run, if the job that was launched has any."""
+        if first in self._others:
+            self._running[first] = running
+            self._first_of |= dict.fromkeys(running, first)
 
     def completed(self, number: int) -> int | None:
         """The job that is over with the run of this one; None as long as other components run."""

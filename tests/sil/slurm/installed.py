@@ -9,8 +9,8 @@ import pytest
 
 from scheduler import UserError
 from sil.slurm.clock.library import built
-from sil.slurm.controller import munged
 from sil.slurm.installation import installed
+from sil.slurm.running import munged
 
 
 def missing() -> str | None:

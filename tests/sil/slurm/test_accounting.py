@@ -10,7 +10,8 @@ import pytest
 
 from sil.slurm.accounting import Accounting, dumped, loaded, qualities
 from sil.slurm.configuration import configuration_of
-from sil.slurm.controller import Controller, running
+from sil.slurm.controller import Controller
+from sil.slurm.running import running
 from sil.slurm.runtime_environment import listening
 from site_db.files.input_errors import InvalidFile
 from tests.sil.slurm.installed import needs_slurm

@@ -16,11 +16,11 @@ import pytest
 
 from scheduler import UserError
 from sil.slurm.configuration import configuration_of
-from sil.slurm.controller import Controller, running
+from sil.slurm.controller import Controller
 from sil.slurm.daemons import CommandFailed, ControllerDied, ControllerHangs, InvalidConfiguration
 from sil.slurm.installation import ANYWHERE, installed
-from sil.slurm.nodes import NodesOfController
 from sil.slurm.protocol.submission import Submission
+from sil.slurm.running import running
 from sil.slurm.runtime_environment import listening, reserved_port
 from tests.sil.slurm.installed import needs_slurm
 
@@ -70,14 +70,12 @@ OF_EACH = re.compile(r"\b(JobId|ArrayJobId|HetJob\w+|Priority|AllocNode:Sid|Reas
 
 @pytest.mark.parametrize("requests", REQUESTS)
 def test_sbatch_submits_the_same_job_as_the_codec(
-    controller: Controller, requests: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    controller: Controller, requests: list[dict[str, Any]]
 ) -> None:
     """Finds an option that has another name or unit there, and a user who is not the one of the job."""
-    monkeypatch.setattr(controller, "serve", controller.serve)  # for the other tests
-    nodes = NodesOfController(controller, {}, *[lambda order: None] * 3)
 
     def shown(*others: str) -> str:
-        answer = nodes.submit(
+        answer = controller.submit(
             [
                 Submission(user=70001, group=70001, **{"name": "job", **each}, others=others)
                 for each in requests
@@ -189,7 +187,7 @@ def test_nothing_remains_when_the_testbed_is_killed(tmp_path: Path) -> None:
     text = (
         "import sys, time\n"
         "from sil.slurm.configuration import configuration_of\n"
-        "from sil.slurm.controller import How, running\n"
+        "from sil.slurm.running import How, running\n"
         "if __name__ == '__main__':\n"
         f"    with running(configuration_of(2), {START_S}) as controller:\n"
         "        print(controller.folder, flush=True)\n"

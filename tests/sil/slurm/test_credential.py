@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sil.slurm.configuration import configuration_of
-from sil.slurm.controller import How, munge, munge_if_installed, running
 from sil.slurm.daemons import CommandFailed
 from sil.slurm.installation import Installation, NoSlurm
+from sil.slurm.running import How, munge, munge_if_installed, running
 from tests.sil.slurm.installed import needs_munge, needs_slurm
 from tests.sil.slurm.test_controller import advance, processes_in
 

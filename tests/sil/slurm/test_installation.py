@@ -14,10 +14,10 @@ import pytest
 from scheduler.registry import SchedulerNotLoaded
 from sil.runs.under_test import schedulers_for_logs, with_releases
 from sil.slurm import installation
-from sil.slurm.controller import credential_used
 from sil.slurm.entering import FAILED
 from sil.slurm.installation import VARIABLE, NoSlurm, Place, installed
 from sil.slurm.naming import slurm_controller
+from sil.slurm.running import credential_used
 from tests.sil.slurm.installed import needs_slurm, skip_unless_programs_run_in
 
 

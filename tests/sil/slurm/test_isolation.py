@@ -15,8 +15,8 @@ from scheduler import UserError
 from sil.runs.on_log import Replay
 from sil.settings.estimates import Engine
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
-from sil.slurm.controller import running
 from sil.slurm.protocol.releases import Release
+from sil.slurm.running import running
 from sil.slurm.settings.own import Surroundings, check_addresses, check_view, own_settings
 from site_db.files.input_errors import InvalidFile
 from tests.sil.slurm.installed import needs_slurm

@@ -12,8 +12,8 @@ from scheduler import UserError
 from sil.runs.on_log import Replay
 from sil.settings.estimates import Engine
 from sil.slurm.configuration import configuration_of
-from sil.slurm.controller import munged
 from sil.slurm.installation import installed
+from sil.slurm.running import munged
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.real_cluster import RealCluster, real_cluster, until
 from tests.sil.slurm.test_replays import rows, starts_under

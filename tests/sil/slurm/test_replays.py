@@ -20,8 +20,8 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.estimates import Engine
 from sil.settings.log_events import Command, Events
-from sil.slurm.controller import credential_used
 from sil.slurm.installation import installed
+from sil.slurm.running import credential_used
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from sil.workload.lublin import Lublin

@@ -1,0 +1,176 @@
+"""Start an unmodified controller in simulated time, with accounting if its configuration needs it.
+
+Daemons, commands and nodes prove to each other who they are by munge, with a key of their own, or not at
+all. Without munge, every user of this computer can send messages to the controller in any name while it runs.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler.rules import RETURNS_IN_TIME
+from sil.slurm.accounting import Accounting, declared, loaded, started_accounting
+from sil.slurm.clock.driver import LIMIT_S, Clock
+from sil.slurm.clock.library import built
+from sil.slurm.clock.waits import waits_of
+from sil.slurm.configuration import Configuration
+from sil.slurm.controller import Controller
+from sil.slurm.daemons import STARTS_WITHIN_S, ControllerHangs, Daemons, InvalidConfiguration
+from sil.slurm.installation import Installation, NoSlurm, installed
+from sil.slurm.runtime_environment import calling_user, private_folder, reserved_port
+from sil.slurm.settings.own import Surroundings, check_addresses, check_view, own_settings
+from sil.world.guard.faults import one_line
+
+REMEDY = "apt install munge"
+_PLUGIN = "auth_munge.so"
+Credential = Callable[[Daemons], Path | None]
+"""Starts what is needed; returns the socket of munge, or None without it."""
+
+
+def stated(daemons: Daemons) -> None:
+    """Everybody is believed."""
+
+
+def munge(daemons: Daemons) -> Path:
+    """Start munge's daemon, which works in real time. Raises NoSlurm if it is not installed, and as
+    `Daemons.started`."""
+    folder = daemons.folder
+    socket, pid = folder / "munge.socket", folder / "munge.pid"
+    process = daemons.started("munge", munge_command(folder, daemons.installation), {})
+    deadline_s = time.monotonic() + STARTS_WITHIN_S
+    while not (socket.exists() and pid.exists() and pid.read_text().strip()):
+        if process.how_it_ended() is not None:
+            said = " | ".join(map(one_line, daemons.log_tail("munge"))) or "it says nothing"
+            raise InvalidConfiguration(f"munged does not start: {said}")
+        if time.monotonic() > deadline_s:
+            raise ControllerHangs(RETURNS_IN_TIME, "munged did not start", 0.0)
+        time.sleep(0.001)
+    daemons.clock.watch(int(pid.read_text()))
+    return socket
+
+
+def munge_command(folder: Path, installation: Installation) -> list[str]:
+    """Of munge's daemon with a new key; all its files are in `folder`. Raises NoSlurm."""
+    program = munged(installation)
+    key = folder / "munge.key"
+    key.touch(mode=0o600)
+    key.write_bytes(secrets.token_bytes(128))
+    endings = {
+        "key-file": "key",
+        "socket": "socket",
+        "pid-file": "pid",
+        "seed-file": "seed",
+        "log-file": "log",
+    }
+    options = [f"--{what}={folder / 'munge'}.{ending}" for what, ending in endings.items()]
+    # It is used to sockets that all can reach, which this one is not.
+    return [str(program), "--foreground", "--force", "--num-threads=1", *options]
+
+
+def munged(installation: Installation) -> Path:
+    """Munge's daemon. Raises NoSlurm if it is not installed, or Slurm was built without munge."""
+    plugins = installation.plugins
+    if plugins is not None and not (plugins / _PLUGIN).is_file():
+        raise NoSlurm(
+            f"there is no {_PLUGIN} in {plugins}; build Slurm with munge (apt install libmunge-dev)"
+        )
+    return installation.helper("munged", REMEDY)
+
+
+def munge_if_installed(daemons: Daemons) -> Path | None:
+    try:
+        return munge(daemons)
+    except NoSlurm:
+        return None
+
+
+def credential_used(installation: Installation) -> str:
+    """A sentence on what `munge_if_installed` finds."""
+    try:
+        program = munged(installation)
+    except NoSlurm as error:
+        return (
+            f"Messages are not authenticated (auth/none), so that users of this computer can send messages "
+            f"to the controller while it runs: {error}"
+        )
+    return f"Messages are authenticated by munge ({program}) with a key of each run"
+
+
+@dataclass(frozen=True)
+class How:
+    """The real time that a controller has to come to rest after each event, how messages are authenticated,
+    and which installation it is: by default, that of this computer."""
+
+    limit_s: float = LIMIT_S
+    credential: Credential = stated
+    installation: Installation | None = None
+
+
+USUALLY = How()
+
+
+@contextmanager
+def running(
+    configuration: Configuration,
+    start_s: float,
+    users: Mapping[str, int] | None = None,
+    accounting: Accounting | None = None,
+    how: How = USUALLY,
+) -> Iterator[Controller]:
+    """A controller that runs within this context and has come to rest at `start_s` (seconds since the epoch).
+
+    Users of jobs are `users` (name to user id), besides those of this computer. The directory is removed at
+    the end, with all processes.
+    Raises NoSlurm, InvalidConfiguration, ControllerDied, ControllerHangs, and UserError without the
+    clock, if a daemon would touch what belongs to others, or if there is no free port.
+    """
+    with ExitStack() as context:
+        folder = context.enter_context(private_folder())
+        nodes, node_port = reserved_port()
+        context.enter_context(nodes)
+        nodes.listen(4096)
+        nodes.setblocking(False)
+        clock = context.enter_context(Clock(folder / "clock", start_s, how.limit_s))
+        found = Controller(how.installation or installed(), folder, clock, nodes, context)
+        clock.classify(waits_of(found.installation.release[:2]))
+        found.installation.check_loads(built())
+        _write_files(folder, configuration, users or {})
+        found.munge = how.credential(found)
+        socket_of_munge = None if found.munge is None else str(found.munge)
+        plugins = found.installation.plugins
+        here = Surroundings(
+            str(folder),
+            calling_user(),
+            found.port,
+            node_port,
+            munge=socket_of_munge,
+            plugins=None if plugins is None else str(plugins),
+        )
+        if configuration.needs_accounting:
+            here = here._replace(accounting_port=started_accounting(found, context, socket_of_munge))
+        (folder / "slurm.conf").write_text(configuration.text(here))
+        contents = accounting or Accounting()
+        if configuration.needs_accounting:
+            check_view("slurmdbd", found.slurm("sacctmgr", "show", "config"), str(folder), own_settings(here))
+            declared(found, contents, configuration.cluster)
+        found.start("slurmctld", found.installation.controller, ["-D", "-c"], found.port)
+        check_view("slurmctld", found.slurm("scontrol", "show", "config"), str(folder), own_settings(here))
+        check_addresses(found.slurm("sinfo", "--all", "--noheader", "--format=%o"))
+        found.process_id = int((folder / "slurmctld.pid").read_text())
+        if configuration.needs_accounting:
+            loaded(found, contents, configuration.cluster)
+        yield found
+
+
+def _write_files(folder: Path, configuration: Configuration, users: Mapping[str, int]) -> None:
+    for name in ("state", "spool"):
+        (folder / name).mkdir()
+    for name, text in configuration.files.items():
+        (folder / name).write_text(text)
+    lines = (f"{name}:x:{uid}:{uid}::/:/bin/sh\n" for name, uid in users.items())
+    (folder / "users").write_text("".join(lines))
