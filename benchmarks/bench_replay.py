@@ -24,7 +24,7 @@ from rich.table import Table
 
 from benchmarks.bare_easy import easy_starts
 from benchmarks.record import keep
-from sil.runs.compiled import CompiledReplay
+from sil.runs.compiled import CODES, CompiledReplay
 from sil.runs.on_log import Replay
 from sil.runs.simulation import RunKey
 from sil.runs.under_test import resolve
@@ -144,9 +144,8 @@ def only_trace(log: JobLog, scheduler: str, folder: Path) -> None:
 def _loop(log: JobLog, scheduler: str) -> None:
     """Without tables of the facts."""
     replay, jobs = _compiled(log, scheduler), Jobs.of(log.jobs)
-    for _ in run_compiled(
-        jobs, on_identical_nodes(log.processors, replay.policy, jobs.n_users), replay.order, CHUNK
-    ):
+    queue = on_identical_nodes(log.processors, replay.policy)
+    for _ in run_compiled(jobs, queue, replay.order, CODES[replay.estimates], CHUNK):
         pass
 
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from scheduler.compiled import allocate, handle
 from scheduler.free_nodes.kernels.backfilling import FCFS, NO_BACKFILLING
-from scheduler.free_nodes.kernels.estimates import USER, EstimateTable
 from scheduler.free_nodes.kernels.free_over_time import N_COLUMNS
 from scheduler.free_nodes.kernels.free_set import END
 from scheduler.free_nodes.kernels.queue_tree import JOB, N_JOBS, SIZE, Tree, empty_tree
@@ -35,16 +34,15 @@ FEWEST = 256
 
 
 class QueuePolicy(NamedTuple):
-    """Codes of an ordering, a backfilling and the estimates, and whether to decide though no job fits."""
+    """Codes of an ordering and a backfilling, and whether to decide though no job fits."""
 
     ordering: int
     backfilling: int
-    estimates_by: int
     always_called: bool
 
 
-def columns_of_all(policy: QueuePolicy, n_users: int) -> dict[str, Any]:
-    """Of an empty queue; users are known by number, below `n_users`."""
+def columns_of_all(policy: QueuePolicy) -> dict[str, Any]:
+    """Of an empty queue."""
     n = FEWEST
     counts = np.zeros(16, dtype=np.int64)
     counts[N_FREE_SLOTS] = n
@@ -54,7 +52,6 @@ def columns_of_all(policy: QueuePolicy, n_users: int) -> dict[str, Any]:
         "times_s": np.full(1, np.inf),
         "releases": np.zeros((n, N_COLUMNS)),
         "started": np.zeros((n, 5)),
-        "estimates": allocate(EstimateTable, n, n, n, (n_users, 2), n_users),
         "job": np.zeros(n, dtype=np.int64),
         "run": np.zeros(n, dtype=np.int64),
         "began_s": np.zeros(n),
@@ -75,14 +72,12 @@ def all_doubled(record: object, names: Iterable[str]) -> dict[str, Any]:
 def more_slots(q: Queue, own: Iterable[str]) -> dict[str, Any]:
     """The columns by slot with twice as many, of which the first half is in use; `own` names those that other
     queues do not have."""
-    n, e = len(q.run), q.estimates
+    n = len(q.run)
     free_slots = np.zeros(2 * n, dtype=np.int64)
     free_slots[:n] = np.arange(2 * n - 1, n - 1, -1)
     q.counts[N_FREE_SLOTS] = n
-    of_estimates = ("limit_s", "user", "n_corrections")
     return {
         "free_slots": free_slots,
-        "estimates": e._replace(**{name: doubled(getattr(e, name)) for name in of_estimates}),
         **all_doubled(q, ("releases", "started", "job", "run", "began_s", "end_s", "holds", *own)),
     }
 
@@ -114,12 +109,12 @@ FEW = 8
 """Nodes that are down."""
 
 
-def new_rigid_queue(n_nodes: int, policy: QueuePolicy, n_users: int) -> RigidQueue:
-    """An empty queue of idle nodes; users are known by number, below `n_users`."""
+def new_rigid_queue(n_nodes: int, policy: QueuePolicy) -> RigidQueue:
+    """An empty queue of idle nodes."""
     n = FEWEST
     slots = n if policy.backfilling == CONSERVATIVE else 0
     queue = RigidQueue(
-        **columns_of_all(policy, n_users),
+        **columns_of_all(policy),
         tree=empty_tree(n),
         slot=np.zeros(n, dtype=np.int64),
         bounds=np.full(4 * n + 4, END),
@@ -214,8 +209,8 @@ _LARGER: Mapping[int, Callable[[RigidQueue], RigidQueue]] = {
 }
 
 
-UNUSED = QueuePolicy(FCFS, NO_BACKFILLING, USER, always_called=False)
-"""The scheduler has the policy, and an estimator the estimates."""
+UNUSED = QueuePolicy(FCFS, NO_BACKFILLING, always_called=False)
+"""The scheduler has the policy."""
 
 
 class GrowingQueue:
@@ -227,7 +222,7 @@ class GrowingQueue:
     __slots__ = ("arrays", "counts", "handle")
 
     def __init__(self, n_nodes: int) -> None:
-        self.replace(new_rigid_queue(n_nodes, UNUSED, n_users=0))
+        self.replace(new_rigid_queue(n_nodes, UNUSED))
         self.counts = memoryview(self.arrays.counts.data)  # read faster than the array
 
     def replace(self, arrays: RigidQueue) -> None:

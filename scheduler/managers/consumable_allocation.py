@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, WaitingRequests
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-from scheduler.free_nodes.kernels.estimates import SHORTEST_S
+from scheduler.free_nodes.runtime_estimates import SHORTEST_S
 from scheduler.managers.queues import QueuePolicy, Starvation, in_order_of_service
 from scheduler.managers.starting_manager import NodeAllocation
 from scheduler.model import (

@@ -195,8 +195,8 @@ class BackfillBatch:
         self.n, self.window = whole_number(n, "num_envs"), window
         self.episodes = Episodes.of(log, whole_number(settings.jobs, "jobs"), settings.held_out)
         self._reward = reward_of(settings.reward, REWARDS, "Steps", n)
-        by = CODES[choice(Estimates, settings.estimates, "estimates")]
-        self._policy = QueuePolicy(FCFS, NO_BACKFILLING, by, always_called=False)
+        self._by = CODES[choice(Estimates, settings.estimates, "estimates")]
+        self._policy = QueuePolicy(FCFS, NO_BACKFILLING, always_called=False)
         self.observation_space = spaces.Dict(
             {
                 "jobs": spaces.Box(0.0, 1.0, (window, N_OF_JOB), np.float32),
@@ -242,9 +242,11 @@ class BackfillBatch:
         a, n_nodes = self._answers, self.episodes.log.processors
         begin = self.episodes.drawn(rng, options)
         end = begin + self.episodes.jobs
-        queue = new_rigid_queue(n_nodes, self._policy, self._jobs.n_users)
+        queue = new_rigid_queue(n_nodes, self._policy)
         empty = EmptyQueue(queue, n_nodes, larger_rigid_queue)
-        self._running[at] = Running(self._jobs.between(begin, end), empty, ORDERS["default"], _FACTS)
+        self._running[at] = Running(
+            self._jobs.between(begin, end), empty, ORDERS["default"], self._by, _FACTS
+        )
         self._begin[at], self._steps.begin_s[at] = begin, self._jobs.submit_s[begin]
         self._steps.work_s[at] = self._work_s[end] - self._work_s[begin]
         a.job[at], a.is_excluded[at], a.state[at] = NO_JOB, False, GOES_ON

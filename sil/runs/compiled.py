@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from scheduler.free_nodes.arrays import QueuePolicy
 from scheduler.free_nodes.conservative import Conservative
-from scheduler.free_nodes.kernels.estimates import ACTUAL, HISTORY, USER
 from scheduler.free_nodes.kernels.queues import CONSERVATIVE
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.managers.queues import never_fits
@@ -26,6 +25,7 @@ from sil.trace.recorder import CHUNK
 from sil.trace.requests import request_text
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of
 from sil.world.compiled_replay.engine import CompiledQueue, Jobs, run_compiled
+from sil.world.compiled_replay.estimates import ACTUAL, HISTORY, USER
 from sil.world.compiled_replay.tables import JobNames, decisions_table, facts_table
 from sil.world.events import Order
 
@@ -60,6 +60,7 @@ class CompiledReplay:
     log: JobLog
     policy: QueuePolicy
     order: Order
+    estimates: Estimates
     selection: str = "first_fit"
     """Of nodes that differ."""
     columns: Sequence[str] = (*SCHEMA,)
@@ -72,22 +73,22 @@ class CompiledReplay:
         """The replay under a scheduler; or why it cannot be compiled."""
         if not isinstance(scheduler, InProcess) or not scheduler.is_built_in or scheduler.has_own_queue:
             return "only built-in schedulers for free nodes are compiled"
-        made, code = scheduler.spec.make(), CODES[estimates]
+        made = scheduler.spec.make()
         if isinstance(made, Rigid):
-            policy = QueuePolicy(made.ordering.code, made.backfilling.code, code, always_called=False)
+            policy = QueuePolicy(made.ordering.code, made.backfilling.code, always_called=False)
         elif isinstance(made, Conservative):
-            policy = QueuePolicy(0, CONSERVATIVE, code, always_called=True)
+            policy = QueuePolicy(0, CONSERVATIVE, always_called=True)
         else:
             return "it is not compiled"
         if log.cluster is not None and not _is_compiled(made.selection):
             return f"node selection '{made.selection}' is not compiled"
-        return cls(log, policy, order, made.selection)
+        return cls(log, policy, order, estimates, made.selection)
 
     def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[Chunk]:
         """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
         jobs, queue, names = self._prepared(arriving)
         began_s = perf_counter()
-        for facts, n_arrived in run_compiled(jobs, queue, self.order, CHUNK):
+        for facts, n_arrived in run_compiled(jobs, queue, self.order, CODES[self.estimates], CHUNK):
             wall_s = perf_counter() - began_s
             decisions = partial(decisions_table, facts, queue.n_nodes, wall_s)
             yield Chunk(facts_table(facts, names, run, self.columns), decisions, n_arrived)
@@ -118,7 +119,7 @@ def _on_processors(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy) -> 
     if refusals:
         jobs = jobs.refusing([*refusals])
     of_all = {"job_class": JOB_CLASS, "queue": QUEUE}
-    queue = on_identical_nodes(n_nodes, policy, jobs.n_users)
+    queue = on_identical_nodes(n_nodes, policy)
     log.pages.forget()
     return CompiledLog(jobs, queue, names_of(log, arriving, of_all, refusals))
 
@@ -156,20 +157,18 @@ def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selectio
     on_arrival = {
         name: pl.Series(list(texts), dtype=pl.String).gather(request) for name, texts in of_requests.items()
     }
-    queue = _queue(nodes, selection_by_name(selection), policy, jobs.n_users)
+    queue = _queue(nodes, selection_by_name(selection), policy)
     return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals))
 
 
-def _queue(
-    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
-) -> CompiledQueue[Any]:
+def _queue(nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy) -> CompiledQueue[Any]:
     if policy.backfilling == CONSERVATIVE:
         from sil.world.compiled_replay.reserving import with_reservations
 
-        return with_reservations(nodes, selection, policy, n_users)
+        return with_reservations(nodes, selection, policy)
     from sil.world.compiled_replay.consumable import on_consumable_nodes
 
-    return on_consumable_nodes(nodes, selection, policy, n_users)
+    return on_consumable_nodes(nodes, selection, policy)
 
 
 def names_of(

@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol, TypeVar
 
 from scheduler.compiled import Flags, Floats, Floats2, Ints, Ints2
-from scheduler.free_nodes.kernels.estimates import EstimateTable
 from scheduler.free_nodes.kernels.free_over_time import ReleaseTable
 from scheduler.free_nodes.kernels.queue_tree import Tree
 from scheduler.free_nodes.kernels.reservations import Reservations
 
-ORDERING, BACKFILLING, ESTIMATES_BY, ALWAYS_CALLED = range(4)
+ORDERING, BACKFILLING, ALWAYS_CALLED = range(3)
 """Places in `policy`."""
 
 CONSERVATIVE = 3
@@ -62,8 +61,6 @@ class Queue(Protocol):
         ...
 
     @property
-    def estimates(self) -> EstimateTable: ...
-    @property
     def job(self) -> Ints:
         """By slot: the number of its owner."""
         ...
@@ -97,7 +94,6 @@ class RigidQueue(NamedTuple):
     times_s: Floats
     releases: ReleaseTable  # SLOT is that of the job
     started: Floats2  # of a pass
-    estimates: EstimateTable
     # by slot
     job: Ints  # the number of its owner
     run: Ints

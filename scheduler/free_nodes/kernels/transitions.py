@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.compiled import generic, inlined, part
-from scheduler.free_nodes.kernels.estimates import SHORTEST_S
 from scheduler.free_nodes.kernels.free_over_time import END_S, RELEASED, RUN, SLOT, insert, remove
 from scheduler.free_nodes.kernels.queues import (
     ALWAYS_CALLED,
@@ -22,6 +21,7 @@ from scheduler.free_nodes.kernels.queues import (
     WANTS_ROUND,
     Q,
 )
+from scheduler.free_nodes.runtime_estimates import SHORTEST_S
 
 STARTED = 0
 """Column of `started`: the slot of a job that has started."""

@@ -17,8 +17,8 @@ advance = long_running(loop.advance, {Q: NodeQueue})
 
 
 def on_consumable_nodes(
-    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
+    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy
 ) -> CompiledQueue[NodeQueue]:
     """See `new_node_queue`."""
-    empty = new_node_queue(nodes, selection, policy, n_users)
+    empty = new_node_queue(nodes, selection, policy)
     return CompiledQueue(empty, len(nodes.all), larger_node_queue, advance)

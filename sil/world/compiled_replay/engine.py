@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from scheduler.compiled import allocate
 from scheduler.free_nodes.kernels.queues import Q
-from scheduler.free_nodes.runtime_estimates import LONGEST_S
+from scheduler.free_nodes.runtime_estimates import LAST_RUNS, LONGEST_S
+from sil.world.compiled_replay.estimates import EstimateTable
 from sil.world.compiled_replay.facts import Facts
 from sil.world.compiled_replay.loop import (
     ALL_ENDED,
@@ -122,10 +123,10 @@ class CompiledQueue(EmptyQueue[Q]):
 class Running(Generic[Q]):
     """A replay under way: the records that the loop changes, which are replaced by larger ones as needed."""
 
-    def __init__(self, jobs: Jobs, queue: EmptyQueue[Q], order: Order, n_facts: int) -> None:
-        """`n_facts` is the room for facts at first."""
+    def __init__(self, jobs: Jobs, queue: EmptyQueue[Q], order: Order, by: int, n_facts: int) -> None:
+        """`by` is who estimates; `n_facts` is the room for facts at first."""
         self.queue, self._larger = queue.empty, queue.larger
-        self.site = _new_site(jobs, order, queue.n_nodes)
+        self.site = _new_site(jobs, order, queue.n_nodes, by)
         self.facts = _new_facts(n_facts)
 
     def make_room(self, why: int) -> bool:
@@ -148,13 +149,13 @@ class Running(Generic[Q]):
 
 
 def run_compiled(
-    jobs: Jobs, compiled: CompiledQueue[Q], order: Order, chunk: int
+    jobs: Jobs, compiled: CompiledQueue[Q], order: Order, by: int, chunk: int
 ) -> Iterator[tuple[Facts, int]]:
     """Run jobs, each of which fits on the nodes or is refused, until all have ended. Yields facts, at least a
     `chunk` of them and up to an end of a run except for the last ones, and how many jobs have arrived. Raises
     Stuck."""
     room = min(chunk, 3 * len(jobs.submit_s)) + FEWEST  # a job has three facts
-    running = Running(jobs, compiled, order, room)
+    running = Running(jobs, compiled, order, by, room)
     while True:
         site = running.site
         why = compiled.advance(site, running.queue, running.facts, chunk, MOST_IDLE_ROUNDS, LEAST_STEP_S)
@@ -167,7 +168,7 @@ def run_compiled(
             return
 
 
-def _new_site(jobs: Jobs, order: Order, n_nodes: int) -> Site:
+def _new_site(jobs: Jobs, order: Order, n_nodes: int, by: int) -> Site:
     kinds = (RoundDue, WakeUp, ArrivalDue, ReleaseDue, EndDue)
     ranks = [order[kind] for kind in kinds]
     releases_first = order[ReleaseDue] < order[EndDue]
@@ -177,13 +178,16 @@ def _new_site(jobs: Jobs, order: Order, n_nodes: int) -> Site:
     room: dict[str, Any] = {name: np.zeros(FEWEST, np.int64) for name in names}
     rank = np.array([*ranks, releases_first], dtype=np.int64)
     marks = np.zeros(n_nodes, np.bool_)
-    return Site(np.zeros(10, np.int64), times_s, rank, *jobs, end_s=np.zeros(FEWEST), **room, marks=marks)
+    estimates = allocate(EstimateTable, 1, len(jobs.submit_s), (jobs.n_users, LAST_RUNS), jobs.n_users)
+    estimates.by[0] = by
+    room |= {"end_s": np.zeros(FEWEST), "marks": marks, "estimates": estimates}
+    return Site(np.zeros(10, np.int64), times_s, rank, *jobs, **room)
 
 
 def _more_room(site: Site, queue: Q) -> Site:
     """For as many runs, and jobs, as the queue has slots for, or twice as many as before."""
     n = max(2 * len(site.end_s), len(queue.run))
-    larger_by = {name: np.resize(getattr(site, name), n) for name in ("end_s", "run", "slot")}
+    larger_by: dict[str, Any] = {name: np.resize(getattr(site, name), n) for name in ("end_s", "run", "slot")}
     # A ring: unrolled, it begins at the front.
     released = np.resize(np.roll(site.released, -int(site.counts[FIRST_RELEASED])), n)
     site.counts[FIRST_RELEASED] = 0

@@ -18,7 +18,6 @@ from scheduler.compiled import (
     part,
 )
 from scheduler.free_nodes.kernels import transitions
-from scheduler.free_nodes.kernels.estimated import arrived, ended, time_passed
 from scheduler.free_nodes.kernels.queues import (
     BACKFILLING,
     CONSERVATIVE,
@@ -29,13 +28,20 @@ from scheduler.free_nodes.kernels.queues import (
     Q,
 )
 from scheduler.free_nodes.kernels.transitions import (
+    NONE,
+    arrived,
     decide,
+    ended,
     lack,
     most_starts,
+    overdue,
     released,
     start,
+    takes_longer,
+    time_passed,
     wakes_at_s,
 )
+from sil.world.compiled_replay.estimates import EstimateTable, first_estimate_s, learn, outlived_s
 from sil.world.compiled_replay.facts import (
     ARRIVED,
     ENDED,
@@ -91,6 +97,7 @@ class Site(NamedTuple):
     # slots of what has released its nodes and not ended
     released: Ints
     marks: Flags  # by node: work space
+    estimates: EstimateTable
 
 
 @generic
@@ -223,8 +230,18 @@ def next_job_arrives(site: Site, q: Q, f: Facts, now_s: float) -> None:
         note(f, now_s, REFUSED, job, 0, 0.0)
         return
     site.counts[N_UNFINISHED] += 1
-    size, kind, limit_s, run_s = site.size[job], site.kind[job], site.limit_s[job], site.run_s[job]
-    arrived(q, job, size, kind, limit_s, run_s, site.user[job], now_s)
+    estimate_s = first_estimate_s(site.estimates, site.limit_s[job], site.run_s[job], site.user[job])
+    arrived(q, job, site.size[job], site.kind[job], estimate_s, now_s)
+
+
+@part
+def estimate_overdue(site: Site, q: Q, now_s: float) -> None:
+    """Estimate the runs again that should have ended by now."""
+    slot = overdue(q, now_s)
+    while slot != NONE:
+        job, ran_s = q.job[slot], now_s - q.began_s[slot]
+        takes_longer(q, slot, outlived_s(site.estimates, job, site.limit_s[job], ran_s), now_s)
+        slot = overdue(q, now_s)
 
 
 @inlined
@@ -250,6 +267,7 @@ def happens(site: Site, q: Q, f: Facts, kind: int, now_s: float) -> None:
     counts, times_s = site.counts, site.times_s
     if kind == WAKE_UP:
         times_s[WAKE_UP_S] = np.inf
+        estimate_overdue(site, q, now_s)
         time_passed(q, now_s)
     elif kind == ARRIVAL:
         next_job_arrives(site, q, f, now_s)
@@ -265,10 +283,12 @@ def happens(site: Site, q: Q, f: Facts, kind: int, now_s: float) -> None:
             counts[N_RELEASED] -= 1
         else:
             slot = pop(site)
-        note(f, now_s, ENDED, q.job[slot], q.run[slot], 0.0)
+        job = q.job[slot]
+        note(f, now_s, ENDED, job, q.run[slot], 0.0)
         counts[N_UNFINISHED] -= 1
         counts[N_IDLE] = 0
-        ended(q, slot, now_s)
+        learn(site.estimates, site.user[job], now_s - q.began_s[slot])
+        ended(q, slot)
 
 
 @inlined

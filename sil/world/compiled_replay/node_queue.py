@@ -14,7 +14,6 @@ from scheduler.compiled import Flags, Floats, Floats2, Ints, allocate, implement
 from scheduler.free_nodes.arrays import FEWEST, QueuePolicy, columns_of_all, doubled, more_slots
 from scheduler.free_nodes.kernels import transitions
 from scheduler.free_nodes.kernels.backfilling import NO_BACKFILLING, SHORTEST_FIRST, SJF
-from scheduler.free_nodes.kernels.estimates import EstimateTable
 from scheduler.free_nodes.kernels.free_over_time import ReleaseTable
 from scheduler.free_nodes.kernels.queues import (
     BACKFILLING,
@@ -55,7 +54,6 @@ class NodeQueue(NamedTuple):
     times_s: Floats
     releases: ReleaseTable  # RELEASED is the first row in `held`
     started: Floats2  # of a pass
-    estimates: EstimateTable
     # by slot
     job: Ints  # the number of its owner
     run: Ints
@@ -85,7 +83,6 @@ class ReservingQueue(NamedTuple):
     times_s: Floats
     releases: ReleaseTable  # RELEASED is the first row in `held`
     started: Floats2  # of a pass
-    estimates: EstimateTable
     # by slot
     job: Ints  # the number of its owner
     run: Ints
@@ -109,25 +106,21 @@ class ReservingQueue(NamedTuple):
 N = TypeVar("N", NodeQueue, ReservingQueue)
 
 
-def new_node_queue(
-    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
-) -> NodeQueue:
-    """An empty queue of idle nodes, which know the kinds of all requests to come; users are known by number,
-    below `n_users`. The selection must be a compiled one."""
+def new_node_queue(nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy) -> NodeQueue:
+    """An empty queue of idle nodes, which know the kinds of all requests to come. The selection must be a
+    compiled one."""
     return NodeQueue(
-        **columns_on_nodes(nodes, selection, policy, n_users),
+        **columns_on_nodes(nodes, selection, policy),
         shadow=empty_shadow(nodes),
         by_estimate=np.zeros(FEWEST, dtype=np.int64),
     )
 
 
-def columns_on_nodes(
-    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
-) -> dict[str, Any]:
+def columns_on_nodes(nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy) -> dict[str, Any]:
     """Of an empty queue of either kind."""
     n = FEWEST
     return {
-        **columns_of_all(policy, n_users),
+        **columns_of_all(policy),
         "nodes": nodes.table,
         "requests": nodes.requests,
         "ranking": new_ranking(nodes, selection),

@@ -98,11 +98,11 @@ def start(q: ReservingQueue, n_started: int, now_s: float) -> None:
 
 
 def new_reserving_queue(
-    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
+    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy
 ) -> ReservingQueue:
     """See `new_node_queue`."""
     return ReservingQueue(
-        **columns_on_nodes(nodes, selection, policy, n_users),
+        **columns_on_nodes(nodes, selection, policy),
         reservations=new_reservations(nodes.table, FEWEST, FEWEST, FEWEST),
         end_of_queue=np.zeros(1, dtype=np.int64),
     )
@@ -134,8 +134,8 @@ advance = long_running(loop.advance, {Q: ReservingQueue})
 
 
 def with_reservations(
-    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy, n_users: int
+    nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy
 ) -> CompiledQueue[ReservingQueue]:
     """See `new_reserving_queue`."""
-    empty = new_reserving_queue(nodes, selection, policy, n_users)
+    empty = new_reserving_queue(nodes, selection, policy)
     return CompiledQueue(empty, len(nodes.all), larger_reserving_queue, advance)

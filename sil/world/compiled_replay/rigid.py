@@ -13,6 +13,5 @@ from sil.world.compiled_replay.engine import CompiledQueue
 advance = long_running(loop.advance, {Q: RigidQueue})
 
 
-def on_identical_nodes(n_nodes: int, policy: QueuePolicy, n_users: int) -> CompiledQueue[RigidQueue]:
-    """Users are known by number, below `n_users`."""
-    return CompiledQueue(new_rigid_queue(n_nodes, policy, n_users), n_nodes, larger_rigid_queue, advance)
+def on_identical_nodes(n_nodes: int, policy: QueuePolicy) -> CompiledQueue[RigidQueue]:
+    return CompiledQueue(new_rigid_queue(n_nodes, policy), n_nodes, larger_rigid_queue, advance)
