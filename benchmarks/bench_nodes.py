@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks.bench_replay import cpu_s, only_trace
 from benchmarks.record import keep
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
-from sil.outcome.batsim_tables import jobs_in
+from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.jobs import job_table
 from sil.runs.on_log import Replay
 from sil.runs.resolve import scenario_of

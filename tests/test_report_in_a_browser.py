@@ -17,9 +17,9 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from sil.experiment.replay_folder import render
 from sil.experiment.replays import replay_all
 from sil.experiment.run import REPORT, Definition, SiteChoice, run_experiment
-from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
+from sil.outcome.jobs import JOBS, read_whole_jobs_csv
+from sil.report import schedule_chart as chart
 from sil.report.analysis import ALL_JOBS
-from sil.report.schedule import chart
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings import experiment_file

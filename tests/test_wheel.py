@@ -35,7 +35,7 @@ def test_the_wheel_has_only_the_three_packages_and_their_data_at_top_level(wheel
     assert tops == {"sil", "scheduler", "site_db"}
     assert "sil/fixtures/sites/hcs-2001.toml" in names
     assert "sil/fixtures/experiments/light-to-heavy.toml" in names
-    assert {"sil/report/page.html.j2", "sil/report/schedule/schedule.js"} <= set(names)
+    assert {"sil/report/page.html.j2", "sil/report/schedule.js"} <= set(names)
     assert wheel.name.endswith("-py3-none-any.whl")
     assert {"sil/slurm/clock/native/driver.c", "sil/slurm/clock/native/layout.h"} <= set(names)
 

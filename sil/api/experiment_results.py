@@ -47,7 +47,7 @@ class ExperimentResults:
             | dict(zip(COLUMNS, numbers(found.cell(point, name, metric.key)), strict=True))
             for point, settings in enumerate(found.description.points)
             for name in found.schedulers
-            for metric in found.metrics
+            for metric in found.metrics.values()
         ]
         return pl.DataFrame(rows, schema_overrides=COLUMNS, infer_schema_length=None)
 

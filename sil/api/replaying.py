@@ -20,12 +20,11 @@ from sil.declared import as_keyword, spread
 from sil.experiment import replay_folder
 from sil.experiment.output_folder import copy_results
 from sil.experiment.replays import replay_all
-from sil.outcome.batsim_tables import JOBS, read_whole_jobs_csv
-from sil.outcome.jobs import BOUND_S
+from sil.outcome.jobs import BOUND_S, JOBS, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.report.analysis import ALL_JOBS
 from sil.report.file_name import file_name
-from sil.report.replay.measured import Replayed
+from sil.report.replay.page import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.own_schedulers import named
 from sil.runs.under_test import COMPARED, UnderTest, check_for_logs

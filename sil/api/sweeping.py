@@ -16,10 +16,10 @@ from sil.api.progress import shown, warn
 from sil.api.settings import choice, given_log
 from sil.declared import as_keyword, spread
 from sil.experiment.log_sweep import LogSweep, run_sweep
+from sil.outcome.comparison import SETTING, SweepComparison
 from sil.outcome.jobs import BOUND_S
 from sil.outcome.metrics import replay_metric_named
 from sil.outcome.statistics import CONFIDENCE
-from sil.outcome.sweep_comparison import SweepComparison
 from sil.policy.settings import whole_number
 from sil.runs.own_schedulers import named
 from sil.runs.under_test import check_for_logs
@@ -114,16 +114,12 @@ class Sweep:
             raise UserError(f"ci is {ci:g}; expected a confidence between 0 and 1, like 0.95")
         comparison = SweepComparison(self.table, ci, self.schedulers)
         comparison.check(metric)
-        rows = []
-        for load, estimates in comparison.settings:
-            for scheduler in comparison.schedulers:
-                cell = comparison.cell((load, estimates), scheduler, metric)
-                rows.append((load, estimates, scheduler, *numbers(cell)))
-        of: dict[str, pl.DataType] = {
-            "load": pl.Float64(),
-            "estimates": pl.String(),
-            "scheduler": pl.String(),
-        }
+        rows = [
+            (*setting.values(), scheduler, *numbers(comparison.cell(point, scheduler, metric)))
+            for point, setting in enumerate(comparison.points)
+            for scheduler in comparison.schedulers
+        ]
+        of = {**dict(zip((*SETTING, "scheduler"), (pl.Float64(), pl.String(), pl.String()), strict=True))}
         return pl.DataFrame(rows, of | COLUMNS, orient="row")
 
     @property

@@ -14,7 +14,7 @@ from sil.cli.progress import ProgressBar, progress
 from sil.report.listing import Column, Listing, number, text
 
 if TYPE_CHECKING:
-    from sil.outcome.live_comparison import LiveComparison
+    from sil.experiment.live import LiveComparison
 
 COLUMNS = (
     text("job", "job_id"),

@@ -79,7 +79,7 @@ def overhead(
 def _report(measured: pl.DataFrame, names: list[str], folder: Path, as_json: bool) -> None:
     """Write the measurements, and print medians and growth laws."""
     from sil.experiment import overhead as measuring
-    from sil.trace.csv_tables import write_csv
+    from sil.trace.stream import write_csv
 
     points = measuring.by_point(measured)
     write_csv(measured, folder / CSV)

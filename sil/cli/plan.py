@@ -95,7 +95,7 @@ def plan(
 
 
 def _show(answers: Answers) -> None:
-    from sil.planning.report import assumptions, caveats, recommendation
+    from sil.planning.report import assumptions, recommendation
     from sil.planning.report.page import sections
 
     for k, section in enumerate(sections(answers)):
@@ -109,7 +109,7 @@ def _show(answers: Answers) -> None:
     if answers.model:
         for line in (assumptions.forecast(answers), *assumptions.modelled(answers)):
             console.print_line(line)
-    for sentence in caveats.caveats(answers):
+    for sentence in assumptions.caveats(answers):
         console.print_note(sentence)
     console.print_line("\n", console.styled(recommendation.recommendation(answers), "bold"))
 

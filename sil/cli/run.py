@@ -192,10 +192,12 @@ def _show(comparison: Comparison, metric: str, as_json: bool) -> None:
 
 
 def _print_tables(comparison: Comparison, metric: str) -> None:
-    from sil.report.tables import INTERVALS, comparison_table, grid_table, long_grid_table, prediction_table
+    from sil.outcome import metrics
+    from sil.report.tables import INTERVALS, comparison_table, grid_table, long_table, prediction_table
 
     if comparison.description.axes:
-        console.print_table(grid_table(comparison, metric), long_grid_table(comparison, metric))
+        long = long_table(comparison, metrics.metric(metric), metric)
+        console.print_table(grid_table(comparison, metric), long)
     else:
         console.print_table(comparison_table(comparison, 0))
     if comparison.accuracies:

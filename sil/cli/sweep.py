@@ -19,7 +19,7 @@ from sil.workers.execution import Execution
 from sil.workload.part import LOAD, Period
 
 if TYPE_CHECKING:
-    from sil.outcome.sweep_comparison import SweepComparison
+    from sil.outcome.comparison import SweepComparison
     from sil.workload.job_log import JobLog
     from sil.workload.slices import SlicedLog
 
@@ -155,9 +155,10 @@ def _sliced(log: JobLog, slices: int | None, slice_jobs: int | None, jobs: Seque
 
 
 def _print(comparison: SweepComparison, metric: str) -> None:
-    from sil.report.tables import INTERVALS, sweep_table
+    from sil.outcome.metrics import replay_metric
+    from sil.report.tables import INTERVALS, long_table
 
-    console.print_table(sweep_table(comparison, metric))
+    console.print_table(long_table(comparison, replay_metric(metric), metric))
     how = "One slice, hence no confidence intervals (see --slices)."
     if (n := comparison.n_blocks) > 1:
         how = (

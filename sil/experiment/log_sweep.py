@@ -15,17 +15,17 @@ from scheduler import UserError
 from sil.experiment.output_folder import UNFINISHED, make_usable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replays import died_sentence, fastest
+from sil.outcome.comparison import SweepComparison
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
-from sil.outcome.sweep_comparison import SweepComparison
 from sil.report.file_name import file_name
 from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.estimates import Engine, Estimates
 from sil.settings.files import code_and_data, package_version, scheduler_source
 from sil.settings.replays import Asking
-from sil.trace.csv_tables import write_csv
 from sil.trace.json_text import json_text
+from sil.trace.stream import write_csv
 from sil.workers.executor import Died, Executor, Interrupted, Item, Listener
 from sil.workers.runner import Runner, digest
 from sil.workers.store import Store

@@ -13,12 +13,11 @@ from typing import Annotated, Any
 from pydantic import Field, create_model
 
 from scheduler import UserError
-from sil.outcome.batsim_tables import JOBS, ImpossibleJob, read_jobs_csv, with_users_and_reasons
-from sil.outcome.jobs import BOUND_S
+from sil.outcome.jobs import BOUND_S, JOBS, ImpossibleJob, read_jobs_csv, with_users_and_reasons
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.report.file_name import file_name
-from sil.report.replay.measured import SENTENCES, Replayed
+from sil.report.replay.page import SENTENCES, Replayed
 from sil.settings.estimates import Estimates
 from sil.trace.facts import TRACE
 from sil.trace.log_clock import KEY

@@ -13,7 +13,7 @@ from scheduler import UserError
 from sil.experiment.output_folder import UNFINISHED, alone_in, make_usable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, FIGURES, OPTIONAL, REPORT, SUMMARY
-from sil.outcome.batsim_tables import JOBS, SCHEDULE
+from sil.outcome.jobs import JOBS, SCHEDULE
 from sil.outcome.replayed_log import Results
 from sil.report.analysis import Analysis
 from sil.report.file_name import file_name

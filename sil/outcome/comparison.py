@@ -1,14 +1,27 @@
-"""The comparison of every scheduler with the baseline, the first one, at every point; prediction errors."""
+"""Every scheduler against the baseline, the first one, at every point of an experiment or a sweep; errors of
+predictions."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults, why_absent
+from scheduler import UserError
+from scheduler.messages import counted
+from sil.outcome.metrics import (
+    MAKESPAN,
+    METRICS,
+    OF_SOME_SITES,
+    REPLAY_METRICS,
+    Metric,
+    faults,
+    why_absent,
+)
 from sil.outcome.paired import Paired, why_no_interval
 from sil.outcome.refused_and_failed import (
     crash_sentences,
@@ -110,8 +123,78 @@ ERRORS = ("deviation", "bias", "over", "deviation_of_all", "coverage")
 """The intervals of an Accuracy."""
 
 
-class Comparison:
-    """The results of one experiment."""
+class Matrix(ABC):
+    """Every scheduler against the first one, at every point: a setting of some axes.
+
+    The table has a row for each point, scheduler and block. Values are means over blocks, differences are
+    paired within them, over the blocks that both schedulers have, and the intervals of both take blocks for
+    independent and alike; with one block there are none.
+    """
+
+    unit: str
+    """What a block is."""
+    _block: tuple[str, ...]
+    """The columns that name it."""
+    text_axes: tuple[str, ...] = ()
+    """Axes whose values are words."""
+
+    def __init__(
+        self,
+        table: pl.DataFrame,
+        schedulers: Sequence[str],
+        points: Sequence[dict[str, Any]],
+        metrics: Mapping[str, Metric],
+        confidence: float = CONFIDENCE,
+    ) -> None:
+        self.schedulers, self.baseline = schedulers, schedulers[0]
+        self.points = points
+        self.metrics = metrics
+        """Those that some run has, by column of the table."""
+        self.confidence = confidence
+        self._none = table.clear()
+
+    @staticmethod
+    def text(value: Any) -> str:
+        """The value of an axis in a table."""
+        return str(value)
+
+    @abstractmethod
+    def _rows(self, point: int, scheduler: str) -> pl.DataFrame:
+        """By block; none unless there are enough."""
+
+    def cell(self, point: int, scheduler: str, key: str) -> Cell | None:
+        """None where a fault ended some runs of the scheduler, since the others would be a selection, or
+        the metric is unknown."""
+        rows, baseline = (self._rows(point, of) for of in (scheduler, self.baseline))
+        if rows.is_empty() or rows[key].null_count():
+            return None
+        if scheduler != self.baseline and not baseline[key].null_count():
+            before = baseline.select(*self._block, before=key)
+            both = rows.select(*self._block, key).join(before, on=self._block, maintain_order="left_right")
+            if len(both):
+                return Cell.of(_sample(both[key]), _sample(both["before"]), self.confidence, self.unit)
+        return Cell.of(_sample(rows[key]), None, self.confidence)
+
+    def points_as_dict(self) -> list[dict[str, Any]]:
+        """For summary.json: by point and scheduler, a cell for each metric, or null."""
+
+        def as_dict(cell: Cell | None) -> dict[str, Any] | None:
+            return None if cell is None else cell.as_dict()
+
+        return [
+            {
+                scheduler: {key: as_dict(self.cell(point, scheduler, key)) for key in self.metrics}
+                for scheduler in self.schedulers
+            }
+            for point in range(len(self.points))
+        ]
+
+
+class Comparison(Matrix):
+    """The results of one experiment, whose blocks are replications."""
+
+    unit = "replication"
+    _block = ("replication",)
 
     def __init__(
         self,
@@ -120,9 +203,13 @@ class Comparison:
         metrics: pl.DataFrame,
         scores: pl.DataFrame,
     ) -> None:
+        shown = [
+            m for m in METRICS if m.key not in OF_SOME_SITES or metrics[m.key].null_count() < len(metrics)
+        ]
+        super().__init__(
+            metrics, description.schedulers, description.points, {metric.key: metric for metric in shown}
+        )
         self.description = description
-        self.schedulers = description.schedulers
-        self.baseline = description.schedulers[0]
         first_faults = faults(facts).unique("scheduler", keep="first", maintain_order=True)
         self.faults = [Fault(**row) for row in first_faults.iter_rows(named=True)]
         self.refusals = refusal_sentences(facts)
@@ -131,11 +218,7 @@ class Comparison:
         """A sentence for each scheduler under which jobs failed."""
         self.notes = [*monitor_notes(facts), *crash_sentences(facts)]
         """Sentences on problems of monitors, and of managers that crash or do not reach machines."""
-        self.metrics = tuple(
-            m for m in METRICS if m.key not in OF_SOME_SITES or metrics[m.key].null_count() < len(metrics)
-        )
-        """The metrics that apply to these runs."""
-        self.absent = {m.key: why for m, why in why_absent(description) if m not in self.metrics}
+        self.absent = {m.key: why for m, why in why_absent(description) if m.key not in self.metrics}
         """Metrics that do not apply, and why."""
         self.scores = scores
         """Predicted and real turnaround, as from `score_predictions`."""
@@ -143,15 +226,6 @@ class Comparison:
         self._of_runs = metrics.sort("replication").partition_by(
             "point", "scheduler", as_dict=True, maintain_order=True
         )
-        self._of_no_run = metrics.clear()
-
-    def cell(self, point: int, scheduler: str, key: str) -> Cell | None:
-        """None if a fault ended some replications of the scheduler, or the metric is unknown."""
-        values = self._values(point, scheduler, key)
-        if values is None:
-            return None
-        is_baseline = scheduler == self.baseline
-        return Cell.of(values, None if is_baseline else self._values(point, self.baseline, key))
 
     def as_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
@@ -161,17 +235,11 @@ class Comparison:
             "confidence": CONFIDENCE,
             "bounded_slowdown_threshold_s": self.description.bounded_slowdown_threshold_s,
             "baseline": self.baseline,
-            "units": {m.key: m.unit for m in self.metrics},
+            "units": {key: metric.unit for key, metric in self.metrics.items()},
             "absent": self.absent,
             "points": [
-                {
-                    "settings": settings,
-                    "schedulers": {
-                        scheduler: {m.key: self._cell_as_dict(point, scheduler, m.key) for m in self.metrics}
-                        for scheduler in self.schedulers
-                    },
-                }
-                for point, settings in enumerate(self.description.points)
+                {"settings": settings, "schedulers": cells}
+                for settings, cells in zip(self.points, self.points_as_dict(), strict=True)
             ],
             "faults": [asdict(fault) for fault in self.faults],
             "refusals": self.refusals,
@@ -180,16 +248,115 @@ class Comparison:
             "predictions": [accuracy.as_dict() for accuracy in self.accuracies],
         }
 
-    def _cell_as_dict(self, point: int, scheduler: str, key: str) -> dict[str, Any] | None:
-        cell = self.cell(point, scheduler, key)
-        return None if cell is None else cell.as_dict()
+    def _rows(self, point: int, scheduler: str) -> pl.DataFrame:
+        found = self._of_runs.get((point, scheduler), self._none)
+        return found if len(found) == self.description.replications else self._none
 
-    def _values(self, point: int, scheduler: str, key: str) -> Sample | None:
-        """The metric by replication; None unless every replication has it."""
-        column = self._of_runs.get((point, scheduler), self._of_no_run)[key]
-        if len(column) < self.description.replications or column.null_count():
-            return None
-        return column.to_numpy().astype(np.float64)
+
+BLOCK = ("log", "slice")
+SETTING = ("load", "estimates")
+INTERVAL = (
+    "Student's t over slices as blocks; that of differences between schedulers on the same slice is extended "
+    "for skewness"
+)
+
+
+class SweepComparison(Matrix):
+    """The results of a sweep over logs, at every load and kind of estimates. Blocks are slices of logs."""
+
+    unit = "slice"
+    text_axes = ("estimates",)
+    _block = BLOCK
+
+    def __init__(
+        self, table: pl.DataFrame, confidence: float = CONFIDENCE, schedulers: Sequence[str] = ()
+    ) -> None:
+        """`schedulers` are all of the sweep in order, of which the table of an interrupted one may lack some;
+        by default those of the table."""
+        names = schedulers or table["scheduler"].unique(maintain_order=True).to_list()
+        points = table.select(SETTING).unique(maintain_order=True).rows(named=True)
+        metrics = {
+            name: metric for name, metric in REPLAY_METRICS.items() if table[name].null_count() < len(table)
+        }
+        super().__init__(table, names, points, metrics, confidence)
+        self.n_blocks = table.select(BLOCK).n_unique()
+        self._of_runs = table.partition_by(*SETTING, "scheduler", as_dict=True, maintain_order=True)
+        self._table = table
+
+    @staticmethod
+    def text(value: Any) -> str:
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+    def check(self, name: str) -> None:
+        """Raises UserError for the makespan of slices with a warm-up."""
+        jobs = self._table["warm_up_jobs"] + self._table["cool_down_jobs"]
+        if name == MAKESPAN.key and jobs.sum():
+            raise UserError(
+                "slices that other jobs come before or after have no makespan; sweep without a warm-up (0 "
+                "warm-up jobs)"
+            )
+
+    def left_out(self) -> list[str]:
+        """A sentence for each scheduler with replays of slices that the baseline lacks, or without some that
+        it has: those of an interrupted sweep, which are in no difference."""
+        return list(self._left_out())
+
+    def _left_out(self) -> Iterator[str]:
+        for scheduler in self.schedulers[1:]:
+            lacks = has = 0
+            for point in range(len(self.points)):
+                rows, baseline = (self._rows(point, of) for of in (scheduler, self.baseline))
+                lacks += len(rows.join(baseline, on=BLOCK, how="anti"))
+                has += len(baseline.join(rows, on=BLOCK, how="anti"))
+            for n, one, other in ((lacks, scheduler, self.baseline), (has, self.baseline, scheduler)):
+                if n:
+                    yield (
+                        f"{counted(n, 'replay')} under {one} left out of the comparison of {scheduler}: "
+                        f"those of the same slice under {other} are missing"
+                    )
+
+    def faults(self) -> list[str]:
+        """For each scheduler that broke a rule, a sentence on the first replay in which it did."""
+        return self._first_of("fault", "ended in a fault")
+
+    def refusals(self) -> list[str]:
+        """For each scheduler under which jobs were refused, a sentence on the first replay with some."""
+        return self._first_of("refused", "refused jobs")
+
+    def as_dict(self) -> dict[str, Any]:
+        """For summary.json."""
+        return {
+            "confidence": self.confidence,
+            "interval": INTERVAL,
+            "blocks": self.n_blocks,
+            "baseline": self.baseline,
+            "units": {name: metric.unit for name, metric in self.metrics.items()},
+            "points": [
+                {**settings, "schedulers": cells}
+                for settings, cells in zip(self.points, self.points_as_dict(), strict=True)
+            ],
+            "faults": self.faults(),
+            "refusals": self.refusals(),
+            "left_out": self.left_out(),
+        }
+
+    def _rows(self, point: int, scheduler: str) -> pl.DataFrame:
+        return self._of_runs.get((*self.points[point].values(), scheduler), self._none)
+
+    def _first_of(self, column: str, what: str) -> list[str]:
+        sentences = []
+        for scheduler in self.schedulers:
+            rows = pl.concat(self._rows(point, scheduler) for point in range(len(self.points)))
+            found = rows.filter(pl.col(column).is_not_null())
+            if len(found):
+                log, part, load, estimates, said = found.select(*BLOCK, *SETTING, column).row(0)
+                where = f"{log}, jobs {part}, load {load:g}, {estimates} estimates"
+                sentences.append(f"{said} ({where}; {len(found):,} of its {len(rows):,} replays {what})")
+        return sentences
+
+
+def _sample(column: pl.Series) -> Sample:
+    return column.to_numpy().astype(np.float64)
 
 
 def score_predictions(predictions: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sil.outcome.jobs import ENDINGS, GPUS_HAD
+from sil.outcome.jobs import BOUND_S, ENDINGS, GPUS_HAD, batsim_jobs
 from sil.trace.fact_columns import FactColumns, Places
 from sil.trace.facts import CODES, Fact
 from sil.trace.recorder import ROW
@@ -186,6 +186,16 @@ class FinishedJobs:
             return table
         place = places_of(jobs["job"], self._described["job"].to_numpy())
         return table.with_columns(_gathered(self._described["metadata"], place))
+
+
+def jobs_in(
+    facts: pl.DataFrame, log: pl.DataFrame, cut: frozenset[int] = frozenset(), bound_s: float = BOUND_S
+) -> pl.DataFrame:
+    """The rows of `batsim_jobs`, in order of job id, of all facts of a replay. `log` has the columns job and
+    estimate_s, in order of arrival."""
+    jobs = FinishedJobs(log.select("job", requested_time="estimate_s"), Wanted.TABLE_AT_THE_END)
+    jobs.add(FactColumns.of(facts, COLUMNS))
+    return batsim_jobs(jobs.rest(), cut, bound_s=bound_s)
 
 
 def _at(rows: Rows, places: Places) -> Rows:

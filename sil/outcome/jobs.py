@@ -1,27 +1,29 @@
-"""The table of jobs and the table of runs, computed from the trace."""
+"""The table of jobs and the table of runs, computed from the trace, and their files: jobs.csv of an
+experiment, and that of a replayed log, which is Batsim's."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
 
 from sil.outcome.refused_and_failed import given_up
-from sil.trace.csv_tables import write_csv
 from sil.trace.facts import RUN, Fact
+from sil.trace.log_ids import LOG_ID
 from sil.trace.requests import request_of
+from sil.trace.stream import columns_of, read_csv, write_csv
+from site_db.files.input_errors import InvalidFile
 
 BOUND_S = 10.0
 """Shorter run times count as this in bounded slowdowns, unless another threshold is given."""
 
+_JOB = (*RUN, "job")
 ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST, Fact.RUN_DISCARDED)
 
 EXECUTION = pl.col("finish_time") - pl.col("starting_time")
 TURNAROUND = pl.col("finish_time") - pl.col("submission_time")
-
-
-def stretch(execution: pl.Expr = EXECUTION) -> pl.Expr:
-    return TURNAROUND / execution
 
 
 def bounded_slowdown(
@@ -48,31 +50,63 @@ def run_table(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def job_table(facts: pl.DataFrame, n_machines: int, bound_s: float = BOUND_S) -> pl.DataFrame:
-    """The jobs that ended, as described at `lazy_job_table`, in order of run of the harness and job; where
-    jobs request parts of nodes, with the column requested_gpus: with whole nodes, all GPUs of the nodes."""
-    return _with_requested_gpus(lazy_job_table(facts.lazy(), n_machines, bound_s).collect(), facts)
+    """One row per job that ended, in order of run of the harness and job.
+
+    Columns as in Batsim's jobs.csv (job_id, submission_time, starting_time, execution_time, finish_time,
+    waiting_time, turnaround_time, stretch), and: job_class, queue, user, parallel (it ran on a cluster, on
+    several nodes, or with several tasks), tasks, attempts (number of runs), bounded_slowdown (threshold
+    `bound_s`) and that per_processor, resource, machines, and gpus_had (the number of GPUs of which it had
+    all or a part). Where jobs request parts of nodes, also requested_gpus: with whole nodes, all GPUs of
+    these. Times are seconds, those of the run that ended.
+    Waiting time is turnaround time less execution time: runs that were lost or preempted count as waiting.
+    """
+    ended = _runs(facts.lazy()).filter(pl.col("ending") == Fact.RUN_ENDED)
+    return _job_table(facts, ended, n_machines, bound_s)
 
 
 def failed_job_table(facts: pl.DataFrame, n_machines: int, bound_s: float = BOUND_S) -> pl.DataFrame:
     """The jobs that were given up after failed runs, like those of `job_table`, with the times of their last
     runs and the `reason`."""
-    key, failed = (*RUN, "job"), given_up(facts).lazy()
-    last = _runs(facts.lazy()).join(failed, on=key, how="inner", maintain_order="left")
-    last = last.unique(key, keep="last", maintain_order=True)
-    failed_jobs = _job_table(facts.lazy(), last, n_machines, bound_s, "reason")
-    return _with_requested_gpus(failed_jobs.collect(), facts)
+    failed = given_up(facts).lazy()
+    last = _runs(facts.lazy()).join(failed, on=_JOB, how="inner", maintain_order="left")
+    last = last.unique(_JOB, keep="last", maintain_order=True)
+    return _job_table(facts, last, n_machines, bound_s, "reason")
 
 
-def _with_requested_gpus(jobs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED, pl.col("detail").is_not_null())
-    if arrived.is_empty():
+def _job_table(
+    facts: pl.DataFrame, last_runs: pl.LazyFrame, n_machines: int, bound_s: float, *more: str
+) -> pl.DataFrame:
+    """One row per job, with its last run and `more` columns of that."""
+    arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED)
+    submitted = arrived.lazy().select(*_JOB, "job_class", "queue", "user", submission_time="time_s")
+    attempts = _runs(facts.lazy()).group_by(_JOB).agg(attempts=pl.len())
+    jobs = (
+        last_runs.rename({"from_s": "starting_time", "until_s": "finish_time"})
+        .join(submitted, on=_JOB, how="inner")
+        .join(attempts, on=_JOB, how="inner")
+        .sort(_JOB)
+        .select(
+            *RUN,
+            pl.col("job").alias("job_id"),
+            *("job_class", "queue", "user", "submission_time", "starting_time"),
+            EXECUTION.alias("execution_time"),
+            "finish_time",
+            (TURNAROUND - EXECUTION).alias("waiting_time"),
+            TURNAROUND.alias("turnaround_time"),
+            (TURNAROUND / EXECUTION).alias("stretch"),
+            bounded_slowdown(bound_s=bound_s).alias("bounded_slowdown"),
+            ((pl.col("resource") >= n_machines) | pl.col("has_tasks")).alias("parallel"),
+            *("attempts", "resource", "machines", "tasks", "gpus_had", *more),
+            per_processor=bounded_slowdown(bound_s=bound_s, processors=pl.col("tasks")),
+        )
+        .collect()
+    )
+    if arrived["detail"].null_count() == len(arrived):
         return jobs
-    texts = arrived["detail"].unique().to_list()
+    texts = arrived["detail"].drop_nulls().unique()
     requests = [request_of(text) for text in texts]
     gpus = [None if request.exclusive else request.n_gpus for request in requests]
-    known = pl.DataFrame(
-        {"detail": texts, "requested_gpus": gpus}, schema_overrides={"requested_gpus": pl.Float64}
-    )
+    known = pl.DataFrame([texts, pl.Series("requested_gpus", gpus, pl.Float64)])
     requested = arrived.join(known, on="detail").select(*RUN, "requested_gpus", job_id="job")
     jobs = jobs.join(requested, on=(*RUN, "job_id"), how="left", maintain_order="left")
     return jobs.with_columns(WITH_GPUS_OF_WHOLE_NODES)
@@ -82,80 +116,6 @@ def with_gpus(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     """A table of runs with the column requested_gpus of their jobs."""
     gpus = jobs.select(*RUN, "requested_gpus", job="job_id")
     return runs.join(gpus, on=(*RUN, "job"), how="left", maintain_order="left")
-
-
-def lazy_job_table(facts: pl.LazyFrame, n_machines: int, bound_s: float = BOUND_S) -> pl.LazyFrame:
-    """One row per job that ended, in order of run of the harness and job.
-
-    Columns as in Batsim's jobs.csv (job_id, submission_time, starting_time, execution_time, finish_time,
-    waiting_time, turnaround_time, stretch), and: job_class, queue, user, parallel (it ran on a cluster, on
-    several nodes, or with several tasks), tasks, attempts (number of runs), bounded_slowdown (threshold
-    `bound_s`) and that per_processor, resource, machines, and gpus_had (the number of GPUs of which it had
-    all or a part). Times are seconds, those of the run that ended.
-    Waiting time is turnaround time less execution time: runs that were lost or preempted count as waiting.
-    """
-    ended = _runs(facts).filter(pl.col("ending") == Fact.RUN_ENDED)
-    return _job_table(facts, ended, n_machines, bound_s)
-
-
-def _job_table(
-    facts: pl.LazyFrame, last_runs: pl.LazyFrame, n_machines: int, bound_s: float, *more: str
-) -> pl.LazyFrame:
-    """One row per job, with its last run and `more` columns of that."""
-    key = (*RUN, "job")
-    arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
-        *key, "job_class", "queue", "user", pl.col("time_s").alias("submission_time")
-    )
-    attempts = _runs(facts).group_by(key).agg(pl.len().alias("attempts"))
-    return (
-        last_runs.rename({"from_s": "starting_time", "until_s": "finish_time"})
-        .join(arrived, on=key, how="inner")
-        .join(attempts, on=key, how="inner")
-        .sort(key)
-        .select(
-            *RUN,
-            pl.col("job").alias("job_id"),
-            "job_class",
-            "queue",
-            "user",
-            "submission_time",
-            "starting_time",
-            EXECUTION.alias("execution_time"),
-            "finish_time",
-            (TURNAROUND - EXECUTION).alias("waiting_time"),
-            TURNAROUND.alias("turnaround_time"),
-            stretch().alias("stretch"),
-            bounded_slowdown(bound_s=bound_s).alias("bounded_slowdown"),
-            ((pl.col("resource") >= n_machines) | pl.col("has_tasks")).alias("parallel"),
-            "attempts",
-            "resource",
-            "machines",
-            "tasks",
-            "gpus_had",
-            *more,
-            per_processor=bounded_slowdown(bound_s=bound_s, processors=pl.col("tasks")),
-        )
-    )
-
-
-def write_jobs_csv(path: Path, jobs: pl.DataFrame, failed: pl.DataFrame) -> None:
-    """The jobs that ended, and those that failed (`failed_job_table`), as a CSV file.
-
-    Further columns of Batsim's jobs.csv: `allocated_resources` are closed intervals of machines: `0-7 12`;
-    `success` is 1, and `final_state` says so; or 0, and `metadata` says why.
-    """
-    ended = _with_state(jobs, 1, "COMPLETED_SUCCESSFULLY", pl.lit(""))
-    others = _with_state(failed.drop("reason"), 0, "COMPLETED_FAILED", failed["reason"])
-    table = pl.concat([ended, others]).sort(*RUN, "job_id", maintain_order=True)
-    table = table.rename({"machines": "allocated_resources"}).drop(
-        "resource", "tasks", "gpus_had", "per_processor"
-    )
-    write_csv(table, path)
-
-
-def _with_state(jobs: pl.DataFrame, success: int, state: str, why: pl.Expr | pl.Series) -> pl.DataFrame:
-    final = {"success": pl.lit(success), "final_state": pl.lit(state), "metadata": why}
-    return jobs.with_columns(**final)
 
 
 def _runs(facts: pl.LazyFrame) -> pl.LazyFrame:
@@ -173,3 +133,147 @@ def _runs(facts: pl.LazyFrame) -> pl.LazyFrame:
         *RUN, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
     )
     return started.join(over, on=(*RUN, "run"), how="inner", maintain_order="left")
+
+
+def write_jobs_csv(path: Path, jobs: pl.DataFrame, failed: pl.DataFrame) -> None:
+    """The jobs that ended, and those that failed (`failed_job_table`), as a CSV file.
+
+    Further columns of Batsim's jobs.csv: `allocated_resources` are closed intervals of machines: `0-7 12`;
+    `success` is 1, and `final_state` says so; or 0, and `metadata` says why.
+    """
+    ended = jobs.with_columns(success=1, final_state=pl.lit("COMPLETED_SUCCESSFULLY"), metadata=pl.lit(""))
+    others = failed.drop("reason").with_columns(
+        success=0, final_state=pl.lit("COMPLETED_FAILED"), metadata=failed["reason"]
+    )
+    table = pl.concat([ended, others]).sort(*RUN, "job_id", maintain_order=True)
+    table = table.rename({"machines": "allocated_resources"}).drop(
+        "resource", "tasks", "gpus_had", "per_processor"
+    )
+    write_csv(table, path)
+
+
+JOBS = "jobs.csv"
+SCHEDULE = "schedule.csv"
+WORKLOAD = "w0"
+"""Batsim's name for the first workload of a run."""
+
+TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "metadata", "partition", LOG_ID)
+"""The columns of a jobs.csv that are no numbers."""
+
+_RESOURCES = r"^\d{1,9}(-\d{1,9})?( \d{1,9}(-\d{1,9})?)*$"
+PROCESSORS = "processors, like '0-7 12'"
+_MAY_LACK = ("requested_time", "stretch", "requested_gpus")
+"""The numbers that a job may have none of, or an infinite one."""
+
+
+class ImpossibleJob(InvalidFile):
+    """A value of a jobs.csv that no job has."""
+
+
+def read_whole_jobs_csv(path: Path) -> pl.DataFrame:
+    """All columns of a jobs.csv."""
+    texts = {name: pl.String for name in columns_of(path) if name in TEXTS}
+    return read_csv(path, texts)
+
+
+def read_jobs_csv(path: Path) -> pl.DataFrame:
+    """The columns of a jobs.csv that charts need. Raises ImpossibleJob."""
+    kinds: dict[str, type[pl.DataType]] = {
+        "job_id": pl.Int64,
+        "submission_time": pl.Float64,
+        "requested_number_of_resources": pl.Int64,
+        "requested_time": pl.Float64,
+        "starting_time": pl.Float64,
+        "finish_time": pl.Float64,
+        "success": pl.Int64,
+        "execution_time": pl.Float64,
+        "turnaround_time": pl.Float64,
+        "stretch": pl.Float64,
+        "waiting_time": pl.Float64,
+        "allocated_resources": pl.String,
+        "bounded_slowdown": pl.Float64,
+    }
+    if "requested_gpus" in columns_of(path):
+        kinds["requested_gpus"] = pl.Float64
+    jobs = read_csv(path, kinds, list(kinds))
+    valid = {name: pl.col(name).cast(pl.Float64).is_finite() for name in kinds if name not in _MAY_LACK}
+    valid["requested_number_of_resources"] &= pl.col("requested_number_of_resources") >= 0
+    valid["allocated_resources"] = pl.col("allocated_resources").str.contains(_RESOURCES)
+    for name, is_valid in valid.items():
+        rows = jobs.select((~is_valid.fill_null(False)).arg_true()).to_series()
+        if len(rows):
+            value = jobs[name][rows[0]]
+            found = "empty" if value is None else repr(value)
+            expected = PROCESSORS if name == "allocated_resources" else "a number"
+            raise ImpossibleJob(
+                f"{path}, line {rows[0] + 2}: {name} is {found}; expected {expected}; this was not written "
+                f"by `sil replay`, repeat the replay"
+            )
+    return jobs
+
+
+def with_users_and_reasons(jobs: pl.DataFrame, trace: Path) -> pl.DataFrame:
+    """Jobs with what only their trace has: `user`, if users are known, and `reason`, why a job waited at last
+    and how often it was passed over, if the trace has that."""
+    facts = pl.scan_parquet(trace, glob=False)
+    users = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select("user", job_id="job").collect()
+    if users["user"].n_unique() > 1:
+        jobs = jobs.join(users.unique("job_id", keep="last"), on="job_id", how="left", maintain_order="left")
+    passed_over = facts.filter(pl.col("event") == Fact.PASSED_OVER).select("detail", job_id="job")
+    reason = pl.concat_str(pl.last("detail"), pl.lit(" (passed over "), pl.len(), pl.lit(" times)"))
+    reasons = passed_over.group_by("job_id").agg(reason=reason).collect()
+    return jobs.join(reasons, on="job_id", how="left", maintain_order="left") if len(reasons) else jobs
+
+
+def batsim_jobs(
+    finished: pl.DataFrame,
+    cut: frozenset[int] = frozenset(),
+    columns: Sequence[str] = (),
+    bound_s: float = BOUND_S,
+) -> pl.DataFrame:
+    """One row per finished job (`FinishedJobs`): the columns of Batsim's jobs.csv, and bounded_slowdown
+    (threshold `bound_s`); on nodes also partition and requested_gpus; the ids of the log, if jobs have other
+    numbers; or only some `columns`. Times are seconds;
+    the time in which a run was suspended is no execution time. The runs of the jobs `cut` were ended at their
+    estimate."""
+    found = _columns(cut, bound_s)
+    if "requested_gpus" in finished.columns:
+        found = {**found, "partition": pl.col("partition"), "requested_gpus": WITH_GPUS_OF_WHOLE_NODES}
+    if LOG_ID in finished.columns:
+        found = {**found, LOG_ID: pl.col(LOG_ID)}
+    return finished.select(**{name: found[name] for name in columns or found})
+
+
+@lru_cache(1)
+def _columns(cut: frozenset[int], bound_s: float) -> Mapping[str, pl.Expr]:
+    was_killed = pl.col("was_killed")
+    ran = EXECUTION - pl.col("suspended_s")
+    was_cut = pl.col("job_id").is_in(list(cut)) if cut else pl.lit(False)
+    final_state = (
+        pl.when(was_killed)
+        .then(pl.lit("COMPLETED_KILLED"))
+        .when(was_cut)
+        .then(pl.lit("COMPLETED_WALLTIME_REACHED"))
+        .otherwise(pl.lit("COMPLETED_SUCCESSFULLY"))
+    )
+    return {
+        "job_id": pl.col("job_id"),
+        "workload_name": pl.lit(WORKLOAD),
+        "profile": pl.concat_str(pl.lit("run-"), pl.col("job_id")),
+        "submission_time": pl.col("submission_time"),
+        "requested_number_of_resources": pl.col("tasks"),
+        "requested_time": pl.col("requested_time"),
+        "success": (~was_killed & ~was_cut).cast(pl.Int32),
+        "final_state": final_state,
+        "starting_time": pl.col("starting_time"),
+        "execution_time": ran,
+        "finish_time": pl.col("finish_time"),
+        # Jobs of a log run once; a difference of two times has the fewest rounding errors.
+        "waiting_time": pl.col("starting_time") - pl.col("submission_time"),
+        "turnaround_time": TURNAROUND,
+        "stretch": TURNAROUND / ran,
+        "allocated_resources": pl.col("machines"),
+        "consumed_energy": pl.lit(-1),
+        "metadata": pl.col("metadata").fill_null(""),
+        "bounded_slowdown": bounded_slowdown(ran, bound_s),
+    }

@@ -13,10 +13,9 @@ import pyarrow as pa
 from scheduler.messages import counted
 from sil.outcome import finished_jobs
 from sil.outcome.backlog import Backlog
-from sil.outcome.batsim_tables import batsim_jobs
 from sil.outcome.finished_jobs import FinishedJobs, Wanted
-from sil.outcome.invariants.breach import Capacity
-from sil.outcome.invariants.checker import Invariants
+from sil.outcome.invariants.checker import Capacity, Invariants
+from sil.outcome.jobs import batsim_jobs
 from sil.outcome.metrics import REFUSED
 from sil.outcome.refused_and_failed import refusal_sentence
 from sil.outcome.replay_statistics import Measured, ReplayStatistics

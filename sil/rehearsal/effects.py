@@ -10,7 +10,7 @@ import polars as pl
 
 from sil.outcome.paired import FEWEST_BLOCKS, paired_differences
 from sil.outcome.statistics import CONFIDENCE, Interval
-from sil.rehearsal.reproduction import GROUPS, MOST_OF_A_KIND, ORDER
+from sil.rehearsal.reproduction import GROUPS, MOST_OF_A_KIND, largest_groups
 from sil.workload.slices import DAY_S
 
 KINDS = {**{kind: title for kind, title in GROUPS.items() if kind != "week"}, "user": "User"}
@@ -78,15 +78,10 @@ def effects(
     The confidence of 95 % is that of all intervals together (Bonferroni).
     """
     chosen = [("all", "all", groups["job"])]
-    for kind in KINDS:
-        sizes = groups.group_by(kind).len().sort("len", kind, descending=[True, False])
-        names = sizes.filter(pl.col("len") >= FEWEST_JOBS)[kind].head(MOST_OF_A_KIND).to_list()
-        if len(sizes) < 2:
-            continue
-        if kind in ORDER:
-            ordered = groups.filter(pl.col(kind).is_in(names)).sort(ORDER[kind])
-            names = ordered[kind].unique(maintain_order=True).to_list()
-        chosen += [(kind, name, groups.filter(pl.col(kind) == name)["job"]) for name in names]
+    chosen += [
+        (kind, name, groups.filter(pl.col(kind) == name)["job"])
+        for kind, name in largest_groups(groups, KINDS, FEWEST_JOBS)
+    ]
     confidence = 1.0 - (1.0 - CONFIDENCE) / (len(chosen) * len(QUANTITIES))
     return [
         effect

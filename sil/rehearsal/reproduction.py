@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from scheduler.messages import counted
-from sil.report.replay.by_size import size_class
+from sil.report.replay.by_size import size_class, size_powers
 from sil.report.tables import duration_text
 from sil.workload.slices import DAY_S
 
@@ -84,18 +83,8 @@ class Reproduction:
         return _group("all", "waited", self.jobs.filter(pl.any_horizontal(waits)))
 
     def groups(self) -> Iterator[Group]:
-        for kind in GROUPS:
-            sizes = self.jobs.group_by(kind).len().sort("len", kind, descending=[True, False])
-            names = sizes[kind].head(MOST_OF_A_KIND).to_list()
-            if len(sizes) > 1:
-                if kind in ("week", "size"):
-                    names = (
-                        self.jobs.filter(pl.col(kind).is_in(names))
-                        .sort(ORDER[kind])[kind]
-                        .unique(maintain_order=True)
-                        .to_list()
-                    )
-                yield from (_group(kind, str(name), self.jobs.filter(pl.col(kind) == name)) for name in names)
+        for kind, name in largest_groups(self.jobs, GROUPS):
+            yield _group(kind, str(name), self.jobs.filter(pl.col(kind) == name))
 
     @property
     def use(self) -> Use:
@@ -171,10 +160,23 @@ def reproduction(
     return Reproduction(jobs, causes, len([*begun]), on_time)
 
 
+def largest_groups(jobs: pl.DataFrame, kinds: Iterable[str], fewest: int = 1) -> Iterator[tuple[str, Any]]:
+    """Kind and name of the groups with most jobs of each kind that has several, and at least the `fewest`
+    jobs: those of a kind that has an order in this, the others by number of jobs."""
+    for kind in kinds:
+        sizes = jobs.group_by(kind).len().sort("len", kind, descending=[True, False])
+        if len(sizes) < 2:
+            continue
+        names = sizes.filter(pl.col("len") >= fewest)[kind].head(MOST_OF_A_KIND)
+        if kind in ORDER:
+            in_order = jobs.filter(pl.col(kind).is_in(names.implode())).sort(ORDER[kind])
+            names = in_order[kind].unique(maintain_order=True)
+        yield from ((kind, name) for name in names)
+
+
 def sizes(processors: pl.Series) -> pl.Series:
     """The class of each size: 1, 2, 3-4, 5-8 and so on."""
-    powers = np.ceil(np.log2(processors.to_numpy())).astype(int)
-    return pl.Series(map(size_class, powers.tolist()), dtype=pl.String)
+    return pl.Series(map(size_class, size_powers(processors).tolist()), dtype=pl.String)
 
 
 def _group(kind: str, name: str, jobs: pl.DataFrame) -> Group:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from scheduler import UserError
 from sil.experiment.replay_folder import read
 from sil.experiment.replays import Outcome, replay_all
-from sil.outcome.batsim_tables import JOBS, read_jobs_csv
+from sil.outcome.jobs import JOBS, read_jobs_csv
 from sil.rehearsal import REHEARSAL
 from sil.rehearsal.effects import Effect, differing, effects, most_changed, usage
 from sil.rehearsal.month import COLUMNS, Month
@@ -23,7 +23,7 @@ from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.rehearsal.variants import AGAIN
 from sil.report.analysis import Analysis
 from sil.report.file_name import file_name
-from sil.report.replay.measured import Replayed
+from sil.report.replay.page import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.slurm.statements import STATEMENTS

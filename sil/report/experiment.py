@@ -114,7 +114,7 @@ def _comparison_section(comparison: Comparison) -> Section:
 def _table(comparison: Comparison, point: int) -> Table:
     rows: list[list[Cell | str]] = [
         [m.label, *(_cell(m, comparison.cell(point, name, m.key)) for name in comparison.schedulers)]
-        for m in comparison.metrics
+        for m in comparison.metrics.values()
     ]
     return Table(["", *comparison.schedulers], rows)
 

@@ -10,12 +10,11 @@ import numpy as np
 import polars as pl
 
 from scheduler.messages import printable
-from scheduler.node_set import NodeSet
 from sil.outcome.comparison import Cell, Comparison
 from sil.outcome.metrics import metric
 from sil.outcome.statistics import Interval
 from sil.report.vega_lite import Figure, Spec, below_each_other, column, either, faceted, layer
-from sil.trace.facts import RunDescription
+from sil.trace.facts import RunDescription, one_row_per_interval
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#882255")
 """Colours that colour-blind readers can distinguish (Okabe and Ito, and Tol)."""
@@ -143,21 +142,17 @@ def gantt(runs: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
     classes = jobs.select("scheduler", pl.col("job_id").alias("job"), "job_class")
     drawn = runs.sort("from_s", maintain_order=True).head(MOST_RUNS_IN_A_GANTT)
     drawn = drawn.join(classes, on=["scheduler", "job"], how="left")
-    rows = [
-        (
-            *(run[name] for name in ("scheduler", "job", "job_class")),
-            low,
-            last + 1,
-            run["from_s"],
-            run["until_s"],
-            "parallel" if run["resource"] >= description.n_machines else "sequential",
-            run["ending"],
-        )
-        for run in drawn.iter_rows(named=True)
-        for low, last in NodeSet.parse(run["machines"]).intervals
-    ]
-    columns = ["scheduler", "job", "job class", "low", "high", "from", "until", "run", "ending"]
-    frame = _frame(rows, columns)
+    is_parallel = pl.col("resource") >= description.n_machines
+    kind = pl.when(is_parallel).then(pl.lit("parallel")).otherwise(pl.lit("sequential"))
+    shown = {
+        **{name: name for name in ("scheduler", "job")},
+        "job class": "job_class",
+        "low": "low",
+        "high": "high",
+        "from": "from_s",
+        "until": "until_s",
+    }
+    frame = one_row_per_interval(drawn).select(**shown, run=kind, ending="ending")
     classes_drawn = list(description.job_classes)
     colour = column(
         "job class:N",
@@ -165,7 +160,7 @@ def gantt(runs: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
         scale=colour_scale(classes_drawn),
         legend={"title": "Job class"},
     )
-    horizon_s = max((row[6] for row in rows), default=1.0)
+    horizon_s = frame["until"].max() or 1.0
     # The first machine of each stretch of one class.
     of_machine = description.machine_classes
     ticks = {j: printable(name) for j, name in enumerate(of_machine) if j == 0 or of_machine[j - 1] != name}
@@ -190,7 +185,7 @@ def gantt(runs: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
             color=colour,
             stroke=frames,
             strokeWidth=either("datum.run === 'parallel'", 1.4, 0.3),
-            tooltip=tooltips(*columns),
+            tooltip=tooltips(*frame.columns),
         )
         .properties(width=WIDTH, height=max(120, min(340, 3 * description.n_machines)), title=scheduler)
         for scheduler in runs["scheduler"].unique(maintain_order=True)
@@ -310,12 +305,9 @@ def setting_title(setting: str) -> str:
     return titles.get(setting, setting)
 
 
-TEXT = ("scheduler", "job class", "run", "ending")
-
-
 def _frame(rows: Sequence[tuple[object, ...]], columns: Sequence[str]) -> pl.DataFrame:
-    """Rows as a table whose columns are numbers but for those in TEXT, also where there are no rows."""
-    schema = {name: pl.String if name in TEXT else pl.Float64 for name in columns}
+    """Rows as a table whose columns are numbers but for the scheduler, also where there are no rows."""
+    schema = {name: pl.String if name == "scheduler" else pl.Float64 for name in columns}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

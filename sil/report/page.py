@@ -27,7 +27,7 @@ from sil.report.vega_lite import Figure, save, specification
 from site_db.files.written import no_link
 
 if TYPE_CHECKING:
-    from sil.report.schedule.chart import Schedules
+    from sil.report.schedule_chart import Schedules
 
 LEAST_SECTIONS_WITH_CONTENTS = 2
 

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from sil.outcome.comparison import Accuracy, Cell, Comparison
+from sil.outcome.comparison import Accuracy, Cell, Comparison, Matrix
 from sil.outcome.metrics import (
     DETAILS,
     GPU_UTILISATION,
@@ -17,10 +17,8 @@ from sil.outcome.metrics import (
     REPLAY_METRICS,
     Metric,
     metric,
-    replay_metric,
 )
 from sil.outcome.statistics import Interval
-from sil.outcome.sweep_comparison import SweepComparison
 
 
 def comparison_table(comparison: Comparison, point: int) -> Table:
@@ -30,7 +28,7 @@ def comparison_table(comparison: Comparison, point: int) -> Table:
     table = _table(
         f"Comparison{f' at {at}' if at else ''}", "", numbers=_difference_headings(comparison.baseline)
     )
-    for m in (m for m in comparison.metrics if m not in DETAILS):
+    for m in (m for m in comparison.metrics.values() if m not in DETAILS):
         table.add_row(Text(m.label, "bold"))
         for scheduler in comparison.schedulers:
             table.add_row(f"  {scheduler}", *cell_texts(comparison.cell(point, scheduler, m.key), m.digits))
@@ -41,7 +39,7 @@ def grid_table(comparison: Comparison, key: str) -> Table:
     """One metric over the grid: a row per point, a column per scheduler and one for its change."""
     m, (baseline, *others) = metric(key), comparison.schedulers
     headings = [baseline, *(heading for name in others for heading in (name, "change %"))]
-    table = _table(_grid_title(comparison, key), axes=comparison.description.axes, numbers=headings)
+    table = _table(_grid_title(comparison, m), axes=comparison.description.axes, numbers=headings)
     for point, settings in enumerate(comparison.description.points):
         row = [str(value) for value in settings.values()]
         for scheduler in comparison.schedulers:
@@ -52,33 +50,21 @@ def grid_table(comparison: Comparison, key: str) -> Table:
     return table
 
 
-def long_grid_table(comparison: Comparison, key: str) -> Table:
-    """The same with a row per point and scheduler, for narrow terminals or many schedulers."""
-    m, axes = metric(key), comparison.description.axes
+def long_table(comparison: Matrix, m: Metric, key: str) -> Table:
+    """One metric, in the column `key`: a row per point and scheduler. For sweeps, narrow terminals, or many
+    schedulers."""
+    texts = comparison.text_axes
     table = _table(
-        _grid_title(comparison, key),
+        _grid_title(comparison, m),
+        *texts,
         "scheduler",
-        axes=axes,
+        axes=[axis for axis in comparison.points[0] if axis not in texts],
         numbers=_difference_headings(comparison.baseline),
     )
-    for point, settings in enumerate(comparison.description.points):
+    for point, settings in enumerate(comparison.points):
         for k, scheduler in enumerate(comparison.schedulers):
-            values = [str(value) if k == 0 else "" for value in settings.values()]
+            values = [comparison.text(value) if k == 0 else "" for value in settings.values()]
             table.add_row(*values, scheduler, *cell_texts(comparison.cell(point, scheduler, key), m.digits))
-        table.add_section()
-    return table
-
-
-def sweep_table(comparison: SweepComparison, name: str) -> Table:
-    """A metric of a sweep over logs: a row per load, kind of estimates and scheduler."""
-    m, baseline = replay_metric(name), comparison.baseline
-    title = f"{m.label}, and change relative to {baseline}"
-    table = _table(title, "estimates", "scheduler", axes=["load"], numbers=_difference_headings(baseline))
-    for setting in comparison.settings:
-        for k, scheduler in enumerate(comparison.schedulers):
-            load, estimates = (f"{setting[0]:g}", setting[1]) if k == 0 else ("", "")
-            cell = comparison.cell(setting, scheduler, name)
-            table.add_row(load, estimates, scheduler, *cell_texts(cell, m.digits))
         table.add_section()
     return table
 
@@ -96,8 +82,8 @@ def prediction_table(comparison: Comparison) -> Table:
     return table
 
 
-def _grid_title(comparison: Comparison, key: str) -> str:
-    return f"{metric(key).label}, and change relative to {comparison.baseline}"
+def _grid_title(comparison: Matrix, m: Metric) -> str:
+    return f"{m.label}, and change relative to {comparison.baseline}"
 
 
 def _difference_headings(baseline: str) -> Sequence[str]:

@@ -12,7 +12,7 @@ from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.model import Job
 from scheduler.ports import RuntimeEstimator
 from scheduler.resource_manager import Manager, OnFreeNodes
-from sil.outcome.invariants.breach import Capacity
+from sil.outcome.invariants.checker import Capacity
 from sil.runs.hosting import Supervision
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess

@@ -11,7 +11,7 @@ from scheduler.model import ExecutionRecord, Job
 from scheduler.registry import ON_SINGLE_MACHINES
 from scheduler.resource_manager import Experience, OnMachines
 from scheduler.rules import Kind
-from sil.outcome.invariants.breach import Capacity
+from sil.outcome.invariants.checker import Capacity
 from sil.runs.hosting import Supervision
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel

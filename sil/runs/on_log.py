@@ -17,8 +17,8 @@ from scheduler import UserError
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.resource_manager import OnFreeNodes
 from sil.isolation.host import Host
-from sil.outcome.batsim_tables import JOBS, SCHEDULE
 from sil.outcome.invariants.checker import LONG
+from sil.outcome.jobs import JOBS, SCHEDULE
 from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
 from sil.runs.free_nodes import FreeNodes, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted

@@ -18,7 +18,7 @@ from scheduler.resource_manager import Characterisation, OnSharedNodes
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.promises import PromisesByForecast
-from sil.outcome.invariants.breach import Capacity
+from sil.outcome.invariants.checker import Capacity
 from sil.runs.hosting import Supervision
 from sil.runs.simulation import Disturbances, RunKey, Simulation, SiteModel, run_in
 from sil.runs.under_test import InProcess

@@ -20,8 +20,7 @@ from scheduler.model import Job
 from scheduler.node_request import Node
 from scheduler.resource_manager import Manager, Ports
 from sil.isolation.host import HERE, Host
-from sil.outcome.invariants.breach import Capacity
-from sil.outcome.invariants.checker import first_breach
+from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs.hosting import Supervision
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
 from sil.trace.recorder import TraceRecorder

@@ -12,7 +12,7 @@ from sil.settings.files import package_version
 from sil.studies.findings import Findings
 from sil.studies.ledger import Claim, ledger_frame
 from sil.studies.rules import Verdict
-from sil.trace.csv_tables import write_csv
+from sil.trace.stream import write_csv
 
 PAGE = "page.html"
 LEDGER = "ledger.csv"

@@ -9,7 +9,7 @@ from itertools import chain
 from math import inf
 
 from scheduler.durability.reliable_delivery import LONGEST_RETRY, Timeouts, lead_of
-from sil.outcome.invariants.breach import Breach
+from sil.outcome.invariants.checker import Breach
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.remote.network import Partition

@@ -13,7 +13,7 @@ from scheduler.model import Answer, DispatchOrder, Job, JobId, NodeSchedule
 from scheduler.notices import Notice, RunPreempted
 from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import Manager, Ports
-from sil.outcome.invariants.breach import Breach
+from sil.outcome.invariants.checker import Breach
 from sil.swarm.account import (
     DISPLACES_FOR_A_REASON,
     ESTIMATES_ARE_CURRENT,

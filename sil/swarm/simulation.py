@@ -13,8 +13,7 @@ from scheduler.durability.reliable_delivery import DEFAULT
 from scheduler.model import JobId
 from scheduler.resource_manager import Manager, Ports
 from sil.isolation.host import HERE, Host
-from sil.outcome.invariants.breach import Breach
-from sil.outcome.invariants.checker import first_breach_of
+from sil.outcome.invariants.checker import Breach, first_breach_of
 from sil.runs.simulation import Disturbances, Simulation
 from sil.runs.under_test import InProcess
 from sil.swarm.agreement import Conditions, first_disagreement

@@ -25,7 +25,7 @@ from scheduler.node_request import Node, Request
 from scheduler.ports import AnyScheduler, Clock
 from scheduler.resource_manager import Manager, OnFreeNodes, OnMachines
 from sil.isolation.host import Host
-from sil.outcome.invariants.breach import Breach, Capacity
+from sil.outcome.invariants.checker import Breach, Capacity
 from sil.runs.free_nodes import FreeNodes
 from sil.runs.hosting import Supervision
 from sil.runs.simulation import SiteModel

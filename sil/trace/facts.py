@@ -163,16 +163,19 @@ class RunTables(NamedTuple):
         )
 
 
+def one_row_per_interval(frame: pl.DataFrame, machines: str = "machines") -> pl.DataFrame:
+    """Each row repeated for each interval of its machines: those from `low` on, before `high`."""
+    ends = pl.col(machines).str.split_exact("-", 1).struct
+    low = ends.field("field_0").cast(pl.Int32)
+    high = ends.field("field_1").cast(pl.Int32).fill_null(low) + 1
+    rows = frame.with_columns(pl.col(machines).str.split(" ")).explode(machines)
+    return rows.with_columns(low=low, high=high)
+
+
 def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
     """Each row repeated for each of its `machines`, which becomes a number."""
-    ends = pl.col("machines").str.split("-").list
-    first, last = ends.first().cast(pl.Int32), ends.last().cast(pl.Int32)
-    return (
-        frame.with_columns(pl.col("machines").str.split(" "))
-        .explode("machines")
-        .with_columns(machines=pl.int_ranges(first, last + 1))
-        .explode("machines")
-    )
+    rows = one_row_per_interval(frame).with_columns(machines=pl.int_ranges("low", "high"))
+    return rows.drop("low", "high").explode("machines")
 
 
 def as_frame(facts: Sequence[pa.Table], columns: Sequence[str] = (*SCHEMA,)) -> pl.DataFrame:

@@ -24,8 +24,7 @@ from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.kernels import backfilling
 from scheduler.node_resources.kernels import reserving as reserving_on_nodes
 from scheduler.node_resources.kernels.tables import CHUNKS, CORES, MEMORY, NODE, WHOLE
-from sil.outcome.invariants.breach import Capacity
-from sil.outcome.invariants.checker import first_breach
+from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs import compiled as compiled_replay
 from sil.runs.compiled import CompiledReplay
 from sil.runs.under_test import resolve

@@ -10,7 +10,8 @@ import polars as pl
 from sil.experiment import replays
 from sil.experiment.replay_folder import render
 from sil.experiment.replays import Outcome
-from sil.outcome.batsim_tables import JOBS, jobs_in
+from sil.outcome.finished_jobs import jobs_in
+from sil.outcome.jobs import JOBS
 from sil.report.analysis import ALL_JOBS
 from sil.runs.on_log import Replay
 from sil.runs.under_test import schedulers_for_logs

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from scheduler.model import Share
 from scheduler.node_request import Gpus, Node, Request
 from sil.outcome.invariants import checker
-from sil.outcome.invariants.breach import Capacity
-from sil.outcome.invariants.checker import first_breach
-from sil.outcome.invariants.clean_trace import CleanTrace
-from sil.outcome.invariants.held_machines import Held, HeldMachines, HeldShares
+from sil.outcome.invariants.checker import Capacity, first_breach
+from sil.outcome.invariants.clean_trace import CleanTrace, Held, HeldMachines, HeldShares
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.recorder import ROW

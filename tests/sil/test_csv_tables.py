@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sil.trace.csv_tables import read_csv, write_csv
+from sil.trace.stream import read_csv, write_csv
 from site_db.files.plain_values import escaped, unescaped
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "'=1", "'", "''", "＝1"]

@@ -23,8 +23,7 @@ from scheduler.model import (
 from scheduler.notices import METHOD_OF, Notice, RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
 from sil.experiment.results import Identity, batches
-from sil.outcome.invariants.breach import Capacity
-from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, first_breach
+from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, Capacity, first_breach
 from sil.outcome.jobs import failed_job_table, job_table
 from sil.outcome.metrics import run_metrics
 from sil.outcome.trace_inspection import sentence

@@ -14,8 +14,7 @@ from scipy import stats
 
 from scheduler.model import Site
 from sil.outcome.invariants import checker
-from sil.outcome.invariants.breach import Capacity
-from sil.outcome.invariants.checker import first_breach
+from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.outcome.jobs import failed_job_table, job_table, write_jobs_csv
 from sil.outcome.metrics import DETAILS, METRICS, run_metrics
 from sil.outcome.paired import skewed_interval

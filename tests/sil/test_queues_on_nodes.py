@@ -17,8 +17,7 @@ from scheduler.managers.queues import PreemptionPolicy, QueuePolicy, in_order_of
 from scheduler.model import Job, JobId
 from scheduler.node_request import Node, Request
 from scheduler.resource_manager import OnFreeNodes
-from sil.outcome.invariants.breach import Capacity
-from sil.outcome.invariants.checker import first_breach
+from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs.under_test import resolve
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder

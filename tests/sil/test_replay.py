@@ -34,8 +34,6 @@ from scheduler.rules import (
 )
 from sil.experiment.replay_folder import DESCRIBED, OPTIONAL, REPORT
 from sil.experiment.replays import FEW_IN_ALL
-from sil.outcome.batsim_tables import JOBS
-from sil.outcome.invariants.breach import Capacity
 from sil.outcome.invariants.checker import (
     NO_JOB_LOST,
     NO_JOB_RUN_TWICE,
@@ -44,8 +42,10 @@ from sil.outcome.invariants.checker import (
     STARTS_AFTER_ARRIVAL,
     TIME_NEVER_GOES_BACK,
     WHAT_IS_OVER_IS_OVER,
+    Capacity,
     first_breach,
 )
+from sil.outcome.jobs import JOBS
 from sil.outcome.replay_statistics import ReplayStatistics
 from sil.outcome.replayed_log import ReplayedLog, Results
 from sil.report.replay import over_time as charts

@@ -19,8 +19,7 @@ from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from scheduler.free_nodes import consumable_conservative
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.model import Share
-from sil.outcome.invariants.breach import NO_RESOURCE_ABOVE_CAPACITY, Capacity
-from sil.outcome.invariants.checker import first_breach
+from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.estimates import Engine

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from sil.experiment.replay_folder import read
 from sil.experiment.replays import replay_all
+from sil.report import schedule_levels as levels_module
 from sil.report.analysis import ALL_JOBS
 from sil.report.classes import WAITS
-from sil.report.schedule import levels as levels_module
-from sil.report.schedule.chart import packed, schedules
-from sil.report.schedule.levels import FULL, LEAST_BINS, MOST_BINS, bins_needed, levels
-from sil.report.schedule.runs import Runs, users_by_work
+from sil.report.schedule_chart import packed, schedules
+from sil.report.schedule_levels import FULL, LEAST_BINS, MOST_BINS, Runs, bins_needed, levels, users_by_work
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.workers.executor import Inline, Listener

@@ -11,8 +11,7 @@ import pytest
 from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId, Share
 from scheduler.node_request import Node, Request
 from scheduler.rules import NODES_FREE
-from sil.outcome.invariants.breach import NO_RESOURCE_ABOVE_CAPACITY, Capacity
-from sil.outcome.invariants.checker import first_breach
+from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
 from sil.trace.facts import TRACE
 from sil.trace.reading import read_facts
 from sil.trace.requests import request_of, request_text

@@ -7,9 +7,8 @@ import pytest
 
 from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId, Share
 from scheduler.node_request import Node, Request
-from sil.outcome.batsim_tables import jobs_in
-from sil.outcome.invariants.breach import NO_RESOURCE_ABOVE_CAPACITY, Capacity
-from sil.outcome.invariants.checker import first_breach
+from sil.outcome.finished_jobs import jobs_in
+from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.dispatcher import SimDispatcher

@@ -23,10 +23,10 @@ from sil.api.sweeping import Sweep
 from sil.experiment import log_sweep
 from sil.experiment.log_sweep import SCHEMA, LogSweep, run_sweep, sweep_into
 from sil.experiment.output_folder import UNFINISHED
+from sil.outcome.comparison import SweepComparison
 from sil.outcome.invariants.clean_trace import CleanTrace
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
-from sil.outcome.sweep_comparison import SweepComparison
 from sil.runs.compiled import Chunk, CompiledReplay
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, schedulers_for_logs
@@ -153,7 +153,7 @@ def test_differences_are_paired_by_slice_with_an_interval_of_students_t() -> Non
     """Differences 2, 5 and 8: mean 5, standard deviation 3. Unpaired, the interval would be ten times as
     wide, since the slices are very different."""
     comparison = SweepComparison(table_of({"easy": (10.0, 60.0, 20.0), "mine": (12.0, 65.0, 28.0)}))
-    cell = comparison.cell((1.0, "user"), "mine", METRIC)
+    cell = comparison.cell(0, "mine", METRIC)
     assert cell is not None
     assert cell.difference is not None
     assert cell.difference.mean == 5.0
@@ -162,7 +162,7 @@ def test_differences_are_paired_by_slice_with_an_interval_of_students_t() -> Non
     assert cell.change_percent.mean == pytest.approx(100.0 * 5.0 / 30.0)
     assert cell.value.mean == 35.0
     assert comparison.n_blocks == 3
-    baseline = comparison.cell((1.0, "user"), "easy", METRIC)
+    baseline = comparison.cell(0, "easy", METRIC)
     assert baseline is not None
     assert baseline.difference is None
 
@@ -170,13 +170,13 @@ def test_differences_are_paired_by_slice_with_an_interval_of_students_t() -> Non
 def test_pairs_are_found_by_slice_whatever_the_order_of_rows() -> None:
     table = table_of({"easy": (10.0, 60.0, 20.0), "mine": (12.0, 65.0, 28.0)})
     shuffled = pl.concat([table[:3], table[3:][[2, 0, 1]]])
-    cells = [SweepComparison(rows).cell((1.0, "user"), "mine", METRIC) for rows in (table, shuffled)]
+    cells = [SweepComparison(rows).cell(0, "mine", METRIC) for rows in (table, shuffled)]
     assert cells[0] == cells[1]
 
 
 def test_another_confidence_changes_the_intervals() -> None:
     table = table_of({"easy": (10.0, 60.0, 20.0), "mine": (12.0, 65.0, 28.0)})
-    cell = SweepComparison(table, 0.9).cell((1.0, "user"), "mine", METRIC)
+    cell = SweepComparison(table, 0.9).cell(0, "mine", METRIC)
     assert cell is not None
     assert cell.difference is not None
     assert cell.difference.half_width == pytest.approx(2.919985580353726 * 3.0 / sqrt(3.0))
@@ -184,7 +184,7 @@ def test_another_confidence_changes_the_intervals() -> None:
 
 def test_a_scheduler_with_a_fault_on_one_slice_is_not_compared_on_the_others() -> None:
     comparison = SweepComparison(table_of({"easy": (1.0, 2.0, 3.0), "odd": (1.0, None, 2.0)}))
-    assert comparison.cell((1.0, "user"), "odd", METRIC) is None
+    assert comparison.cell(0, "odd", METRIC) is None
     assert comparison.faults() == [
         "it broke a rule (a, jobs 9:18, load 1, user estimates; 1 of its 3 replays ended in a fault)"
     ]

@@ -6,7 +6,8 @@ The checker uses the facts of one run and the capacities of its machines, and is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from math import inf
@@ -15,16 +16,89 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from scheduler.model import JobId
-from sil.outcome.invariants.breach import NO_RESOURCE_ABOVE_CAPACITY, Breach, Capacity
-from sil.outcome.invariants.shares_checker import SharesChecker
+from scheduler.model import JobId, Share
+from scheduler.node_request import Node, Request
 from sil.outcome.jobs import ENDINGS
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.recorder import ROW, Row
+from sil.trace.requests import request_of, shares_of
+from sil.world.node_usage import NodeUsage
 
 if TYPE_CHECKING:
     from sil.outcome.invariants.clean_trace import CleanTrace
+
+
+NO_RESOURCE_ABOVE_CAPACITY = "no-resource-above-capacity"
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A broken invariant: its name, the job concerned, and one sentence."""
+
+    rule: str
+    job: JobId | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Machines 0 to n_machines - 1, each of which holds at most `runs` runs at a time.
+
+    `names` are those of machines, then clusters; machines without a name are nodes with a number. Of `nodes`
+    with cores, memory and GPUs, any number of runs may use parts, and of `site_resources`, by name. A job is
+    requeued `max_batch_requeue` times after failed runs, and then given up; None: no run fails.
+    """
+
+    n_machines: int
+    runs: int = 1
+    names: Sequence[str] = ()
+    nodes: Sequence[Node] = ()
+    site_resources: Mapping[str, int] = field(default_factory=dict)
+    max_batch_requeue: int | None = None
+
+    def name(self, machine: int) -> str:
+        return self.names[machine] if machine < len(self.names) else f"node {machine}"
+
+
+class SharesChecker:
+    """Counts what the runs use of each node, and of the site's resources."""
+
+    def __init__(self, capacity: Capacity) -> None:
+        self._usage = NodeUsage(capacity.nodes, capacity.site_resources)
+        self.requests: dict[int, str | None] = {}
+        """What each job requests, as it is written in the trace."""
+        self._used: dict[int, tuple[Request, tuple[Share, ...]]] = {}
+
+    def started(self, time_s: float, job: int, run: int, uses: str | None, machines: int) -> Breach | None:
+        request, shares = request_of(self.requests[job] or "{}"), shares_of(uses or "")
+        why = self._usage.why_not(request, shares)
+        if why is None and sum(1 << node for node in {share.node for share in shares}) != machines:
+            why = "its shares are on other nodes"
+        if why is not None:
+            message = f"job {job} starts at {time_s:.12g} s, but {why}"
+            return Breach(NO_RESOURCE_ABOVE_CAPACITY, JobId(job), message)
+        self._usage.take(request, shares)
+        self._used[run] = request, shares
+        return None
+
+    def stopped(self, run: int) -> None:
+        self._usage.suspend(*self._used[run])
+
+    def continued(self, run: int) -> str | None:
+        """Why the run cannot continue, as part of a sentence; None if it can."""
+        why = self._usage.why_not_resumed(*self._used[run])
+        if why is not None:
+            return f", but {why}"
+        self._usage.resume(*self._used[run])
+        return None
+
+    def over(self, run: int, is_stopped: bool) -> None:
+        used = self._used.pop(run)
+        if is_stopped:
+            self._usage.resume(*used)
+        self._usage.give_back(*used)
+
 
 NO_JOB_LOST = "no-job-lost"
 NO_JOB_RUN_TWICE = "no-job-run-twice"
@@ -65,8 +139,7 @@ class Invariants:
         self._capacity = capacity
         self._clean: CleanTrace | None = None
         if is_long and capacity.runs == 1 and capacity.max_batch_requeue is None:
-            from sil.outcome.invariants.clean_trace import CleanTrace
-            from sil.outcome.invariants.held_machines import Held, HeldMachines, HeldShares
+            from sil.outcome.invariants.clean_trace import CleanTrace, Held, HeldMachines, HeldShares
 
             held: Held = HeldMachines(capacity.n_machines)
             if capacity.nodes:

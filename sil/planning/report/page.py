@@ -13,7 +13,7 @@ from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.questions.ranking import Ranking
 from sil.planning.questions.sizing import Size
-from sil.planning.report import assumptions, caveats, recommendation
+from sil.planning.report import assumptions, recommendation
 from sil.planning.report.effects import (
     classes_frame,
     effect_against_cost,
@@ -21,12 +21,12 @@ from sil.planning.report.effects import (
     options_frame,
     rank_text,
 )
-from sil.planning.report.wording import figure, interval, money, percentage
+from sil.planning.report.recommendation import figure, interval, money, percentage
 from sil.report import FigureKind
 from sil.report.page import Notice, Page, Part, Section, Table, write_figures
 from sil.report.page import write_page as write_html
 from sil.settings.files import package_version
-from sil.trace.csv_tables import write_csv
+from sil.trace.stream import write_csv
 
 PAGE = "plan.html"
 OPTIONS = "options.csv"
@@ -59,7 +59,7 @@ def as_dict(answers: Answers) -> dict[str, Any]:
     return {
         "recommendation": recommendation.recommendation(answers),
         "faults": fault_texts(answers.faults),
-        "notes": list(caveats.caveats(answers)),
+        "notes": list(assumptions.caveats(answers)),
         "assumptions": list(assumptions.assumptions(answers)),
         "options": options_frame(answers).to_dicts(),
         "job_classes": classes_frame(answers).to_dicts(),
@@ -72,7 +72,7 @@ def plan_page(answers: Answers) -> Page:
     faults = fault_texts(answers.faults)
     found = [Notice("fault", f"{fault}. It has no answers.", "Fault") for fault in faults]
     found += [Notice("answer", recommendation.recommendation(answers))]
-    known = Part(items=list(caveats.caveats(answers)))
+    known = Part(items=list(assumptions.caveats(answers)))
     notes = [Section("What is not settled or left out", parts=[known])] if known.items else []
     assumed = Part(items=list(assumptions.assumptions(answers)))
     site = f"site {answers.site}, " if answers.site else ""

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import polars as pl
 
 from sil.experiment.provenance import code_under_test
-from sil.outcome.batsim_tables import jobs_in
+from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.jobs import bounded_slowdown
 from sil.planning.options import Option
 from sil.planning.plan_file import Plan

@@ -12,7 +12,7 @@ from sil.report.classes import RUN_TIMES, SLOWDOWNS, WAITS
 from sil.report.figures import SHAPES, WIDTH, logarithmic, scheduler_colour, told_apart, tooltips
 from sil.report.page import Table
 from sil.report.replay import Jobs
-from sil.report.schedule.runs import Floats, users_by_work
+from sil.report.schedule_levels import Floats, Numbers, users_by_work
 from sil.report.vega_lite import Figure, Spec, column, faceted, layer
 from sil.workload.slices import WEEK_S
 
@@ -25,8 +25,7 @@ def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
     """Bounded slowdown by requested processors: mean, and median to 95th percentile."""
     rows = []
     for scheduler, table in jobs.items():
-        sizes = table["requested_number_of_resources"].to_numpy()
-        powers = np.ceil(np.log2(sizes)).astype(int)
+        powers = size_powers(table["requested_number_of_resources"])
         for power in np.unique(powers):
             values = table["bounded_slowdown"].to_numpy()[powers == power]
             low, high = np.quantile(values, [0.5, 0.95], method="inverted_cdf")
@@ -109,8 +108,7 @@ def _cells(jobs: Jobs, by: pl.Expr, value: pl.Expr) -> pl.DataFrame:
     """Groups of jobs by scheduler, by size, and by something else: their number, and a value of theirs."""
     tables = []
     for name, table in jobs.items():
-        sizes = table["requested_number_of_resources"].to_numpy()
-        powers = pl.Series("power", np.ceil(np.log2(sizes)).astype(np.int64))
+        powers = pl.Series("power", size_powers(table["requested_number_of_resources"]))
         groups = table.with_columns(powers, by).group_by("power", by.meta.output_name())
         tables.append(groups.agg(pl.len().alias("jobs"), value).with_columns(scheduler=pl.lit(name)))
     cells = pl.concat(tables).sort("scheduler", "power", by.meta.output_name())
@@ -130,7 +128,13 @@ def _panels(figure: Figure, names: Sequence[str], columns: int) -> Figure:
     return faceted(figure, column("scheduler:N", sort=list(names), title=None), columns)
 
 
+def size_powers(processors: pl.Series) -> Numbers:
+    """The least power of two that each job fits on."""
+    return np.asarray(np.ceil(np.log2(processors.to_numpy())), np.int64)
+
+
 def size_class(power: int) -> str:
+    """The sizes of jobs of a power of two, like `5-8`."""
     high = 2**power
     low = high // 2 + 1
     return f"{high:,}" if low >= high else f"{low:,}-{high:,}"

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from scheduler.node_set import NodeSet
 from sil.report.figures import PALETTE, WIDTH, colour_scale, distribution, scheduler_lines, tooltips
 from sil.report.replay import Jobs
 from sil.report.vega_lite import Figure, Spec, below_each_other, column
+from sil.trace.facts import one_row_per_interval
 from sil.trace.log_clock import LogClock
 from sil.workload.slices import DAY_S
 
@@ -141,19 +141,15 @@ def gantt(table: pl.DataFrame, processors: int, window_s: tuple[float, float] | 
     else:
         from_s, until_s = (begin_s + edge_s for edge_s in window_s)
     # Include runs that began before, or their nodes would look idle.
-    shown = jobs.filter(pl.col("starting_time") < until_s, pl.col("finish_time") > from_s).select(
-        "job_id",
-        (pl.col("starting_time").clip(lower_bound=from_s) - begin_s) / DAY_S,
-        (pl.col("finish_time").clip(upper_bound=until_s) - begin_s) / DAY_S,
-        "allocated_resources",
+    shown = jobs.filter(pl.col("starting_time") < until_s, pl.col("finish_time") > from_s)
+    frame = one_row_per_interval(shown, "allocated_resources").select(
+        pl.col("job_id").alias("job"),
+        ((pl.col("starting_time").clip(lower_bound=from_s) - begin_s) / DAY_S).alias("from"),
+        ((pl.col("finish_time").clip(upper_bound=until_s) - begin_s) / DAY_S).alias("until"),
+        *("low", "high"),
+        colour=(pl.col("job_id") % len(PALETTE)).cast(pl.String),
     )
-    rows = [
-        (job, start_day, end_day, low, high + 1, str(job % len(PALETTE)))
-        for job, start_day, end_day, nodes in shown.iter_rows()
-        for low, high in NodeSet.parse(nodes).intervals
-    ]
-    columns = ["job", "from", "until", "low", "high", "colour"]
-    frame = pl.DataFrame(rows, schema=columns, orient="row").sort("from", maintain_order=True)
+    frame = frame.sort("from", maintain_order=True)
     if len(frame) > GANTT_RECTANGLES and (until := frame["from"][GANTT_RECTANGLES]) > frame["from"][0]:
         frame = frame.filter(pl.col("from") < until).with_columns(pl.col("until").clip(upper_bound=until))
     colours = colour_scale(map(str, range(len(PALETTE))))

@@ -20,7 +20,7 @@ from sil.planning.plan_file import Plan, read_plan
 from sil.planning.questions.best_buy import BestBuy
 from sil.planning.questions.ranking import Criteria, Effect, Ranking
 from sil.planning.questions.verdicts import PairVerdict, Standings
-from sil.planning.report.caveats import caveats
+from sil.planning.report.assumptions import caveats
 from sil.planning.report.page import OPTIONS, PAGE, sections
 from sil.planning.report.recommendation import recommendation
 from sil.planning.samples import Refused

@@ -17,7 +17,7 @@ from sil.planning.answers import Answers, Prepared, answer_questions
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, read_plan
 from sil.planning.questions.verdicts import PairVerdict
-from sil.planning.report.caveats import caveats
+from sil.planning.report.assumptions import caveats
 from sil.planning.report.effects import options_frame
 from sil.planning.report.page import OPTIONS, PAGE
 from sil.planning.report.recommendation import recommendation

@@ -22,8 +22,7 @@ from scheduler.node_request import Node
 from scheduler.notices import Notice, RunEnded, RunLost, RunPreempted
 from scheduler.ports import RuntimeEstimator
 from scheduler.resource_manager import Manager, OnFreeNodes, Ports
-from sil.outcome.invariants.breach import Capacity
-from sil.outcome.invariants.checker import first_breach_of
+from sil.outcome.invariants.checker import Capacity, first_breach_of
 from sil.trace.recorder import ROW, Row, TraceRecorder
 from sil.world.events import EventQueue, MessageDue, OnRequest, SimClock
 from sil.world.failures import Outage, in_order_of_time, listed_outages

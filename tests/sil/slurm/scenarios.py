@@ -9,9 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from scheduler.model import Job, JobId
-from sil.outcome.batsim_tables import jobs_in
-from sil.outcome.invariants.breach import Capacity
-from sil.outcome.invariants.checker import first_breach
+from sil.outcome.finished_jobs import jobs_in
+from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs.simulation import run_in
 from sil.settings.log_events import Command, Events, JobArray
 from sil.slurm.naming import slurm_controller

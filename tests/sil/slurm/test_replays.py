@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from typer.testing import Result
 
-from sil.outcome.batsim_tables import JOBS
+from sil.outcome.jobs import JOBS
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.estimates import Engine

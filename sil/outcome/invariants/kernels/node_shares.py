@@ -7,13 +7,13 @@ from typing import NamedTuple
 from scheduler.compiled import FixedBytes, Flags, Ints, Ints2, compiled, implements, part
 from scheduler.node_request import MOST_GPUS
 from sil.outcome.invariants.kernels import clean_facts
-from sil.outcome.invariants.kernels.clean_facts import S
-from sil.outcome.invariants.kernels.numbers_in_text import (
+from sil.outcome.invariants.kernels.clean_facts import (
     AT_SIGN,
     COLON,
     COMMA,
     SPACE,
     TAB,
+    S,
     interval_at,
     number_at,
 )

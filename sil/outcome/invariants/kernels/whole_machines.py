@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from scheduler.compiled import FixedBytes, Ints, compiled, implements, inlined
 from sil.outcome.invariants.kernels import clean_facts
-from sil.outcome.invariants.kernels.clean_facts import S
-from sil.outcome.invariants.kernels.numbers_in_text import interval_at
+from sil.outcome.invariants.kernels.clean_facts import S, interval_at
 
 
 class WholeMachines(NamedTuple):

@@ -1,15 +1,26 @@
-"""The chart of schedules, in the terms of Vega (https://vega.github.io/vega/docs): panels below each other
-with the same window of time and processors. Vega-Lite has no images of computed cells."""
+"""The schedules of a replayed log as a page has them: packed data, and what Vega draws.
+
+The chart is in the terms of Vega (https://vega.github.io/vega/docs), since Vega-Lite has no images of
+computed cells: panels below each other with the same window of time and processors.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
 
 from sil.report.classes import WAITS, Classes, sizes
 from sil.report.figures import PALETTE
-from sil.report.schedule.levels import FULL
+from sil.report.schedule_levels import FULL, Numbers, Runs, bins_needed, levels, users_by_work
 from sil.report.vega_lite import CONFIGURATION, Spec
+from sil.workload.slices import DAY_S
 
 SCHEMA = "https://vega.github.io/schema/vega/v6.json"
 WIDTH, HEIGHT, GAP = 860, 220, 50
@@ -203,3 +214,123 @@ def _runs(k: int) -> Spec:
     }
     mark = {"type": "rect", "clip": True, "from": {"data": f"runs-{k}"}}
     return {**mark, "encode": {"update": _PLACE | look}}
+
+
+@dataclass(frozen=True)
+class Packed:
+    """`columns` describes the arrays that `text` holds one after the other."""
+
+    columns: Sequence[Mapping[str, Any]]
+    text: str
+
+
+def packed(arrays: Mapping[str, Numbers]) -> Packed:
+    """Arrays by name."""
+    columns, parts = [], []
+    for name, numbers in arrays.items():
+        steps = np.diff(numbers, prepend=0)
+        are_steps = np.ptp(steps[1:]) < np.ptp(numbers) / 64 if len(numbers) > 1 else False  # they rise
+        stored = np.concatenate([[0], steps[1:]]) if are_steps else numbers
+        base = int(stored.min(initial=0))
+        width = max(1, (int(stored.max(initial=0)) - base).bit_length() + 7 >> 3)
+        first = int(numbers[0]) if are_steps else None
+        columns.append({"name": name, "n": len(numbers), "width": width, "base": base, "first": first})
+        parts.append((stored - base).astype("<u8").view(np.uint8).reshape(-1, 8).T[:width].tobytes())
+    return Packed(columns, compressed(b"".join(parts)))
+
+
+def compressed(content: bytes) -> str:
+    return b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode()
+
+
+MOST_RECTANGLES = 8_000
+"""Up to this number in a window, runs are drawn one by one."""
+BINS_OF_A_WINDOW = 128
+"""At least so many cells lie side by side in a window with more rectangles, if the finest level has them."""
+MOST_USERS = len(PALETTE) - 1
+"""So many have a colour of their own."""
+MILLISECOND = 1e-3
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """`texts` are packed data by the id of their element on the page."""
+
+    description: Mapping[str, Any]
+    texts: Mapping[str, str]
+
+
+def schedules(jobs: Mapping[str, pl.DataFrame], processors: int) -> Schedules:
+    """Of the jobs by scheduler: columns of jobs.csv, and `user` and `reason`, if these are known."""
+    first_s = min(float(table["submission_time"].min()) for table in jobs.values())  # type: ignore[arg-type]
+    span_s = max(float(table["finish_time"].max()) for table in jobs.values()) - first_s  # type: ignore[arg-type]
+    users = users_by_work(jobs.values())
+    runs = {name: Runs.of(table, first_s, users) for name, table in jobs.items()}
+    tick_s = 1.0 if all(each.are_in_whole_seconds for each in runs.values()) else MILLISECOND
+    texts: dict[str, str] = {}
+
+    def described(k: int, name: str) -> Mapping[str, Any]:
+        each = runs[name]
+        of_jobs, of_levels = packed(_columns(each, tick_s)), list(_levels(each, span_s, processors))
+        texts[f"schedule-jobs-{k}"] = of_jobs.text
+        texts.update({f"schedule-level-{k}-{n}": level.text for n, (_, level) in enumerate(of_levels)})
+        if has_reasons := "reason" in jobs[name].columns:
+            reasons = json.dumps(jobs[name]["reason"].to_list(), ensure_ascii=False)
+            texts[f"schedule-reasons-{k}"] = compressed(reasons.encode())
+        return {
+            "columns": of_jobs.columns,
+            "levels": [{"bins": bins, "columns": level.columns} for bins, level in of_levels],
+            "has_reasons": has_reasons,
+        }
+
+    description = {
+        "processors": processors,
+        "span_s": span_s,
+        "tick_s": tick_s,
+        "users": users,
+        "most_users": MOST_USERS,
+        "most_rectangles": MOST_RECTANGLES,
+        "panels": [described(k, name) for k, name in enumerate(jobs)],
+        "spec": specification(list(jobs), processors, span_s / DAY_S, users[:MOST_USERS]),
+    }
+    return Schedules(description, texts)
+
+
+def _columns(runs: Runs, tick_s: float) -> Mapping[str, Numbers]:
+    """What the page has of each job, and of each rectangle; times are in ticks."""
+
+    def ticks(times_s: Any) -> Numbers:
+        return np.asarray(np.rint(times_s / tick_s), np.int64)
+
+    submit, start, end = map(ticks, (runs.submit_s, runs.start_s, runs.end_s))
+    estimate = ticks(np.nan_to_num(runs.estimate_s, nan=-1.0))
+    if (estimate == end - start).mean() > 0.5:
+        estimated = {"spare": estimate - (end - start)}
+    else:  # users give few different ones
+        values, places = np.unique(estimate, return_inverse=True)
+        estimated = {"estimates": values, "estimate": places}
+    r = runs.rectangles
+    return {
+        "job": runs.job,
+        "submit": submit,
+        "wait": start - submit,
+        "run": end - start,
+        **estimated,
+        "user": runs.user,
+        "rectangles": np.bincount(r.run, minlength=len(runs.job)),
+        "low": r.low,
+        "length": r.high - r.low,
+    }
+
+
+def _levels(runs: Runs, span_s: float, processors: int) -> list[tuple[int, Packed]]:
+    """From the coarsest to the finest, which also has how many rectangles begin in each of its bins."""
+    bins = bins_needed(len(runs.rectangles), MOST_RECTANGLES, BINS_OF_A_WINDOW)
+    if not bins:
+        return []
+    begin = np.minimum(runs.start_s[runs.rectangles.run] * (bins / span_s), bins - 1).astype(np.int64)
+    begins = np.bincount(begin, minlength=bins)
+    return [
+        (n, packed(dict(columns, starts=begins) if n == bins else columns))
+        for n, columns in levels(runs, span_s, processors, bins, MOST_USERS)
+    ][::-1]

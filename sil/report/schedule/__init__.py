@@ -1,1 +1,0 @@
-"""Schedules of a whole log that a reader zooms into: levels of detail, packed for a page that draws them."""
