@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 COMMANDS = "reference/commands.md"
 
@@ -26,6 +28,30 @@ def on_startup(**_: object) -> None:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     files.append(File.generated(config, COMMANDS, content="\n".join(["# Commands", *_sections()])))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Functions with declared settings, whose keywords are known only when they are imported."""
+    if page.file.src_uri != "reference/api.md":
+        return markdown
+    for name in ("read_log", "replay", "sweep", "plan", "rehearse"):
+        markdown = markdown.replace(f"::: sil.{name}\n", f"{_function(name)}\n")
+    return markdown
+
+
+def _function(name: str) -> str:
+    import sil
+
+    function = getattr(sil, name)
+    parameters: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parameters:
+            parameters.append("*")
+        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+        parameters.append(f"{'**' * (parameter.kind is parameter.VAR_KEYWORD)}{parameter.name}{default}")
+    signature = "".join(f"    {parameter},\n" for parameter in parameters)
+    text = inspect.getdoc(function)
+    return f"### `sil.{name}` {{ #sil.{name} }}\n\n```python\nsil.{name}(\n{signature})\n```\n\n{text}\n"
 
 
 def _sections() -> Iterator[str]:
