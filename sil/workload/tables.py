@@ -1,4 +1,8 @@
-"""Logs from tables: data frames of Polars or pandas, Arrow's tables, columns by name, Alibaba's CSV files."""
+"""Logs from tables: data frames of Polars or pandas, Arrow's tables, columns by name, and Alibaba's
+GPU cluster of 2023: CSV files of nodes and of pods (clusterdata, gpu-v2023).
+
+<https://github.com/alibaba/clusterdata>
+"""
 
 from __future__ import annotations
 

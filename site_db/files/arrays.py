@@ -1,5 +1,8 @@
 """Matrices of numbers: in text, separated by commas, semicolons, tabs or blanks, in the HCSP format, or in
-files of NumPy."""
+files of NumPy (`.npy`).
+
+<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ _FORMULA, _NUMBER = re.compile(FORMULA), re.compile(NUMBER)
 
 
 def escaped(text: str) -> str:
-    """The text as it is written."""
+    """The text as it is written into a CSV file: spreadsheets take one that begins like a formula for one, so
+    it is written after an apostrophe, as is one that begins with an apostrophe."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.match(text) else text
 
 

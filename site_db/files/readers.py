@@ -1,4 +1,9 @@
-"""Files that users give: opened, decompressed, decoded, and bounded in the memory that they may take."""
+"""Files that users give: opened, decompressed, decoded, and bounded in the memory that they may take.
+
+The first bytes of a file say whether it is compressed, not its name. What is read counts as it is
+decompressed, so that a small file cannot fill the memory. A byte order mark says that a text is UTF-16 or
+UTF-32. Readers open a file several times; a pipe, which can be read only once, is kept in memory for them.
+"""
 
 from __future__ import annotations
 

@@ -192,6 +192,14 @@ def count_members(session: Session, site: str) -> dict[str, int]:
 
 
 class JobsOnMachines(LogBuilder):
+    """The jobs of a log at a site of machines: the machines and clusters that they ran on are added.
+
+    A job class is (user, program, processors). A run on one node is a run on that machine. A run on several
+    nodes is a run on the smallest cluster that has them all; without one, on a cluster named for the
+    partition, to which these nodes are added. A run without nodes is one of the machine class named for the
+    partition. New nodes become machines of the class named for their partition.
+    """
+
     def __init__(self, session: Session, site_id: int, names: SiteNames) -> None:
         super().__init__(session, site_id, names)
         self._found: dict[tuple[str, tuple[str, ...]], str] = {}

@@ -1,4 +1,5 @@
-"""What lines of Slurm say of partitions and nodes, and the order of the latter."""
+"""What lines of Slurm say of partitions and nodes, and settings by which a site does not serve its jobs first
+come, first served."""
 
 from __future__ import annotations
 

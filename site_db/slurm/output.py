@@ -1,5 +1,10 @@
 """What Slurm's commands print: records of `scontrol show`, in one line each (`-o`) or in indented lines, and
-JSON."""
+JSON.
+
+The form of JSON differs by release (the plugins data_parser/v0.0.39 and later, openapi/v0.0.38 before):
+numbers are plain, or objects with `set`, `infinite` and `number`; lists are lists, or texts with commas.
+<https://slurm.schedmd.com/rest_api.html>
+"""
 
 from __future__ import annotations
 

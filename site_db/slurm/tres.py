@@ -1,4 +1,7 @@
-"""Durations, time limits and resources (TRES) as Slurm writes them: 1-12, cpu=4,mem=8G."""
+"""Durations, time limits and trackable resources (TRES) as Slurm writes them: 1-12, cpu=4,mem=8G.
+
+<https://slurm.schedmd.com/tres.html>
+"""
 
 from __future__ import annotations
 

@@ -93,8 +93,9 @@ Named = Sequence[tuple[float, float, float]]
 
 
 def of_preceding(named: Named, first: Mapping[float, float], kept: Container[float] | None = None) -> str:
-    """What jobs name, for the end of a sentence. `first` are the first places of the jobs that they name;
-    `kept` are the jobs that are used, if that are not all."""
+    """The jobs that others name in field 17, which is counted, not modelled, for the end of a sentence.
+    `first` are the first places of the jobs that they name; `kept` are the jobs that are used, if that are
+    not all."""
     there = [(preceding, place) for job, preceding, place in named if preceding != job and preceding in first]
     to_itself = sum(job == preceding for job, preceding, _ in named)
     kinds = {

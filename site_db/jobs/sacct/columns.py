@@ -1,4 +1,8 @@
-"""The columns of Slurm's accounting, the forms and states of their values, and the header of a log."""
+"""The columns of Slurm's accounting, the forms and states of their values, and the header of a log.
+
+A column that is not listed holds text of users, in which anything may be written.
+<https://slurm.schedmd.com/job_state_codes.html>
+"""
 
 from __future__ import annotations
 
