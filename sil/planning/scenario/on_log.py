@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,38 +29,27 @@ from site_db.files.readers import digest
 RIGID = "rigid jobs"
 
 
-@dataclass(frozen=True)
-class LogRun(OptionRun):
-    part: JobLog
-    under_test: UnderTest
-
-    @property
-    def where(self) -> str:
-        return f"part {self.replication} of the log"
-
-    def simulate(self) -> Simulated:
-        plan, log = self.plan, self.part.on(self.capacity)
-        seed = RandomStreams(plan.seed, self.replication).scheduler_seed
-        with TemporaryDirectory() as name:
-            guard = plan.guard
-            replay = Replay(
-                log,
-                decision_limit_s=guard.decision_limit_s,
-                seed=seed,
-                determinism_check=guard.ask_twice,
-                memory_limit_mb=guard.memory_limit_mb,
-            )
-            facts = replay.facts(self.under_test, Path(name) / PRINTED)
-        bound_s, processors = plan.bounded_slowdown_threshold_s, pl.col("requested_number_of_resources")
-        per_processor = bounded_slowdown(pl.col("execution_time"), bound_s, processors)
-        jobs = jobs_in(facts, self.part.jobs, bound_s=bound_s)
-        jobs = jobs.with_columns(tasks=processors, per_processor=per_processor)
-        runs = jobs.select(
-            "job_id", from_s="starting_time", until_s="finish_time", tasks="requested_number_of_resources"
-        )
-        counts = pl.col("job_id").is_in(list(self.part.measured)) if self.part.measured else pl.lit(True)
-        measured = jobs.filter(counts).sort("submission_time", "job_id")[plan.warm_up_jobs :]
-        return Simulated(facts, runs, jobs, measured)
+def _simulated(plan: Plan, part: JobLog, capacity: int, scheduler: UnderTest, replication: int) -> Simulated:
+    guard = plan.guard
+    replay = Replay(
+        part.on(capacity),
+        decision_limit_s=guard.decision_limit_s,
+        seed=RandomStreams(plan.seed, replication).scheduler_seed,
+        determinism_check=guard.ask_twice,
+        memory_limit_mb=guard.memory_limit_mb,
+    )
+    with TemporaryDirectory() as name:
+        facts = replay.facts(scheduler, Path(name) / PRINTED)
+    bound_s, processors = plan.bounded_slowdown_threshold_s, pl.col("requested_number_of_resources")
+    per_processor = bounded_slowdown(pl.col("execution_time"), bound_s, processors)
+    jobs = jobs_in(facts, part.jobs, bound_s=bound_s)
+    jobs = jobs.with_columns(tasks=processors, per_processor=per_processor)
+    runs = jobs.select(
+        "job_id", from_s="starting_time", until_s="finish_time", tasks="requested_number_of_resources"
+    )
+    counts = pl.col("job_id").is_in(list(part.measured)) if part.measured else pl.lit(True)
+    measured = jobs.filter(counts).sort("submission_time", "job_id")[plan.warm_up_jobs :]
+    return Simulated(facts, runs, jobs, measured)
 
 
 class OnLog:
@@ -81,10 +70,11 @@ class OnLog:
             for name, scheduler in self._under_test.items()
         }
 
-    def run(self, option: Option, scheduler: str, replication: int) -> LogRun:
-        part = self._slices[replication].log
-        mark, processors = self._marks[scheduler], self._processors(option)
-        return LogRun(self.plan, mark, scheduler, replication, processors, part, self._under_test[scheduler])
+    def run(self, option: Option, scheduler: str, replication: int) -> OptionRun:
+        plan, part, capacity = self.plan, self._slices[replication].log, self._processors(option)
+        simulate = partial(_simulated, plan, part, capacity, self._under_test[scheduler], replication)
+        where = f"part {replication} of the log"
+        return OptionRun(plan, self._marks[scheduler], scheduler, replication, capacity, where, simulate)
 
     def usable(self, option: Option, scheduler: str) -> Option:
         return option

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,45 +37,6 @@ if TYPE_CHECKING:
     from sil.runs.nodes_scenario import NodesScenario  # loads compiled code
 
 
-@dataclass(frozen=True)
-class SiteRun(OptionRun):
-    scenario: Scenario
-
-    @property
-    def where(self) -> str:
-        return f"replication {self.replication}"
-
-    def simulate(self) -> Simulated:
-        facts = self.scenario.run(RunKey(0, self.replication, self.scheduler)).facts
-        jobs = job_table(facts, self.scenario.in_use.site.n_machines, self.plan.bounded_slowdown_threshold_s)
-        runs = run_table(facts).rename({"job": "job_id"})
-        if "requested_gpus" in jobs.columns:
-            gpus = jobs.select("job_id", "requested_gpus")
-            runs = runs.join(gpus, on="job_id", how="left", maintain_order="left")
-        # Jobs are numbered in order of arrival, those of a log from 1.
-        first = int(facts["job"].min() or 0)  # type: ignore[arg-type]
-        measured = jobs.filter(pl.col("job_id") >= first + self.plan.warm_up_jobs)
-        return Simulated(facts, runs, jobs, measured)
-
-    def refusals(self, refused: Collection[int]) -> Mapping[str, Shares]:
-        if not self.scenario.in_use.has_nodes:
-            return {}
-        # Imported here, since nodes load compiled code.
-        from sil.runs.nodes_scenario import NodesScenario
-
-        assert isinstance(self.scenario, NodesScenario)
-        return refused_shares(self.scenario, self.replication, refused)
-
-    @property
-    def has_classes(self) -> bool:
-        log = self.scenario.in_use.log
-        return log is None or bool(log.job_classes)
-
-    @property
-    def gpus(self) -> int:
-        return int(self.scenario.model.get("gpus", 0))
-
-
 class OnSite:
     """A site with the changes of options; that of each option is made once. `find` finds schedulers by name.
 
@@ -97,10 +59,28 @@ class OnSite:
     def scenario(self, option: Option) -> Scenario:
         return self._scenario(option)[0]
 
-    def run(self, option: Option, scheduler: str, replication: int) -> SiteRun:
+    def run(self, option: Option, scheduler: str, replication: int) -> OptionRun:
         scenario, mark = self._scenario(option)
-        capacity = int(scenario.model.get("cores", scenario.in_use.site.n_machines))
-        return SiteRun(self.plan, mark, scheduler, replication, capacity, scenario)
+        log = scenario.in_use.log
+        run = OptionRun(
+            self.plan,
+            mark,
+            scheduler,
+            replication,
+            int(scenario.model.get("cores", scenario.in_use.site.n_machines)),
+            f"replication {replication}",
+            partial(_simulated, self.plan, scenario, RunKey(0, replication, scheduler)),
+            gpus=int(scenario.model.get("gpus", 0)),
+            has_classes=log is None or bool(log.job_classes),
+        )
+        if not scenario.in_use.has_nodes:
+            return run
+        # Imported here, since nodes load compiled code.
+        from sil.runs.nodes_scenario import NodesScenario
+
+        if isinstance(scenario, NodesScenario):
+            run = replace(run, refusals=partial(refused_shares, scenario, replication))
+        return run
 
     def requests(self) -> list[Request]:
         """Those of all jobs that may arrive at nodes."""
@@ -156,6 +136,19 @@ class OnSite:
             scenario = scenario_of(experiment, in_use, self._find)
             self._made[key] = scenario, fingerprint(scenario)
         return self._made[key]
+
+
+def _simulated(plan: Plan, scenario: Scenario, run: RunKey) -> Simulated:
+    facts = scenario.run(run).facts
+    jobs = job_table(facts, scenario.in_use.site.n_machines, plan.bounded_slowdown_threshold_s)
+    runs = run_table(facts).rename({"job": "job_id"})
+    if "requested_gpus" in jobs.columns:
+        gpus = jobs.select("job_id", "requested_gpus")
+        runs = runs.join(gpus, on="job_id", how="left", maintain_order="left")
+    # Jobs are numbered in order of arrival, those of a log from 1.
+    first = int(facts["job"].min() or 0)  # type: ignore[arg-type]
+    measured = jobs.filter(pl.col("job_id") >= first + plan.warm_up_jobs)
+    return Simulated(facts, runs, jobs, measured)
 
 
 def refused_shares(scenario: NodesScenario, replication: int, refused: Collection[int]) -> dict[str, Shares]:

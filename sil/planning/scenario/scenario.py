@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -61,8 +60,13 @@ class Simulated(NamedTuple):
     jobs: pl.DataFrame
 
 
+def _no_reasons(refused: Collection[int]) -> Mapping[str, Shares]:
+    """Only the rules of the site refuse jobs."""
+    return {}
+
+
 @dataclass(frozen=True)
-class OptionRun(ABC):
+class OptionRun:
     """One scheduler on one option in one replication; `mark` identifies the option, the jobs and the code.
 
     Calling it returns each goal by its key, the share of REFUSED jobs, that of each reason where reasons are
@@ -76,6 +80,15 @@ class OptionRun(ABC):
     replication: int
     capacity: int
     """What the tasks of runs use at a time: machines, cores of nodes, or processors."""
+    where: str
+    """For messages."""
+    simulate: Callable[[], Simulated]
+    refusals: Callable[[Collection[int]], Mapping[str, Shares]] = _no_reasons
+    """Why these jobs were refused, and their shares of all jobs."""
+    gpus: int = 0
+    """Of all nodes."""
+    has_classes: bool = False
+    """Whether its jobs are of several classes, or may be."""
 
     @property
     def key(self) -> str:
@@ -92,32 +105,9 @@ class OptionRun(ABC):
         return hashlib.sha256("|".join(map(str, identity)).encode()).hexdigest()
 
     @property
-    def gpus(self) -> int:
-        """Of all nodes."""
-        return 0
-
-    @property
-    def has_classes(self) -> bool:
-        """Whether its jobs are of several classes, or may be."""
-        return False
-
-    def refusals(self, refused: Collection[int]) -> Mapping[str, Shares]:
-        """Why these jobs were refused, and their shares of all jobs; nothing where only the rules of the site
-        refuse jobs."""
-        return {}
-
-    @property
     def name(self) -> str:
         """For messages."""
         return f"{self.scheduler}, in {self.where}"
-
-    @property
-    @abstractmethod
-    def where(self) -> str:
-        """For messages."""
-
-    @abstractmethod
-    def simulate(self) -> Simulated: ...
 
     def __call__(self) -> dict[str, float]:
         """Raises SchedulerFault."""
