@@ -148,9 +148,8 @@ def check(
     from sil.slurm.configuration import read_configuration, settings_gone
     from sil.slurm.installation import Place, installed
     from sil.slurm.protocol.releases import Release
-    from sil.slurm.running import How, munge_if_installed, running
+    from sil.slurm.running import EPOCH_S, How, munge_if_installed, running
     from sil.slurm.settings.kept import LAST
-    from sil.slurm.world import EPOCH_S
 
     if release is not None and (prefix or root):
         raise UserError("--release names a release that need not be here; leave --prefix and --root out")

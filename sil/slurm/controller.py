@@ -17,6 +17,7 @@ from sil.slurm.cluster import UNTYPED
 from sil.slurm.daemons import CommandFailed, Daemons
 from sil.slurm.installation import Installation
 from sil.slurm.protocol.authentication import Authentication, Munge, Stated
+from sil.slurm.protocol.codes import INVALID_ARGUMENT, JOB_ALREADY_COMPLETE, SUCCESS, MessageType, reason
 from sil.slurm.protocol.envelope import (
     NEVER_ANSWERED,
     Answer,
@@ -28,14 +29,19 @@ from sil.slurm.protocol.envelope import (
     usual_answer,
 )
 from sil.slurm.protocol.fields import ProtocolError
-from sil.slurm.protocol.from_nodes import NodeRegistration, ReturnCode, ReturnCodeWithText, Submitted
 from sil.slurm.protocol.gres import NodeGres, node_gres
 from sil.slurm.protocol.job_credential import BATCH_STEP, node_names, of_job
 from sil.slurm.protocol.job_description import HeterogeneousJob
-from sil.slurm.protocol.message_types import MessageType
-from sil.slurm.protocol.return_codes import INVALID_ARGUMENT, JOB_ALREADY_COMPLETE, SUCCESS, reason
+from sil.slurm.protocol.node_messages import (
+    BatchJobLaunch,
+    KillJob,
+    NodeRegistration,
+    ReturnCode,
+    ReturnCodeWithText,
+    Submitted,
+    SuspendJob,
+)
 from sil.slurm.protocol.submission import Submission
-from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob, SuspendJob
 from sil.slurm.runtime_environment import reserved_port
 
 LIMIT_S = 10.0

@@ -12,10 +12,9 @@ from scheduler.notices import RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
 from sil.settings.log_events import Command, JobArray
 from sil.slurm.controller import Controller
-from sil.slurm.jobs.job_names import KnownJobs, name_in, words_of
 from sil.slurm.jobs.queries import CANCELLED, JobsInDoubt, reasons_of, times_to_come
 from sil.slurm.jobs.runs import HeterogeneousJobs, Running, Runs
-from sil.slurm.jobs.submissions import Submissions, rejection
+from sil.slurm.jobs.submissions import KnownJobs, Submissions, name_in, rejection, words_of
 from sil.slurm.jobs.timing import (
     AFTER_AN_EVENT_S,
     INSTANT_S,
@@ -25,10 +24,9 @@ from sil.slurm.jobs.timing import (
     Patience,
 )
 from sil.slurm.layout import CannotRequest
-from sil.slurm.protocol.from_nodes import script_completed
+from sil.slurm.protocol.codes import PARTITION_LACKS_IT
 from sil.slurm.protocol.job_credential import NodeShare
-from sil.slurm.protocol.return_codes import PARTITION_LACKS_IT
-from sil.slurm.protocol.to_nodes import BatchJobLaunch, SuspendJob
+from sil.slurm.protocol.node_messages import BatchJobLaunch, SuspendJob, script_completed
 from sil.slurm.statements import EVERY_S, Statements
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock

@@ -89,10 +89,10 @@ class SlurmController:
     def notes(self) -> tuple[str, ...]:
         """Sentences on a release that was not tested, which is tried first, and on what of slurm.conf is not
         passed on. Raises NoSlurm, and InvalidFile."""
-        from sil.slurm.self_test import faults
+        from sil.slurm.running import self_test
 
         not_tested = self.installation.release.not_tested
-        found = () if not_tested is None else (not_tested, *faults(self.installation))
+        found = () if not_tested is None else (not_tested, *self_test(self.installation))
         return found if self.path is None else (*found, *self._configuration.summary)
 
     @property

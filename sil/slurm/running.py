@@ -6,6 +6,7 @@ all. Without munge, every user of this computer can send messages to the control
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,23 +14,33 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from scheduler.node_request import Node
 from scheduler.rules import RETURNS_IN_TIME
 from sil.slurm.accounting import Accounting, declared, loaded, started_accounting
 from sil.slurm.clock.driver import LIMIT_S, Clock
 from sil.slurm.clock.library import built
 from sil.slurm.clock.waits import waits_of
-from sil.slurm.configuration import Configuration
+from sil.slurm.configuration import Configuration, configuration_of
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import STARTS_WITHIN_S, ControllerHangs, Daemons, InvalidConfiguration
 from sil.slurm.installation import Installation, NoSlurm, installed
+from sil.slurm.protocol.fields import ProtocolError
+from sil.slurm.protocol.node_messages import BatchJobLaunch, Submitted, script_completed
+from sil.slurm.protocol.submission import Submission
 from sil.slurm.runtime_environment import calling_user, private_folder, reserved_port
 from sil.slurm.settings.own import Surroundings, check_addresses, check_view, own_settings
-from sil.world.guard.faults import one_line
+from sil.world.guard.faults import SchedulerFault, one_line
 
+EPOCH_S = 1_577_836_800.0
+"""Second 0 of the world: 2020-01-01, a Wednesday, in UTC."""
 REMEDY = "apt install munge"
 _PLUGIN = "auth_munge.so"
 Credential = Callable[[Daemons], Path | None]
 """Starts what is needed; returns the socket of munge, or None without it."""
+_PART_S = 60.0
+"""Simulated time in which, in a test, nodes register, a job starts, and its end has been followed."""
+_TEST_RESTS_WITHIN_S = 30.0
+"""Real time after each event, in a test."""
 
 
 def stated(daemons: Daemons) -> None:
@@ -174,3 +185,32 @@ def _write_files(folder: Path, configuration: Configuration, users: Mapping[str,
         (folder / name).write_text(text)
     lines = (f"{name}:x:{uid}:{uid}::/:/bin/sh\n" for name, uid in users.items())
     (folder / "users").write_text("".join(lines))
+
+
+def self_test(installation: Installation) -> Iterator[str]:
+    """What does not go as in the releases that were tested, in sentences: a job runs on a node, in three
+    simulated minutes."""
+    slurm = f"Slurm {installation.release.name}"
+    try:
+        yield from (f"{slurm} {fault}" for fault in _of_a_job(installation))
+    except (SchedulerFault, ProtocolError, OSError) as error:
+        yield f"{slurm} cannot be driven as far as a first job: {one_line(str(error))}"
+
+
+def _of_a_job(installation: Installation) -> Iterator[str]:
+    how = How(_TEST_RESTS_WITHIN_S, installation=installation)
+    with running(configuration_of(1), EPOCH_S, how=how) as controller:
+        controller.begin({"n1": Node(memory_mib=1000)}, EPOCH_S + _PART_S)
+        user, group = os.getuid(), os.getgid()
+        answer = controller.submit([Submission(user=user, group=group, min_nodes=1, time_limit_min=10)])
+        controller.serve_until(EPOCH_S + 2 * _PART_S)
+        launched = [order for order in controller.orders if isinstance(order, BatchJobLaunch)]
+        for launch in launched:
+            controller.ask(script_completed(launch.job, user))
+        controller.serve_until(EPOCH_S + 3 * _PART_S)
+        unknown = controller.clock.unknown_waits
+    if not isinstance(answer, Submitted) or [launch.job for launch in launched] != [answer.job]:
+        yield f"does not start a first job: it answers {answer}"
+    if unknown:
+        waits = ", ".join(map(str, unknown))
+        yield f"waits in ways that are not known, so that a run may take much longer: {waits}"

@@ -30,7 +30,7 @@ from sil.slurm.jobs.timing import patience_of
 from sil.slurm.layout import Layout, Parts, Processors
 from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
-from sil.slurm.running import How, munge_if_installed, running
+from sil.slurm.running import EPOCH_S, How, munge_if_installed, running
 from sil.slurm.runtime_environment import calling_user
 from sil.slurm.statements import FIRST_S, Statements
 from sil.world.dispatcher import SimDispatcher
@@ -69,8 +69,6 @@ def _entrance(controller: Controller) -> str:
     return "export " + " ".join(f"{key}={shlex.quote(value)}" for key, value in variables.items())
 
 
-EPOCH_S = 1_577_836_800.0
-"""Second 0 of the world: 2020-01-01, a Wednesday, in UTC."""
 STARTS_WITHIN_S = 60.0
 """Of the controller's time. How long its daemons take to start varies, and second 0 is the same for all. Its
 cycles begin with the start, and are parts of minutes."""

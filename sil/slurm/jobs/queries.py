@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import CommandFailed
-from sil.slurm.jobs.job_names import KnownJobs
+from sil.slurm.jobs.submissions import KnownJobs
 
 _NAME = "%F_%K"
 """For squeue's option --format: if the job is not of an array, its index is N/A."""

@@ -15,7 +15,7 @@ from sil.slurm.controller import Controller
 from sil.slurm.jobs.submissions import Components, Group
 from sil.slurm.layout import Layout
 from sil.slurm.protocol.job_credential import NodeShare, node_names
-from sil.slurm.protocol.to_nodes import SUSPEND, SuspendJob
+from sil.slurm.protocol.node_messages import SUSPEND, SuspendJob
 from sil.world.dispatcher import SimDispatcher
 
 

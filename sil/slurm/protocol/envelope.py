@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 from sil.slurm.protocol.authentication import Authentication, Credential
+from sil.slurm.protocol.codes import BODIES, INVALID_ARGUMENT, SUCCESS, MessageType, name_of, type_of
 from sil.slurm.protocol.fields import U16, U32, Listed, ProtocolError, Text
-from sil.slurm.protocol.from_nodes import EnergyOfNode, Pinged, ReturnCode
 from sil.slurm.protocol.job_credential import Address, PackedAddress, node_names
 from sil.slurm.protocol.layouts import Before, Layout, Since, layout
-from sil.slurm.protocol.message_types import BODIES, MessageType, name_of, type_of
+from sil.slurm.protocol.node_messages import Empty, EnergyOfNode, KillJob, Pinged, ReturnCode
 from sil.slurm.protocol.releases import (
     BEFORE_REGISTRATION,
     V22_05,
@@ -22,8 +22,6 @@ from sil.slurm.protocol.releases import (
     UnsupportedVersion,
     check_version,
 )
-from sil.slurm.protocol.return_codes import INVALID_ARGUMENT, SUCCESS
-from sil.slurm.protocol.to_nodes import Empty, KillJob
 
 LONGEST = 64 << 20
 """In bytes; a longer message is malformed."""

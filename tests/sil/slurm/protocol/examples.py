@@ -20,9 +20,9 @@ from sil.slurm.protocol.fields import (
     Text,
     Within,
 )
-from sil.slurm.protocol.from_nodes import NeverGiven
 from sil.slurm.protocol.job_credential import JOB_ONLY, Address, PackedAddress, of_job
 from sil.slurm.protocol.layouts import Before, Each, Since, Versioned, packed_as
+from sil.slurm.protocol.node_messages import NeverGiven
 
 BITS = {"B": 8, "H": 16, "I": 32, "Q": 64}
 TEXTS = st.none() | st.binary(max_size=5).map(

@@ -19,12 +19,10 @@ import pytest
 
 from sil.slurm.installation import installed
 from sil.slurm.protocol.authentication import Authentication
+from sil.slurm.protocol.codes import JOB_ALREADY_COMPLETE, MessageType
 from sil.slurm.protocol.envelope import NEVER_ANSWERED, Message, receive, reply, send, usual_answer
 from sil.slurm.protocol.fields import ProtocolError
-from sil.slurm.protocol.from_nodes import ReturnCode
-from sil.slurm.protocol.message_types import MessageType
-from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE
-from sil.slurm.protocol.to_nodes import BatchJobLaunch, KillJob
+from sil.slurm.protocol.node_messages import BatchJobLaunch, KillJob, ReturnCode
 
 CONFIGURATION = """
 ClusterName=testbed

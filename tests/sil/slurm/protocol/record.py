@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sil.slurm.protocol.message_types import BODIES, MessageType, name_of
+from sil.slurm.protocol.codes import BODIES, MessageType, name_of
 from sil.slurm.protocol.releases import V22_05, Release
 
 FOLDER = Path(__file__).parent / "recorded"

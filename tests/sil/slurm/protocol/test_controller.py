@@ -10,8 +10,14 @@ import pytest
 
 from sil.slurm.installation import installed
 from sil.slurm.protocol.authentication import Munge, Stated
+from sil.slurm.protocol.codes import JOB_ALREADY_COMPLETE, SUCCESS, MessageType
 from sil.slurm.protocol.envelope import message
-from sil.slurm.protocol.from_nodes import (
+from sil.slurm.protocol.gres import NodeGres, node_gres, plugin_of
+from sil.slurm.protocol.job_credential import NodeShare, of_job
+from sil.slurm.protocol.job_description import JobDescription
+from sil.slurm.protocol.node_messages import (
+    BatchJobLaunch,
+    Empty,
     EpilogComplete,
     NodeRegistration,
     ReturnCode,
@@ -19,14 +25,8 @@ from sil.slurm.protocol.from_nodes import (
     Submitted,
     script_completed,
 )
-from sil.slurm.protocol.gres import NodeGres, node_gres, plugin_of
-from sil.slurm.protocol.job_credential import NodeShare, of_job
-from sil.slurm.protocol.job_description import JobDescription
-from sil.slurm.protocol.message_types import MessageType
 from sil.slurm.protocol.releases import COMPLETE, RELEASES, V22_05
-from sil.slurm.protocol.return_codes import JOB_ALREADY_COMPLETE, SUCCESS
 from sil.slurm.protocol.submission import Submission
-from sil.slurm.protocol.to_nodes import BatchJobLaunch, Empty
 from tests.sil.slurm.installed import missing, needs_munge
 from tests.sil.slurm.protocol.live import Controller, controller, munge_daemon
 

@@ -12,8 +12,8 @@ from sil.slurm.protocol.authentication import MUNGE, NONE, Stated, after_kind
 from sil.slurm.protocol.envelope import LONGEST, Unknown, decode, encode, length_of, reply, usual_answer
 from sil.slurm.protocol.fields import INFINITE_32, ProtocolError
 from sil.slurm.protocol.layouts import layout
+from sil.slurm.protocol.node_messages import BatchJobLaunch, ConfigurationFile, SuspendJob
 from sil.slurm.protocol.releases import V22_05
-from sil.slurm.protocol.to_nodes import BatchJobLaunch, ConfigurationFile, SuspendJob
 from tests.fuzzing.mutations import mutated
 from tests.sil.slurm.protocol.recorded_messages import ALL, ANYONE, recorded, recorded_bytes
 

@@ -7,15 +7,20 @@ from typing import Any
 import pytest
 
 from sil.slurm.protocol.authentication import Credential, Stated
+from sil.slurm.protocol.codes import BODIES, MessageType
 from sil.slurm.protocol.envelope import NO_CREDENTIAL, Unknown, encode, reply, usual_answer
-from sil.slurm.protocol.from_nodes import CompleteBatchScript, Energy, EpilogComplete
 from sil.slurm.protocol.gres import node_gres
 from sil.slurm.protocol.job_credential import NodeShare
 from sil.slurm.protocol.job_description import JobDescription
-from sil.slurm.protocol.message_types import BODIES, MessageType
+from sil.slurm.protocol.node_messages import (
+    SUSPEND,
+    BatchJobLaunch,
+    CompleteBatchScript,
+    Energy,
+    EpilogComplete,
+)
 from sil.slurm.protocol.releases import V20_11, V22_05, V24_11, V26_05
 from sil.slurm.protocol.submission import Submission
-from sil.slurm.protocol.to_nodes import SUSPEND, BatchJobLaunch
 from tests.sil.slurm.protocol.recorded_messages import ALL, RELEASES, body, recorded, recorded_bytes
 
 GPU = 7696487

@@ -10,19 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sil.slurm.protocol.authentication import Credential, Stated
+from sil.slurm.protocol.codes import BODIES, MessageType
 from sil.slurm.protocol.envelope import NO_CREDENTIAL, Forward, Message, Returned, decode, encode, length_of
 from sil.slurm.protocol.fields import ProtocolError
-from sil.slurm.protocol.from_nodes import (
+from sil.slurm.protocol.gres import JobGres
+from sil.slurm.protocol.job_credential import Address, of_job
+from sil.slurm.protocol.layouts import layout
+from sil.slurm.protocol.node_messages import (
     CompleteBatchScript,
     EpilogComplete,
     NodeRegistration,
     ReturnCode,
     script_completed,
 )
-from sil.slurm.protocol.gres import JobGres
-from sil.slurm.protocol.job_credential import Address, of_job
-from sil.slurm.protocol.layouts import layout
-from sil.slurm.protocol.message_types import BODIES, MessageType
 from sil.slurm.protocol.releases import BEFORE_REGISTRATION, SPOKEN, V22_05, V24_05, V24_11, V25_11
 from tests.examples import up_to
 from tests.sil.slurm.protocol.examples import ADDRESSES, numbers, records

@@ -8,10 +8,10 @@ from typing import Annotated
 import pytest
 
 from sil.slurm.protocol.authentication import Stated
+from sil.slurm.protocol.codes import MessageType
 from sil.slurm.protocol.envelope import decode, encode, length_of, message
 from sil.slurm.protocol.job_description import JobDescription
 from sil.slurm.protocol.layouts import Before, Since
-from sil.slurm.protocol.message_types import MessageType
 from sil.slurm.protocol.releases import V20_11, V22_05, V24_05, V26_05, Release, UnsupportedVersion
 from tests.sil.slurm.protocol.recorded_messages import ANYONE, recorded_bytes
 
