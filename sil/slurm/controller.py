@@ -53,6 +53,11 @@ _OF_A_PROCESS = 2
 Order = BatchJobLaunch | KillJob | SuspendJob
 
 
+def number_of(order: Order) -> int:
+    """The number of the job that it is about."""
+    return order.job if isinstance(order, BatchJobLaunch) else order.id.job
+
+
 class Controller(Daemons):
     """A running slurmctld, and slurmdbd with its database if the configuration needs them (see
     `sil.slurm.running`), with all its nodes, which answer what it asks.

@@ -11,7 +11,7 @@ from scheduler.model import Job, JobId, RunId
 from scheduler.notices import RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
 from sil.settings.log_events import Command, JobArray
-from sil.slurm.controller import Controller
+from sil.slurm.controller import Controller, number_of
 from sil.slurm.jobs.queries import CANCELLED, JobsInDoubt, reasons_of, times_to_come
 from sil.slurm.jobs.runs import HeterogeneousJobs, Running, Runs
 from sil.slurm.jobs.submissions import KnownJobs, Submissions, name_in, rejection, words_of
@@ -72,8 +72,6 @@ class SlurmManager(ResourceManager):
         self._runs = Runs(layout, orders)
         self._jobs = KnownJobs()
         self._heterogeneous = HeterogeneousJobs(controller, layout.threads)
-        self._launches: dict[int, bool] = {}
-        """Launched since runs last began: numbers of jobs, and whether they are known."""
         self._waiting: set[str] = set()
         """The names of jobs that do not run and are not over."""
         self._stalled: set[str] = set()
@@ -178,7 +176,6 @@ class SlurmManager(ResourceManager):
         for command in due:
             if command.job is not None:
                 self._carry_out(command)
-        self._controller.settle()
         self._obey()
         self._note_ended()
         self._idle_since_s = self._round_at_s = self._clock.now_s
@@ -317,32 +314,29 @@ class SlurmManager(ResourceManager):
         """Answer a request of the controller, at its time."""
         self._match_time()
         self._controller.serve()
-        self._obey()
+        if self._controller.orders:
+            self._obey()
 
     def _obey(self) -> None:
-        """Carry out what the controller has ordered, and what it orders after that at the same time; runs
-        that are to begin then do so after those that are to stop."""
-        self._take_orders()
-        while self._runs.any_to_begin or self._launches:
-            self._controller.settle()
-            self._take_orders()
-            launches, self._launches = self._launches, {}
+        """Carry out all that the controller orders at this time, in order of the numbers of jobs, since that
+        of the messages is by chance. Runs begin after others have stopped."""
+        self._controller.settle()
+        while self._controller.orders or self._runs.any_to_begin:
+            orders, self._controller.orders = self._controller.orders, []
+            launched: dict[int, bool] = {}
+            for order in sorted(orders, key=number_of):
+                if isinstance(order, BatchJobLaunch):
+                    name = name_in(order.array_job, order.array_task) if order.array_job else ""
+                    launched[order.job] = self._launched(order.job, order.shares(), name)
+                elif isinstance(order, SuspendJob):
+                    self._runs.on_suspend(order)
+                elif (run := self._runs.killed(order.id.job)) is not None:  # else it is over
+                    self._waiting.add(run.name)
             self._runs.begin()
-            for first, is_known in launches.items():
+            for first, is_known in launched.items():
                 others = self._heterogeneous.others(first)
                 running = {number for number, shares in others if self._launched(number, shares)}
                 self._heterogeneous.began(first, running | {first} if is_known else running)
-
-    def _take_orders(self) -> None:
-        orders, self._controller.orders = self._controller.orders, []
-        for order in orders:
-            if isinstance(order, BatchJobLaunch):
-                name = name_in(order.array_job, order.array_task) if order.array_job else ""
-                self._launches[order.job] = self._launched(order.job, order.shares(), name)
-            elif isinstance(order, SuspendJob):
-                self._runs.on_suspend(order)
-            elif (run := self._runs.killed(order.id.job)) is not None:  # else it is over
-                self._waiting.add(run.name)
 
     def _launched(self, number: int, shares: Sequence[NodeShare], name: str = "") -> bool:
         """Returns False if the job was given up. The number is the default of its name."""
