@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints, Ints2, allocate, called_from_python
+from scheduler.compiled import Ints, Ints2, allocate, called_from_python
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.model import JobId, NodeSchedule, Start
@@ -102,11 +101,11 @@ class Reservations:
             )
             for slot, used in self._placed()
         )
-        in_detail = _WaitReasons(self._reserved.start_s[order])
+        starts_s = self._reserved.start_s[order].tolist()
         first_s = float(self._reserved.times_s[FIRST_RESERVED_S])
         return NodeSchedule(
             starts,
-            AllOthers(problem.n_jobs, starts, WAITS, in_detail),
+            AllOthers(problem.n_jobs, starts, WAITS, lambda i: _reserved_for(starts_s[i])),
             first_s if first_s < inf else None,
         )
 
@@ -175,12 +174,5 @@ def _room_for(n_jobs: int) -> Jobs:
     return allocate(Jobs, n_jobs, n_jobs, n_jobs)
 
 
-@dataclass(eq=False)
-class _WaitReasons:
-    """Computed on request; the times are those of the reservations, by position in the queue."""
-
-    starts_s: Floats
-
-    def __call__(self, i: int) -> str:
-        start_s = float(self.starts_s[i])
-        return f"reserved for {start_s:,.10g} s" if start_s < inf else "reserved for when more nodes are up"
+def _reserved_for(start_s: float) -> str:
+    return f"reserved for {start_s:,.10g} s" if start_s < inf else "reserved for when more nodes are up"

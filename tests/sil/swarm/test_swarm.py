@@ -79,7 +79,7 @@ def test_lines_are_counted_without_changing_what_happens() -> None:
         traced = verdict_on(drawn(3))
     assert traced == verdict_on(drawn(3))
     assert any(path.endswith("reliable_delivery.py") for path, _ in lines)
-    assert all("/scheduler/dependable/" in path or "/scheduler/managers/" in path for path, _ in lines)
+    assert all("/scheduler/durability/" in path or "/scheduler/managers/" in path for path, _ in lines)
 
 
 @pytest.mark.processes
