@@ -18,6 +18,7 @@ from sil.report.replay.by_size import (
     slowdown_by_user,
     waiting_by_week_and_size,
 )
+from sil.report.replay.measured import Replayed
 from sil.report.replay.over_time import (
     gantt,
     queue_length,
@@ -25,7 +26,6 @@ from sil.report.replay.over_time import (
     utilisation,
     waiting_distribution,
 )
-from sil.report.replay.page import Replayed
 from sil.report.vega_lite import Figure, save, specification
 from sil.trace.log_clock import LogClock
 

@@ -24,7 +24,7 @@ from sil.outcome.jobs import BOUND_S, JOBS, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.report.analysis import ALL_JOBS
 from sil.report.file_name import file_name
-from sil.report.replay.page import Replayed
+from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.own_schedulers import named
 from sil.runs.under_test import COMPARED, UnderTest, check_for_logs

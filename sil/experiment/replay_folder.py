@@ -17,7 +17,7 @@ from sil.outcome.jobs import BOUND_S, JOBS, ImpossibleJob, read_jobs_csv, with_u
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.report.file_name import file_name
-from sil.report.replay.page import SENTENCES, Replayed
+from sil.report.replay.measured import SENTENCES, Replayed
 from sil.settings.estimates import Estimates
 from sil.trace.facts import TRACE
 from sil.trace.log_clock import KEY

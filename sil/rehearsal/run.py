@@ -23,7 +23,7 @@ from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.rehearsal.variants import AGAIN
 from sil.report.analysis import Analysis
 from sil.report.file_name import file_name
-from sil.report.replay.page import Replayed
+from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.slurm.statements import STATEMENTS

@@ -38,13 +38,13 @@ class LogFile(Rules):
         if self.nodes is not None and self.site is not None:
             raise UserError("a file of nodes and a site are given, and both name the nodes; give one of them")
         if self.site is not None:
-            from sil.site.logs import nodes_in_database
+            from sil.site.log_nodes import nodes_in_database
             from site_db.store import parse_address
 
             return nodes_in_database(parse_address(self.site))
         if self.nodes is None:
             return None  # before the database is loaded
-        from sil.site.logs import read_nodes_of
+        from sil.site.log_nodes import read_nodes_of
 
         return read_nodes_of(Path(self.nodes))
 

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scheduler import naming, registry
 from sil.settings import files
 from sil.settings.experiment_file import RunSettings
-from site_db import sites, store
 from site_db.files.readers import read_text
 from site_db.files.toml_file import EACH, parse
-from site_db.sites import SiteReader
-from site_db.store import Address
+
+if TYPE_CHECKING:
+    from site_db.store import Address
 
 BUILT_IN = {**registry.ON_MACHINES, **registry.ON_SHARED_NODES, **registry.ON_FREE_NODES}
 
@@ -70,8 +71,10 @@ def _of_queues_in_file(path: Path) -> Iterator[str]:
 
 
 def _of_queues_in_database(address: Address) -> list[str | None]:
+    from site_db import sites, store  # which a replay does without
+
     with store.opened(address) as session:
-        reader = SiteReader(session, sites.site_at(session, address))
+        reader = sites.SiteReader(session, sites.site_at(session, address))
         return [scheduler for _, scheduler in reader.queue_policies()]
 
 

@@ -28,8 +28,8 @@ from sil.report.replay.by_size import (
     jobs_by_size_and_run_time,
     waiting_by_week_and_size,
 )
+from sil.report.replay.measured import Replayed, measured
 from sil.report.replay.over_time import small_multiples
-from sil.report.replay.page import Replayed, measured
 from sil.report.tables import duration_text, replay_rows
 from sil.report.vega_lite import specification
 from sil.trace.log_clock import LogClock

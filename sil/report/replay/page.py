@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import polars as pl
-
-from scheduler import UserError
 from scheduler.messages import counted
 from sil.outcome.metrics import REFUSED
 from sil.outcome.refused_and_failed import IF_RESUBMITTED
-from sil.outcome.replay_statistics import Measured, ReplayStatistics
 from sil.report.analysis import Analysis
 from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug
 from sil.report.replay import Jobs
@@ -26,79 +21,13 @@ from sil.report.replay.by_size import (
     waiting_by_week_and_size,
 )
 from sil.report.replay.differences import Compared
+from sil.report.replay.measured import Replayed, measured
 from sil.report.replay.over_time import gantt, small_multiples, waiting_distribution
 from sil.report.schedule_chart import MOST_RECTANGLES, schedules
 from sil.report.tables import replay_rows
 from sil.report.vega_lite import Figure
 from sil.trace.log_clock import LogClock
 from sil.workload.job_log import span_text
-from sil.workload.slices import DAY_S
-
-SENTENCES = ("fault", "refused")
-"""What summary.json has of a scheduler besides statistics."""
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """A log under several schedulers: `described` as in summary.json, and the jobs of those that have any."""
-
-    described: Mapping[str, Any]
-    jobs: Mapping[str, pl.DataFrame]
-
-    @property
-    def statistics(self) -> Mapping[str, Mapping[str, float]]:
-        """Metrics by scheduler; none for those that broke a rule."""
-        return {
-            name: {key: value for key, value in row.items() if key not in SENTENCES}
-            for name, row in self.described["schedulers"].items()
-        }
-
-    @property
-    def faults(self) -> Sequence[str]:
-        """A sentence for each scheduler that broke a rule."""
-        return self._sentences("fault")
-
-    @property
-    def refusals(self) -> Sequence[str]:
-        """A sentence for each scheduler under which jobs were refused."""
-        return self._sentences("refused")
-
-    def _sentences(self, key: str) -> Sequence[str]:
-        return [row[key] for row in self.described["schedulers"].values() if row.get(key)]
-
-
-def measured(replayed: Replayed, analysis: Analysis) -> Replayed:
-    """With the jobs that count, and the statistics of these. Raises UserError if there are none."""
-    if not analysis.is_trimmed or not replayed.jobs:
-        return replayed
-    analysis.check(replayed.described["days"])
-    submitted_s = [table["submission_time"].to_numpy() for table in replayed.jobs.values()]
-    from_s = min(float(times_s.min()) for times_s in submitted_s) + analysis.warm_up_days * DAY_S
-    until_s = max(float(times_s.max()) for times_s in submitted_s) - analysis.cool_down_days * DAY_S
-    counts = pl.col("submission_time").is_between(from_s, until_s)
-    jobs = {name: table.filter(counts) for name, table in replayed.jobs.items()}
-    if not any(map(len, jobs.values())):
-        raise UserError("no job was submitted between the warm-up and the cool-down; give fewer days")
-    kept = (*SENTENCES, *(m.key for m in REFUSED))
-    rows: dict[str, Any] = {}
-    for name, row in replayed.described["schedulers"].items():
-        rows[name] = {key: row[key] for key in kept if key in row}
-        if replayed.statistics[name] and name in jobs:
-            rows[name] |= _statistics(
-                replayed, name, Measured(jobs[name]["job_id"].to_list(), from_s, until_s)
-            )
-    left = {name: table for name, table in jobs.items() if len(table)}
-    return replace(replayed, described={**replayed.described, "schedulers": rows}, jobs=left)
-
-
-def _statistics(replayed: Replayed, name: str, counted: Measured) -> dict[str, float]:
-    """Of some jobs of a scheduler; utilisation is by all jobs, in a part of the time."""
-    d = replayed.described
-    bound_s = float(d["bounded_slowdown_threshold_s"])
-    found = ReplayStatistics(int(d["processors"]), int(d["gpus"]), measured=counted, bound_s=bound_s)
-    found.add(replayed.jobs[name])
-    return found.metrics
-
 
 OVER_TIME = "Means over intervals of equal length, of all jobs."
 SCHEDULES = (
