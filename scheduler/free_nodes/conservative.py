@@ -68,10 +68,11 @@ class Conservative:
         import_module("scheduler.free_nodes.consumable_conservative")
 
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        nodes = problem.free_nodes  # before anything is loaded: a problem of another kind has none
         # Compiled code that identical nodes do without.
         from scheduler.free_nodes.consumable_conservative import Reservations
         from scheduler.node_resources.selection import selection_by_name
 
-        if self._of_nodes is None or self._of_nodes.state is not problem.free_nodes:
-            self._of_nodes = Reservations(problem.free_nodes, selection_by_name(self.selection))
+        if self._of_nodes is None or self._of_nodes.state is not nodes:
+            self._of_nodes = Reservations(nodes, selection_by_name(self.selection))
         return self._of_nodes.schedule(problem)

@@ -81,12 +81,13 @@ class Rigid:
         import_module("scheduler.free_nodes.consumable_scheduling")
 
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        nodes = problem.free_nodes  # before anything is loaded: a problem of another kind has none
         # Compiled code that identical nodes do without.
         from scheduler.free_nodes.consumable_scheduling import ConsumableScheduling
         from scheduler.node_resources.selection import selection_by_name
 
-        if self._consumable is None or self._consumable.state is not problem.free_nodes:
-            self._consumable = ConsumableScheduling(problem.free_nodes, selection_by_name(self.selection))
+        if self._consumable is None or self._consumable.state is not nodes:
+            self._consumable = ConsumableScheduling(nodes, selection_by_name(self.selection))
         return self._consumable.schedule(
             problem, self.ordering is Ordering.SJF, _BACKFILLED[self.backfilling]
         )
