@@ -75,10 +75,9 @@ def with_one_more(bounds: Any, cursor: Any, n_nodes: int, intervals: Any, n: int
     return found
 
 
-def given_back_when_overdue(q: Any, now_s: float) -> None:
+def given_back_when_overdue(site: Any, q: Any, now_s: float) -> None:
     while q.counts[N_RELEASES] and q.releases[0, END_S] <= now_s:
         transitions.give_back(q, int(q.releases[0, SLOT]))
-    _time_passed(q, now_s)
 
 
 def started_and_still_there(q: Any, n_started: int, now_s: float) -> None:
@@ -123,7 +122,7 @@ def takes_no_cores(timeline: Any, nodes: Any, requests: Any, *of_use: Any) -> No
 
 _add, _earliest_s, _put_in = reservations.add, reservations.earliest_s, reserving_on_nodes.put_in
 _take_before, _lowest = rigid_queue.take_before, rigid_queue.lowest
-_time_passed, _start = loop.time_passed, loop.start
+_start = loop.start
 _take_row, _give_back_row = backfilling.take_row, node_queue.give_back_row
 
 Faults = dict[str, tuple[object, str, Callable[..., Any]]]
@@ -133,7 +132,7 @@ FAULTS: Faults = {
     "none": (rigid_queue, "lowest", _lowest),
     "a node is handed out twice": (rigid_queue, "take_before", handed_out_again),
     "a job holds a node too many": (rigid_queue, "lowest", with_one_more),
-    "the nodes of overdue runs are given back": (loop, "time_passed", given_back_when_overdue),
+    "the nodes of overdue runs are given back": (loop, "estimate_overdue", given_back_when_overdue),
     "a release is lost": (transitions, "give_back", lambda q, slot: None),
     "a job that started stays in the queue": (loop, "start", started_and_still_there),
 }
