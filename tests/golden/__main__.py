@@ -77,18 +77,20 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     every = cases()
     if given.action == "show":
-        (case,) = (case for case in every if f"{case.group}/{case.name}" == given.names[0])
-        folder = Path(given.names[1]).resolve()
+        named = {f"{case.group}/{case.name}": case for case in every}
+        if len(given.names) != 2 or given.names[0] not in named:
+            parser.error("expected GROUP/CASE and a folder; the cases are " + ", ".join(named))
+        case, folder = named[given.names[0]], Path(given.names[1]).resolve()
         carry_out(case, folder, write_inputs(folder / ".inputs"))
         return 0
     chosen = [case for case in every if not given.names or case.group in given.names]
-    # A TemporaryDirectory is removed at the end of each process that was forked, too.
-    root = given.keep or Path(tempfile.mkdtemp(prefix="golden-"))
+    # No TemporaryDirectory: forked processes would remove it when they end.
+    root = (given.keep or Path(tempfile.mkdtemp(prefix="golden-"))).resolve()
     try:
-        lines = freeze(chosen, root.resolve(), given.processes, given.action == "write")
+        lines = freeze(chosen, root, given.processes, given.action == "write")
     finally:
-        if given.keep is None:
-            shutil.rmtree(root, ignore_errors=True)
+        if not given.keep:
+            shutil.rmtree(root)
     print("\n".join(lines) or f"{len(chosen)} cases are as before")
     return int(bool(lines) and given.action == "compare")
 

@@ -18,21 +18,20 @@ Content = dict[str, str]
 ROOT = str(Path(__file__).parents[2])
 
 MEASURED = {
-    *("version", "versions", "scheduler_source", "decision_time", "scheduling_time", "simulation_time"),
-    *("command", "host", "programs", "recorder"),
-    *("decision_s", "since_unix_s"),
+    *("decision_time", "decision_s", "scheduling_time", "simulation_time", "since_unix_s"),
+    *("version", "versions", "scheduler_source", "command", "host", "programs", "recorder"),
 }
 """Columns and keys of measured times, of versions and of random names."""
 UNREAD = re.compile(
-    r"(\.hypothesis/.*|timings\.parquet|origin\.json|(runs|unfinished)\.db|\.(html|png|svg|pdf|pyc|lock)|-shm|-wal)$"
+    r"(/timings\.parquet|/origin\.json|/(runs|unfinished)\.db|/scheduler\.log"
+    r"|\.(html|png|svg|pdf|pyc|lock)|-shm|-wal)$|\.hypothesis/"
 )
 """Files of measured times, of versions, of pickled results, and of what is drawn from other files."""
 VARIABLE_TEXT = [
     (re.compile(r"^Note: compiling .*\n+", re.MULTILINE), ""),
     (re.compile(r"^ Decision time.*\n(   .*\n)*", re.MULTILINE), ""),
-    (re.compile(r"[ ─]{2,}"), " "),  # the width of a table depends on measured times
+    (re.compile(r"[\s─]+"), " "),  # the width of a table depends on measured times
     (re.compile(r"\b0\.[23]\.0\b"), "VERSION"),
-    (re.compile(r"^(│ \w+ +│ +[\d.,]+ │ +[\d.,]+ │) +[\d.,]+ │$", re.MULTILINE), r"\1"),  # decision times
 ]
 
 
@@ -62,11 +61,8 @@ CANONICAL: dict[str, Callable[[pl.Series], pl.Series]] = {"machines": _node_sets
 
 def short(text: str | bytes) -> str:
     data = text if isinstance(text, bytes) else text.encode()
-    return (
-        data.decode()
-        if len(data) <= 8 and data.isalnum()
-        else hashlib.blake2b(data, digest_size=4).hexdigest()
-    )
+    is_short = len(data) <= 8 and data.isalnum()
+    return data.decode() if is_short else hashlib.blake2b(data, digest_size=4).hexdigest()
 
 
 def _columns(frame: pl.DataFrame) -> Content:
@@ -95,7 +91,7 @@ def _keys(value: Any, depth: int = 2, prefix: str = "") -> Iterator[tuple[str, s
 
 
 def _tables(path: Path) -> Content:
-    """Of a database; times of recording are left out."""
+    """Of a database."""
     with closing(sqlite3.connect(path)) as database:
         names = sorted(
             name for (name,) in database.execute("select name from sqlite_master where type='table'")
@@ -110,15 +106,14 @@ def _tables(path: Path) -> Content:
     return found
 
 
-def _text(text: str, folder: Path | None = None) -> str:
-    for folder_text, name in ((str(folder), "FOLDER"), (ROOT, "ROOT")):
-        text = text.replace(folder_text, name)
+def _text(text: str) -> str:
+    text = text.replace(str(Path.cwd()), "FOLDER").replace(ROOT, "ROOT")
     for pattern, instead in VARIABLE_TEXT:
         text = pattern.sub(instead, text)
     return text
 
 
-def _content(path: Path, folder: Path) -> Content:
+def _content(path: Path) -> Content:
     match path.suffix:
         case ".parquet":
             return _columns(pl.read_parquet(path))
@@ -135,7 +130,7 @@ def _content(path: Path, folder: Path) -> Content:
         except ValueError:
             pass
     try:
-        return {"text": short(_text(data.decode(), folder))}
+        return {"text": short(_text(data.decode()))}
     except UnicodeDecodeError:
         return {"bytes": short(data)}
 
@@ -147,7 +142,7 @@ def contents(folder: Path) -> dict[str, Content]:
     return {
         name: content
         for name, path in names.items()
-        if not path.is_symlink() and not UNREAD.search(name) and (content := _content(path, folder))
+        if not path.is_symlink() and not UNREAD.search(name) and (content := _content(path))
     }
 
 

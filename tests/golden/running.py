@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import json
 import os
 import shlex
@@ -12,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from tests.golden.hashes import ROOT, Content, contents
@@ -95,8 +95,7 @@ def load() -> None:
     for name in sil.__all__:
         getattr(sil, name)
     for name in ("sqlalchemy", "typer", "rich"):
-        if importlib.util.find_spec(name):
-            importlib.import_module(name)
+        import_module(name)
 
 
 def results(
