@@ -256,7 +256,14 @@ def test_links_between_documents_resolve() -> None:
             assert not anchor or anchor in anchors(target), f"{document.name}: {path}#{anchor}"
 
 
-@pytest.mark.parametrize("name", ["DESIGN.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        *(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/explanation/how-*.md")),
+    ],
+)
 def test_every_module_and_folder_named_in_a_document_exists(name: str) -> None:
     text = (ROOT / name).read_text()
     folders = "sil|scheduler|site_db|tests|docs|benchmarks|fixtures"

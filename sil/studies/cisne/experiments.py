@@ -70,13 +70,12 @@ METHOD = (
     "requirements are computed, not measured (the site cisne-2006). Local users on a share of the nodes: "
     "15 % CPU in bursts, 35 % memory. The CPU requirements on a node add up to 2 CPUs at most, unless stated "
     "otherwise: the social contract names a limit and gives no number. The simulated cluster is a fluid "
-    "model (DESIGN.md); the scheduler "
-    "and the predictor are the real ones, and see what monitors report. A prediction is made for every "
-    "unfinished job whenever one arrives; deviation is |P - R| / R of the turnaround, of the first "
-    "prediction for a job unless stated otherwise. 'Blind' drains the queue in order, as the paper seems "
-    "to do; 'aware' follows the live policy. Both are the same for policies that do not backfill. Common "
-    "random numbers: all policies and methods see the same jobs, users and run times, so differences are "
-    "paired."
+    "model; the scheduler and the predictor are the real ones, and see what monitors report. A prediction is "
+    "made for every unfinished job whenever one arrives; deviation is |P - R| / R of the turnaround, of the "
+    "first prediction for a job unless stated otherwise. 'Blind' drains the queue in order, as the paper "
+    "seems to do; 'aware' follows the live policy. Both are the same for policies that do not backfill. "
+    "Common random numbers: all policies and methods see the same jobs, users and run times, so "
+    "differences are paired."
 )
 
 
