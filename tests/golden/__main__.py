@@ -41,27 +41,35 @@ def _of_case(found: dict[str, Content], case: Case) -> dict[str, Content]:
     return {name: content for name, content in found.items() if name.startswith(f"{case.name}/")}
 
 
-def freeze(chosen: list[Case], root: Path, n_processes: int, writing: bool) -> list[str]:
-    """The differences from what is stored, which is replaced if `writing`."""
+def freeze(chosen: list[Case], root: Path, n_processes: int, writing: bool) -> int:
+    """Print the differences from what is stored, which is replaced if `writing`, and return their number."""
     inputs = write_inputs(root / "in")
     skipped = {case: why for case in chosen if (why := case.lacks(inputs))}
     for case, why in skipped.items():
         print(f"skipped {case.group}/{case.name}: {why}")
     load()
     now: dict[str, dict[str, Content]] = {group: {} for group in dict.fromkeys(case.group for case in chosen)}
-    lines = []
+    n_different = 0
+
+    def note(line: str) -> None:
+        nonlocal n_different
+        n_different += 1
+        print(line, flush=True)
+
     for case, found in results([case for case in chosen if case not in skipped], root, inputs, n_processes):
         named = {f"{case.name}/{file}": content for file, content in found.items()}
         now[case.group].update(named)
-        lines += [f"{case.group}  {line}" for line in differences(_of_case(stored(case.group), case), named)]
+        for line in differences(_of_case(stored(case.group), case), named):
+            note(f"{case.group}  {line}")
     for group, found in now.items():
         before, names = stored(group), {case.name for case in chosen if case.group == group}
-        gone = [name for name in before if name.split("/")[0] not in {*names, "made"}]
-        lines += [f"{group}  {name}: there is no such case" for name in gone]
+        for name in before:
+            if name.split("/")[0] not in {*names, "made"}:
+                note(f"{group}  {name}: there is no such case")
         if writing:
             kept = [_of_case(before, case) for case in skipped if case.group == group]
             store(group, {"made/with": MADE_WITH, **found, **{k: v for old in kept for k, v in old.items()}})
-    return sorted(lines)
+    return n_different
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -87,12 +95,12 @@ def main(arguments: list[str] | None = None) -> int:
     # No TemporaryDirectory: forked processes would remove it when they end.
     root = (given.keep or Path(tempfile.mkdtemp(prefix="golden-"))).resolve()
     try:
-        lines = freeze(chosen, root, given.processes, given.action == "write")
+        n_different = freeze(chosen, root, given.processes, given.action == "write")
     finally:
         if not given.keep:
             shutil.rmtree(root)
-    print("\n".join(lines) or f"{len(chosen)} cases are as before")
-    return int(bool(lines) and given.action == "compare")
+    print(f"{len(chosen)} cases, {n_different} differences")
+    return int(n_different > 0 and given.action == "compare")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ UNREAD = re.compile(
 VARIABLE_TEXT = [
     (re.compile(r"^Note: compiling .*\n+", re.MULTILINE), ""),
     (re.compile(r"^ Decision time.*\n(   .*\n)*", re.MULTILINE), ""),
+    (re.compile(r"\b[0-9a-f]{64}\b"), "DIGEST"),  # of the code, among others
     (re.compile(r"[\s─]+"), " "),  # the width of a table depends on measured times
     (re.compile(r"\b0\.[23]\.0\b"), "VERSION"),
 ]
@@ -102,7 +103,7 @@ def _tables(path: Path) -> Content:
             kept = [k for k, (column, *_) in enumerate(cursor.description) if column not in MEASURED]
             rows = [repr([row[k] for k in kept]) for row in cursor]
             if rows and name != "alembic_version":
-                found[name] = short("\n".join(sorted(rows)))
+                found[name] = short(_text("\n".join(sorted(rows))))
     return found
 
 
@@ -110,7 +111,7 @@ def _text(text: str) -> str:
     text = text.replace(str(Path.cwd()), "FOLDER").replace(ROOT, "ROOT")
     for pattern, instead in VARIABLE_TEXT:
         text = pattern.sub(instead, text)
-    return text
+    return text.strip()
 
 
 def _content(path: Path) -> Content:
