@@ -598,10 +598,9 @@ def test_a_pipe_that_a_plan_names_is_refused(tmp_path: Path) -> None:
 def test_parts_of_a_log_measure_each_job_once_in_order_after_others(tmp_path: Path) -> None:
     plan = read_plan(logged(tmp_path))
     scenario = OnLog(plan, tmp_path)
-    parts = [scenario.run(AS_IT_IS, "easy", replication).part for replication in range(10)]
-    assert [job for part in parts for job in sorted(part.measured)] == list(range(1, 601))
-    assert parts[1].jobs["job"].to_list() == list(range(1, 151)), "60 before, and 30 after"
-    assert len(scenario.run(AS_IT_IS, "easy", 1).simulate().jobs) == 60
+    parts = [scenario.run(AS_IT_IS, "easy", replication).simulate() for replication in range(10)]
+    assert [job for part in parts for job in sorted(part.jobs["job_id"])] == list(range(1, 601))
+    assert sorted(parts[1].all_jobs["job_id"]) == list(range(1, 151)), "60 before, and 30 after"
     today, more = scenario.load(AS_IT_IS), scenario.load(one_of_each(plan)[0])
     assert today is not None
     assert more is not None
