@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -119,7 +120,7 @@ class Store:
         if tables not in ([], [(TABLE,)]):
             raise UserError(f"{self._path}: this is a different database, not a store of finished runs")
         # With a write-ahead log, this survives a killed process; only a power cut may lose the last commits.
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} (key TEXT PRIMARY KEY, value BLOB NOT NULL)")
 
@@ -144,6 +145,19 @@ class Store:
 
     def _damaged(self) -> UserError:
         return UserError(f"{self._path}: the file is damaged; delete it, and its runs will be repeated")
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for another command that does the same to a new file."""
+    until_s = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until_s:
+                raise
+            time.sleep(0.01)
 
 
 @lru_cache(8)
