@@ -169,7 +169,7 @@ def test_a_killed_controller_is_a_fault_with_the_end_of_its_log_and_leaves_nothi
             ControllerDied, match=r"slurmctld has ended; the log of slurmctld ends with: .*"
         ) as caught:
             advance(controller, 30)
-    assert caught.value.time_s == 30
+    assert 30 <= caught.value.time_s <= 31, "a beat of the clock may be under way"
     assert not controller.folder.exists()
     assert not processes_in(controller.folder)
 
