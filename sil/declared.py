@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeGuard, TypeVar, get_args, get_type_hints
 
 from scheduler import UserError
@@ -67,12 +67,12 @@ class Field(NamedTuple):
         if (least is None and most is None) or (value is None and self.default is None):
             return value
         is_whole = int in (self.kind, *get_args(self.kind))
-        is_number = isinstance(value, int if is_whole else Real) and not isinstance(value, bool)
+        is_number = isinstance(value, Integral if is_whole else Real) and not isinstance(value, bool)
         if not is_number or not (least is None or value >= least) or not (most is None or value <= most):
             bounds = "" if least is None else f" from {least:g}"
             bounds += " on" if most is None else f" to {most:g}"
             raise UserError(f"{name} is {value!r}; expected a {'whole ' if is_whole else ''}number{bounds}")
-        return value
+        return int(value) if is_whole else float(value)  # also of NumPy
 
 
 def declared(model: type[Settings]) -> list[Field]:

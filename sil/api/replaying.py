@@ -73,6 +73,9 @@ def replay(
     Ctrl-C returns the results of the schedulers that are done, with a warning. Raises UserError for invalid
     settings, and for schedulers that cannot replay this log.
     """
+    if how.pause_at_s is not None:
+        where = Execution()  # Enter is pressed in this process
+    isolate |= how.memory_limit_mb is not None  # of a process of its own
     raises_faults, isolated = raises(on_fault), is_elsewhere(isolate, where)
     under_test = named(schedulers, isolated, raises_faults and not isolated)
     of_log = checked(given_log(log, bound_s), under_test, how)
@@ -98,7 +101,7 @@ def checked(log: JobLog, under_test: Mapping[str, UnderTest], how: ReplaySetting
     check_decision_cost(how.decision_cost)
     of_log = Replay.of(given_log(log), how)
     check_for_logs(under_test.values(), log.cluster is not None)
-    of_log.check_engine(under_test.values())
+    of_log.check(list(under_test.values()))
     return of_log
 
 

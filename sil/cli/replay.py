@@ -78,13 +78,12 @@ def replay(
     print_notes(chosen, [how.estimates], [part.load or 1.0])
     print_notes_on_slurm(schedulers)
     analysis.check(chosen.span_s / 86_400)
-    _check_slurm(how, schedulers)
     run = Replay.of(chosen, how)
     if events is not None:
         run = replace(run, events=_events_for(schedulers, events, chosen, part.load))
     # Enter is pressed in this process.
     executing = where.executor() if how.pause_at_s is None else Inline()
-    run.check_engine(schedulers)
+    run.check(schedulers)
     with progress("jobs") as bars, executing as executor:
         bar = ProgressBar(bars, chosen.name)
         outcomes = replay_all(run, schedulers, folder, executor, analysis, bar)
@@ -97,19 +96,6 @@ def replay(
     print_statistics({o.scheduler: o.statistics for o in outcomes}, as_json)
     _print_refusals(outcomes)
     _print_results(folder, outcomes, not no_report, as_json)
-
-
-def _check_slurm(how: ReplaySettings, schedulers: Sequence[UnderTest]) -> None:
-    """Raises UserError for options that have no effect."""
-    from sil.runs.under_test import controllers
-
-    given = {
-        "--slurm-step": how.slurm_step_s != ReplaySettings.slurm_step_s,
-        "--pause-at": how.pause_at_s is not None,
-    }
-    named = next((option for option, is_given in given.items() if is_given), None)
-    if named is not None and not controllers(schedulers):
-        raise UserError(f"{named} is for Slurm's controller; add --scheduler slurm, or leave it out")
 
 
 def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: float | None) -> Events:

@@ -120,7 +120,7 @@ class LogSweep:
                 raise UserError(why)
         if self.settings.engine is Engine.COMPILED:
             for sliced, estimates in product(self.logs, self.estimates):
-                Replay.of(sliced.log, self.settings, estimates=estimates).check_engine(self.schedulers)
+                Replay.of(sliced.log, self.settings, estimates=estimates).check(self.schedulers)
 
     def cases(self) -> list[Case]:
         """All replays: by log, slice, load, estimates and scheduler."""

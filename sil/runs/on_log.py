@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import fsum, inf
@@ -23,7 +23,7 @@ from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
 from sil.runs.free_nodes import FreeNodes, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
 from sil.runs.simulation import PRINTED, Disturbances, RunKey, Simulation
-from sil.runs.under_test import InProcess, UnderTest
+from sil.runs.under_test import InProcess, UnderTest, controllers
 from sil.settings.decision_costs import decision_cost
 from sil.settings.estimates import Engine, run_times_by
 from sil.settings.files import package_version, scheduler_source
@@ -216,8 +216,19 @@ class Replay(ReplaySettings):
         simulation = Simulation(LoggedMachine(self), self._disturbances, lambda facts: None)
         simulation.run(scheduler, self._asking(simulation, scheduler, host, []), Path(os.devnull))
 
-    def check_engine(self, schedulers: Iterable[UnderTest]) -> None:
-        """Raises UserError if the compiled engine is asked for and cannot run one of these schedulers."""
+    def check(self, schedulers: Sequence[UnderTest]) -> None:
+        """Raises UserError if the compiled engine is asked for and cannot run one of these schedulers, and
+        for settings that have no effect on any of them."""
+        of_slurm = {
+            "--slurm-step": self.slurm_step_s != ReplaySettings.slurm_step_s,
+            "--pause-at": self.pause_at_s is not None,
+        }
+        for option in (option for option, is_given in of_slurm.items() if is_given):
+            if not controllers(schedulers):
+                raise UserError(
+                    f"{given(option).removesuffix('=')} is for Slurm's controller; add "
+                    f"{given('--scheduler', 'slurm')}, or leave it out"
+                )
         for scheduler in schedulers:
             self._compiled(scheduler)
 

@@ -69,7 +69,11 @@ class ReplaySettings(Asking):
     ] = NONE
     memory_limit_mb: Annotated[
         float | None,
-        Setting("MB of memory for a scheduler that is not built in. Default: no limit.", least=1.0),
+        Setting(
+            "MB of memory for a scheduler that is not built in, which has a process of its own then. "
+            "Default: no limit.",
+            least=1.0,
+        ),
     ] = None
     reasons: Annotated[bool, Setting("Record in the trace why jobs wait (for `sil why`).")] = False
     slurm_step_s: Annotated[

@@ -63,7 +63,12 @@ def remedy(clause: str, *options: tuple[str, str | bool]) -> str:
     return clause.format(" or ".join(known)) if known else ""
 
 
-_KEYWORDS = {"--out": "folder"}
+_KEYWORDS = {
+    "--out": "folder",
+    "--scheduler": "schedulers",
+    "--slurm-step": "slurm_step_s",
+    "--pause-at": "pause_at_s",
+}
 """In Python, where they have other names."""
 
 

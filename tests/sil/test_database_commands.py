@@ -1,4 +1,4 @@
-"""The `sil db` commands: output, exit codes and error messages."""
+"""Output, exit codes and error messages of the commands `sil db`."""
 
 from __future__ import annotations
 

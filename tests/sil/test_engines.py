@@ -204,7 +204,7 @@ def test_what_cannot_be_compiled_is_replayed_in_the_harness(tmp_path: Path) -> N
 )
 def test_who_asks_for_the_compiled_engine_where_it_cannot_run_is_told_why(replay: Replay, why: str) -> None:
     with pytest.raises(UserError, match=f"scheduler 'easy': {why}.*engine=.harness."):
-        replace(replay, engine=Engine.COMPILED).check_engine([resolve("easy")])
+        replace(replay, engine=Engine.COMPILED).check([resolve("easy")])
 
 
 def test_a_decision_takes_the_mean_of_its_chunk(tmp_path: Path) -> None:

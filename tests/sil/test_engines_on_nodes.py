@@ -194,4 +194,4 @@ def test_a_job_that_fits_nowhere_is_refused_in_the_compiled_engine_too() -> None
 def test_what_is_not_compiled_for_nodes_says_so(scheduler: str, why: str) -> None:
     replay = Replay(site_with_a_queue(10), engine=Engine.COMPILED)
     with pytest.raises(UserError, match=f": {why}; replay it with engine=.harness."):
-        replay.check_engine([resolve(scheduler)])
+        replay.check([resolve(scheduler)])

@@ -1,4 +1,4 @@
-"""Events files: what they say about a log, and their mistakes, with file and line."""
+"""Events files: what is read from them, and the refusal of invalid ones with file and line."""
 
 from __future__ import annotations
 

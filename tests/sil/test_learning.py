@@ -1,4 +1,4 @@
-"""Experiments read a site's history from a database and record completed runs in it."""
+"""Experiments that learn: estimates come from the history in a database, which gets completed runs."""
 
 from __future__ import annotations
 

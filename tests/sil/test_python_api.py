@@ -23,7 +23,7 @@ import sil
 from scheduler.model import NodeSchedule
 from scheduler.rules import RAISES_NOTHING
 from sil.workload.swf_writing import write_swf
-from sil.world.guard.faults import PROCESS_SURVIVES
+from sil.world.guard.faults import KEEPS_TO_MEMORY, PROCESS_SURVIVES
 from tests.sil.of_the_caller import Raises, SmallestFirst
 from tests.sil.test_cli import sil as command
 
@@ -127,6 +127,18 @@ def test_in_processes_of_their_own_schedulers_do_the_same_and_one_that_exits_har
     assert list(apart.faults) == ["raises", "exits"]
     assert "no such queue" in apart.faults["raises"]
     assert PROCESS_SURVIVES in apart.faults["exits"]
+
+
+def test_a_memory_limit_holds_in_a_process_of_the_schedulers_own(log: sil.JobLog) -> None:
+    class Hoards(SmallestFirst):
+        def schedule(self, problem: Any) -> NodeSchedule:
+            self.kept = bytearray(300 * 2**20)
+            return super().schedule(problem)
+
+    limited = sil.replay(
+        log, {"mine": Hoards(cap=64)}, memory_limit_mb=100.0, on_fault="keep", progress=False
+    )
+    assert KEEPS_TO_MEMORY in limited.faults["mine"]
 
 
 def test_a_job_is_explained_though_no_reasons_were_recorded(replays: sil.Replays) -> None:
@@ -243,6 +255,9 @@ def test_a_sweep_compares_on_the_same_slices(log: sil.JobLog) -> None:
         ({"log": "log.swf"}, "log is 'log.swf'; expected a log, as from sil.read_log(...)"),
         ({"workers": 0}, "workers is 0; expected a whole number from 1 on"),
         ({"seed": -1}, "seed is -1; expected a whole number from 0 on"),
+        ({"seed": 1.5}, "seed is 1.5; expected a whole number from 0 on"),
+        ({"slurm_step_s": 30}, 'slurm_step_s is for Slurm\'s controller; add schedulers="slurm"'),
+        ({"pause_at_s": 5.0}, "pause_at_s is for Slurm's controller"),
         ({"decision_limit_s": 0.0}, "decision_limit_s is 0.0; expected a number from 0.001 on"),
     ],
 )

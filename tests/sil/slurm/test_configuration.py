@@ -1,4 +1,4 @@
-"""An operator's slurm.conf, overlaid: what is kept, what is replaced, and that each such line is listed."""
+"""The configuration made from an operator's slurm.conf: settings that are kept, replaced, and listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A controller that is killed, hangs or does not start: its fault, and nobody else's."""
+"""A controller that is killed, hangs or does not start is at fault; other schedulers keep their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Swarms: what they find, and the command."""
+"""Swarms find seeded bugs and report them; the command `sil swarm`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of a journal: cut short, damaged, foreign, locked, on a full disk."""
+"""Journals in files that are cut short, damaged, of another program, locked, or on a full disk."""
 
 from __future__ import annotations
 
