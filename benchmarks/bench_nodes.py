@@ -36,7 +36,7 @@ from sil.site.site_in_use import SiteSource
 from sil.trace.facts import TRACE
 from sil.trace.reading import read_facts
 from sil.workload.job_log import JobLog
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Rules
 from site_db import store
 from site_db.jobs.accounting_import import import_accounting
 from site_db.jobs.records import Tally

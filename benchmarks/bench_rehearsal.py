@@ -22,7 +22,7 @@ from benchmarks.bench_slurm import replayed
 from benchmarks.record import keep
 from sil.rehearsal.run import Verdict
 from sil.workload.accounting import read_accounting
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Rules
 from site_db.site_file.machine_names import fold
 from site_db.slurm_conf import read_cluster
 

@@ -150,7 +150,9 @@ def test_only_selected_packages_import_the_database() -> None:
     without_a_database = {
         "workload": (
             "site_db.jobs.records",
-            "site_db.jobs.logs.",
+            "site_db.jobs.swf",
+            "site_db.jobs.requests",
+            "site_db.jobs.occupancy",
             "site_db.jobs.sacct.",
             "site_db.site_file.cluster",
         ),

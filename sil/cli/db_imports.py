@@ -110,8 +110,8 @@ def _import_archive(
     """As `import_accounting`, for a log in the Standard Workload Format."""
     from site_db.files.readers import open_lines
     from site_db.jobs.log_import import JobsOnMachines, import_log, source_of
-    from site_db.jobs.logs.swf import read_swf
     from site_db.jobs.records import SourceKind, up_to_now
+    from site_db.jobs.swf import read_swf
 
     with open_lines(log) as lines:
         jobs = up_to_now(read_swf(lines, log, tally), log, now_unix_s)

@@ -18,8 +18,7 @@ from sil.declared import Field, Settings, Shown, declared, spread
 from sil.report.analysis import Analysis
 from sil.settings.replays import ReplaySettings
 from sil.site.log_file import LogFile
-from sil.workload.part import Period
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Period, Rules
 
 Returned = TypeVar("Returned")
 

@@ -20,7 +20,7 @@ from sil.settings.replays import ReplaySettings
 from sil.site.log_file import LogFile
 from sil.workers.execution import Execution
 from sil.workers.executor import Inline
-from sil.workload.part import Part
+from sil.workload.settings import Part
 
 if TYPE_CHECKING:
     from sil.experiment.replays import Outcome

@@ -16,7 +16,7 @@ from sil.settings.estimates import Estimates
 from sil.settings.replays import Asking
 from sil.site.log_file import LogFile
 from sil.workers.execution import Execution
-from sil.workload.part import LOAD, Period
+from sil.workload.settings import LOAD, Period
 
 if TYPE_CHECKING:
     from sil.outcome.comparison import SweepComparison

@@ -9,8 +9,7 @@ from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.lazy_group import group
-from sil.workload.part import LOAD, Part
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import LOAD, Part, Rules
 
 app = group(
     "Inspect, cut, convert and generate workloads: logs of rigid jobs (SWF), Batsim's "

@@ -22,10 +22,10 @@ from sil.rehearsal.submissions import REPLACED, HowSubmitted
 from sil.settings.log_events import Events
 from sil.workload.accounting import job_numbers, jobs_of, log_of
 from sil.workload.job_log import JobLog
+from sil.workload.settings import Rules
 from sil.workload.slices import DAY_S
-from sil.workload.swf_rules import Rules
-from site_db.jobs.logs.requests import partitions_of
 from site_db.jobs.records import LoggedJob, Tally
+from site_db.jobs.requests import partitions_of
 from site_db.jobs.sacct.columns import RAN, RUNNING
 from site_db.jobs.sacct.reader import ELIGIBLE, heterogeneous
 from site_db.jobs.sacct.times import zone_named

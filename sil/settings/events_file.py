@@ -22,7 +22,7 @@ from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog
 from site_db.files.plain_values import is_whole
 from site_db.files.toml_file import Count, Location, NotNegative, Table, invalid, read
-from site_db.jobs.logs.swf import unix_start_s
+from site_db.jobs.swf import unix_start_s
 
 Moment = NotNegative | Annotated[datetime, Field(strict=True)]
 Text = Annotated[str, Field(min_length=1, strict=True, pattern=r"^[^\n]*$")]

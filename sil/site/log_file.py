@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from scheduler import UserError
 from sil.declared import Setting
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Rules
 
 if TYPE_CHECKING:
     from sil.workload.job_log import JobLog

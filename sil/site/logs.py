@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sil.report.origin import sha256_sums
 from sil.workload.job_log import JobLog
+from sil.workload.settings import Rules
 from sil.workload.swf import read_swf
-from sil.workload.swf_rules import Rules
 from sil.workload.swf_writing import write_swf
 from site_db.files.input_errors import InvalidFile, remedy
 from site_db.files.readers import open_lines

@@ -14,7 +14,7 @@ from sil.settings.experiment_file import PoissonTable, WorkloadTable
 from sil.settings.log_tables import HistoryTable
 from sil.workload.accounting import sentences, times_of
 from sil.workload.job_log import SCHEMA, JobLog
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Rules
 from site_db import sites, store
 from site_db.jobs.past import past_jobs, what_arrived
 from site_db.jobs.records import Tally

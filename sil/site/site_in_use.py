@@ -25,8 +25,8 @@ from sil.site.what_if_changes import ChangedSite, apply_changes
 from sil.site.what_if_site import Absence
 from sil.site.what_if_times import estimation_uncertainty
 from sil.workload.job_log import JobLog
+from sil.workload.settings import Rules
 from sil.workload.slices import check_weeks
-from sil.workload.swf_rules import Rules
 from site_db import sites, store
 from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout

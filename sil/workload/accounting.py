@@ -14,19 +14,19 @@ import polars as pl
 from scheduler.messages import counted
 from sil.trace.log_ids import column_of
 from sil.workload.job_log import LEAST_S, SCHEMA, JobLog, possible_size
+from sil.workload.settings import Overrun, Rules
 from sil.workload.swf_repairs import LINE, repaired
-from sil.workload.swf_rules import Overrun, Rules
 from sil.workload.swf_writing import KeptSwf
 from site_db.files.input_errors import InvalidFile
 from site_db.files.plain_values import is_whole
 from site_db.files.readers import Memory
-from site_db.jobs.logs.occupancy import Occupancy
-from site_db.jobs.logs.requests import LoggedRequests, partitions_of
-from site_db.jobs.logs.swf import FIELDS, UNKNOWN, Status
+from site_db.jobs.occupancy import Occupancy
 from site_db.jobs.records import COMPLETED, Charged, LoggedJob, Tally
+from site_db.jobs.requests import LoggedRequests, partitions_of
 from site_db.jobs.sacct.columns import RAN
 from site_db.jobs.sacct.reader import read_file
 from site_db.jobs.sacct.times import zone_named
+from site_db.jobs.swf import FIELDS, UNKNOWN, Status
 from site_db.site_file.cluster import Cluster
 
 

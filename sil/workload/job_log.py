@@ -20,8 +20,8 @@ from sil.trace.log_clock import LogClock, moment_of
 from sil.trace.log_ids import LOG_ID, LogIds
 from sil.workload.mapped_columns import Pages
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.logs.swf import unix_start_s
 from site_db.jobs.records import Charged
+from site_db.jobs.swf import unix_start_s
 from site_db.site_file.cluster import Cluster
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {

@@ -20,12 +20,21 @@ from scheduler.node_request import Request
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, JobLog, possible_size
 from sil.workload.mapped_columns import ColumnFiles
+from sil.workload.settings import Rules
 from sil.workload.swf_repairs import LINE, NEEDED, memory_kib, repaired
-from sil.workload.swf_rules import Rules
 from sil.workload.swf_writing import TITLES, KeptSwf
 from site_db.files import readers
 from site_db.files.input_errors import InvalidFile, quoted, remedy
-from site_db.jobs.logs.swf import EXPECTED, FIELDS, Named, header_field, of_preceding
+from site_db.jobs.swf import (
+    FEW_FIELDS,
+    FIELDS,
+    MORE_FIELDS,
+    NO_NUMBER,
+    Row,
+    header_field,
+    of_preceding,
+    rows_of,
+)
 from site_db.site_file.cluster import Cluster
 
 
@@ -54,38 +63,33 @@ def read_swf(
     comments = list(_comments(data))
     header = dict(reversed(comments))
     rows = _plain_rows(data, FIELDS if keep else NEEDED) if len(data) >= LONG else None
+    broken: dict[str, list[int]] = {}
     if rows is None:
-        rows, broken = _rows_by_line(data, path)
-    else:
-        broken = {}
-    if not len(rows):
-        raise InvalidFile(f"{path}: the file has a header, but no jobs")
+        rows, broken = _any_rows(data, path)
     size = cluster.cores if cluster else _machine_size(path, header, processors)
     found = repaired(rows, broken, size, rules, path)
-    notes = (*found.notes, *_of_preceding(rows, found.rows))
+    named = rows.filter(pl.col("preceding") > 0).select("job", "preceding", LINE, place=LINE)
+    first = rows.filter(pl.col("job").is_in(named["preceding"].implode())).group_by("job").agg(pl.min(LINE))
+    some_are_left_out = len(named) and len(found.rows) < len(rows)
+    kept = frozenset(rows.join(found.rows, on=LINE, how="semi")["job"]) if some_are_left_out else None
+    notes = (*found.notes, *_of_preceding(named, dict(first.iter_rows()), kept))
     if processors is None and cluster is None:
         notes = (*_other_sizes(comments), *notes)
-    kept = KeptSwf(found.rows.drop(LINE, LOG_ID, strict=False), _comment_lines(data)) if keep else None
-    log = JobLog(path.name, found.jobs, size, header, notes, cut=found.cut, kept=kept)
+    fields = KeptSwf(found.rows.drop(LINE, LOG_ID, strict=False), _comment_lines(data)) if keep else None
+    log = JobLog(path.name, found.jobs, size, header, notes, cut=found.cut, kept=fields)
     return log if cluster is None else _as_tasks(log, memory_kib(found.rows), cluster)
 
 
-def _of_preceding(rows: pl.DataFrame, repaired_rows: pl.DataFrame) -> Iterator[str]:
-    named = rows.filter(pl.col("preceding") > 0).select("job", "preceding", LINE)
-    first = rows.filter(pl.col("job").is_in(named["preceding"].implode())).group_by("job").agg(pl.min(LINE))
-    kept = None
-    if len(named) and len(repaired_rows) < len(rows):
-        kept = frozenset(rows.join(repaired_rows, on=LINE, how="semi")["job"])
-    return _preceding_notes(named.rows(), named[LINE], dict(first.iter_rows()), kept)
-
-
-def _preceding_notes(
-    named: Named, lines: pl.Series, first: Mapping[float, float], kept: frozenset[float] | None = None
-) -> Iterator[str]:
-    if named:
-        n = len(named)
-        who = f"line {lines[0]} names" if n == 1 else f"{n:,} lines, the first is line {lines[0]}, name"
-        yield f"{who} {of_preceding(named, first, kept)}"
+def _of_preceding(
+    named: pl.DataFrame, first: Mapping[float, float], kept: frozenset[float] | None = None
+) -> list[str]:
+    """A sentence on the rows that name a preceding job, if there are any: their job, the preceding one, the
+    line, and their place in the log."""
+    if named.is_empty():
+        return []
+    n, line = len(named), named[LINE][0]
+    who = f"line {line} names" if n == 1 else f"{n:,} lines, the first is line {line}, name"
+    return [f"{who} {of_preceding(named.select('job', 'preceding', 'place').rows(), first, kept)}"]
 
 
 def _long_clean_log(path: Path, rules: Rules, processors: int | None) -> JobLog | None:
@@ -129,13 +133,10 @@ def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int
             n_lines += data.count(b"\n")
         table, pages = columns.mapped()
     notes = () if processors is not None else tuple(_other_sizes(comments))
-    all_named = pl.concat(named)
-    if len(all_named):  # the numbers rise, and are used as places
-        preceding = all_named["preceding"].unique()
-        there = preceding.filter(preceding.is_in(table["job"].cast(pl.Float64).implode()))
-        by_number = all_named.select("job", "preceding", place="job").rows()
-        first = dict(zip(there, there, strict=True))
-        notes = (*notes, *_preceding_notes(by_number, all_named[LINE], first))
+    all_named = pl.concat(named).with_columns(place="job")  # the numbers rise
+    preceding = all_named["preceding"].unique()
+    there = preceding.filter(preceding.is_in(table["job"].cast(pl.Float64).implode()))
+    notes = (*notes, *_of_preceding(all_named, dict(zip(there, there, strict=True))))
     return JobLog(path.name, table, size, dict(reversed(comments)), notes, pages=pages)
 
 
@@ -232,40 +233,17 @@ def _plain_rows(data: bytes, wanted: Sequence[str] = NEEDED) -> pl.DataFrame | N
     return rows.with_columns(pl.Series(LINE, lines[:n], pl.UInt32))
 
 
-def _rows_by_line(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list[int]]]:
+def _any_rows(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list[int]]]:
     """The rows of any log, and the lines that are none, by what is wrong with them."""
-    text = data.decode("utf-8", "replace")
-    lines = pl.DataFrame({"text": text.split("\n")}, schema={"text": pl.String}).with_row_index(
-        LINE, offset=1
-    )
-    lines = lines.with_columns(pl.col("text").str.strip_chars()).filter(pl.col("text") != "")
-    if not len(lines):
-        raise InvalidFile(f"{path}: the file is empty; expected {EXPECTED}")
-    rows = lines.filter(~pl.col("text").str.starts_with(";")).with_columns(
-        fields=pl.col("text").str.extract_all(r"\S+")
-    )
-    rows = rows.with_columns(
-        n=pl.col("fields").list.len(),
-        **{
-            name: pl.col("fields").list.get(k, null_on_oob=True).cast(pl.Float64, strict=False)
-            for k, name in enumerate(FIELDS)
-        },
-        **{LOG_ID: pl.col("fields").list.first()},
-    )
-    short = rows["n"] < len(FIELDS)
-    odd = ~short & rows.select(pl.any_horizontal(pl.col(FIELDS).is_null())).to_series()
-    whole = rows.filter(~short & ~odd)
-    if len(rows) and not len(whole):
-        number, found = rows.select(LINE, "text").row(0)
-        raise InvalidFile(
-            f"{path}, line {number}: found {quoted(found)}, and no line of the file is {EXPECTED}"
-        )
-    last_line, ends_in_newline = lines[LINE].max(), data.endswith(b"\n")
-    cut_off = (short | odd) & (rows[LINE] == last_line) & (not ends_in_newline)
-    broken = {
-        "the last line is cut off": rows.filter(cut_off)[LINE].to_list(),
-        f"fewer than {len(FIELDS)} fields": rows.filter(short & ~cut_off)[LINE].to_list(),
-        "a field is not a number": rows.filter(odd & ~cut_off)[LINE].to_list(),
-        f"more than {len(FIELDS)} fields": whole.filter(pl.col("n") > len(FIELDS))[LINE].to_list(),
-    }
-    return whole.select(LINE, *FIELDS, LOG_ID), broken
+    found = list(rows_of(data.decode("utf-8", "replace").split("\n"), path))
+    rows = pl.DataFrame(found, {**_COLUMNS, **dict.fromkeys(FIELDS, pl.Float64)}, orient="row")
+    last = 0 if data.endswith(b"\n") else data.count(b"\n") + 1
+    is_row = rows["wrong"].is_in(("", MORE_FIELDS))
+    is_cut = ~is_row & (rows[LINE] == last)
+    broken = {"the last line is cut off": rows.filter(is_cut)[LINE].to_list()}
+    for wrong in (FEW_FIELDS, NO_NUMBER, MORE_FIELDS):
+        broken[wrong] = rows.filter(~is_cut & (rows["wrong"] == wrong))[LINE].to_list()
+    return rows.filter(is_row).select(LINE, *FIELDS, pl.col("id").alias(LOG_ID)), broken
+
+
+_COLUMNS = dict(zip(Row._fields, (pl.UInt32, pl.String, pl.String, pl.Float64), strict=False))

@@ -12,9 +12,9 @@ import polars as pl
 
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import LARGEST, LEAST_S
-from sil.workload.swf_rules import Overrun, Rules, TooLarge
+from sil.workload.settings import Overrun, Rules, TooLarge
 from site_db.files.input_errors import InvalidFile, remedy
-from site_db.jobs.logs.swf import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Status, joined
+from site_db.jobs.swf import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Row, Status, joined
 
 LINE = "line"
 CLIP_OR_SKIP = (("--too-large", "clip"), ("--too-large", "skip"))
@@ -190,16 +190,12 @@ class _Steps:
         parts, whole = self.rows.filter(is_part), self.rows.filter(~is_part)
         redundant = parts.join(whole, on="job", how="semi")[LINE].to_list()
         lone = parts.join(whole, on="job", how="anti")
-        ids = [name for name in whole.columns if name == LOG_ID]
-        unread = [pl.lit(UNKNOWN).alias(name) for name in FIELDS if name not in whole.columns]
-        jobs = [
-            (int(some[LINE][0]), *joined(some.with_columns(unread).select(FIELDS).rows()), *some[ids].row(0))
-            for _, some in lone.group_by("job", maintain_order=True)
-        ]
-        schema = {LINE: whole.schema[LINE], **dict.fromkeys(FIELDS, whole.schema["job"])}
-        schema.update((name, whole.schema[name]) for name in ids)
-        made = pl.DataFrame(jobs, schema=schema, orient="row").select(whole.columns)
-        self.rows = pl.concat([whole, made]).sort(LINE)
+        made = []
+        for (_,), some in lone.group_by("job", maintain_order=True):
+            of_whole = joined([Row(**row) for row in some.drop(LOG_ID, strict=False).iter_rows(named=True)])
+            made.append({**some.row(0, named=True), **of_whole._asdict()})
+        new = pl.DataFrame(made, schema=whole.schema)
+        self.rows = pl.concat([whole, new]).sort(LINE)
         yield _Repair(HAS_WHOLE, "left out", redundant)
         yield _Repair(WITHOUT_WHOLE, "joined", lone[LINE].to_list())
 

@@ -11,7 +11,7 @@ import polars as pl
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog, losses
 from site_db.files.written import write_log
-from site_db.jobs.logs.swf import FIELDS, header_field
+from site_db.jobs.swf import FIELDS, header_field
 
 _KEYS = (
     *("MaxJobs", "MaxRecords", "MaxProcs", "MaxNodes", "Computer", "Installation", "Acknowledge"),

@@ -22,9 +22,9 @@ from scheduler.messages import counted
 from scheduler.node_request import Request
 from site_db import schema
 from site_db.jobs.log_import import DESCRIPTION, JobsOnMachines, LogBuilder, import_log, record_of, source_of
-from site_db.jobs.logs.occupancy import Occupancy
-from site_db.jobs.logs.requests import LoggedRequests
+from site_db.jobs.occupancy import Occupancy
 from site_db.jobs.records import COMPLETED, JobRecord, LoggedJob, SourceKind, Tally, up_to_now
+from site_db.jobs.requests import LoggedRequests
 from site_db.jobs.sacct.reader import read_file
 from site_db.jobs.writer import SiteNames
 from site_db.site_file.cluster import Cluster

@@ -34,12 +34,11 @@ from sil.trace.facts import TIMINGS_SCHEMA, RunDescription, write_trace
 from sil.trace.reading import read_facts, read_resource_names, read_table, read_trace
 from sil.workers.executor import Inline, Listener
 from sil.workload import tables
+from sil.workload.settings import Overrun, Rules, TooLarge
 from sil.workload.swf import read_swf
-from sil.workload.swf_rules import Overrun, Rules, TooLarge
 from site_db.files import toml_file
 from site_db.files.readers import open_lines
-from site_db.jobs import csv_file
-from site_db.jobs.logs import swf
+from site_db.jobs import csv_file, swf
 from site_db.jobs.records import Tally
 from site_db.jobs.sacct import reader as sacct
 from site_db.journals.file_journal import FileJournal

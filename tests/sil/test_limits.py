@@ -13,7 +13,7 @@ from scheduler import UserError
 from sil.experiment.matrix import read_matrix
 from sil.experiment.overhead import random_problem
 from sil.site.logs import read_log
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Rules
 from sil.workload.tables import read_nodes
 from site_db.files import arrays, toml_file
 from site_db.files.input_errors import InvalidFile

@@ -28,7 +28,7 @@ from sil.trace.reading import read_facts
 from sil.trace.requests import request_of, request_text, shares_of, shares_text
 from sil.workload.accounting import read_accounting
 from sil.workload.job_log import SCHEMA, JobLog
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Rules
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
 from tests.examples import up_to

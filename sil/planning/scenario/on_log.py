@@ -21,8 +21,8 @@ from sil.runs.under_test import Find, UnderTest, resolve, schedulers_for_logs
 from sil.settings.files import code_and_data, named
 from sil.site.logs import read_log
 from sil.workload.job_log import JobLog
+from sil.workload.settings import Rules
 from sil.workload.slices import equal_slices, with_warm_up
-from sil.workload.swf_rules import Rules
 from sil.world.random_streams import RandomStreams
 from site_db.files.readers import digest
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sil.rehearsal.month import Month, month_of
 from sil.rehearsal.operators import OperatorsActs
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Rules
 from site_db.slurm_conf import read_cluster
 
 CONF = """ClusterName=ours

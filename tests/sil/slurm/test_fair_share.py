@@ -16,7 +16,7 @@ from sil.slurm.naming import ASSOCIATIONS, QOS
 from sil.slurm.runtime_environment import calling_user
 from sil.trace.facts import Fact
 from sil.workload.accounting import read_accounting
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Rules
 from site_db.slurm_conf import read_cluster
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.scenarios import QUICK, Rigid, operators, outcome_of

@@ -15,7 +15,7 @@ from sil.slurm.world import SlurmWorld
 from sil.trace.facts import Fact
 from sil.trace.log_ids import LOG_ID
 from sil.workload.accounting import read_accounting
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Rules
 from site_db.slurm_conf import read_cluster
 from tests.sil.slurm.installed import needs_slurm
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import SCHEMA, JobLog
-from sil.workload.swf_repairs import FIELDS
+from site_db.jobs.swf import FIELDS
 
 GOOD = "1 0 5 60 4 -1 -1 4 90 -1 1 7 1 3 1 1 -1 -1"
 HEADER = "; Version: 2.2\n; MaxProcs: 8\n"

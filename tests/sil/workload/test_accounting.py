@@ -7,7 +7,7 @@ import pytest
 from scheduler.node_request import Gpus, Node, Partition, Request
 from sil.workload.accounting import read_accounting
 from sil.workload.job_log import JobLog
-from sil.workload.swf_rules import Overrun, Rules
+from sil.workload.settings import Overrun, Rules
 from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import Cluster
 

@@ -9,7 +9,7 @@ import pytest
 
 from sil.site.logs import read_log, write_log
 from sil.workload import swf
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Rules
 from tests.sil.test_cli import sil
 from tests.sil.workload.swf_files import job, log_file
 

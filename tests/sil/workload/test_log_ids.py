@@ -13,7 +13,7 @@ from sil.settings.events_file import read_events
 from sil.site.logs import read_log
 from sil.trace.log_ids import LOG_ID, LogIds
 from sil.trace.reading import read_facts
-from sil.workload.swf_rules import Rules
+from sil.workload.settings import Rules
 from tests.sil.test_cli import sil as command
 from tests.sil.test_cli import the_sentence
 from tests.sil.workload.swf_files import job, log_file

@@ -16,8 +16,8 @@ from scheduler import UserError
 from scheduler.node_request import Node, Request
 from sil.workload import mapped_columns, swf
 from sil.workload.job_log import LARGEST, SCHEMA, JobLog
+from sil.workload.settings import Overrun, Rules, TooLarge
 from sil.workload.swf import read_swf
-from sil.workload.swf_rules import Overrun, Rules, TooLarge
 from sil.workload.swf_writing import write_swf
 from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import Cluster

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scheduler.messages import printable
 from sil.workload import swf
 from sil.workload.job_log import JobLog
+from sil.workload.settings import Overrun, Rules, TooLarge
 from sil.workload.swf import read_swf
-from sil.workload.swf_repairs import FIELDS
-from sil.workload.swf_rules import Overrun, Rules, TooLarge
 from site_db.files.input_errors import InvalidFile
+from site_db.jobs.swf import FIELDS
 from tests.examples import up_to
 from tests.sil.workload.swf_files import HEADER, assert_sound, job
 

@@ -1,9 +1,10 @@
-"""Which jobs of a log are used, and under which load: the settings."""
+"""How a log is read, which of its jobs are used, and under which load: the settings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from scheduler import UserError
@@ -16,12 +17,52 @@ if TYPE_CHECKING:
     from sil.workload.job_log import JobLog
 
 
+class Overrun(StrEnum):
+    """What becomes of a job that ran for longer than its user said."""
+
+    RAISE = "raise"  # the estimate is raised to the run time
+    CUT = "cut"  # the run is cut to the estimate
+
+
+class TooLarge(StrEnum):
+    """What becomes of a job that asks for more processors than there are."""
+
+    CLIP = "clip"
+    SKIP = "skip"
+    STOP = "stop"
+
+
+@dataclass(frozen=True)
+class Rules(Settings):
+    """How a log is read, where its rows need repairs or its times a zone."""
+
+    strict: Annotated[bool, Setting("Refuse a log that needs repairs.")] = False
+    overrun: Annotated[
+        Overrun, Setting("Jobs that exceeded their estimate: raise the estimate, or cut the run.")
+    ] = Overrun.RAISE
+    too_large: Annotated[
+        TooLarge, Setting("Jobs larger than the machine: clip them, skip them, or stop with an error.")
+    ] = TooLarge.CLIP
+    time_zone: Annotated[
+        str | None,
+        Setting(
+            "Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.",
+            metavar="ZONE",
+        ),
+    ] = None
+
+
 def _factor(text: str) -> float:
     if is_decimal(text):
         return float(text)
     percent = text.removesuffix("%").strip()
     meant = f"{float(percent) / 100:g}" if text.endswith("%") and is_decimal(percent) else "0.8"
     raise UserError(f"'{text}' is no number; write {meant}")
+
+
+def _submitted(when: str, option: str) -> Setting:
+    help = f"Only jobs submitted {when} this time (UTC, or of --time-zone)."
+    return Setting(help, option=option, parser=moment_of, metavar="DATE")
 
 
 LOAD = Setting("Scale the load: divide interarrival times by this factor.", parser=_factor, metavar="NUMBER")
@@ -31,24 +72,8 @@ LOAD = Setting("Scale the load: divide interarrival times by this factor.", pars
 class Period(Settings):
     """The jobs that were submitted between two dates."""
 
-    begin: Annotated[
-        datetime | None,
-        Setting(
-            "Only jobs submitted at or after this time (UTC, or of --time-zone).",
-            option="--from",
-            parser=moment_of,
-            metavar="DATE",
-        ),
-    ] = None
-    end: Annotated[
-        datetime | None,
-        Setting(
-            "Only jobs submitted before this time (UTC, or of --time-zone).",
-            option="--to",
-            parser=moment_of,
-            metavar="DATE",
-        ),
-    ] = None
+    begin: Annotated[datetime | None, _submitted("at or after", "--from")] = None
+    end: Annotated[datetime | None, _submitted("before", "--to")] = None
 
     def of(self, log: JobLog) -> JobLog:
         """Raises InvalidFile."""

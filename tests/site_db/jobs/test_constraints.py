@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from site_db.jobs.logs.requests import features_of
+from site_db.jobs.requests import features_of
 
 CASES = {
     "new": {"new"},
