@@ -29,12 +29,12 @@ from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, NodeSchedule, Schedule
 from sil.experiment.matrix import Matrix, map_matrix
 from sil.experiment.overhead import COLUMNS, _timed, random_problem
-from sil.isolation import channel
-from sil.isolation.channel import Message
-from sil.isolation.process import own_process
 from sil.runs.on_log import Replay
 from sil.runs.under_test import InProcess, resolve
 from sil.settings.estimates import Engine
+from sil.workers import channel
+from sil.workers.channel import Message
+from sil.workers.own_process import own_process
 from sil.workload.lublin import Lublin
 
 SEED, RUNS = 1, 7

@@ -443,7 +443,7 @@ def replaces_the_encoder() -> None:
 @fault
 def replaces_sockets() -> None:
     socket.socket = None  # type: ignore[misc, assignment]
-    from sil.isolation import channel
+    from sil.workers import channel
 
     channel.send = lambda *_: None
 
@@ -495,7 +495,7 @@ def _sockets() -> list[int]:
 
 def _send(text: bytes) -> None:
     """For the testbed, to which its process belongs."""
-    from sil.isolation.channel import HEAD
+    from sil.workers.channel import HEAD
 
     for handle in _sockets():
         os.write(handle, HEAD.pack(len(text), 0) + text)

@@ -9,7 +9,6 @@ from typing import Literal
 from sil.api.settings import one_of
 from sil.workers.execution import Execution
 from sil.workers.executor import Executor, Inline
-from sil.workers.main_module import script_is_not_imported
 
 OnFault = Literal["raise", "keep"]
 
@@ -30,5 +29,5 @@ def executing(isolate: bool, where: Execution) -> Iterator[Executor]:
     if not is_elsewhere(isolate, where):
         yield Inline()
         return
-    with script_is_not_imported(), where.executor() as executor:
+    with where.executor() as executor:
         yield executor

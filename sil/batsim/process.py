@@ -14,7 +14,7 @@ import zmq
 from scheduler.rules import RETURNS_IN_TIME
 from sil.batsim.messages import longest_message
 from sil.batsim.naming import PLACEHOLDER, PORT, BatsimScheduler
-from sil.isolation.process import OwnProcess, execute, own_process
+from sil.workers.own_process import OwnProcess, execute, own_process
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
 
 ENDS_WITHIN_S = 5.0

@@ -51,7 +51,7 @@ def overhead(
     Prints medians and quartiles of wall time, excluding garbage collection. Writes overhead.csv (each
     decision), points.csv (each point of the grid) and a figure.
     """
-    from sil.workers.processes import begin_early
+    from sil.workers.nursery import begin_early
 
     begin_early()
     from sil.experiment import overhead as measuring

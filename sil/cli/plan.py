@@ -45,7 +45,7 @@ def plan(
     stored in runs.db: the same command resumes an interrupted plan, and repeats no run.
     """
     from sil.settings import files
-    from sil.workers.processes import begin_early
+    from sil.workers.nursery import begin_early
 
     path = files.find(plan_file, "plans", Path())
     if where.dask is None:

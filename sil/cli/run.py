@@ -125,7 +125,7 @@ def _chosen_executor(experiment: Settings, where: Execution) -> Executor:
         if is_little_work(experiment):
             return Inline()
         from scheduler.registry import modules_of
-        from sil.workers.processes import PREDICTION, begin_early
+        from sil.workers.nursery import PREDICTION, begin_early
 
         begin_early([*modules_of(experiment.schedulers), *(PREDICTION if experiment.shared_nodes else ())])
     return where.executor()

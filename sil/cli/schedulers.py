@@ -210,7 +210,7 @@ def check(
     For each broken rule, shows the smallest problems that break it, the same on every run. Exit code 1 if
     any rule is broken.
     """
-    from sil.workers.processes import begin_early
+    from sil.workers.nursery import begin_early
 
     begin_early()
     from sil.experiment import checking

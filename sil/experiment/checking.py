@@ -31,12 +31,12 @@ from scheduler.testing.examination import (
     Here,
     Outline,
 )
-from sil.isolation import channel
 from sil.isolation.answers import packed_answer, unpacked_answer
-from sil.isolation.channel import BadMessage, Message
-from sil.isolation.process import NoAnswer, OwnProcess, own_process
 from sil.runs.under_test import InProcess, resolve
+from sil.workers import channel
+from sil.workers.channel import BadMessage, Message
 from sil.workers.executor import Died, Item
+from sil.workers.own_process import NoAnswer, OwnProcess, own_process
 from sil.workers.processes import Processes
 from sil.world.guard.faults import KILLED, PROCESS_SURVIVES, KilledFromOutside, SchedulerFault, one_line
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit

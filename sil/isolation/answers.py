@@ -27,7 +27,7 @@ from scheduler.node_set import NodeSet
 from scheduler.problem import SchedulingProblem
 from scheduler.rules import RETURNS_A_SCHEDULE
 from scheduler.wait_reasons import AllOthers, in_detail
-from sil.isolation.channel import BadMessage, Message
+from sil.workers.channel import BadMessage, Message
 from sil.world.guard.faults import MAX_TEXT, SchedulerFault, one_line
 from sil.world.guard.values import LARGEST, bounded, finite, plain_shares, whole
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, declared
 from scheduler.rules import Kind
-from sil.isolation import channel
-from sil.isolation.channel import Message
-from sil.isolation.process import NoAnswer, own_process
+from sil.workers import channel
+from sil.workers.channel import Message
 from sil.workers.executor import Died, tried
+from sil.workers.own_process import NoAnswer, own_process
 from sil.world.guard.faults import one_line
 from sil.world.guard.scheduler import MAKING_LIMIT_S
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit

@@ -24,12 +24,13 @@ from scheduler.problem import SchedulingProblem
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE
-from sil.isolation import channel
 from sil.isolation.answers import packed_answer, unpacked_answer
-from sil.isolation.channel import BadMessage, Message
 from sil.isolation.host import HERE, Host, made
 from sil.isolation.managers import Answering, Followed, SelfTimedManager, diverged
-from sil.isolation.process import SILENT_S, NoAnswer, OwnProcess, own_process
+from sil.workers import channel
+from sil.workers.channel import BadMessage, Message
+from sil.workers.limits import Limits
+from sil.workers.own_process import SILENT_S, NoAnswer, OwnProcess, own_process
 from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
@@ -70,7 +71,9 @@ def judging(
         for k, (name, folder) in enumerate(folders.items()):
             call = partial(_answer, follow, name, memory_mb)
             printed = log if log is None or k == 0 else log.with_stem(f"{log.stem}-{k + 1}")
-            processes[name] = stack.enter_context(own_process(call, modules, printed, memory_mb, folder))
+            processes[name] = stack.enter_context(
+                own_process(call, modules, printed, Limits(memory_mb), folder)
+            )
         yield _Judging(processes)
 
 
@@ -177,7 +180,7 @@ class _Answering(Host):
             return packed_answer(problem, answer, with_details)
 
         # The time of a fault is known where it is judged; who reads it here waits for what is not sent.
-        untimed = replace(guard, clock=_NoTime(), is_apart=True)
+        untimed = replace(guard, clock=_NoTime())
         timed = TimedScheduler(made(spec, seed, untimed), untimed, finish, is_watched=True)
         return _Answered(timed, self._connection, guard.clock)
 
@@ -185,7 +188,7 @@ class _Answering(Host):
         def answering(ports: Ports) -> Answering:
             return Answering(partial(spec.make_manager, seed=seed), ports, self.send)
 
-        return SelfTimedManager(answering, ports, replace(guard, is_apart=True), spec.target)
+        return SelfTimedManager(answering, ports, guard, spec.target)
 
     def input(self, read: Callable[[], bytes]) -> bytes:
         return channel.receive(self._connection).columns

@@ -22,7 +22,7 @@ from scheduler.ports import Dispatcher
 from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import KNOWN_JOB, RETURNS_A_SCHEDULE
 from sil.isolation.answers import packed_orders, unpacked_orders
-from sil.isolation.channel import BadMessage, Message
+from sil.workers.channel import BadMessage, Message
 from sil.world.guard.faults import TESTBED_UNTOUCHED, SchedulerFault, one_line
 from sil.world.guard.manager import GuardedManager, wake_up_s
 from sil.world.guard.values import is_finite, is_index

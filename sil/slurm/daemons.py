@@ -19,10 +19,10 @@ from types import MappingProxyType
 
 from scheduler import UserError
 from scheduler.rules import RETURNS_IN_TIME
-from sil.isolation.process import OwnProcess, execute, own_process
 from sil.slurm.clock.driver import Clock, Outcome
 from sil.slurm.installation import ANYWHERE, PLUGINS, Installation
 from sil.slurm.runtime_environment import listens
+from sil.workers.own_process import OwnProcess, execute, own_process
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line
 
 STARTS_WITHIN_S = 60.0

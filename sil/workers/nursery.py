@@ -1,27 +1,47 @@
-"""A process that forks others on request, as copies of what this one was before it started threads.
+"""A process that forks others on request, as copies of what it was before anything started threads.
 
-To fork a process with threads is not safe, and Python's fork server cannot be used by the processes that it
-has started, so each worker begins with a nursery of its own. What the forked processes leave behind when they
-are killed, the nursery ends.
+To fork a process with threads is not safe. A command starts its nursery as a new interpreter, which has a
+fixed hash seed and imports what runs need; a worker forks one of its own before it has threads. What the
+forked processes leave behind when they are killed, the nursery ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
-import multiprocessing
+import importlib
+import logging
 import os
 import signal
 import socket
 import struct
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from multiprocessing import forkserver, resource_tracker
-from multiprocessing import process as processes
 from pkgutil import resolve_name
 
 from sil.workers.descendants import be_prompt, kill_descendants, reaped
+
+LIBRARIES = (
+    "scheduler.managers.mapping_manager",
+    "scheduler.managers.starting_manager",
+    "scipy.special",
+    "site_db.site_file.importing",
+    "site_db.experience",
+    "psutil",
+    "sil.workers.supervisor",
+)
+"""Imported by the nursery of a command. Not Polars, which starts threads when it is imported."""
+PREDICTION = ("scheduler.time_shared.loras", "scheduler.time_shared.predictors")
+COMPILED = ("scheduler.mapping.pjs", "scheduler.free_nodes.identical_nodes", *PREDICTION)
+"""Imported too, where it is not known which schedulers will run: compiled functions."""
+
+FIXED_HASH_SEED = {"PYTHONHASHSEED": "0"}
+"""Schedulers under test may iterate over sets of strings: the same seed, the same order."""
+ANSWERS_WITHIN_S = 30.0
+"""A nursery that takes longer has been stopped."""
 
 _REQUEST = struct.Struct("<cqq")
 """What is asked for, the length of a name, and a process."""
@@ -35,8 +55,6 @@ _IGNORED = signal.valid_signals() - {
     signal.SIGCHLD,
     *(signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV),
 }
-ANSWERS_WITHIN_S = 30.0
-"""A nursery that takes longer has been stopped."""
 
 
 class NurseryGone(Exception):
@@ -47,29 +65,19 @@ class Nursery:
     """The connection to a nursery, and a function that kills it."""
 
     def __init__(self, connection: socket.socket, kill: Callable[[], None]) -> None:
-        connection.settimeout(ANSWERS_WITHIN_S)
         self._connection = connection
         self._kill = kill
+        self._is_ready = False
 
     def start(self, place: str, handles: list[int]) -> int:
         """Fork a process that calls the function at `place` ("module:function") with its copies of `handles`.
         Returns its process id. Raises NurseryGone."""
         name = place.encode()
-        request = _REQUEST.pack(_START, len(name), 0)
-        with suppress(OSError):
-            socket.send_fds(self._connection, [request + name], handles)
-            answer = self._connection.recv(_PID.size, socket.MSG_WAITALL)
-            if len(answer) == _PID.size:
-                return int(_PID.unpack(answer)[0])
-        raise NurseryGone
+        return self._answer(_REQUEST.pack(_START, len(name), 0) + name, handles)
 
     def end(self, pid: int) -> None:
         """Kill a process that it has forked, with all that this has started. Raises NurseryGone."""
-        with suppress(OSError):
-            self._connection.sendall(_REQUEST.pack(_END, 0, pid))
-            if self._connection.recv(_PID.size, socket.MSG_WAITALL):
-                return
-        raise NurseryGone
+        self._answer(_REQUEST.pack(_END, 0, pid), [])
 
     def abandon(self) -> None:
         """End it, whatever has become of it."""
@@ -77,31 +85,118 @@ class Nursery:
         with suppress(ProcessLookupError):
             self._kill()
 
+    def _answer(self, request: bytes, handles: list[int]) -> int:
+        with suppress(OSError):
+            if not self._is_ready:  # it imports its libraries, and may have to compile them
+                self._connection.settimeout(None)
+                self._is_ready = bool(self._connection.recv(1))
+                self._connection.settimeout(ANSWERS_WITHIN_S)
+            socket.send_fds(self._connection, [request], handles)
+            answer = self._connection.recv(_PID.size, socket.MSG_WAITALL)
+            if len(answer) == _PID.size:
+                return int(_PID.unpack(answer)[0])
+        raise NurseryGone
 
-def begun() -> Nursery:
-    """Fork a nursery from this process, which has no threads yet."""
+
+_nursery: Nursery | None = None
+_is_worker = False
+"""Whether the descendants of this process are all those of its nursery, whose orphans it adopts."""
+
+
+def nursery() -> Nursery:
+    """That of this process, which is started if there is none."""
+    global _nursery
+    if _nursery is None:
+        _nursery = _started((*LIBRARIES, *COMPILED), announces=False)
+    return _nursery
+
+
+def begin_early(schedulers: Sequence[str] = COMPILED) -> None:
+    """Start the nursery, which imports its libraries and the modules `schedulers` while this process imports
+    its own. The nursery announces for both that something has to be compiled."""
+    global _nursery
+    if _nursery is None:
+        _nursery = _started((*LIBRARIES, *schedulers), announces=True)
+        logging.getLogger("scheduler.compiled").addFilter(lambda record: False)
+
+
+def fork_nursery() -> None:
+    """Give this process, a worker which has no threads yet, a nursery of its own."""
+    global _nursery, _is_worker
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         try:
-            serve(theirs)
+            os.setsid()
+            _serve(theirs)
         finally:
             os._exit(0)
     theirs.close()
-    return Nursery(ours, partial(os.kill, pid, signal.SIGKILL))
+    adopt_orphans()
+    _nursery, _is_worker = Nursery(ours, partial(os.kill, pid, signal.SIGKILL)), True
 
 
-def serve(connection: socket.socket) -> None:
+def forget_nursery(gone: Nursery | None = None) -> None:
+    """Something has killed or stopped this nursery (None: the present one); the next process gets another."""
+    global _nursery
+    if _nursery is None or gone not in (None, _nursery):
+        return
+    _nursery.abandon()
+    _nursery = None
+    if _is_worker:
+        kill_descendants()
+
+
+def _started(modules: Sequence[str], announces: bool) -> Nursery:
+    """A new interpreter: in a session of its own, since Ctrl-C in the terminal is for the command."""
+    ours, theirs = socket.socketpair()
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; from sil.workers.nursery import begin; "
+        f"begin({theirs.fileno()}, {tuple(modules)!r}, {announces})"
+    )
+    with theirs:
+        process = subprocess.Popen(
+            # -P: the current folder is on the path of modules only if it is on that of this process.
+            [sys.executable, "-P", "-c", code],
+            env=os.environ | FIXED_HASH_SEED,
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return Nursery(ours, process.kill)
+
+
+def begin(handle: int, modules: Sequence[str], announces: bool) -> None:
+    """Run in the new interpreter of a nursery: import `modules`, and serve the socket `handle`."""
+    if announces:
+        notes = logging.StreamHandler()
+        notes.setFormatter(logging.Formatter("Note: %(message)s"))
+        log = logging.getLogger("scheduler.compiled")
+        log.setLevel(logging.INFO)
+        log.addHandler(notes)
+        os.register_at_fork(after_in_child=lambda: log.removeHandler(notes))
+    for name in modules:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    _serve(socket.socket(fileno=handle))
+
+
+def _serve(connection: socket.socket) -> None:
     """Run in the nursery, until the connection is closed."""
     # Those of the process that it was forked from are no business of a scheduler.
     os.closerange(3, connection.fileno())
     os.closerange(connection.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
-    _forget_parents()
-    os.setsid()
     adopt_orphans()
     ignore_signals()
     be_prompt()
     started: set[int] = set()
+    connection.sendall(b".")
     while True:
         head, handles, _, _ = socket.recv_fds(connection, _REQUEST.size, 16)
         if len(head) < _REQUEST.size:
@@ -114,7 +209,7 @@ def serve(connection: socket.socket) -> None:
             pid = os.fork()
             if pid == 0:
                 connection.close()
-                _be_the_process(place, handles)
+                _call(place, handles)
             for handle in handles:
                 os.close(handle)
             started.add(pid)
@@ -124,6 +219,14 @@ def serve(connection: socket.socket) -> None:
         connection.sendall(_PID.pack(pid))
         started -= reaped().keys()
     kill_descendants()
+
+
+def _call(place: str, handles: list[int]) -> None:
+    try:
+        resolve_name(place)(*handles)
+    finally:
+        flush_output()
+        os._exit(0)
 
 
 def ignore_signals() -> None:
@@ -153,31 +256,10 @@ def end_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _be_the_process(place: str, handles: list[int]) -> None:
-    try:
-        resolve_name(place)(*handles)
-    finally:
-        flush_output()
-        os._exit(0)
-
-
 def flush_output() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(BaseException):  # it may be closed, full, or None
             stream.flush()
-
-
-def _forget_parents() -> None:
-    """Python's multiprocessing is as in a new program, since the servers and the parent of this process are
-    behind handles that are closed now. A scheduler may use it."""
-    processes._parent_process = None  # type: ignore[attr-defined]
-    processes._children.clear()  # type: ignore[attr-defined]
-    tracker = resource_tracker._resource_tracker
-    tracker._fd = tracker._pid = None  # type: ignore[attr-defined]
-    forkserver._forkserver = forkserver.ForkServer()
-    for name in ("ensure_running", "get_inherited_fds", "connect_to_new_process", "set_forkserver_preload"):
-        setattr(forkserver, name, getattr(forkserver._forkserver, name))
-    multiprocessing.set_start_method(None, force=True)
 
 
 def _prctl(option: int, value: int) -> None:

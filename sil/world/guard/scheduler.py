@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import nan
-from multiprocessing import parent_process
 from time import perf_counter, process_time
 from typing import Any, NamedTuple, Protocol
 
@@ -29,7 +28,7 @@ from scheduler.wait_reasons import all_in_detail
 from sil.trace.recorder import TraceRecorder
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.faults import SchedulerFault, fault_of, name_of, one_line
-from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
+from sil.world.guard.time_limit import TimeLimitExceeded, has_watchdog, time_limit
 
 MAKING_LIMIT_S = 120.0
 """Time to import a scheduler, make an instance or prepare it; its libraries may be large."""
@@ -95,8 +94,7 @@ class Guard:
     """A stopwatch and a time limit.
 
     Measurements go to `note`; CPU time is read from `cpu_time`, or not measured (NaN). `charge` charges wall
-    time to simulated time. `decision_log` records mappings and wait reasons that have changed. `is_apart`:
-    this is a process of the scheduler's own.
+    time to simulated time. `decision_log` records mappings and wait reasons that have changed.
     """
 
     clock: Clock
@@ -105,16 +103,15 @@ class Guard:
     charge: Charge | None = None
     decision_log: TraceRecorder | None = None
     cpu_time: Callable[[], float] | None = process_time
-    is_apart: bool = False
 
     def timed(self, scheduler: AnyScheduler, is_watched: bool = False) -> TimedScheduler:
         """A scheduler in this process, under this time limit."""
         return TimedScheduler(scheduler, self, is_watched=is_watched)
 
     def fault_of(self, error: BaseException, method: str, module: str) -> SchedulerFault:
-        """The fault for an exception raised by `method`, of a class in `module`. Re-raises Ctrl-C, which ends
-        a worker process, and that of a scheduler, without an exception."""
-        if isinstance(error, KeyboardInterrupt) and not self.is_apart and parent_process() is None:
+        """The fault for an exception raised by `method`, of a class in `module`. Re-raises Ctrl-C, unless
+        this is a process of its own, which Ctrl-C does not reach."""
+        if isinstance(error, KeyboardInterrupt) and not has_watchdog():
             raise error
         return fault_of(error, method, module, self.clock.now_s)
 

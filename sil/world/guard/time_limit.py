@@ -60,6 +60,11 @@ def announce_deadlines_to(watchdog: Callable[[float], None]) -> None:
     _timer.announce = watchdog
 
 
+def has_watchdog() -> bool:
+    """Whether another process ends this one if a deadline passes."""
+    return _timer.announce is not None
+
+
 class time_limit:  # noqa: N801 (it is used like a function)
     """Raise TimeLimitExceeded if the block takes longer than `limit_s` of wall time.
 

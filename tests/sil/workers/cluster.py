@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,7 +13,6 @@ from pathlib import Path
 
 import psutil
 
-from sil.workers.processes import end_group
 from tests.sil.test_experiment import ROOT
 
 Begin = Callable[..., subprocess.Popen[str]]
@@ -58,7 +58,7 @@ class Cluster:
     def end(self) -> None:
         """End the scheduler and the workers; what these have started is to end by itself."""
         for process in reversed(self._begun):
-            end_group(process.pid)
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def _begin(self, *command: str) -> subprocess.Popen[bytes]:

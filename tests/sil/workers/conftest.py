@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from sil.workers.processes import end_group
 from tests.sil.test_experiment import ROOT
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
@@ -51,7 +51,7 @@ def begin_command() -> Iterator[Begin]:
     yield begin
     for process in begun:
         if process.poll() is None:
-            end_group(process.pid)
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 

@@ -1,5 +1,5 @@
-"""What the processes of a scheduler may use together. The kernel limits each of them only, so the supervisor
-looks from time to time."""
+"""What a process and all that it starts may use together. The kernel limits each of them only, so the
+supervisor looks from time to time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 import psutil
 
@@ -25,21 +26,32 @@ TOO_MUCH_MEMORY, TOO_MANY_TASKS = 1_000, 1_001
 """In place of an exit code: which limit was exceeded."""
 
 
+@dataclass(frozen=True)
 class Limits:
-    """On the process `child` of this one, and on all that it starts.
+    """On a process and all that it starts: MOST_TASKS and, beyond what it uses at first, `memory_mb`."""
+
+    memory_mb: float | None = None
+
+    def impose(self) -> None:
+        """On this process, by the kernel."""
+        _limit_tasks()
+        _limit_memory(self.memory_mb)
+
+
+class Watch:
+    """Whether the process `child` of this one, and all that it starts, keep to `limits`.
 
     Memory that is shared, or of children, is known only when this looks: peaks in between are not seen, nor
     files in memory that no process has mapped; of memory that children share, at least half counts.
     """
 
-    def __init__(self, child: int, memory_mb: float | None, arrays: int) -> None:
-        """`memory_mb` is what the processes may use in addition to what `child` uses now, and to `arrays`
-        bytes that are given to it."""
+    def __init__(self, child: int, limits: Limits, arrays: int) -> None:
+        """`arrays` bytes are given to the process."""
         self._child = child
         self._looks_s = 0.0
         self._most_kb: float | None = None
-        if memory_mb is not None and sys.platform == "linux":
-            self._most_kb = memory_mb * 1024.0 + _resident_kb(child) + arrays / 1024.0
+        if limits.memory_mb is not None and sys.platform == "linux":
+            self._most_kb = limits.memory_mb * 1024.0 + _resident_kb(child) + arrays / 1024.0
 
     def broken(self) -> int | None:
         """The limit that is exceeded, if this looks now."""
@@ -58,7 +70,7 @@ class Limits:
         return found
 
 
-def limit_tasks() -> None:
+def _limit_tasks() -> None:
     """Limit the processes and threads of the user to those of the whole computer now, and those that a
     scheduler may have. That does not hold for root, and is what remains if all is too busy to look."""
     with suppress(OSError, ValueError, IndexError), open("/proc/loadavg", encoding="ascii") as file:
@@ -68,7 +80,7 @@ def limit_tasks() -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
-def limit_memory(most_mb: float | None) -> None:
+def _limit_memory(most_mb: float | None) -> None:
     """Limit the memory that this process may use in addition to what it uses now, and let the kernel end it
     rather than others if there is none left."""
     if sys.platform == "linux":

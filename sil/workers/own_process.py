@@ -1,4 +1,5 @@
-"""The judging side's handle on the process of a scheduler under test."""
+"""A process of its own for one call: a worker, a scheduler under test, or another program. It ends with all
+that it has started."""
 
 from __future__ import annotations
 
@@ -14,23 +15,23 @@ from math import inf
 from pathlib import Path
 
 from scheduler.rules import RETURNS_A_SCHEDULE, RETURNS_IN_TIME
-from sil.isolation import channel
-from sil.isolation.channel import HEAD, BadMessage, Message, unpacked
-from sil.isolation.limits import MOST_TASKS, TOO_MANY_TASKS, TOO_MUCH_MEMORY
-from sil.isolation.supervisor import Deadline, Start, pickled, received_status, send_end, send_start
+from sil.workers import channel
+from sil.workers.channel import HEAD, BadMessage, Message, unpacked
 from sil.workers.executor import TRIES, dies_each_time
-from sil.workers.nursery import NurseryGone
-from sil.workers.processes import forget_nursery, nursery
+from sil.workers.limits import MOST_TASKS, TOO_MANY_TASKS, TOO_MUCH_MEMORY, Limits
+from sil.workers.nursery import FIXED_HASH_SEED, NurseryGone, forget_nursery, nursery
+from sil.workers.supervisor import Deadline, Start, pickled, received_status, send_end, send_start
 from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
     KEEPS_TO_PROCESSES,
     PROCESS_SURVIVES,
     KilledFromOutside,
+    NoResult,
     one_line,
 )
 
 LOOK_EVERY_S = 0.2
-"""How often the judging side checks deadlines while it waits."""
+"""How often deadlines are checked while something is waited for."""
 
 SILENT_S = 60.0
 """Time for the testbed's own part of the work between two answers, in addition to what it takes here."""
@@ -50,12 +51,15 @@ FROM_OUTSIDE = {
 """Exit codes of a process that somebody else may have ended."""
 
 
-class NoAnswer(Exception):
-    """The process has ended or does not answer, which breaks `rule`. The message is a sentence."""
+LIMITED = Limits()
+"""Of tasks, not of memory."""
 
-    def __init__(self, rule: str, message: str) -> None:
-        super().__init__(message)
-        self.rule = rule
+
+class NoAnswer(NoResult):
+    """The process has ended or does not answer, which breaks `rule`: `how` follows "its process"."""
+
+    def __init__(self, rule: str, how: str, message: str = "") -> None:
+        super().__init__(rule, how, message or f"its process {how}")
 
 
 class OwnProcess:
@@ -63,11 +67,10 @@ class OwnProcess:
 
     def __init__(self, supervisor: _Supervisor, start: Start, memory: int) -> None:
         self.supervisor = supervisor
-        self._log, self._memory_mb = start.log, start.memory_mb
+        self._log, self._limits = start.log, start.limits
         self._messages, theirs = socket.socketpair()
         with theirs:
             supervisor.start(start, theirs, memory)
-        self._messages.settimeout(LOOK_EVERY_S)
         self._unread = bytearray()
         self._takes_nothing = False
         self.n_received = 0
@@ -75,24 +78,37 @@ class OwnProcess:
         """Time for one answer, at most."""
         self.began_s = time.monotonic()
 
-    def receive(self, most_bytes: int) -> Message:
-        """The next message. Raises NoAnswer, and KilledFromOutside if that may be an accident: if the process
-        was not killed after as many messages in each of several tries."""
+    def fileno(self) -> int:
+        """Becomes readable when there is a message, or the process has ended."""
+        return self._messages.fileno()
+
+    def receive(self, most_bytes: float) -> Message:
+        """Wait for the next message. Raises NoAnswer, and KilledFromOutside if that may be an accident: if
+        the process was not killed after as many messages in each of several tries."""
         if self._takes_nothing:
-            raise NoAnswer(PROCESS_SURVIVES, "its process does not take what is sent to it")
+            raise NoAnswer(PROCESS_SURVIVES, "does not take what is sent to it")
         since_s = time.monotonic()
-        while (message := self._first_unread(most_bytes)) is None:
+        while (message := self.received(most_bytes, LOOK_EVERY_S, since_s)) is None:
+            pass
+        return message
+
+    def received(self, most_bytes: float, within_s: float = 0.0, since_s: float = 0.0) -> Message | None:
+        """The next message, if it is here `within_s`; it is awaited `since_s`. Raises as `receive` does."""
+        if (message := self._first_unread(most_bytes)) is None:
+            self._messages.settimeout(within_s)
             try:
                 more = self._messages.recv(1 << 16)
-            except TimeoutError:
-                more = None
+            except (TimeoutError, BlockingIOError):
+                self._check_time(since_s)
+                return None
             except OSError:
                 more = b""
-            if more == b"":
+            if not more:
                 raise self._ended()
-            self._unread += more or b""
+            self._unread += more
             self._check_time(since_s)
-        self.n_received += 1
+            message = self._first_unread(most_bytes)
+        self.n_received += message is not None
         return message
 
     def send(self, message: Message) -> None:
@@ -106,7 +122,6 @@ class OwnProcess:
             self._takes_nothing = True
         except OSError:
             pass
-        self._messages.settimeout(LOOK_EVERY_S)
 
     def handed_over(self) -> str | None:
         """After the call of `execute`: None as soon as the program is running, or why it cannot be run."""
@@ -137,80 +152,79 @@ class OwnProcess:
         if self.supervisor.deadline_s == 0.0:  # not within a decision
             self.supervisor.wait(by_itself_s)
         self.supervisor.status()
+        if self.supervisor.is_alive:
+            _idle.append(self.supervisor)
 
-    def _first_unread(self, most_bytes: int) -> Message | None:
+    def _first_unread(self, most_bytes: float) -> Message | None:
         unread = self._unread
         if len(unread) < HEAD.size:
             return None
         n_fields, n_columns = HEAD.unpack_from(unread)
         end = HEAD.size + n_fields + n_columns
         if end > most_bytes:
-            raise NoAnswer(
-                RETURNS_A_SCHEDULE, f"an answer has {end:,} bytes where {most_bytes:,} are allowed"
-            )
+            text = f"an answer has {end:,} bytes where {most_bytes:,} are allowed"
+            raise NoAnswer(RETURNS_A_SCHEDULE, "sends too much", text)
         if len(unread) < end:
             return None
-        fields, columns = (
-            bytes(unread[HEAD.size : HEAD.size + n_fields]),
-            bytes(unread[HEAD.size + n_fields : end]),
-        )
+        fields, columns = bytes(unread[HEAD.size : end - n_columns]), bytes(unread[end - n_columns : end])
         del unread[:end]
         try:
             return unpacked(fields, columns)
         except BadMessage as error:
-            raise NoAnswer(RETURNS_A_SCHEDULE, f"a message of its process cannot be read: {error}") from None
+            text = f"a message of its process cannot be read: {error}"
+            raise NoAnswer(RETURNS_A_SCHEDULE, "sends what cannot be read", text) from None
 
     def _check_time(self, since_s: float) -> None:
         """Raise NoAnswer if a decision has passed its deadline or, outside of any, nothing happens. The
-        process writes its deadlines itself, so they count up to `most_s` only."""
+        process writes its deadlines itself, so they count up to `most_s` only. A worker may take any time."""
         now_s, deadline_s = time.monotonic(), self.supervisor.deadline_s
         own_s = since_s - self.began_s  # time for the testbed's own part
         if deadline_s > 0.0:
             if min(deadline_s, since_s + self.most_s + own_s) < now_s:
-                raise NoAnswer(
-                    RETURNS_IN_TIME,
-                    "it did not return in time, nor could it be interrupted: its process was ended",
-                )
-        elif now_s - since_s > SILENT_S + own_s:
-            raise NoAnswer(PROCESS_SURVIVES, f"its process has been silent for {now_s - since_s:.0f} s")
+                text = "it did not return in time, nor could it be interrupted: its process was ended"
+                raise NoAnswer(RETURNS_IN_TIME, "was ended, since a decision did not return in time", text)
+        elif self._limits is not None and now_s - since_s > SILENT_S + own_s:
+            raise NoAnswer(PROCESS_SURVIVES, f"has been silent for {now_s - since_s:.0f} s")
 
-    def _ended(self) -> Exception:
+    def _ended(self) -> NoResult:
         if not self.supervisor.wait(ENDS_WITHIN_S):
-            return NoAnswer(PROCESS_SURVIVES, "its process closed its connection before the end of the run")
+            return NoAnswer(PROCESS_SURVIVES, "closed its connection before the end of the run")
         status = self.supervisor.status()
         if status is None or status in FROM_OUTSIDE:
             by = "its supervisor ended" if status is None else f"signal {-status}"
             place = self._log, self.n_received
             if dies_each_time(place):
                 where = f"after {self.n_received:,} answers" if self.n_received else "before its first answer"
-                how = f"its process was killed ({by}) {where}, in each of {TRIES} tries"
+                how = f"was killed ({by}) {where}, in each of {TRIES} tries"
                 return NoAnswer(PROCESS_SURVIVES, how + last_line(self._log))
             return KilledFromOutside(by, place)
-        if status == TOO_MUCH_MEMORY:
-            return NoAnswer(
-                KEEPS_TO_MEMORY,
-                f"it and its children need more than the {self._memory_mb:g} MB that they may use",
-            )
-        if status == TOO_MANY_TASKS:
-            return NoAnswer(KEEPS_TO_PROCESSES, f"it has more than {MOST_TASKS:,} processes and threads")
+        if self._limits is not None and status in (TOO_MUCH_MEMORY, TOO_MANY_TASKS):
+            rule, text = KEEPS_TO_PROCESSES, f"it has more than {MOST_TASKS:,} processes and threads"
+            if status == TOO_MUCH_MEMORY:
+                most = f"{self._limits.memory_mb:g} MB"
+                rule, text = (
+                    KEEPS_TO_MEMORY,
+                    f"it and its children need more than the {most} that they may use",
+                )
+            return NoAnswer(rule, "was ended at a limit", text)
         if status < 0:
-            how = f"its process was ended by signal {-status} ({signal.Signals(-status).name})"
+            how = f"was ended by signal {-status} ({signal.Signals(-status).name})"
         elif status > 0:
-            how = f"its process ended with exit code {status}"
+            how = f"ended with exit code {status}"
         else:
-            how = "its process ended with exit code 0 before the end of the run"
+            how = "ended with exit code 0 before the end of the run"
         return NoAnswer(PROCESS_SURVIVES, how + last_line(self._log))
 
 
 class _Supervisor:
-    """The parent of one process at a time (see `sil.isolation.supervisor`)."""
+    """The parent of one process at a time (see `sil.workers.supervisor`)."""
 
     def __init__(self) -> None:
         memory = Deadline.handle()
         self._deadline = Deadline(memory)
         self._control, theirs = socket.socketpair()
         self._nursery = nursery()
-        self._pid = self._nursery.start("sil.isolation.supervisor:supervise", [theirs.fileno(), memory])
+        self._pid = self._nursery.start("sil.workers.supervisor:supervise", [theirs.fileno(), memory])
         theirs.close()
         os.close(memory)
         self._is_in_use = False
@@ -258,59 +272,55 @@ _idle: list[_Supervisor] = []
 """Supervisors of this process that have no process to supervise."""
 
 
+def begun(
+    call: Callable[[socket.socket], None],
+    modules: tuple[str, ...] = (),
+    log: Path | None = None,
+    limits: Limits | None = LIMITED,
+    own_modules: str | None = None,
+) -> OwnProcess:
+    """A process that makes a call with its socket, in this folder and environment; for the other parameters
+    see `Start`. Raises KilledFromOutside."""
+    printed = None if log is None else log.absolute()
+    environment = {**os.environ, **FIXED_HASH_SEED}
+    text, arrays, memory = pickled(call)
+    start = Start(
+        text, arrays, os.getcwd(), environment, tuple(sys.path), modules, printed, limits, own_modules
+    )
+    try:
+        while _idle:
+            supervisor = _idle.pop()
+            try:
+                return OwnProcess(supervisor, start, memory)
+            except OSError:  # it has ended since it was used
+                supervisor.close()
+        for _ in range(2):
+            try:
+                return OwnProcess(_Supervisor(), start, memory)
+            except NurseryGone:
+                forget_nursery()  # an earlier scheduler has killed or stopped it
+        raise KilledFromOutside("its nursery ended", object())
+    finally:
+        os.close(memory)
+
+
 @contextmanager
 def own_process(
     call: Callable[[socket.socket], None],
     modules: tuple[str, ...] = (),
     log: Path | None = None,
-    memory_mb: float | None = None,
+    limits: Limits = LIMITED,
     own_modules: str | None = None,
 ) -> Iterator[OwnProcess]:
-    """Within this context, a process makes a call with its socket; all that it starts ends with the context.
-    For the other parameters see `Start`."""
-    printed = None if log is None else log.absolute()
-    text, arrays, memory = pickled(call)
-    start = Start(
-        text,
-        arrays,
-        os.getcwd(),
-        dict(os.environ),
-        tuple(sys.path),
-        modules,
-        printed,
-        memory_mb,
-        own_modules,
-    )
-    try:
-        process = _started(start, memory)
-    finally:
-        os.close(memory)
+    """Within this context there is a process, `begun` with these parameters; all that it starts ends with the
+    context."""
+    process = begun(call, modules, log, limits, own_modules)
     by_itself_s = 0.0
     try:
         yield process
         by_itself_s = ENDS_BY_ITSELF_S
     finally:
         process.close(by_itself_s)
-        if process.supervisor.is_alive:
-            _idle.append(process.supervisor)
-
-
-def _started(start: Start, memory: int) -> OwnProcess:
-    while _idle:
-        supervisor = _idle.pop()
-        try:
-            return OwnProcess(supervisor, start, memory)
-        except OSError:  # it has ended since it was used
-            supervisor.close()
-    try:
-        return OwnProcess(_Supervisor(), start, memory)
-    except NurseryGone:
-        forget_nursery()  # an earlier scheduler has killed or stopped it
-    try:
-        return OwnProcess(_Supervisor(), start, memory)
-    except NurseryGone:
-        forget_nursery()
-        raise KilledFromOutside("its nursery ended", object()) from None
 
 
 def execute(command: Sequence[str], connection: socket.socket) -> None:

@@ -1,5 +1,5 @@
-"""The parent of processes that run schedulers under test: it starts one after another, writes what each
-prints into a log of limited size, and ends it together with everything that it has started.
+"""The parent of one process at a time: it writes what the process prints into a log of limited size, watches
+its limits, and ends it together with everything that it has started.
 
 The parent is disposable: a scheduler that stops or kills it disturbs its own run only. It imports what runs
 need, but no scheduler under test, so that each process begins as a fresh copy within milliseconds. Nothing
@@ -28,8 +28,8 @@ from tempfile import TemporaryFile
 from typing import Any, NamedTuple, NoReturn
 
 from scheduler.messages import printable
-from sil.isolation.limits import LOOK_EVERY_S, Limits, limit_memory, limit_tasks
 from sil.workers.descendants import be_prompt, kill_descendants, reaped
+from sil.workers.limits import LOOK_EVERY_S, Limits, Watch
 from sil.workers.nursery import (
     adopt_orphans,
     end_with_parent,
@@ -81,8 +81,7 @@ class Start(NamedTuple):
     these sizes, are in memory that the process shares with the one that asks for it. The supervisor imports
     `modules` once, for this and later processes.
 
-    Its output goes into the file `log`, or else to the terminal. `memory_mb` is what it may use in addition
-    to the testbed's own memory.
+    Its output goes into the file `log`, or else to the terminal.
     """
 
     call: bytes
@@ -92,7 +91,7 @@ class Start(NamedTuple):
     path: tuple[str, ...]
     modules: tuple[str, ...] = ()
     log: Path | None = None
-    memory_mb: float | None = None
+    limits: Limits | None = None
     own_modules: str | None = None
 
 
@@ -142,7 +141,7 @@ def send_end(control: socket.socket) -> None:
 
 def received_status(control: socket.socket) -> int | None:
     """How the process has ended: its exit code, minus the signal, or the limit that it exceeded
-    (`sil.isolation.limits`). None if the supervisor has ended, or does not answer in time."""
+    (`sil.workers.limits`). None if the supervisor has ended, or does not answer in time."""
     with suppress(OSError):
         found = control.recv(_STATUS.size, socket.MSG_WAITALL)
         if len(found) == _STATUS.size:
@@ -206,7 +205,7 @@ def _carried_out(
     output = _Output(start.log)
     statuses: dict[int, int] = {}
     broken = None
-    limits = Limits(child, start.memory_mb, sum(start.arrays))
+    watch = None if start.limits is None else Watch(child, start.limits, sum(start.arrays))
     with _end_of(child) as ended:
         waiting: list[Any] = [printed, control, *ended]
         ready: list[Any] = []
@@ -215,7 +214,7 @@ def _carried_out(
             if printed in ready and not output.take(os.read(printed, 1 << 16)):
                 waiting.remove(printed)
             statuses |= reaped()
-            broken = limits.broken()
+            broken = None if watch is None else watch.broken()
     is_told = control in ready
     if is_told:
         control.recv(1)
@@ -305,8 +304,8 @@ def _be_the_process(
         os.environ.update(start.environment)
         atexit._clear()  # what the testbed has registered
         sys.path[:] = start.path
-        limit_tasks()
-        limit_memory(start.memory_mb)
+        if start.limits is not None:
+            start.limits.impose()
         call = _unpickled(start, memory)  # which imports modules of the testbed
         if start.own_modules is not None:
             sys.path.append(start.own_modules)
