@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from scheduler.durability.journal import Journal, JournalEntry
@@ -11,16 +12,15 @@ from scheduler.durability.reliable_delivery import DEFAULT, ReliableDelivery, Ti
 from scheduler.managers.decorators import ManagerDecorator, RequeueLimit
 from scheduler.model import (
     DispatchOrder,
-    ExecutionRecord,
-    Job,
-    JobId,
-    RunId,
 )
 from scheduler.node_set import NodeSet
 from scheduler.notices import METHOD_OF, Notice, arguments_of, notice_of
-from scheduler.resource_manager import Manager, OnMachines, OnSharedNodes, Ports
+from scheduler.resource_manager import Manager, Ports
 
 MADE = "__init__"
+PORTS = ("clock", "dispatcher", "monitor", "experience", "run_times", "characterisation")
+READS = ("news", "estimate", "estimate_s", "outlived_s", "requirement")
+"""Methods of ports that return something."""
 DECIDES_BY_READS = "a manager with a journal decides by what it reads through its ports alone"
 
 
@@ -94,7 +94,12 @@ class JournalledManager(ManagerDecorator):
 
     def _done(self, method: str, arguments: tuple[Any, ...]) -> Any:
         if method == MADE:
-            self._manager = self._made(_taped(self._ports, self._tape, self._note))
+            taped = {
+                name: _Taped(port, self._tape, self._note)
+                for name in PORTS
+                if (port := getattr(self._ports, name, None)) is not None
+            }
+            self._manager = self._made(replace(self._ports, **taped))
             return None
         if method == "run_round":
             return self._manager.run_round()
@@ -103,19 +108,16 @@ class JournalledManager(ManagerDecorator):
             raise JournalMismatch(f"the journal has a call of '{method}', which is no notice to a manager")
         return self._manager.handle(notice)
 
-    def _note(self, port: str, *arguments: Any) -> None:
-        self._orders.append((port, arguments))
+    def _note(self, method: str, *arguments: Any) -> None:
+        if method == "dispatch" and not isinstance(arguments[0].machines, tuple | NodeSet):
+            order: DispatchOrder = arguments[0]
+            arguments = (order._replace(machines=tuple(order.machines)),)  # arrays cannot be compared
+        self._orders.append((method, arguments))
 
     def _send(self, orders: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
         for method, arguments in orders:
-            if method == "record":
-                assert isinstance(self._ports, OnMachines)
-                self._ports.experience.record(*arguments)
-            elif method == "learn":
-                assert not isinstance(self._ports, OnMachines | OnSharedNodes)
-                self._ports.run_times.learn(*arguments)
-            else:
-                getattr(self._ports.dispatcher, method)(*arguments)
+            port = {"record": "experience", "learn": "run_times"}.get(method, "dispatcher")
+            getattr(getattr(self._ports, port), method)(*arguments)
 
 
 class _Tape:
@@ -155,111 +157,22 @@ class _Tape:
         return next(self._played)
 
 
-Note = Callable[..., None]
-"""Note an order: the method of a port, and its arguments."""
+class _Taped:
+    """A port: what is read through it is on the tape, and orders, which return nothing, are noted."""
 
-
-def _taped(ports: Ports, tape: _Tape, note: Note) -> Ports:
-    """Ports whose reads are on the tape and whose orders are noted."""
-    clock, dispatcher = _Clock(ports.clock, tape), _Dispatcher(note)
-    monitor = None if ports.monitor is None else _Monitor(ports.monitor, tape)
-    if isinstance(ports, OnMachines):
-        assert monitor is not None
-        experience = _Experience(ports.experience, tape, note)
-        return replace(ports, clock=clock, dispatcher=dispatcher, monitor=monitor, experience=experience)
-    if isinstance(ports, OnSharedNodes):
-        assert monitor is not None
-        requirements = _Characterisation(ports.characterisation, tape)
-        return replace(
-            ports, clock=clock, dispatcher=dispatcher, monitor=monitor, characterisation=requirements
-        )
-    run_times = _RunTimes(ports.run_times, tape, note)
-    return replace(ports, clock=clock, dispatcher=dispatcher, monitor=monitor, run_times=run_times)
-
-
-class _Clock:
-    def __init__(self, clock: Any, tape: _Tape) -> None:
-        self._read = lambda: clock.now_s
-        self._tape = tape
-
-    @property
-    def now_s(self) -> float:
-        now_s: float = self._tape.read(self._read)
-        return now_s
-
-
-class _Dispatcher:
-    def __init__(self, note: Note) -> None:
-        self._note = note
-
-    def dispatch(self, order: DispatchOrder) -> None:
-        if not isinstance(order.machines, tuple | NodeSet):
-            order = order._replace(machines=tuple(order.machines))  # arrays cannot be compared
-        self._note("dispatch", order)
-
-    def preempt(self, run: RunId) -> None:
-        self._note("preempt", run)
-
-    def abandon(self, run: RunId) -> None:
-        self._note("abandon", run)
-
-    def acknowledge(self, run: RunId) -> None:
-        self._note("acknowledge", run)
-
-    def ping(self, machine: int) -> None:
-        self._note("ping", machine)
-
-    def give_up(self, job: JobId, why: str) -> None:
-        self._note("give_up", job, why)
-
-
-class _Monitor:
-    def __init__(self, monitor: Any, tape: _Tape) -> None:
-        self._monitor = monitor
-        self._tape = tape
-
-    def news(self) -> Any:
-        return self._tape.read(self._monitor.news)
-
-
-class _Experience:
-    def __init__(self, experience: Any, tape: _Tape, note: Note) -> None:
-        self._experience = experience
+    def __init__(self, port: Any, tape: _Tape, note: Callable[..., None]) -> None:
+        self._port = port
         self._tape = tape
         self._note = note
 
-    def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> Any:
-        return self._tape.read(self._experience.estimate, jobs, members)
-
-    def record(self, record: ExecutionRecord) -> None:
-        self._note("record", record)
-
-
-class _RunTimes:
-    def __init__(self, run_times: Any, tape: _Tape, note: Note) -> None:
-        self._run_times = run_times
-        self._tape = tape
-        self._note = note
-
-    def estimate_s(self, job: Job) -> float:
-        estimate_s: float = self._tape.read(self._run_times.estimate_s, job)
-        return estimate_s
-
-    def outlived_s(self, job: Job, ran_s: float) -> float:
-        outlived_s: float = self._tape.read(self._run_times.outlived_s, job, ran_s)
-        return outlived_s
-
-    def learn(self, job: Job, ran_s: float) -> None:
-        self._note("learn", job, ran_s)
-
-
-class _Characterisation:
-    def __init__(self, characterisation: Any, tape: _Tape) -> None:
-        self._characterisation = characterisation
-        self._tape = tape
-
-    def requirement(self, job: Job) -> Any:
-        return self._tape.read(self._characterisation.requirement, job)
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name == "now_s":
+            return self._tape.read(lambda: self._port.now_s)
+        if name in READS:
+            return partial(self._tape.read, getattr(self._port, name))
+        return partial(self._note, name)
 
 
 Make = Callable[[Ports], Manager]

@@ -108,9 +108,7 @@ def rows_of(lines: Iterable[str], path: Path) -> Iterator[Row]:
         return
     if first is not None:
         at, text = first
-        raise InvalidFile(
-            f"{path}, line {at}: found {quoted(text)}, and no line of the file is {_EXPECTED}"
-        )
+        raise InvalidFile(f"{path}, line {at}: found {quoted(text)}, and no line of the file is {_EXPECTED}")
     is_empty = f"the file is empty; expected {_EXPECTED}"
     raise InvalidFile(f"{path}: {'the file has a header, but no jobs' if has_comments else is_empty}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from scheduler.durability.journalled_manager import JournalMismatch
@@ -70,7 +71,7 @@ class RemoteManager(RemainingManager):
         self._doomed: set[RunId] = set()
         """Runs that the manager has ordered to stop, or abandoned."""
         self._agents = Agents(world, network, self._tell, self._doomed)
-        strike = _pass if crashes is None else crashes.strike
+        strike = (lambda: None) if crashes is None else crashes.strike
         leaving = Leaving(network, strike)
         orders = Orders(world, leaving, self._agents, self._doomed, Places(ports), self._is_known)
         self._orders = orders
@@ -246,43 +247,32 @@ class _ReadAgain:
         self._again, self._read = [*self._read, *self._again], []
 
 
-def _pass() -> None:
-    """The manager does not crash."""
-
-
 def _once_each_job(ports: Ports, strike: Callable[[], None]) -> Ports:
     """A manager that restarts may report the run of a job again; it may crash before it reports one."""
     if isinstance(ports, OnMachines):
-        return replace(ports, experience=_RecordedOnce(ports.experience, strike))
+        experience: Any = _OnceEachJob(ports.experience, "record", strike)
+        return replace(ports, experience=experience)
     if isinstance(ports, OnFreeNodes):
-        return replace(ports, run_times=_LearnedOnce(ports.run_times, strike))
+        run_times: Any = _OnceEachJob(ports.run_times, "learn", strike)
+        return replace(ports, run_times=run_times)
     return ports
 
 
-class _RecordedOnce:
-    def __init__(self, experience: Any, strike: Callable[[], None]) -> None:
-        self.estimate = experience.estimate
-        self._record = experience.record
+class _OnceEachJob:
+    """A port whose method `reports` is passed on once for each job."""
+
+    def __init__(self, port: Any, reports: str, strike: Callable[[], None]) -> None:
+        self._port = port
         self._strike = strike
-        self._recorded: set[JobId] = set()
+        self._reported: set[JobId] = set()
+        setattr(self, reports, partial(self._report, getattr(port, reports)))
 
-    def record(self, record: ExecutionRecord) -> None:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    def _report(self, report: Callable[..., None], first: Job | ExecutionRecord, *others: Any) -> None:
         self._strike()
-        if record.job.id not in self._recorded:
-            self._recorded.add(record.job.id)
-            self._record(record)
-
-
-class _LearnedOnce:
-    def __init__(self, run_times: Any, strike: Callable[[], None]) -> None:
-        self.estimate_s = run_times.estimate_s
-        self.outlived_s = run_times.outlived_s
-        self._learn = run_times.learn
-        self._strike = strike
-        self._learned: set[JobId] = set()
-
-    def learn(self, job: Job, ran_s: float) -> None:
-        self._strike()
-        if job.id not in self._learned:
-            self._learned.add(job.id)
-            self._learn(job, ran_s)
+        job = first.job if isinstance(first, ExecutionRecord) else first
+        if job.id not in self._reported:
+            self._reported.add(job.id)
+            report(first, *others)
