@@ -20,7 +20,7 @@ from sil.workers.execution import Execution
 if TYPE_CHECKING:
     import polars as pl
 
-    from sil.studies.findings import Findings
+    from sil.studies.ledger import Findings
     from sil.workers.runner import Runner
 
 SELECTIONS = {"all-pjs": CASE_STUDIES} | {name: (name,) for name in (*STUDIES, *WITH_DATA)}

@@ -4,7 +4,9 @@ CASE_STUDIES = ("cs1", "cs2", "cs3", "cs4")
 """Those of Collins and George 2001."""
 
 STUDIES = {
-    **{name: f"collins_george.{name}:study" for name in (*CASE_STUDIES, "robustness", "preemption")},
+    **{name: f"collins_george.{name}:study" for name in CASE_STUDIES},
+    "robustness": "collins_george.future_work:robustness",
+    "preemption": "collins_george.future_work:preemption",
     "cisne-table1": "cisne.deviations:table_1",
     "cisne-fig3": "cisne.deviations:figure_3",
     "cisne-hybrid": "cisne.hybrid:study",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from sil.studies.rules import DECIDED, Judged, Verdict
+from sil.studies.rules import DECIDED, Estimate, Judge, Judged, Verdict, count_of, range_of
+
+if TYPE_CHECKING:
+    from sil.report.page import Part  # which workers do without
 
 SITES_NEEDED = Fraction(3, 4)
 """The least share of perturbed sites with the same outcome; with fewer, a verdict is one of the synthetic
@@ -56,17 +59,16 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement, what was found, and the outcome of its rule."""
+    """A statement, what was found, and the outcome of its rule; `beside`, that for variants of what was
+    measured; `inputs`, that for other inputs that the paper leaves open, each as admissible as the one chosen
+    here. On `same_sites` of `sites` perturbed sites, the rule has the same outcome."""
 
     statement: Statement
     ours: str
     judged: Judged
     beside: Mapping[str, Judged] = field(default_factory=dict)
-    """The outcome for variants of what was measured."""
     inputs: Mapping[str, Judged] = field(default_factory=dict)
-    """The outcome for other inputs that the paper leaves open, each as admissible as the one chosen here."""
     same_sites: int = 0
-    """On how many perturbed sites, of `sites`, the rule has the same outcome."""
     sites: int = 0
 
     @property
@@ -78,42 +80,31 @@ class Claim:
         """That of the rule, unless there is a caveat, or another site or input contradicts it."""
         caveat, own = self.statement.caveat, self.judged.verdict
         of_caveat = caveat.verdict if caveat else own
+        depends_on_site = of_caveat is Verdict.DEPENDS_ON_SITE
         if of_caveat is Verdict.NOT_TESTABLE or own not in DECIDED:
-            return of_caveat if of_caveat is not Verdict.DEPENDS_ON_SITE else own
-        if of_caveat is Verdict.DEPENDS_ON_SITE or not caveat:
-            return self._of_sites_and_inputs()
+            return own if depends_on_site else of_caveat
         # a rule that is not met although an input was chosen to meet it, is evidence
-        return self._of_sites_and_inputs() if own is Verdict.DOES_NOT_HOLD else of_caveat
-
-    def _of_sites_and_inputs(self) -> Verdict:
-        caveat, own = self.statement.caveat, self.judged.verdict
-        if self.sites:
-            depends_on_site = self.same_sites < SITES_NEEDED * self.sites
-        else:
-            depends_on_site = caveat is not None and caveat.verdict is Verdict.DEPENDS_ON_SITE
-        if depends_on_site:
+        if caveat and not depends_on_site and own is not Verdict.DOES_NOT_HOLD:
+            return of_caveat
+        if self.same_sites < SITES_NEEDED * self.sites if self.sites else depends_on_site:
             return Verdict.DEPENDS_ON_SITE
         confirmed = all(other.verdict is own for other in self.inputs.values())
         return own if confirmed else Verdict.DEPENDS_ON_INPUT
 
     def as_row(self) -> dict[str, str]:
         """As text, by column of a ledger."""
-        variants = {**self.beside, **self.inputs}
-        caveat = self.statement.caveat
+        own, caveat = self.judged, self.statement.caveat
+        variants = {name: str(judged) for name, judged in {**self.beside, **self.inputs}.items()}
+        robust = f"{own.verdict} by the rule on {self.same_sites} of {self.sites} perturbed sites"
         found = {
             "ours": self.ours,
-            "distance": self.judged.distance,
+            "distance": own.distance,
             "verdict": self.verdict.value,
-            "beside": "; ".join(f"{name}: {_outcome(judged)}" for name, judged in variants.items()),
+            "beside": "; ".join(f"{name}: {outcome}" for name, outcome in variants.items()),
             "caveat": str(caveat) if caveat else "",
-            "sites": self._sites_as_text(),
+            "sites": robust if self.sites and own.verdict is not Verdict.NOT_TESTABLE else "",
         }
         return asdict(self.statement) | found
-
-    def _sites_as_text(self) -> str:
-        if not self.sites or self.judged.verdict is Verdict.NOT_TESTABLE:
-            return ""
-        return f"{self.judged.verdict} by the rule on {self.same_sites} of {self.sites} perturbed sites"
 
 
 COLUMNS = (
@@ -123,24 +114,64 @@ COLUMNS = (
 """Of a ledger."""
 
 
-def _outcome(judged: Judged) -> str:
-    return f"{judged.verdict} ({judged.distance})" if judged.distance else judged.verdict.value
+@dataclass(frozen=True)
+class Findings:
+    """A study's claims, drawings and tables, and the method behind them."""
+
+    title: str
+    source: str
+    method: str
+    claims: list[Claim]
+    drawings: list[Part]
+    """The figures of the paper, drawn from our results. The name of each is its file name: "figure-5a"."""
+    tables: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """By title; each is also a CSV file."""
+    data: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """Tables too long to be shown, by the name of their CSV file."""
 
 
-def without_rule(statement: Statement, ours: str = "not tried") -> Claim:
-    """A claim that no rule decides: the testbed itself or an input does, or nothing can."""
-    return Claim(statement, ours, Judged(Verdict.HOLDS if statement.caveat else Verdict.NOT_TESTABLE))
+class Study:
+    """What `statements/NAME.toml` says of a study and of the paper's claims; its texts name the `limits` of
+    rules."""
 
+    def __init__(self, name: str, **limits: object) -> None:
+        path = Path(__file__).with_name("statements") / f"{name}.toml"
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        self._about = found.pop("study")
+        self._limits = limits | found.pop("texts", {})
+        self.statements = {name: _statement(table, self._limits) for name, table in found.items()}
 
-# -- statements in files -------------------------------------------------------------------------------------
+    def claim(
+        self,
+        name: str,
+        ours: str,
+        judged: Judged,
+        beside: Mapping[str, Judged] | None = None,
+        inputs: Mapping[str, Judged] | None = None,
+    ) -> Claim:
+        return Claim(self.statements[name], ours, judged, beside or {}, inputs or {})
 
+    def over_cases(self, name: str, cases: Sequence[Estimate], judge: Judge, unit: str) -> Claim:
+        """A claim on the same quantity in many cases."""
+        return self.claim(name, f"{count_of(cases)}; {range_of(cases, unit)}", judge(cases, unit))
 
-def statements(study: str, **limits: object) -> dict[str, Statement]:
-    """Those of `statements/STUDY.toml` by name, with the limits of their rules in their texts."""
-    path = Path(__file__).with_name("statements") / f"{study}.toml"
-    found = tomllib.loads(path.read_text(encoding="utf-8"))
-    limits |= found.pop("texts", {})
-    return {name: _statement(table, limits) for name, table in found.items()}
+    def without_rule(self, name: str, ours: str = "not tried") -> Claim:
+        """A claim that no rule decides: the testbed itself or an input does, or nothing can."""
+        decided = Verdict.HOLDS if self.statements[name].caveat else Verdict.NOT_TESTABLE
+        return self.claim(name, ours, Judged(decided))
+
+    def findings(
+        self,
+        claims: Iterable[Claim],
+        drawings: Iterable[Part],
+        tables: dict[str, pl.DataFrame],
+        data: dict[str, pl.DataFrame] | None = None,
+        **values: object,
+    ) -> Findings:
+        """With `values` in the text on the method."""
+        method = self._about["method"].format_map(self._limits | values)
+        title, source = self._about["title"], self._about["source"]
+        return Findings(title, source, method, list(claims), list(drawings), tables, data or {})
 
 
 def _statement(table: dict[str, Any], limits: Mapping[str, object]) -> Statement:
@@ -161,24 +192,17 @@ def _statement(table: dict[str, Any], limits: Mapping[str, object]) -> Statement
     return Statement(**texts, caveat=next(iter(caveats), None))
 
 
-# -- perturbed sites -----------------------------------------------------------------------------------------
-
-
-def with_sites(claims: Sequence[Claim], elsewhere: Iterable[Sequence[Claim]]) -> list[Claim]:
-    """The claims, each with the number of perturbed sites on which its rule has the same outcome.
-    `elsewhere` are the same claims, in the same order, judged on each of these sites."""
-    others = list(elsewhere)
-    return [
-        replace(
-            claim,
-            same_sites=sum(other[k].judged.verdict is claim.judged.verdict for other in others),
-            sites=len(others),
-        )
-        for k, claim in enumerate(claims)
-    ]
+def judged_on_sites(judge: Callable[[int], Sequence[Claim]], sites: int) -> list[Claim]:
+    """The claims that `judge` makes of the built-in site (0), each with the number of perturbed sites, 1 to
+    `sites`, on which its rule has the same outcome."""
+    claims, *others = (judge(k) for k in range(sites + 1))
+    found = []
+    for k, claim in enumerate(claims):
+        same = sum(other[k].judged.verdict is claim.judged.verdict for other in others)
+        found.append(replace(claim, same_sites=same, sites=sites))
+    return found
 
 
 def ledger_frame(claims: Sequence[Claim]) -> pl.DataFrame:
     """One row per claim, for a CSV file."""
-    rows = [claim.as_row() for claim in claims]
-    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String))
+    return pl.DataFrame([claim.as_row() for claim in claims], schema=dict.fromkeys(COLUMNS, pl.String))

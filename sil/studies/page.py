@@ -9,8 +9,7 @@ import polars as pl
 from sil.report import FigureKind
 from sil.report.page import Cell, Page, Part, Section, Table, slug, write_figures, write_page
 from sil.settings.files import package_version
-from sil.studies.findings import Findings
-from sil.studies.ledger import Claim, ledger_frame
+from sil.studies.ledger import Claim, Findings, ledger_frame
 from sil.studies.rules import Verdict
 from sil.trace.stream import write_csv
 

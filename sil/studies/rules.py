@@ -63,6 +63,9 @@ class Judged:
     verdict: Verdict
     distance: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.verdict} ({self.distance})" if self.distance else self.verdict.value
+
 
 Judge = Callable[[Iterable[Estimate], str], Judged]
 """A rule on margins, which are positive where a claim holds, in a unit."""

@@ -13,9 +13,10 @@ import pytest
 
 from scheduler.time_shared.social_contract import MOST_CPU
 from sil.outcome.statistics import Sample
-from sil.studies.cisne import experiments, table1_claims
+from sil.studies.cisne import claims as cisne
+from sil.studies.cisne import experiments
 from sil.studies.cisne.experiments import AWARE, BLIND, LOADS, METHODS, WITH_MIXED, Deviations
-from sil.studies.collins_george import cs1, cs3, cs4_claims
+from sil.studies.collins_george import cs1, cs3, cs4
 from sil.studies.collins_george.site_runs import OVERALL
 from sil.studies.ledger import Claim
 from sil.studies.rules import (
@@ -155,7 +156,7 @@ def levels(converged: int) -> cs3.Frames:
 
 
 def test_forty_is_not_about_thirty() -> None:
-    at = {n: about(cs3._claims_about_high_jobs(levels(n)), "converge after about 30") for n in (33, 40)}
+    at = {n: about(cs3.claims_about_levels(levels(n)), "converge after about 30") for n in (33, 40)}
     assert at[33].verdict is Verdict.CALIBRATION, "the curve is that of the second case study"
     assert at[40].verdict is Verdict.DOES_NOT_HOLD
     assert at[40].judged.distance == "-5 jobs"
@@ -173,7 +174,7 @@ def job_times(high_s: float, penalty: float) -> Callable[..., Sample]:
 
 def test_half_more_is_not_slightly_over() -> None:
     at = {
-        s: about(cs4_claims.claims_about_high_jobs(job_times(s, 0.05)), "slightly over 100 s")
+        s: about(cs4.claims_about_high_jobs(job_times(s, 0.05)), "slightly over 100 s")
         for s in (104.0, 155.0, 95.0)
     }
     assert {s: claim.verdict for s, claim in at.items()} == {
@@ -185,7 +186,7 @@ def test_half_more_is_not_slightly_over() -> None:
 
 def test_a_third_more_is_not_a_little() -> None:
     at = {
-        penalty: about(cs4_claims.claims_about_rates(job_times(100.0, penalty)), "generally costs a little")
+        penalty: about(cs4.claims_about_rates(job_times(100.0, penalty)), "generally costs a little")
         for penalty in (0.05, 0.35, -0.05)
     }
     assert {penalty: claim.verdict for penalty, claim in at.items()} == {
@@ -196,7 +197,7 @@ def test_a_third_more_is_not_a_little() -> None:
 
 
 def test_what_is_illegible_in_the_paper_is_not_tested() -> None:
-    claims = cs4_claims.claims_about_parallelism(lambda d, level, rate: 80.0 / rate + NOISE)
+    claims = cs4.claims_about_parallelism(lambda d, level, rate: 80.0 / rate + NOISE)
     assert about(claims, "those of Table 1").verdict is Verdict.NOT_TESTABLE
     assert not any(
         "16 %" in text for claim in claims for text in (claim.statement.paper, claim.statement.rule)
@@ -234,15 +235,13 @@ def deviations(of: Callable[[str, float, str, str], float]) -> Deviations:
 
 def test_eight_of_fifteen_cells_are_not_most() -> None:
     def better_in(n_cells: int) -> Claim:
-        better = set(table1_claims.CELLS[:n_cells])
+        better = set(cisne.CELLS[:n_cells])
         found = deviations(
             lambda policy, load, name, mode: (
                 20.0 + (1.0 if (name == "MPL") == ((policy, load) in better) else 0.0)
             )
         )
-        return about(
-            table1_claims._claims_about_methods({MOST_CPU: found}), "more accurate than MPL-MPL in most"
-        )
+        return about(cisne.claims_about_methods({MOST_CPU: found}), "more accurate than MPL-MPL in most")
 
     assert better_in(8).verdict is Verdict.DOES_NOT_HOLD
     assert better_in(10).verdict is Verdict.HOLDS
@@ -254,7 +253,7 @@ def test_what_is_so_at_every_load_is_no_exception_at_one() -> None:
             lambda policy, load, name, mode: 20.0 + (1.0 if (name == "CPU") == (load in worse_at) else 0.0)
         )
         return about(
-            table1_claims._claims_about_methods({MOST_CPU: found}),
+            cisne.claims_about_methods({MOST_CPU: found}),
             "exception is Normal with local load on all",
         )
 
@@ -268,7 +267,7 @@ def test_the_verdicts_of_both_predictors_and_of_other_limits_stand_side_by_side(
             30.0 if "BF" in policy and (mode == BLIND or load > LOADS[0]) else 20.0
         )
     )
-    claims = table1_claims.claims({MOST_CPU: found, inf: found})
+    claims = cisne.claims_on_table_1({MOST_CPU: found, inf: found})
     central = about(claims, "keep the FCFS order are more predictable")
     assert central.judged.verdict is Verdict.HOLDS
     assert central.inputs[AWARE].verdict is Verdict.PARTLY, "in 8 of 12 cells"

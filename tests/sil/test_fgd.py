@@ -9,8 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sil.studies.fgd.cluster_data import curve, published, read_experiment
-from sil.studies.fgd.policies import EXACT
+from sil.studies.fgd.curves import EXACT, curve, published, read_experiment
 from tests.oracles import oracle
 from tests.sil.test_cli import sil, the_sentence
 

@@ -14,12 +14,10 @@ from typer.testing import CliRunner
 from sil.cli.app import app
 from sil.outcome.statistics import Interval, Sample
 from sil.studies.cisne import coscheduling, deviations, experiments, hybrid
-from sil.studies.collins_george import cs1, cs2, cs3, cs4, cs4_claims, preemption, robustness
-from sil.studies.collins_george.perturbed import perturbed
-from sil.studies.collins_george.site_runs import SiteCase, run_all
-from sil.studies.findings import Findings
+from sil.studies.collins_george import cs1, cs2, cs3, cs4, future_work
+from sil.studies.collins_george.site_runs import SiteCase, perturbed, run_all
 from sil.studies.grid_samples import StudyFailed
-from sil.studies.ledger import COLUMNS, Caveat, Claim, Statement, with_sites
+from sil.studies.ledger import COLUMNS, Caveat, Claim, Findings, Statement, judged_on_sites
 from sil.studies.rules import (
     Estimate,
     Judged,
@@ -135,21 +133,23 @@ def test_a_verdict_that_another_admissible_input_does_not_confirm_depends_on_the
 
 
 def test_perturbed_sites_are_counted_by_the_rule_whatever_was_calibrated() -> None:
+    here = [claim(1.0, CALIBRATED), claim(-2.0)]
     elsewhere = [[claim(1.0), claim(1.0)], [claim(1.0), claim(-1.0)], [claim(-1.0), claim(-1.0)]]
-    found = with_sites([claim(1.0, CALIBRATED), claim(-2.0)], elsewhere)
+    found = judged_on_sites([here, *elsewhere].__getitem__, 3)
     assert [c.as_row()["sites"] for c in found] == [
         "holds by the rule on 2 of 3 perturbed sites",
         "does not hold by the rule on 2 of 3 perturbed sites",
     ]
     assert [c.verdict for c in found] == [Verdict.CALIBRATION, Verdict.DEPENDS_ON_SITE]
-    assert [c.as_row()["sites"] for c in with_sites([claim(1.0)], [])] == [""]
+    assert [c.as_row()["sites"] for c in judged_on_sites([here].__getitem__, 0)] == ["", ""]
 
 
 def test_a_verdict_needs_three_quarters_of_the_perturbed_sites() -> None:
     def on(same: int, caveat: Caveat | None = None) -> Verdict:
-        return with_sites([claim(1.0, caveat)], [[claim(1.0 if k < same else -1.0)] for k in range(4)])[
-            0
-        ].verdict
+        (found,) = judged_on_sites(
+            lambda k: [claim(1.0 if k <= same else -1.0, caveat if k == 0 else None)], 4
+        )
+        return found.verdict
 
     assert [on(3), on(2)] == [Verdict.HOLDS, Verdict.DEPENDS_ON_SITE]
     assert claim(1.0, OF_THE_SITE).verdict is Verdict.DEPENDS_ON_SITE, "without sites, those of the past"
@@ -246,11 +246,8 @@ def test_the_first_study_is_judged_by_the_pjs_that_ships_with_the_textbooks_besi
 
 @pytest.mark.long
 def test_the_fourth_study_equals_independent_prototypes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (cs4, cs4_claims):
-        monkeypatch.setattr(module, "RATES", (1, 32))
-        monkeypatch.setattr(module, "LOOKS", 1)
-    monkeypatch.setattr(cs4_claims, "LOW", (1,))
-    monkeypatch.setattr(cs4_claims, "HIGH", (32,))
+    for name, fewer in (("RATES", (1, 32)), ("LOOKS", 1), ("LOW", (1,)), ("HIGH", (32,))):
+        monkeypatch.setattr(cs4, name, fewer)
     found = cs4.study(2, Runner(Inline()))
     times = {
         (r["distribution"], r["priority"]): r for r in found.tables["Mean job time (s)"].iter_rows(named=True)
@@ -271,16 +268,16 @@ def test_the_fourth_study_equals_independent_prototypes(monkeypatch: pytest.Monk
 
 
 def test_sjs_stays_better_than_olb_with_varying_run_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(robustness, "SIZES", (50,))
-    monkeypatch.setattr(robustness, "VARIATIONS", (0.0, 0.5))
-    found = robustness.study(3, Runner(Inline()))
+    monkeypatch.setattr(future_work, "SIZES", (50,))
+    monkeypatch.setattr(future_work, "VARIATIONS", (0.0, 0.5))
+    found = future_work.robustness(3, Runner(Inline()))
     assert found.claims[0].verdict is Verdict.HOLDS
 
 
 @pytest.mark.long
 def test_a_minimum_gain_avoids_wasted_low_priority_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preemption, "RATES", (2,))
-    found = preemption.study(2, Runner(Inline()))
+    monkeypatch.setattr(future_work, "RATES", (2,))
+    found = future_work.preemption(2, Runner(Inline()))
     in_vain = dict(
         found.tables["Means over all rates"].select("policy", "low runs in vain per job").iter_rows()
     )
@@ -445,7 +442,7 @@ def test_what_the_model_cannot_have_is_not_tested_even_if_no_input_makes_it_hold
 @pytest.mark.long
 def test_the_cisne_p_studies_mark_calibrated_and_untestable_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coscheduling, "LOSSES", (0.6,))
-    monkeypatch.setattr(coscheduling, "USER_SPACE", (coscheduling.DRAWN_COSTS,))
+    monkeypatch.setattr(coscheduling, "COSTS", (coscheduling.DRAWN_COSTS,))
     dyn = coscheduling.dynamic(2, Runner(Inline()))
     coscheduled = coscheduling.user_space(2, Runner(Inline()))
     verdicts = [claim.verdict for claim in dyn.claims + coscheduled.claims]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, product
@@ -18,16 +18,16 @@ from sil.outcome.statistics import Sample
 from sil.report.figures import bars
 from sil.report.page import Part
 from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
-from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import Claim, Statement, statements, without_rule
-from sil.studies.rules import Estimate, all_positive, below, count_of, inside, most_positive, range_of, text
+from sil.studies.ledger import Claim, Findings, Study
+from sil.studies.rules import Estimate, all_positive, below, inside, most_positive, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
 
 MOST_PERCENT = {"turnaround_s": 10.0, "makespan_s": 30.0}
 SIMILAR_POINTS = 5.0
-STATED = statements("cisne-p", similar_points=SIMILAR_POINTS)
+DYNAMIC = Study("cisnep-dyn")
+USER_SPACE = Study("cisnep-user-space", similar_points=SIMILAR_POINTS)
 
 DEDICATED, SHARED = "dedicated", "non-dedicated"
 SHARE_OF_NODES = {DEDICATED: 0.0, SHARED: 0.25}
@@ -51,28 +51,9 @@ BASIC, NORMAL = "Basic", "Normal"
 Costs = tuple[float, float]
 """Share of the CPU for reading /proc, and loss of communication because the bonus comes late."""
 KERNEL: Costs = (0.0, 0.0)
-USER_SPACE: tuple[Costs, ...] = tuple(product((0.02, 0.05, 0.1), (0.0, 0.3, 0.5)))
+COSTS: tuple[Costs, ...] = tuple(product((0.02, 0.05, 0.1), (0.0, 0.3, 0.5)))
 DRAWN_COSTS: Costs = (0.05, 0.3)
 CONTROL_DELAY_S = 1.0
-
-DYNAMIC_METHOD = (
-    "2 to 4 jobs of 8 tasks at once on the same 8 nodes, chosen in turn from the workloads B {MG, LU}, C "
-    "{SP, CG} and D {IS, FT} of class A, which communicate more and more; the study prescribes the MPL, so "
-    "the "
-    "CPU requirements on a node have no limit; dedicated, and with local users "
-    "on a quarter of the nodes. Dynamic coscheduling is an input of the model: with it, communication "
-    "takes as long as alone; without it, longer by a loss of 0.3, 0.6 or 1.0 of itself for each other task "
-    "that has the CPU. The paper's numbers are in its charts only, not in its text, so this study shows "
-    "what follows from the losses and tests no claim."
-)
-USER_SPACE_METHOD = (
-    "90 jobs {CG.B, IS.B, MG.B, BT.A} on 2, 4 or 8 of 16 nodes, Poisson arrivals 15 s apart (the paper "
-    "does not say), under FCFS with First Fit and SJF with Just First, both with Uniform nodes and an MPL "
-    "of at most 4; dedicated, and with local users on a quarter of the nodes. The costs of user space are "
-    "inputs of the model: 2, 5 or 10 % of each CPU, a loss of 0, 0.3 or 0.5 of communication for each "
-    "other task that has the CPU, and jobs that stop and restart 1 s late; in the kernel all of these are "
-    "zero."
-)
 
 
 @dataclass(frozen=True)
@@ -100,13 +81,6 @@ def _measures(case: CoschedulingCase) -> dict[str, float]:
     return measures(run(cluster, case.jobs, case.composition.scheduler(), {}, case.replication))
 
 
-def _over_grid(statement: Statement, differences: Iterable[Estimate]) -> Claim:
-    """A claim whose outcome follows from inputs of the model: it is no evidence if it holds, but it does not
-    hold if no choice of these inputs makes it hold generally."""
-    found = list(differences)
-    return Claim(statement, f"{count_of(found)}; {range_of(found, 'points')}", most_positive(found, "points"))
-
-
 # -- Section 3.1: dynamic coscheduling ---------------------------------------------------------------------
 
 
@@ -119,14 +93,9 @@ def dynamic(seeds: int, runner: Runner) -> Findings:
         for point in product(WORKLOADS, MPLS, SHARE_OF_NODES)
     ]
     columns = ("workload", "MPL", "cluster", *(f"loss {loss:g}" for loss in LOSSES))
-    return Findings(
-        title="CISNE-P, section 3.1: dynamic coscheduling",
-        source="CISNE-P, Figure 5",
-        method=f"{DYNAMIC_METHOD} {seeds} seeds; 95 % intervals.",
-        claims=_dynamic_claims(partial(_saving, found)),
-        drawings=[_makespans(found, where) for where in SHARE_OF_NODES],
-        tables={"What coscheduling saves of the makespan (%)": table(columns, rows)},
-    )
+    tables = {"What coscheduling saves of the makespan (%)": table(columns, rows)}
+    drawings = [_makespans(found, where) for where in SHARE_OF_NODES]
+    return DYNAMIC.findings(_dynamic_claims(partial(_saving, found)), drawings, tables, seeds=seeds)
 
 
 def _dynamic_case(replication: int, workload: str, mpl: int, where: str, loss: float) -> CoschedulingCase:
@@ -156,15 +125,18 @@ def _dynamic_claims(saving: Callable[..., Sample]) -> list[Claim]:
         for w, mpl, loss in product(WORKLOADS, MPLS, LOSSES)
     ]
     found = {
-        STATED["effective"]: in_general,
-        STATED["most-for-d"]: most_for_d,
-        STATED["grows-with-mpl"]: with_mpl,
-        STATED["less-if-dedicated"]: less_dedicated,
+        "effective": in_general,
+        "most-for-d": most_for_d,
+        "grows-with-mpl": with_mpl,
+        "less-if-dedicated": less_dedicated,
     }
     return [
-        *(_over_grid(statement, map(Estimate, of_grid)) for statement, of_grid in found.items()),
-        without_rule(STATED["drawn-by-lot"]),
-        without_rule(STATED["local-users-wait"]),
+        *(
+            DYNAMIC.over_cases(name, [*map(Estimate, cases)], most_positive, "points")
+            for name, cases in found.items()
+        ),
+        DYNAMIC.without_rule("drawn-by-lot"),
+        DYNAMIC.without_rule("local-users-wait"),
     ]
 
 
@@ -183,27 +155,22 @@ def _makespans(found: GridSamples, where: str) -> Part:
 
 def user_space(seeds: int, runner: Runner) -> Findings:
     grid = [
-        *product(SCHEDULERS, SHARE_OF_NODES, (KERNEL, *USER_SPACE)),
+        *product(SCHEDULERS, SHARE_OF_NODES, (KERNEL, *COSTS)),
         *product((BASIC, NORMAL), SHARE_OF_NODES, (KERNEL,)),
     ]
     cases = [_user_space_case(seed, *point) for seed in range(seeds) for point in grid]
     found = _run_all(cases, runner, "scheduler", "where", "overhead", "loss")
     rows = []
-    for name, where, costs in product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE):
+    for name, where, costs in product(SCHEDULERS, SHARE_OF_NODES, COSTS):
         penalties = (text(Estimate(_penalty(found, measure, name, where, costs))) for measure in MOST_PERCENT)
         rows.append((name, where, f"{costs[0]:.0%}", costs[1], *penalties))
     columns = ("scheduler", "cluster", "CPU overhead", "loss", "turnaround", "makespan")
-    return Findings(
-        title="CISNE-P, section 3.2: coscheduling in the kernel and in user space",
-        source="CISNE-P, Figures 6 and 7",
-        method=f"{USER_SPACE_METHOD} {seeds} seeds; 95 % intervals.",
-        claims=_user_space_claims(found),
-        drawings=[
-            _kernel_and_user_space(found, "6", "turnaround_s", "Mean turnaround"),
-            _kernel_and_user_space(found, "7", "makespan_s", "Makespan"),
-        ],
-        tables={"What user space costs (%)": table(columns, rows)},
-    )
+    drawings = [
+        _kernel_and_user_space(found, "6", "turnaround_s", "Mean turnaround"),
+        _kernel_and_user_space(found, "7", "makespan_s", "Makespan"),
+    ]
+    tables = {"What user space costs (%)": table(columns, rows)}
+    return USER_SPACE.findings(_user_space_claims(found), drawings, tables, seeds=seeds)
 
 
 def _user_space_case(replication: int, scheduler: str, where: str, costs: Costs) -> CoschedulingCase:
@@ -220,26 +187,22 @@ def _penalty(found: GridSamples, measure: str, scheduler: str, where: str, costs
     return 100 * (found(measure, scheduler, where, *costs) / found(measure, scheduler, where, *KERNEL) - 1)
 
 
-def _claims_about_costs(found: GridSamples) -> list[Claim]:
+def _user_space_claims(found: GridSamples) -> list[Claim]:
     penalty = partial(_penalty, found)
-    points = list(product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE))
+    points = list(product(SCHEDULERS, SHARE_OF_NODES, COSTS))
     penalties = {measure: [penalty(measure, *point) for point in points] for measure in MOST_PERCENT}
-    bounded = [below(Estimate(x), MOST_PERCENT[measure]) for measure, of in penalties.items() for x in of]
     turnaround, makespan = penalties.values()
-    more_sensitive = [Estimate(m - t) for m, t in zip(makespan, turnaround, strict=True)]
     differences = [
         Estimate(penalty(measure, name, SHARED, costs) - penalty(measure, name, DEDICATED, costs))
-        for name, costs, measure in product(SCHEDULERS, USER_SPACE, MOST_PERCENT)
+        for name, costs, measure in product(SCHEDULERS, COSTS, MOST_PERCENT)
     ]
-    alike = [inside(x, -SIMILAR_POINTS, SIMILAR_POINTS) for x in differences]
-    return [
-        _over_grid(STATED["bounded"], bounded),
-        _over_grid(STATED["makespan-is-sensitive"], more_sensitive),
-        _over_grid(STATED["similar"], alike),
-    ]
-
-
-def _user_space_claims(found: GridSamples) -> list[Claim]:
+    over_grid = {
+        "bounded": [
+            below(Estimate(x), MOST_PERCENT[measure]) for measure, of in penalties.items() for x in of
+        ],
+        "makespan-is-sensitive": [Estimate(m - t) for m, t in zip(makespan, turnaround, strict=True)],
+        "similar": [inside(x, -SIMILAR_POINTS, SIMILAR_POINTS) for x in differences],
+    }
     shorter = {
         f"{measure.removesuffix('_s')} {where}": Estimate(
             found(measure, BASIC, where, *KERNEL) - found(measure, NORMAL, where, *KERNEL)
@@ -247,13 +210,13 @@ def _user_space_claims(found: GridSamples) -> list[Claim]:
         for where, measure in product(SHARE_OF_NODES, MOST_PERCENT)
     }
     return [
-        *_claims_about_costs(found),
-        Claim(
-            STATED["sharing-helps"],
+        *(USER_SPACE.over_cases(name, of, most_positive, "points") for name, of in over_grid.items()),
+        USER_SPACE.claim(
+            "sharing-helps",
             ", ".join(f"{what}: by {text(x, 0, 's')}" for what, x in shorter.items()),
             all_positive(shorter.values(), "s"),
         ),
-        without_rule(STATED["insignificant"], "see the table of what user space costs"),
+        USER_SPACE.without_rule("insignificant", "see the table of what user space costs"),
     ]
 
 

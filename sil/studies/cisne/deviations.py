@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from itertools import product
 from math import inf
+from typing import Any
 
 import polars as pl
 
 from scheduler.time_shared.predictors import PolicyAware
 from scheduler.time_shared.social_contract import MOST_CPU
-from sil.outcome.statistics import Sample
 from sil.report.figures import PALETTE, WIDTH, bars, tooltips
 from sil.report.node_figures import predicted_against_real, timeline
 from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, either, layer
 from sil.studies.cisne import experiments
+from sil.studies.cisne.claims import (
+    CELLS,
+    CPU,
+    FIGURE_3,
+    IN_ORDER,
+    LOAD,
+    PAPER,
+    TABLE_1,
+    claims_on_figure_3,
+    claims_on_table_1,
+    limit_title,
+)
 from sil.studies.cisne.experiments import (
     AWARE,
     BLIND,
     LOADS,
+    METHOD,
     METHODS,
     PAIRS,
     POLICIES,
@@ -30,12 +42,9 @@ from sil.studies.cisne.experiments import (
     jobs_of,
     run_case,
 )
-from sil.studies.cisne.published_table import IN_ORDER, PAPER, STATED
-from sil.studies.cisne.table1_claims import CELLS, claims, compared, limit_title
-from sil.studies.findings import Findings
 from sil.studies.grid_samples import table
-from sil.studies.ledger import Claim
-from sil.studies.rules import Estimate, most_positive, some_positive, text
+from sil.studies.ledger import Findings
+from sil.studies.rules import Estimate, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import TimeSharedCluster
 
@@ -43,9 +52,6 @@ LEAST_SEEDS = 40
 """The paper's cells are about three runs each."""
 CPU_LIMITS = (inf, 1.5, 1.2)
 """Of the summed CPU requirements on a node, besides the default: the papers give no number."""
-LOAD = 0.25
-"""Of Figure 3."""
-REMAINING = ("proportional", "mpl", "cpu")
 
 
 def table_1(seeds: int, runner: Runner) -> Findings:
@@ -53,20 +59,26 @@ def table_1(seeds: int, runner: Runner) -> Findings:
     seeds = max(seeds, LEAST_SEEDS)
     by_limit = _by_limit(product(experiments.WITH_MIXED, LOADS), seeds, runner)
     found = by_limit[MOST_CPU]
-    return Findings(
-        title="CISNE, Table 1: turnaround deviation by policy and local load",
-        source="Hanzich et al. 2006, section 4.1",
-        method=f"{experiments.METHOD} {seeds} seeds; 95 % intervals.",
-        claims=claims(by_limit),
-        drawings=[_heat_map(found), _mean_biases(found), *_drawings_of_one_run()],
-        tables={
-            "Deviation (%), the paper's beside ours (blind)": _deviations(found),
-            "Bias (%) and jobs predicted too late (%), CPU-CPU": _biases(found),
-            "Deviation (%) of the first, of all, and of the last predictions (blind)": _moments(found),
-            "The runs themselves": _runs(found),
-            "If the CPU requirements on a node may not add up to more than a limit": _limits(by_limit),
-        },
-    )
+    tables = {
+        "Deviation (%), the paper's beside ours (blind)": _beside_the_paper(found),
+        **{title: _cells(found, CELLS, columns) for title, columns in COLUMNS.items()},
+        "The runs themselves": _runs(found),
+        "If the CPU requirements on a node may not add up to more than a limit": _limits(by_limit),
+    }
+    drawings = [_heat_map(found), _mean_biases(found), *_drawings_of_one_run()]
+    return TABLE_1.findings(claims_on_table_1(by_limit), drawings, tables, common=METHOD, seeds=seeds)
+
+
+def figure_3(seeds: int, runner: Runner) -> Findings:
+    """Six pairs of methods, at least LEAST_SEEDS replications."""
+    seeds = max(seeds, LEAST_SEEDS)
+    by_limit = _by_limit(product(POLICIES, (LOAD,)), seeds, runner)
+    found = by_limit[MOST_CPU]
+    title = f"Deviation (%), local load on {LOAD:.0%} of the nodes, blind"
+    rows = [(p, *(text(Estimate(found.of(p, LOAD, pair))) for pair in PAIRS)) for p in POLICIES]
+    tables = {title: table(("policy", *("-".join(pair) for pair in PAIRS)), rows)}
+    drawings = [_methods_of(found, policy) for policy in POLICIES]
+    return FIGURE_3.findings(claims_on_figure_3(by_limit), drawings, tables, common=METHOD, seeds=seeds)
 
 
 def _by_limit(cells: Iterable[tuple[str, float]], seeds: int, runner: Runner) -> dict[float, Deviations]:
@@ -77,104 +89,71 @@ def _by_limit(cells: Iterable[tuple[str, float]], seeds: int, runner: Runner) ->
     return {limit: Deviations(rows.filter(most_cpu=limit)) for limit in limits}
 
 
-def _texts(samples: Iterable[Sample]) -> list[str]:
-    return [text(Estimate(x)) for x in samples]
+# -- tables --------------------------------------------------------------------------------------------------
+
+Columns = Mapping[str, Mapping[str, Any]]
+"""Headings, each with what it is of (`Deviations.of`)."""
+COLUMNS: dict[str, Columns] = {
+    "Bias (%) and jobs predicted too late (%), CPU-CPU": {
+        f"{name}, {mode}": {"methods": CPU, "mode": mode, "measure": measure}
+        for name, measure in (("bias", "bias"), ("too late", "over"))
+        for mode in (BLIND, AWARE)
+    },
+    "Deviation (%) of the first, of all, and of the last predictions (blind)": {
+        f"{name} {when}": {"methods": METHODS[name], "when": when}
+        for name, when in product(METHODS, experiments.MOMENTS)
+    },
+}
+OF_RUNS = {
+    "turnaround (s)": ("turnaround_s", 0),
+    "waiting (s)": ("waiting_s", 0),
+    "makespan (s)": ("makespan_s", 0),
+    "jobs that overtake": ("backfilled", 1),
+    "stops by CCS": ("stops", 2),
+    "slowdown of local users": ("local_slowdown", 3),
+    "contract tight (% of their time)": ("tight", 1),
+}
+"""Measures of runs, each with its digits."""
 
 
-def _deviations(found: Deviations) -> pl.DataFrame:
-    rows = []
-    for policy, (k, load) in product(POLICIES, enumerate(LOADS)):
-        ours = (found.of(policy, load, pair, mode) for mode in (BLIND, AWARE) for pair in METHODS.values())
-        rows.append((policy, f"{load:.0%}", *PAPER[policy][k], *_texts(ours)))
-    columns = ("paper MPL", "paper CPU", "MPL", "CPU", "aware MPL", "aware CPU")
+def _cells(found: Deviations, cells: Iterable[tuple[str, float]], columns: Columns) -> pl.DataFrame:
+    rows = [
+        (policy, f"{load:.0%}", *(text(Estimate(found.of(policy, load, **of))) for of in columns.values()))
+        for policy, load in cells
+    ]
     return table(("policy", "local load", *columns), rows)
 
 
-def _biases(found: Deviations) -> pl.DataFrame:
-    measures = {"bias": "bias", "too late": "over"}
-    columns = {f"{name}, {mode}": (mode, measures[name]) for name in measures for mode in (BLIND, AWARE)}
-    rows = []
-    for policy, load in CELLS:
-        cells = (found.of(policy, load, METHODS["CPU"], *of) for of in columns.values())
-        rows.append((policy, f"{load:.0%}", *_texts(cells)))
-    return table(("policy", "local load", *columns), rows)
-
-
-def _moments(found: Deviations) -> pl.DataFrame:
-    moments = list(product(METHODS, experiments.MOMENTS))
-    rows = []
-    for policy, load in CELLS:
-        cells = (found.of(policy, load, METHODS[name], when=when) for name, when in moments)
-        rows.append((policy, f"{load:.0%}", *_texts(cells)))
-    return table(("policy", "local load", *(f"{name} {when}" for name, when in moments)), rows)
+def _beside_the_paper(found: Deviations) -> pl.DataFrame:
+    columns: Columns = {
+        f"{mode} {name}".removeprefix("blind "): {"methods": pair, "mode": mode}
+        for mode in (BLIND, AWARE)
+        for name, pair in METHODS.items()
+    }
+    of_paper = [PAPER[policy][k] for policy, k in product(POLICIES, range(len(LOADS)))]
+    theirs = table([f"paper {name}" for name in METHODS], of_paper)
+    ours = _cells(found, CELLS, columns)
+    return pl.concat([ours[:, :2], theirs, ours[:, 2:]], how="horizontal")
 
 
 def _runs(found: Deviations) -> pl.DataFrame:
-    columns = {
-        "turnaround (s)": ("turnaround_s", 0),
-        "waiting (s)": ("waiting_s", 0),
-        "makespan (s)": ("makespan_s", 0),
-        "jobs that overtake": ("backfilled", 1),
-        "stops by CCS": ("stops", 2),
-        "slowdown of local users": ("local_slowdown", 3),
-        "contract tight (% of their time)": ("tight", 1),
-    }
     rows = []
     for policy, load in product(experiments.WITH_MIXED, LOADS):
-        cells = (text(Estimate(found.of_run(policy, load, key)), digits) for key, digits in columns.values())
+        cells = (text(Estimate(found.of_run(policy, load, key)), digits) for key, digits in OF_RUNS.values())
         rows.append((policy, f"{load:.0%}", *cells))
-    return table(("policy", "local load", *columns), rows)
+    return table(("policy", "local load", *OF_RUNS), rows)
 
 
-def _limits(by_limit: dict[float, Deviations]) -> pl.DataFrame:
+def _limits(by_limit: Mapping[float, Deviations]) -> pl.DataFrame:
     columns = list(product(LOADS, METHODS))
     rows = []
     for (limit, found), policy in product(by_limit.items(), POLICIES):
-        cells = (found.of(policy, load, METHODS[name]) for load, name in columns)
-        rows.append((limit_title(limit), policy, *_texts(cells)))
+        cells = (text(Estimate(found.of(policy, load, METHODS[name]))) for load, name in columns)
+        rows.append((limit_title(limit), policy, *cells))
     return table(("limit", "policy", *(f"{name} {load:.0%}" for load, name in columns)), rows)
 
 
-def figure_3(seeds: int, runner: Runner) -> Findings:
-    """Six pairs of methods, at least LEAST_SEEDS replications."""
-    seeds = max(seeds, LEAST_SEEDS)
-    by_limit = _by_limit(product(POLICIES, (LOAD,)), seeds, runner)
-    found = by_limit[MOST_CPU]
-    title = f"Deviation (%), local load on {LOAD:.0%} of the nodes, blind"
-    rows = [(policy, *_texts(found.of(policy, LOAD, pair) for pair in PAIRS)) for policy in POLICIES]
-    return Findings(
-        title="CISNE, Figure 3: turnaround deviation by method",
-        source="Hanzich et al. 2006, section 4.1",
-        method=f"{experiments.METHOD} {seeds} seeds; 95 % intervals.",
-        claims=_claims_of_figure_3(by_limit),
-        drawings=[_methods_of(found, policy) for policy in POLICIES],
-        tables={title: table(("policy", *("-".join(pair) for pair in PAIRS)), rows)},
-    )
-
-
-def _claims_of_figure_3(by_limit: Mapping[float, Deviations]) -> list[Claim]:
-    def proportional(found: Deviations, mode: str) -> list[Sample]:
-        of = partial(found.of, load=LOAD, mode=mode)
-        return [
-            of(policy, methods=("proportional", by)) - of(policy, methods=(other, by))
-            for policy, by, other in product(POLICIES, ("mpl", "cpu"), ("mpl", "cpu"))
-        ]
-
-    def by_mpl(found: Deviations, mode: str, *policies: str) -> list[Sample]:
-        of = partial(found.of, load=LOAD, mode=mode)
-        return [
-            of(policy, methods=(remaining, "mpl")) - of(policy, methods=(remaining, "cpu"))
-            for policy, remaining in product(policies or POLICIES, REMAINING)
-        ]
-
-    def by_cpu_for_basic(found: Deviations, mode: str) -> list[Sample]:
-        return [-x for x in by_mpl(found, mode, "Basic")]
-
-    return [
-        compared(STATED["proportional-is-bad"], by_limit, proportional),
-        compared(STATED["by-cpu-is-better"], by_limit, by_mpl, judge=most_positive),
-        compared(STATED["basic-is-different"], by_limit, by_cpu_for_basic, judge=some_positive),
-    ]
+# -- drawings ------------------------------------------------------------------------------------------------
 
 
 def _methods_of(found: Deviations, policy: str) -> Part:
@@ -187,20 +166,16 @@ def _methods_of(found: Deviations, policy: str) -> Part:
     return Part(f"Figure 3: deviation by method, {policy}", chart, name=f"figure-3-{name}")
 
 
-SHOWN, SHOWN_LOAD = "Uniform", 0.5
-"""The policy and the load of the timeline."""
-
-
 def _heat_map(found: Deviations) -> Part:
     rows = []
     for policy, (k, load) in product(POLICIES, enumerate(LOADS)):
         for (name, pair), paper in zip(METHODS.items(), PAPER[policy][k], strict=True):
             where = f"{policy}, {load:.0%}"
             rows.append((where, f"paper, {name}", paper))
-            rows.append((where, f"blind, {name}", float(found.of(policy, load, pair).mean())))
-            rows.append((where, f"aware, {name}", float(found.of(policy, load, pair, AWARE).mean())))
+            ours = ((mode, float(found.of(policy, load, pair, mode).mean())) for mode in (BLIND, AWARE))
+            rows += [(where, f"{mode}, {name}", mean) for mode, mean in ours]
     frame = table(("cell", "source", "deviation"), rows)
-    order = [f"{source}, {name}" for name in METHODS for source in ("paper", "blind", "aware")]
+    order = [f"{source}, {name}" for name in METHODS for source in ("paper", BLIND, AWARE)]
     axes = Figure(frame).encode(
         x=column("source:N", title=None, sort=order, axis={"labelAngle": 0, "orient": "top"}),
         y=column("cell:N", title="Policy, and share of nodes with local users", sort=None),
@@ -237,12 +212,16 @@ def _mean_biases(found: Deviations) -> Part:
     return Part("Signed mean deviation: do predictions come too late or too early?", chart, name="bias")
 
 
+SHOWN, SHOWN_LOAD = "Uniform", 0.5
+"""The policy and the load of the timeline."""
+
+
 def _drawings_of_one_run() -> list[Part]:
     """A timeline under one policy, and predictions under all of them, of the first seed."""
     points, timelines = [], []
     for policy in POLICIES:
         case = PredictionCase(policy, SHOWN_LOAD, 0)
-        done = run_case(case, {AWARE: PolicyAware(case.composition.scheduler(), *METHODS["CPU"])})
+        done = run_case(case, {AWARE: PolicyAware(case.composition.scheduler(), *CPU)})
         end_s = ends_s(done)
         first = {p.forecast.job: p.forecast.end_s for p in reversed(done.predictions)}
         points += [

@@ -1,5 +1,4 @@
-"""The future work of Hanzich et al. 2006: predictions that learn from past runs, or from their past "
-"errors."""
+"""The future work of Hanzich et al. 2006: predictions that learn from past runs, or from past errors."""
 
 from __future__ import annotations
 
@@ -42,9 +41,8 @@ from sil.studies.cisne.experiments import (
     jobs_of,
     run_case,
 )
-from sil.studies.findings import Findings
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import Claim, statements
+from sil.studies.ledger import Claim, Findings, Study
 from sil.studies.rules import (
     Estimate,
     all_or_partly_positive,
@@ -118,25 +116,15 @@ class Historical(PolicyAware):
 
 
 PLAIN, CORRECTED, HISTORICAL = "plain", "corrected", "historical"
-"""Algorithm 1; its forecasts times the median of its past errors; and Algorithm 1 with RemainTime from "
-"past runs."""
+"""Algorithm 1; its forecasts times the median of its past errors; and Algorithm 1 with RemainTime from past
+runs."""
 HYBRIDS = (HISTORICAL, CORRECTED)
 CELLS = tuple(product(POLICIES, LOADS, METHODS))
 STEPS = (1, 2, 5, 10)
 """Numbers of past seeds of the learning curve, besides none and all."""
 SLACK_POINTS, BIAS_POINTS = 10.0, 2.0
 
-LEARNING = (
-    "Two hybrids learn from the first half of the seeds, separately for each policy, local load and method; "
-    "predictions for the other half are made with and without them. One is the paper's plan: RemainTime "
-    "within Algorithm 1 is that in isolation times the median slowdown of past runs of the same kind of job "
-    "with as many parallel jobs on its nodes. The other corrects the forecast of Algorithm 1 by the median "
-    "of its past errors, by kind of job, whether it waits or runs, and the number of unfinished jobs. The "
-    "learning curve shows both after 0, 1, 2, 5, 10 and all of these seeds."
-)
-
-STATED = statements("cisne-hybrid", coverage=COVERAGE, bias_points=BIAS_POINTS, slack_points=SLACK_POINTS)
-
+STUDY = Study("cisne-hybrid", coverage=COVERAGE, bias_points=BIAS_POINTS, slack_points=SLACK_POINTS)
 
 Cell = tuple[str, float, str]
 """Policy, local load, method."""
@@ -158,16 +146,14 @@ def study(seeds: int, runner: Runner) -> Findings:
         for first in (0, seeds)
     )
     steps = [*(k for k in STEPS if k < seeds), seeds]
-    errors: dict[Cell, list[list[Error]]] = {cell: [] for cell in CELLS}
-    runs: dict[tuple[str, float], list[list[PastRun]]] = {cell: [] for cell in product(POLICIES, LOADS)}
+    errors: dict[Cell, list[list[Error]]] = defaultdict(list)
+    runs: dict[tuple[str, float], list[list[PastRun]]] = defaultdict(list)
     for case, (of_runs, found) in zip(past, runner.map(_experience, past), strict=True):
         runs[case.policy, case.load].append(of_runs)
         for method, of_method in found.items():
             errors[case.policy, case.load, method].append(of_method)
-
-    def learnt(policy: str, load: float, method: str) -> list[Learnt]:
-        """In order of seeds."""
-        return [
+    learnt = {
+        (policy, load, method): [
             Learnt(
                 k,
                 RunHistory(chain.from_iterable(runs[policy, load][:k])),
@@ -175,24 +161,21 @@ def study(seeds: int, runner: Runner) -> Findings:
             )
             for k in steps
         ]
-
-    of_cell = {cell: learnt(*cell) for cell in CELLS}
-    cases = [
-        (case, {method: of_cell[case.policy, case.load, method] for method in METHODS}) for case in future
-    ]
+        for policy, load, method in CELLS
+    }
+    cases = [(case, {m: learnt[case.policy, case.load, m] for m in METHODS}) for case in future]
     frame = pl.DataFrame([row for rows in runner.map(_predicted, cases) for row in rows])
-    deviations = GridSamples(frame, "policy", "load", "method", "kind", "seeds")
-    shares = GridSamples(frame.drop_nulls("covered"), "policy", "load", "method", "kind", "seeds")
+    axes = ("policy", "load", "method", "kind", "seeds")
+    deviations, shares = GridSamples(frame, *axes), GridSamples(frame.drop_nulls("covered"), *axes)
     covered = {cell: Estimate(shares("covered", *cell, PLAIN, seeds)) for cell in CELLS}
     curve = _learning_curve(deviations, steps)
     title = f"Deviation (%), and share of jobs that end in their {COVERAGE:.0%} interval (%)"
-    return Findings(
-        title="CISNE: predictions that learn",
-        source="Hanzich et al. 2006, section 5 (future work)",
-        method=f"{METHOD} {LEARNING} {seeds} seeds in each half; 95 % intervals.",
-        claims=_claims(deviations, curve, list(covered.values())),
-        drawings=[_drawing(deviations, method, seeds) for method in METHODS] + [_curve_drawing(curve)],
-        tables={title: _table(deviations, covered, seeds), LEARNING_CURVE: _curve_table(curve)},
+    return STUDY.findings(
+        _claims(deviations, curve, list(covered.values())),
+        [*(_drawing(deviations, method, seeds) for method in METHODS), _curve_drawing(curve)],
+        {title: _table(deviations, covered, seeds), LEARNING_CURVE: _curve_table(curve)},
+        common=METHOD,
+        seeds=seeds,
     )
 
 
@@ -323,24 +306,24 @@ def _claims(deviations: GridSamples, curve: Curve, covered: list[Estimate]) -> l
     near = [inside(x, nominal - SLACK_POINTS, nominal + SLACK_POINTS) for x in covered]
     overall = Estimate(np.mean([x.values for x in covered], axis=0))
     means = [x.mean for x in covered]
+    learning = {
+        kind: ", ".join(text(Estimate(x)) for (of, _), x in curve.items() if of == kind) for kind in HYBRIDS
+    }
     return [
-        Claim(
-            STATED["merged"],
+        STUDY.claim(
+            "merged",
             "; ".join(f"{kind}: {count_of(x)}; gain {range_of(x, 'points')}" for kind, x in gains.items()),
             all_or_partly_positive(gains[HISTORICAL], "points"),
             beside={CORRECTED: all_or_partly_positive(gains[CORRECTED], "points")},
         ),
-        Claim(
-            STATED["more-and-more"],
-            "; ".join(
-                f"{kind}: " + ", ".join(text(Estimate(x)) for (of, _), x in curve.items() if of == kind)
-                for kind in HYBRIDS
-            ),
+        STUDY.claim(
+            "more-and-more",
+            "; ".join(f"{kind}: {means}" for kind, means in learning.items()),
             all_positive(falls[HISTORICAL], "points"),
             beside={CORRECTED: all_positive(falls[CORRECTED], "points")},
         ),
-        Claim(
-            STATED["coverage-of-intervals"],
+        STUDY.claim(
+            "coverage-of-intervals",
             f"{text(overall, 1)} % of jobs on average; from {min(means):.0f} to {max(means):.0f} % by cell",
             all_positive([*within(overall, nominal - BIAS_POINTS, nominal + BIAS_POINTS), *near], "points"),
         ),
@@ -348,14 +331,12 @@ def _claims(deviations: GridSamples, curve: Curve, covered: list[Estimate]) -> l
 
 
 def _table(deviations: GridSamples, covered: dict[Cell, Estimate], seeds: int) -> pl.DataFrame:
-    rows = []
-    for policy, load, method in CELLS:
-        cell = (policy, load, method)
-        all_kinds = (
-            text(Estimate(deviations("deviation", *cell, kind, seeds))) for kind in (PLAIN, *HYBRIDS)
-        )
-        rows.append((policy, f"{load:.0%}", method, *all_kinds, text(covered[cell], 0)))
-    return table(("policy", "local load", "method", PLAIN, *HYBRIDS, "in the interval"), rows)
+    kinds, rows = (PLAIN, *HYBRIDS), []
+    for cell in CELLS:
+        policy, load, method = cell
+        of_kinds = (text(Estimate(deviations("deviation", *cell, kind, seeds))) for kind in kinds)
+        rows.append((policy, f"{load:.0%}", method, *of_kinds, text(covered[cell], 0)))
+    return table(("policy", "local load", "method", *kinds, "in the interval"), rows)
 
 
 LEARNING_CURVE = "Learning curve: mean deviation over all cells (%), by the number of past seeds"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import count, permutations, product
 from math import log
@@ -22,10 +21,9 @@ from scheduler.ports import AnyScheduler
 from sil.outcome.statistics import Sample, least_squares
 from sil.report.figures import bars, lines
 from sil.report.page import Part
-from sil.studies.collins_george.perturbed import AS_BUILT_IN, SEED, factors, judged_on_sites
-from sil.studies.findings import Findings
+from sil.studies.collins_george.site_runs import AS_BUILT_IN, SEED, factors
 from sil.studies.grid_samples import GridSamples, table
-from sil.studies.ledger import SLIGHT_PERCENT, Claim, Statement, statements
+from sil.studies.ledger import SLIGHT_PERCENT, Claim, Findings, Study, judged_on_sites
 from sil.studies.rules import Estimate, Judged, above, all_positive, below, by_open_limit, text, within
 from sil.workers.runner import Runner
 
@@ -115,7 +113,7 @@ LIGHT_RATIO, EQUAL_RATIO = 1 + SLIGHT_PERCENT / 100, 1.25
 JOB_S = 200.0
 """Mean time of a job in the paper: 10,000 s for 50 jobs in Figure 5b."""
 THOUSAND_MS = 1e3 * JOB_S / 100
-STATED = statements(
+STUDY = Study(
     "cs1",
     growth=GROWTH,
     modest_ms=MODEST_MS,
@@ -136,18 +134,6 @@ CALLS = 3
 SHIPPED, TEXTBOOK = "as shipped", "as in the paper"
 SJS: dict[str, Callable[[], AnyScheduler]] = {SHIPPED: Sjs, TEXTBOOK: ReferenceSjs}
 PJS: dict[str, Callable[[], AnyScheduler]] = {SHIPPED: Pjs, TEXTBOOK: ReferencePjs}
-METHOD = (
-    "SJS: 5 to 100 jobs on 5 to 100 machines. PJS: 5 to 1,000 jobs on 40 machines, 20 of them in 5 "
-    "clusters of 4; 0 to 100 % of the jobs can run in parallel. Execution times are random; parallel ones "
-    "are a third of the others on average. Whole decisions are timed in one process, the least of three "
-    "calls each: of SJS and PJS as they are shipped, by which the claims are judged, since the paper "
-    "measures "
-    "its actual software; and beside them as the paper describes them "
-    "(`sil.studies.collins_george.cs1`), with the same schedules. Times depend on the computer; ratios "
-    "and growth depend on it less. With 0 % in parallel, PJS equals SJS. Perturbed sites: each machine and "
-    "cluster is faster or slower by a lognormal "
-    "factor, and only the shipped schedulers are timed."
-)
 
 Times = tuple[pl.DataFrame, pl.DataFrame]
 """Of SJS (jobs, machines, replication) and of PJS (jobs, share, replication, in_parallel), and a column of
@@ -177,16 +163,9 @@ def study(seeds: int, runner: Runner, sites: int = 0) -> Findings:
     means = pjs.group_by("share", maintain_order=True).agg(pl.col(SHIPPED, TEXTBOOK).mean().round(2))
     shares = pl.format("{} %", "share").alias("possibly parallel")
     by_share = means.select(shares, SHIPPED, TEXTBOOK)
-    return Findings(
-        title="Case study 1: scheduling overhead",
-        source="Collins and George 2001, section 5.1",
-        method=f"{METHOD} {seeds} random tables each; 95 % intervals over these.",
-        claims=judged_on_sites(
-            lambda k: _claims(built_in if k == AS_BUILT_IN else timed(k, (SHIPPED,))), sites
-        ),
-        drawings=_drawings(sjs, by_share),
-        tables={"Mean decision of PJS (ms), over all numbers of jobs": by_share},
-    )
+    claims = judged_on_sites(lambda k: _claims(built_in if k == AS_BUILT_IN else timed(k, (SHIPPED,))), sites)
+    tables = {"Mean decision of PJS (ms), over all numbers of jobs": by_share}
+    return STUDY.findings(claims, _drawings(sjs, by_share), tables, seeds=seeds)
 
 
 def _least_ms(scheduler: AnyScheduler, problem: MappingProblem) -> float:
@@ -224,32 +203,39 @@ def _pjs_problems(seeds: int, site: int) -> Iterator[tuple[tuple[int, int, int, 
 
 
 def _claims(times: Times) -> list[Claim]:
+    """By the shipped version, with the other one beside it."""
     sjs, pjs = times
-    judged = partial(_judged, [version for version in (SHIPPED, TEXTBOOK) if version in sjs.columns])
+
+    def exponents(version: str) -> list[Estimate]:
+        """Of the numbers of jobs and of machines."""
+        logs = sjs.with_columns(pl.col("jobs", "machines", version).log())
+        return _slopes(logs, ["jobs", "machines"], version)
 
     def growth(version: str) -> tuple[str, Judged]:
-        a, b = _exponents(sjs, version)
+        a, b = exponents(version)
         return f"n^({text(a, 2)}) m^({text(b, 2)})", all_positive([above(a, GROWTH), above(b, GROWTH)])
 
     def as_nm(version: str) -> tuple[str, Judged]:
-        a, b = _exponents(sjs, version)
+        a, b = exponents(version)
         return f"a = {text(a, 2)}, b = {text(b, 2)}", all_positive([below(a, 1.5), above(b, 0.5)])
 
-    def modest(version: str) -> tuple[str, Judged]:
-        longest = Estimate(_by_replication(sjs, pl.col(version).max()))
-        return text(longest, 2, "ms"), all_positive([below(longest, MODEST_MS)], "ms")
+    def longest(times: pl.DataFrame, most_ms: float, digits: int, version: str) -> tuple[str, Judged]:
+        by_replication = times.group_by("replication").agg(pl.col(version).max()).sort("replication")
+        found = Estimate(by_replication[version].to_numpy())
+        return text(found, digits, "ms"), all_positive([below(found, most_ms)], "ms")
 
-    def thousand(version: str) -> tuple[str, Judged]:
-        longest = Estimate(_by_replication(pjs.filter(jobs=PJS_JOBS[-1]), pl.col(version).max()))
-        return text(longest, 1, "ms"), all_positive([below(longest, THOUSAND_MS)], "ms")
+    def ratio(version: str, share: int) -> Sample:
+        """Decision times averaged over the numbers of jobs, as in Figure 4, over those of PJS at 0 %."""
+        found = GridSamples(pjs.group_by("share", "replication").agg(pl.col(version).mean()), "share")
+        return found(version, share) / found(version, 0)
 
     def ratios(version: str, least: float = 2.0, most: float = 3.0) -> tuple[str, Judged]:
-        found = {share: Estimate(_ratios(pjs, version, share)) for share in SHARES if share > 0}
+        found = {share: Estimate(ratio(version, share)) for share in SHARES if share > 0}
         listed = ", ".join(f"{share} %: {text(x, 2)}" for share, x in found.items())
         return listed, all_positive((y for x in found.values() for y in within(x, least, most)), "times")
 
     def spread(version: str) -> tuple[str, Judged]:
-        found = {share: _ratios(pjs, version, share) for share in SHARES if share > 0}
+        found = {share: ratio(version, share) for share in SHARES if share > 0}
         between = [Estimate(found[one] / found[other]) for one, other in permutations(found, 2)]
         widest = max(between, key=lambda x: x.mean)
         limits = (LIGHT_RATIO, EQUAL_RATIO)
@@ -257,62 +243,39 @@ def _claims(times: Times) -> list[Claim]:
         return f"{text(widest, 2)} times", by_open_limit(strict, lenient)
 
     def per_job(version: str) -> tuple[str, Judged]:
-        slope = _per_parallel_job(pjs, version)
+        of_sjs = pjs.filter(share=0).select("jobs", "replication", sjs_ms=version)
+        joined = pjs.filter(pl.col("share") > 0).join(of_sjs, on=["jobs", "replication"])
+        times_sjs = joined.with_columns(ratio=pl.col(version) / pl.col("sjs_ms"))
+        (slope,) = _slopes(times_sjs, ["in_parallel"], "ratio")
         return f"by {text(slope, 2)}", all_positive(within(slope, 0.5, 1.5))
 
-    two_to_three = judged(STATED["two-to-three"], ratios)
-    _, longer = ratios(SHIPPED, 3.0, 4.0)
-    return [
-        judged(STATED["grows"], growth),
-        judged(STATED["as-nm"], as_nm),
-        judged(STATED["modest"], modest),
-        replace(two_to_three, beside={**two_to_three.beside, "3 to 4 times as long": longer}),
-        judged(STATED["share-has-no-effect"], spread),
-        judged(STATED["one-schedule-per-job"], per_job),
-        judged(STATED["thousand-jobs"], thousand),
-    ]
+    measures: dict[str, Callable[[str], tuple[str, Judged]]] = {
+        "grows": growth,
+        "as-nm": as_nm,
+        "modest": partial(longest, sjs, MODEST_MS, 2),
+        "two-to-three": ratios,
+        "share-has-no-effect": spread,
+        "one-schedule-per-job": per_job,
+        "thousand-jobs": partial(longest, pjs.filter(jobs=PJS_JOBS[-1]), THOUSAND_MS, 1),
+    }
+    claims = []
+    for name, measure in measures.items():
+        found = {version: measure(version) for version in (SHIPPED, TEXTBOOK) if version in sjs.columns}
+        ours = "; ".join(f"{version}: {said}" for version, (said, _) in found.items())
+        beside = {version: outcome for version, (_, outcome) in found.items() if version != SHIPPED}
+        if name == "two-to-three":
+            beside["3 to 4 times as long"] = ratios(SHIPPED, 3.0, 4.0)[1]
+        claims.append(STUDY.claim(name, ours, found[SHIPPED][1], beside))
+    return claims
 
 
-def _judged(
-    versions: Sequence[str], statement: Statement, measure: Callable[[str], tuple[str, Judged]]
-) -> Claim:
-    """By the shipped version, with the other one beside it."""
-    found = {version: measure(version) for version in versions}
-    ours = "; ".join(f"{version}: {said}" for version, (said, _) in found.items())
-    beside = {version: outcome for version, (_, outcome) in found.items() if version != SHIPPED}
-    return Claim(statement, ours, found[SHIPPED][1], beside)
-
-
-def _by_replication(found: pl.DataFrame, measure: pl.Expr) -> Sample:
-    of_each = found.group_by("replication").agg(measure.alias("of each")).sort("replication")
-    return of_each["of each"].to_numpy()
-
-
-def _exponents(sjs: pl.DataFrame, version: str) -> tuple[Estimate, Estimate]:
-    """Of the numbers of jobs and of machines, fitted to each replication."""
+def _slopes(times: pl.DataFrame, variables: list[str], value: str) -> list[Estimate]:
+    """Of a linear model, fitted to each replication."""
     slopes = []
-    for _, found in sjs.sort("replication").group_by("replication", maintain_order=True):
-        logs = np.log(found.select("jobs", "machines").to_numpy())
-        slopes.append([slope.mean for slope in least_squares(logs, np.log(found[version].to_numpy()))[0]])
-    a, b = np.array(slopes).T
-    return Estimate(a), Estimate(b)
-
-
-def _ratios(pjs: pl.DataFrame, version: str, share: int) -> Sample:
-    """Decision times averaged over the numbers of jobs, as in Figure 4, over those of SJS (PJS at 0 %)."""
-    found = GridSamples(pjs.group_by("share", "replication").agg(pl.col(version).mean()), "share")
-    return found(version, share) / found(version, 0)
-
-
-def _per_parallel_job(pjs: pl.DataFrame, version: str) -> Estimate:
-    """Fitted to each replication."""
-    sjs = pjs.filter(share=0).select("jobs", "replication", sjs_ms=version)
-    joined = pjs.filter(pl.col("share") > 0).join(sjs, on=["jobs", "replication"]).sort("replication")
-    slopes = []
-    for _, found in joined.group_by("replication", maintain_order=True):
-        ratio = (found[version] / found["sjs_ms"]).to_numpy()
-        slopes.append(least_squares(found.select("in_parallel").to_numpy().astype(float), ratio)[0][0].mean)
-    return Estimate(np.array(slopes))
+    for _, found in times.sort("replication").group_by("replication", maintain_order=True):
+        x = found.select(variables).to_numpy().astype(float)
+        slopes.append([slope.mean for slope in least_squares(x, found[value].to_numpy())[0]])
+    return [Estimate(of_each) for of_each in np.array(slopes).T]
 
 
 def _drawings(sjs: pl.DataFrame, by_share: pl.DataFrame) -> list[Part]:
@@ -321,11 +284,8 @@ def _drawings(sjs: pl.DataFrame, by_share: pl.DataFrame) -> list[Part]:
     figure_3 = lines(points, "Number of jobs", "Decision time of SJS (ms)", "Machines")
     rows = by_share.unpivot([SHIPPED, TEXTBOOK], index="possibly parallel").iter_rows()
     figure_4 = bars(rows, "Share of jobs that can run in parallel", "Mean decision time (ms)", "PJS")
+    title = "Figure 4: mean decision time of PJS by share of possibly parallel jobs"
     return [
         Part("Figure 3: decision time of SJS as shipped", figure_3, name="figure-3"),
-        Part(
-            "Figure 4: mean decision time of PJS by share of possibly parallel jobs",
-            figure_4,
-            name="figure-4",
-        ),
+        Part(title, figure_4, name="figure-4"),
     ]

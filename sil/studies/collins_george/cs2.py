@@ -10,18 +10,15 @@ import polars as pl
 from sil.report.figures import PALETTE, WIDTH, lines
 from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, value
-from sil.studies.collins_george import perturbed
-from sil.studies.collins_george.perturbed import AS_BUILT_IN, judged_on_sites
-from sil.studies.collins_george.site_runs import SiteCase, run_all
-from sil.studies.findings import Findings
-from sil.studies.ledger import SLIGHT_PERCENT, Claim, statements
+from sil.studies.collins_george.site_runs import AS_BUILT_IN, PERTURBED, SiteCase, run_all
+from sil.studies.ledger import SLIGHT_PERCENT, Claim, Findings, Study, judged_on_sites
 from sil.studies.rules import Judged, above, all_positive, exactly, most_positive, within
 from sil.workers.runner import Runner
 
 LIGHT, HEAVY = 30, 60
 """Numbers of jobs up to, and from, which the load is light, and heavy."""
 ROUNDING = 1e-9
-STATED = statements("cs2", light=LIGHT, heavy=HEAVY, rounding=ROUNDING, slight_percent=SLIGHT_PERCENT)
+STUDY = Study("cs2", light=LIGHT, heavy=HEAVY, rounding=ROUNDING, slight_percent=SLIGHT_PERCENT)
 
 SIZES = range(5, 101)
 OLB, OPTIMAL = "olb", "optimal"
@@ -29,14 +26,6 @@ COMPARED = ("pjs", "pjs_try_next", "gsa", "optimal", "pjs_optimal")
 COMPARED_SIZES = (5, 10, 20, 30, 40, 50, 70, 100)
 EQUAL = [n for n in SIZES if n % 5 == 0]
 """The paper's job sets are an equal mix of the five classes, so claims are judged by these."""
-
-METHOD = (
-    "5 to 100 jobs, all submitted at time 0, job i of class i mod 5, on 142 machines in 18 clusters. The "
-    "real schedulers run to completion in the harness; execution times are exact, and nothing is random. "
-    "Claims are judged by multiples of five, where the mix is equal, as in the paper. The execution times "
-    "are synthetic: the paper prints none, and these were searched so that PJS saves nearly 50 % for a few "
-    "jobs and nothing under heavy load (fixtures/README.md). So the shape of the curves is an input."
-)
 
 
 def study(seeds: int, runner: Runner, sites: int = 0) -> Findings:
@@ -49,14 +38,9 @@ def study(seeds: int, runner: Runner, sites: int = 0) -> Findings:
         "n", *((100 - 100 * pl.col(name) / pl.col("sjs")).alias(name) for name in COMPARED)
     )
     comparison = saving.filter(pl.col("n").is_in(COMPARED_SIZES)).rename({"n": "jobs"})
-    return Findings(
-        title="Case study 2: scheduling performance",
-        source="Collins and George 2001, section 5.2",
-        method=f"{METHOD}{f' {perturbed.METHOD}' if sites else ''}",
-        claims=claims,
-        drawings=_drawings(totals, saving),
-        tables={"Saving against SJS (%)": comparison.with_columns(pl.col(*COMPARED).round(1))},
-    )
+    tables = {"Saving against SJS (%)": comparison.with_columns(pl.col(*COMPARED).round(1))}
+    perturbed = f" {PERTURBED}" if sites else ""
+    return STUDY.findings(claims, _drawings(totals, saving), tables, perturbed=perturbed)
 
 
 def _cases(site: int = AS_BUILT_IN) -> list[SiteCase]:
@@ -75,58 +59,59 @@ def _totals(cases: list[SiteCase], runner: Runner) -> pl.DataFrame:
 
 
 def _claims(totals: pl.DataFrame) -> list[Claim]:
+    claim = STUDY.claim
     sjs_s, pjs_s = (dict(totals.select("n", name).iter_rows()) for name in ("sjs", "pjs"))
     any_mix = {n: 100 - 100 * pjs_s[n] / sjs_s[n] for n in sjs_s}
     percent = {n: any_mix[n] for n in EQUAL}
     most_at, any_most_at = (max(found, key=lambda n: found[n]) for found in (percent, any_mix))
-    least = min(any_mix.values())
+    most, any_most, least = percent[most_at], any_mix[any_most_at], min(any_mix.values())
     light = fmean(percent[n] for n in EQUAL if n <= LIGHT)
     heavy = fmean(percent[n] for n in EQUAL if n >= HEAVY)
     beyond = [n for n in EQUAL if n > LIGHT]
     saves = [percent[n] > ROUNDING for n in beyond]
     recurs = sum(later and not earlier for earlier, later in pairwise(saves))
-    at = [str(n) for n, saved in zip(beyond, saves, strict=True) if saved]
-    over_olb = {n: 100 - 100 * sjs_s[n] / s for n, s in totals.select("n", OLB).drop_nulls().iter_rows()}
+    at = ", ".join(str(n) for n, saved in zip(beyond, saves, strict=True) if saved)
+    over_olb = [100 - 100 * sjs_s[n] / s for n, s in totals.select("n", OLB).drop_nulls().iter_rows()]
     optimal_s = totals.select("n", OPTIMAL).drop_nulls().rows()
+    half = len(optimal_s) // 2
     excess = [100 * sjs_s[n] / s - 100 for n, s in optimal_s]
-    small, large = (fmean(half) for half in (excess[: len(excess) // 2], excess[len(excess) // 2 :]))
+    small, large = fmean(excess[:half]), fmean(excess[half:])
+    (last_small, _), (first_large, _) = optimal_s[half - 1 : half + 1]
     return [
-        Claim(
-            STATED["never-worse"],
+        claim(
+            "never-worse",
             f"least saving {0.0 if abs(least) < ROUNDING else least:.2f} %",
             all_positive([exactly(least + ROUNDING)], "points"),
         ),
-        Claim(
-            STATED["nearly-half"],
-            f"{percent[most_at]:.1f} % at {most_at} jobs; unequal mixes: {any_mix[any_most_at]:.1f} % at "
-            f"{any_most_at}",
-            _nearly_half(percent[most_at]),
-            beside={"any number of jobs": _nearly_half(any_mix[any_most_at])},
+        claim(
+            "nearly-half",
+            f"{most:.1f} % at {most_at} jobs; unequal mixes: {any_most:.1f} % at {any_most_at}",
+            _nearly_half(most),
+            beside={"any number of jobs": _nearly_half(any_most)},
         ),
-        Claim(
-            STATED["light-load"],
+        claim(
+            "light-load",
             f"{light:.1f} % up to {LIGHT} jobs, {abs(heavy):.2f} % from {HEAVY} on",
             all_positive([exactly(light - 10 * heavy)], "points"),
         ),
-        Claim(
-            STATED["periodically"],
-            f"at {', '.join(at) or 'none'} of {beyond[0]}, {beyond[1]}, ..., {beyond[-1]} jobs",
+        claim(
+            "periodically",
+            f"at {at or 'none'} of {beyond[0]}, {beyond[1]}, ..., {beyond[-1]} jobs",
             all_positive([exactly(recurs)], "times again"),
         ),
-        Claim(
-            STATED["ten-thousand"],
+        claim(
+            "ten-thousand",
             f"{sjs_s[50]:,.0f} s",
             all_positive(within(exactly(sjs_s[50]), 9_500, 10_500), "s"),
         ),
-        Claim(
-            STATED["better-than-olb"],
-            f"from {min(over_olb.values()):.1f} to {max(over_olb.values()):.1f} %",
-            most_positive((above(exactly(x), SLIGHT_PERCENT) for x in over_olb.values()), "points"),
+        claim(
+            "better-than-olb",
+            f"from {min(over_olb):.1f} to {max(over_olb):.1f} %",
+            most_positive((above(exactly(x), SLIGHT_PERCENT) for x in over_olb), "points"),
         ),
-        Claim(
-            STATED["small-sets"],
-            f"{small:.2f} % up to {optimal_s[len(excess) // 2 - 1][0]} jobs, {large:.2f} % from "
-            f"{optimal_s[len(excess) // 2][0]} on",
+        claim(
+            "small-sets",
+            f"{small:.2f} % up to {last_small} jobs, {large:.2f} % from {first_large} on",
             all_positive([exactly(large - small)], "points"),
         ),
     ]

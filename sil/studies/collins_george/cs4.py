@@ -2,56 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import pairwise, product
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from sil.outcome.statistics import interval
+from sil.outcome.statistics import Sample, interval
 from sil.report.figures import WIDTH, lines
 from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, either, layer
-from sil.studies.collins_george import cs4_claims, perturbed
 from sil.studies.collins_george.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
-from sil.studies.collins_george.cs4_claims import LOOKS, RATES, SHARE, TIME
-from sil.studies.collins_george.perturbed import AS_BUILT_IN, judged_on_sites
-from sil.studies.collins_george.site_runs import OVERALL, SiteCase, by_level, run_all
-from sil.studies.findings import Findings
+from sil.studies.collins_george.site_runs import (
+    AS_BUILT_IN,
+    OVERALL,
+    PERTURBED,
+    SiteCase,
+    by_level,
+    run_all,
+)
 from sil.studies.grid_samples import GridSamples, table
+from sil.studies.ledger import SLIGHT_PERCENT, Claim, Findings, Study, judged_on_sites
+from sil.studies.rules import (
+    MOST,
+    Estimate,
+    Verdict,
+    above,
+    all_positive,
+    below,
+    count_of,
+    inside,
+    most_positive,
+    positive,
+    range_of,
+    some_positive,
+    text,
+    within,
+)
 from sil.workers.runner import Runner
 
 JOBS = 500
 QUANTUM_S = 10.0
+RATES = (1, 2, 4, 8, 16, 32)
+LOW, HIGH = RATES[:2], RATES[-2:]
+RARER = tuple(pairwise(WITH_LEVELS))
+"""Pairs of distributions; high-priority jobs are rarer in the first."""
+TIME, SHARE = "time_s", "parallel_percent"
+EXCESS = "excess_s"
+"""Its differences have the means of those of TIME, since classes do not depend on priorities; but they do not
+vary with the classes that were drawn."""
+LOOKS = 5
+"""The claims on the order of priorities and on rarity are examined so often at most, each time with twice as
+many seeds at the points that do not decide."""
+MIDDLE_PERCENT = 50.0
+STUDY = Study(
+    "cs4",
+    contained_s=100.0 + SLIGHT_PERCENT,
+    middle_percent=MIDDLE_PERCENT,
+    slight_percent=SLIGHT_PERCENT,
+)
+
 RATE_TITLE = "Mean arrivals per quantum of 10 s (jobs)"
 TABLE_1 = "Table 1: share of jobs run in parallel (%)"
 
-METHOD = (
-    "500 jobs under PJS, arriving as a Poisson process of 1 to 32 jobs per quantum of 10 s, class and "
-    "priority drawn at random. The scheduler runs at each quantum boundary on new and preempted jobs; "
-    "mapped jobs stay mapped. High jobs see ready times as if there were no low jobs; each low job, "
-    "running or mapped, that overlaps a new high run on a machine loses all progress and rejoins its queue "
-    "at the same boundary. Runs behind it keep their planned starts. Without priority there is one queue "
-    "and no preemption. Job time is completion less arrival. The real manager and scheduler run in the "
-    "harness; execution times are exact and synthetic. Common random numbers: all distributions see the "
-    "same arrivals and classes, so differences between them are paired."
-)
+Point = tuple[str, int]
+"""Distribution and rate."""
+Measure = Callable[..., Sample]
+"""A measure at a point of the grid: distribution, level, rate."""
 
 
 def study(seeds: int, runner: Runner, sites: int = 0) -> Findings:
     """The claims are also judged on `sites` perturbed sites, with as many seeds."""
-    claims = judged_on_sites(lambda site: cs4_claims.claims(_measured(seeds, runner, site), seeds), sites)
+    claims = judged_on_sites(lambda site: _claims(_measured(seeds, runner, site), seeds), sites)
     found = _measured(seeds, runner).up_to(seeds)
     shares = _table(found, SHARE)
-    return Findings(
-        title="Case study 4: preemptive priority scheduling",
-        source="Collins and George 2001, section 5.4",
-        method=f"{METHOD}{f' {perturbed.METHOD}' if sites else ''} {seeds} seeds; two "
-        f"claims that these do not decide are examined again with twice as many, up to {LOOKS} times, where "
-        f"they are open; 95 % intervals.",
-        claims=claims,
-        drawings=[*_drawings(found), _heat_map(TABLE_1, shares)],
-        tables={TABLE_1: shares, "Mean job time (s)": _table(found, TIME)},
+    return STUDY.findings(
+        claims,
+        [*_drawings(found), _heat_map(shares)],
+        {TABLE_1: shares, "Mean job time (s)": _table(found, TIME)},
+        perturbed=f" {PERTURBED}" if sites else "",
+        seeds=seeds,
+        looks=LOOKS,
     )
 
 
@@ -60,19 +93,18 @@ def _measured(seeds: int, runner: Runner, site: int = AS_BUILT_IN) -> GridSample
     points = set(product(DISTRIBUTIONS, RATES))
     rows, first, last = [], 0, seeds
     while True:
-        cases = [_case(k, *point, site) for k in range(first, last) for point in sorted(points)]
+        cases = [
+            SiteCase({"distribution": d, "rate": rate}, preemptive_settings(d, rate), "pjs", k, site)
+            for k in range(first, last)
+            for d, rate in sorted(points)
+        ]
         runner.total = runner.done + len(cases)
         rows.append(run_all(cases, runner))
         found = by_level(pl.concat(rows), "distribution", "queue", "rate")
-        points = cs4_claims.undecided(found)
+        points = _undecided(found)
         first, last = last, 2 * last
         if not points or last > seeds * 2 ** (LOOKS - 1):
             return found
-
-
-def _case(seed: int, distribution: str, rate: int, site: int) -> SiteCase:
-    labels: dict[str, str | int | float] = {"distribution": distribution, "rate": rate}
-    return SiteCase(labels, preemptive_settings(distribution, rate), "pjs", seed, site)
 
 
 def preemptive_settings(distribution: str, rate: int) -> dict[str, Any]:
@@ -89,6 +121,190 @@ def preemptive_settings(distribution: str, rate: int) -> dict[str, Any]:
     }
 
 
+# -- claims --------------------------------------------------------------------------------------------------
+
+
+def _undecided(found: GridSamples) -> set[Point]:
+    """The points that have too few seeds to decide the claims on the order of priorities and on rarity."""
+    return {
+        point
+        for of_claim in (_order(partial(found, EXCESS)), _rarity(partial(found, EXCESS)))
+        if all_positive(of_claim.values()).verdict is Verdict.INCONCLUSIVE
+        for points, x in of_claim.items()
+        if positive(x) is not Verdict.HOLDS
+        for point in points[:2]
+    }
+
+
+def _order(time_s: Measure) -> dict[tuple[Point, Point, str], Estimate]:
+    """By how much the next lower priority takes longer."""
+    return {
+        ((d, r), (d, r), upper): Estimate(time_s(d, lower, r) - time_s(d, upper, r), LOOKS)
+        for d, r, (upper, lower) in product(WITH_LEVELS, RATES, pairwise(LEVELS))
+    }
+
+
+def _rarity(time_s: Measure) -> dict[tuple[Point, Point], Estimate]:
+    """By how much high jobs take longer where there are more of them."""
+    found = {}
+    for (fewer, more), r in product(RARER, RATES):
+        of_fewer, of_more = time_s(fewer, "high", r), time_s(more, "high", r)
+        both = min(len(of_fewer), len(of_more))
+        found[(fewer, r), (more, r)] = Estimate(of_more[:both] - of_fewer[:both], LOOKS)
+    return found
+
+
+def _claims(found: GridSamples, seeds: int) -> list[Claim]:
+    """With `seeds` at every point, and more at those of two claims."""
+    first = found.up_to(seeds)
+    return [
+        *_claims_about_order(partial(found, EXCESS)),
+        *claims_about_high_jobs(partial(first, TIME)),
+        *claims_about_rates(partial(first, TIME)),
+        *claims_about_parallelism(partial(first, SHARE)),
+        *_claims_about_displacement(first),
+        *_claims_about_clusters(first),
+    ]
+
+
+def _claims_about_order(time_s: Measure) -> list[Claim]:
+    cases = {"order": [*_order(time_s).values()], "rarity": [*_rarity(time_s).values()]}
+    seeds = max(len(x.values) for found in cases.values() for x in found)
+    return [
+        STUDY.claim(
+            name,
+            f"{count_of(found)}; least difference {_least(found, 's')}; up to {seeds} seeds",
+            all_positive(found, "s"),
+        )
+        for name, found in cases.items()
+    ]
+
+
+def claims_about_high_jobs(time_s: Measure) -> list[Claim]:
+    rare_s = {r: Estimate(time_s("10/10/80", "high", r)) for r in RATES}
+    longest_s = max(rare_s.values(), key=lambda x: x.mean)
+    # the largest of several means is not one of them, chosen beforehand
+    contained = [above(Estimate(longest_s.values, looks=len(RATES)), 100.0)]
+    contained += [below(x, 100.0 + SLIGHT_PERCENT) for x in rare_s.values()]
+    ratio = Estimate(time_s("50/25/25", "high", 32) / time_s("10/10/80", "high", 32))
+    longest, fast, slow = (text(x, 0, "s") for x in (longest_s, rare_s[32], rare_s[1]))
+    return [
+        STUDY.claim("contained", f"{longest}; {fast} at 32, {slow} at 1", all_positive(contained, "s")),
+        STUDY.claim("four-times", f"{text(ratio, 2)} times", all_positive([above(ratio, 4.0)], "times")),
+    ]
+
+
+def claims_about_rates(time_s: Measure) -> list[Claim]:
+    claim = STUDY.claim
+    growth = [
+        Estimate(time_s(d, OVERALL, fast) - time_s(d, OVERALL, slow))
+        for d, (slow, fast) in product(DISTRIBUTIONS, pairwise(RATES))
+    ]
+    falls = [
+        Estimate(time_s(d, level, slow) - time_s(d, level, fast))
+        for d, level, (slow, fast) in product(WITH_LEVELS, LEVELS, pairwise(RATES))
+    ]
+    penalty = {
+        (d, r): Estimate(100 * (time_s(d, OVERALL, r) / time_s("none", OVERALL, r) - 1))
+        for d, r in product(WITH_LEVELS, RATES)
+    }
+    slight = [inside(x, 0.0, SLIGHT_PERCENT) for x in penalty.values()]
+    slow_penalty = [
+        Estimate(time_s("10/10/80", OVERALL, r) - time_s(d, OVERALL, r))
+        for d, r in product(("25/25/50", "50/25/25"), LOW)
+    ]
+    others_s = {r: (time_s("25/25/50", OVERALL, r) + time_s("50/25/25", OVERALL, r)) / 2 for r in RATES}
+    excess = {r: Estimate(time_s("10/10/80", OVERALL, r) - others_s[r]) for r in RATES}
+    reversal = (x if r <= 8 else below(x, 0.0) for r, x in excess.items())
+    largest_fall = text(max(falls, key=lambda x: x.low), 1, "s")
+    at_low_rates = (f"{d} {text(penalty[d, r], 1, '%')} at {r}" for r in LOW for d in WITH_LEVELS)
+    differences = ", ".join(f"{text(x, 1, 's')} at {r}" for r, x in excess.items())
+    costs = f"{count_of(slight)}; {range_of(list(penalty.values()), '%')}"
+    return [
+        STUDY.over_cases("growth", growth, most_positive, "s"),
+        claim("not-monotonic", f"largest fall {largest_fall}", some_positive(falls, "s")),
+        claim("slight-cost", costs, most_positive(slight, "points")),
+        claim("low-rates", ", ".join(at_low_rates), all_positive(slow_penalty, "s")),
+        claim("reversal", f"difference {differences}", all_positive(reversal, "s")),
+    ]
+
+
+def claims_about_parallelism(parallel: Measure) -> list[Claim]:
+    shares = {d: [Estimate(parallel(d, OVERALL, r)) for r in (1, 32)] for d in DISTRIBUTIONS}
+    listed = ", ".join(f"{d} {text(slow, 0)} to {text(fast, 0, '%')}" for d, (slow, fast) in shares.items())
+    fewer_parallel = [
+        Estimate(parallel(d, OVERALL, slow) - parallel(d, OVERALL, fast))
+        for d, (slow, fast) in product(DISTRIBUTIONS, pairwise(RATES))
+    ]
+    by_level = [
+        Estimate(parallel(d, "high", r) - parallel(d, "low", r)) for d, r in product(WITH_LEVELS, RATES)
+    ]
+    of_levels = f"{count_of(by_level)}; least difference {_least(by_level, 'points')}"
+    fall = {d: parallel(d, "high", 1) - parallel(d, "high", 32) for d in WITH_LEVELS}
+    faster = [Estimate(fall[more] - fall[fewer]) for fewer, more in RARER]
+    by_points = " and ".join(text(x, 1, "points") for x in faster)
+    return [
+        STUDY.claim("less-parallel", listed, all_positive(fewer_parallel, "points")),
+        STUDY.without_rule("shares-of-table-1", listed),
+        STUDY.claim("levels-parallel", of_levels, all_positive(by_level, "points")),
+        STUDY.claim("faster-fall", f"by {by_points}", all_positive(faster, "points")),
+    ]
+
+
+def _least(found: Iterable[Estimate], unit: str) -> str:
+    return text(min(found, key=lambda x: x.low), 1, unit)
+
+
+def _claims_about_displacement(found: GridSamples) -> list[Claim]:
+    def progress(distribution: str, rate: int) -> Sample:
+        """How much of its run time a displaced run had behind it (%); NaN where none was displaced."""
+        return found("progress_percent", distribution, "low", rate)
+
+    at_low_rates = {(d, r): _of_known(progress(d, r)) for d, r in product(WITH_LEVELS, LOW)}
+    rare = WITH_LEVELS[0]
+    more = [
+        _of_known(progress(rare, low) - progress(d, rate))
+        for low in LOW
+        for d, rate in (*product(WITH_LEVELS[1:], (low,)), *product((rare,), HIGH))
+    ]
+    on_cluster = {r: _of_known(found("often_parallel_percent", rare, "low", r)) for r in LOW}
+    return [
+        STUDY.claim(
+            "well-into",
+            ", ".join(f"{d} {text(x, 0, '%')} at {r}" for (d, r), x in at_low_rates.items()),
+            all_positive((above(x, MIDDLE_PERCENT) for x in at_low_rates.values()), "points"),
+        ),
+        STUDY.over_cases("most-well-into", more, all_positive, "points"),
+        STUDY.claim(
+            "ends-on-cluster",
+            ", ".join(f"{text(x, 0, '%')} at {r}" for r, x in on_cluster.items()),
+            all_positive((above(x, 100 * float(MOST)) for x in on_cluster.values()), "points"),
+        ),
+    ]
+
+
+def _of_known(values: Sample) -> Estimate:
+    """Of the replications that have a value."""
+    return Estimate(values[np.isfinite(values)])
+
+
+def _claims_about_clusters(found: GridSamples) -> list[Claim]:
+    def less_medium(measure: str) -> list[Sample]:
+        points = product(WITH_LEVELS, LOW)
+        return [found(measure, d, "high", r) - found(measure, d, "medium", r) for d, r in points]
+
+    shares = [Estimate(x) for x in less_medium(SHARE)]
+    alike = (y for x in shares for y in within(x, -SLIGHT_PERCENT, SLIGHT_PERCENT))
+    slower = [Estimate(-x) for x in less_medium("cluster_run_s")]
+    return [
+        STUDY.claim("alike", f"difference {range_of(shares, 'points')}", all_positive(alike, "points")),
+        STUDY.over_cases("best-clusters", slower, most_positive, "s"),
+    ]
+
+
+# -- tables and drawings -------------------------------------------------------------------------------------
+
+
 def _table(found: GridSamples, measure: str) -> pl.DataFrame:
     rows = [
         (d, level, *(round(found.mean(measure, d, level, rate), 1) for rate in RATES))
@@ -100,14 +316,10 @@ def _table(found: GridSamples, measure: str) -> pl.DataFrame:
 
 def _drawings(found: GridSamples) -> Iterator[Part]:
     overall = {"no priority" if d == "none" else d: (d, OVERALL) for d in DISTRIBUTIONS}
+    of_levels = [(d, {level: (d, level) for level in LEVELS}) for d in WITH_LEVELS]
     charts: dict[str, tuple[str, str, str, dict[str, tuple[str, str]]]] = {
-        f"8{letter}": (
-            f"mean job time by priority, {d}",
-            TIME,
-            "Priority",
-            {level: (d, level) for level in LEVELS},
-        )
-        for letter, d in zip("abc", WITH_LEVELS, strict=True)
+        f"8{letter}": (f"mean job time by priority, {d}", TIME, "Priority", named)
+        for letter, (d, named) in zip("abc", of_levels, strict=True)
     }
     charts["9a"] = ("mean job time of all jobs by priority distribution", TIME, "Distribution", overall)
     charts["9b"] = ("share of jobs run in parallel by priority distribution", SHARE, "Distribution", overall)
@@ -121,7 +333,7 @@ def _drawings(found: GridSamples) -> Iterator[Part]:
         yield Part(f"Figure {number}: {title}", chart, name=f"figure-{number}")
 
 
-def _heat_map(title: str, shares: pl.DataFrame) -> Part:
+def _heat_map(shares: pl.DataFrame) -> Part:
     of = pl.format("{}, {}", "distribution", "priority").str.replace("none, overall", "no priority")
     cells = shares.select(of.alias("of"), pl.all().exclude("distribution", "priority"))
     axes = Figure(cells.unpivot(index="of", variable_name="rate", value_name="share")).encode(
@@ -132,4 +344,4 @@ def _heat_map(title: str, shares: pl.DataFrame) -> Part:
     ink = either("datum.share > 55", "white", "black")
     numbers = axes.mark("text").encode(text=column("share:Q", format=".0f"), color=ink)
     chart = layer(axes.mark("rect").encode(color=colour), numbers)
-    return Part(title, chart.properties(width=WIDTH, height=320), name="table-1")
+    return Part(TABLE_1, chart.properties(width=WIDTH, height=320), name="table-1")

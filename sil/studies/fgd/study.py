@@ -10,8 +10,10 @@ import polars as pl
 from sil.report.figures import WIDTH, colour_scale
 from sil.report.page import Part
 from sil.report.vega_lite import Figure, column
-from sil.studies.fgd.cluster_data import (
+from sil.studies.fgd.curves import (
     COLUMNS,
+    EXACT,
+    POLICIES,
     Case,
     Curves,
     curves,
@@ -21,9 +23,7 @@ from sil.studies.fgd.cluster_data import (
     seeds,
     workloads,
 )
-from sil.studies.fgd.policies import EXACT, POLICIES
-from sil.studies.findings import Findings
-from sil.studies.ledger import Claim, statements
+from sil.studies.ledger import Claim, Findings, Study
 from sil.studies.rules import Estimate, all_positive, below, exactly, range_of, within
 from sil.workers.runner import Runner
 
@@ -35,18 +35,11 @@ ALL_ARRIVED = 100
 WORKLOAD_OF_THE_PAPER = "default"
 GPUS_OF_THE_PAPER = 6_212
 HUNDREDTH = 0.01
-STATED = statements(
+STUDY = Study(
     "fgd",
     exact=f"{', '.join(EXACT[:-1])} and {EXACT[-1]}",
     equivalent_points=EQUIVALENT_POINTS,
     hundredth=HUNDREDTH,
-)
-
-METHOD = (
-    "Pods arrive one by one at a cluster of 1,213 nodes with 6,212 GPUs, of which they request parts, and "
-    "none leaves: how many GPUs can a policy allocate? The policies are the node selections of the scheduler "
-    "package, with scores rounded to whole numbers and the tie-breaking ranks of the authors' simulator. "
-    "Data: Alibaba's clusterdata (gpu-v2023) and the authors' kubernetes-scheduler-simulator."
 )
 
 
@@ -65,14 +58,11 @@ def study(folder: Path, runner: Runner) -> Findings:
     found = found.with_columns(
         published_pct=pl.Series([y for curve in theirs for y in curve], dtype=pl.Float64)
     )
-    return Findings(
-        title="Fragmentation gradient descent: allocation of GPUs",
-        source="Weng et al., USENIX ATC 2023",
-        method=METHOD,
-        claims=[*_claims(found), _fragmentation(found, published_fragmentation(folder))],
-        drawings=[_drawing(found, workload) for workload in found["workload"].unique(maintain_order=True)],
-        tables={"Allocated GPUs (%), here and as published": _table(found)},
-        data={"allocation_curves": found.drop("published_pct")},
+    return STUDY.findings(
+        [*_claims(found), _fragmentation(found, published_fragmentation(folder))],
+        [_drawing(found, workload) for workload in found["workload"].unique(maintain_order=True)],
+        {"Allocated GPUs (%), here and as published": _table(found)},
+        {"allocation_curves": found.drop("published_pct")},
     )
 
 
@@ -97,55 +87,40 @@ def _frame(cases: list[Case], found: list[Curves]) -> pl.DataFrame:
 
 
 def _claims(found: pl.DataFrame) -> list[Claim]:
-    return [_exact(found), _random(found), _first(found), *_of_the_paper(found)]
-
-
-def _exact(found: pl.DataFrame) -> Claim:
     curve = found.filter(pl.col("policy").is_in(EXACT)).group_by("workload", "policy", "seed")
-    equal = curve.agg(
-        (pl.col("allocated_pct") == pl.col("published_pct")).fill_null(False).all().alias("is")
-    )["is"]
-    return Claim(
-        STATED["curves"],
-        f"{equal.sum()} of {len(equal)} curves are equal",
-        all_positive([exactly(1 - int((~equal).sum()))], "curves from one that differs"),
-    )
-
-
-def _random(found: pl.DataFrame) -> Claim:
-    at = found.filter(policy="Random", arrived_pct=ALL_ARRIVED).drop_nulls()
-    of_workload = at.partition_by("workload", maintain_order=True)
-    differences = [Estimate((w["allocated_pct"] - w["published_pct"]).to_numpy()) for w in of_workload]
-    return Claim(
-        STATED["curves-of-random"],
-        f"differences {range_of(differences, 'percentage points')}",
-        all_positive(
-            (y for x in differences for y in within(x, -EQUIVALENT_POINTS, EQUIVALENT_POINTS)),
-            "percentage points",
-        ),
-    )
-
-
-def _first(found: pl.DataFrame) -> Claim:
-    at = found.filter(arrived_pct=ALL_ARRIVED).pivot(
-        "policy", index=["workload", "seed"], values="allocated_pct"
-    )
+    is_equal = (pl.col("allocated_pct") == pl.col("published_pct")).fill_null(False).all()
+    equal = curve.agg(is_equal.alias("is"))["is"]
+    at_end = found.filter(arrived_pct=ALL_ARRIVED)
+    differences = [
+        Estimate((w["allocated_pct"] - w["published_pct"]).to_numpy())
+        for w in at_end.filter(policy="Random").drop_nulls().partition_by("workload", maintain_order=True)
+    ]
+    near = (y for x in differences for y in within(x, -EQUIVALENT_POINTS, EQUIVALENT_POINTS))
+    by_policy = at_end.pivot("policy", index=["workload", "seed"], values="allocated_pct")
     ahead = [
         Estimate((w["FGD"] - w[other]).to_numpy())
-        for w in at.partition_by("workload", maintain_order=True)
+        for w in by_policy.partition_by("workload", maintain_order=True)
         for other in POLICIES
         if other != "FGD"
     ]
-    return Claim(
-        STATED["most-gpus"],
-        f"more by {range_of(ahead, 'percentage points')}",
-        all_positive(ahead, "percentage points"),
-    )
+    points = "percentage points"
+    return [
+        STUDY.claim(
+            "curves",
+            f"{equal.sum()} of {len(equal)} curves are equal",
+            all_positive([exactly(1 - int((~equal).sum()))], "curves from one that differs"),
+        ),
+        STUDY.claim(
+            "curves-of-random", f"differences {range_of(differences, points)}", all_positive(near, points)
+        ),
+        STUDY.claim("most-gpus", f"more by {range_of(ahead, points)}", all_positive(ahead, points)),
+        *_of_the_paper(at_end),
+    ]
 
 
-def _of_the_paper(found: pl.DataFrame) -> list[Claim]:
+def _of_the_paper(at_end: pl.DataFrame) -> list[Claim]:
     """What the abstract states of the trace as it is."""
-    at = found.filter(workload=WORKLOAD_OF_THE_PAPER, arrived_pct=ALL_ARRIVED)
+    at = at_end.filter(workload=WORKLOAD_OF_THE_PAPER)
     if not len(at):
         return []
     left = {name: 100.0 - at.filter(policy=name)["allocated_pct"].to_numpy().mean() for name in POLICIES}
@@ -153,13 +128,13 @@ def _of_the_paper(found: pl.DataFrame) -> list[Claim]:
     saved = float(left[worst] - left["FGD"])
     reduction, gpus = 100 * saved / float(left[worst]), saved / 100 * GPUS_OF_THE_PAPER
     return [
-        Claim(
-            STATED["unallocated"],
+        STUDY.claim(
+            "unallocated",
             f"{reduction:.1f} %, against {worst}",
             all_positive(within(exactly(reduction), 48, 50), "points"),
         ),
-        Claim(
-            STATED["more-gpus"],
+        STUDY.claim(
+            "more-gpus",
             f"{gpus:.1f} of {GPUS_OF_THE_PAPER:,} GPUs, against {worst}",
             all_positive(within(exactly(gpus), 285, 295), "GPUs"),
         ),
@@ -172,8 +147,8 @@ def _fragmentation(found: pl.DataFrame, by_others: dict[tuple[str, str, int], fl
     pairs = [(ours[of], mean) for of, mean in by_others.items() if of[1] in EXACT and of in ours]
     equal = sum(abs(our - mean) <= 0.5e-4 + 1e-9 for our, mean in pairs)
     furthest = max((abs(our - mean) for our, mean in pairs), default=0.0)
-    return Claim(
-        STATED["fragmentation"],
+    return STUDY.claim(
+        "fragmentation",
         f"{equal} of {len(pairs)} means are equal in all four decimals, all within {furthest:.4f} points"
         if pairs
         else "the folder has no frag_ratio.csv",
