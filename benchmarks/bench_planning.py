@@ -18,8 +18,8 @@ from benchmarks.record import keep
 from sil.planning.answers import Prepared
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, read_plan
-from sil.planning.questions.ranking import Criteria, Ranking, rank_options
-from sil.planning.samples import OptionSamples
+from sil.planning.ranking import Criteria, Ranking, rank_options
+from sil.planning.runs import OptionSamples
 from sil.settings import files
 from sil.workers.executor import Inline
 from sil.workers.processes import Processes

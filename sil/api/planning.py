@@ -15,9 +15,9 @@ from sil.api.progress import shown
 from sil.declared import as_keyword, spread
 from sil.experiment.output_folder import make_usable
 from sil.planning.answers import RUNS, AllAtFault, Answers, Prepared, answer_questions, fault_texts
+from sil.planning.effects import classes_frame, options_frame
+from sil.planning.page import as_dict, plan_page, write_page
 from sil.planning.plan_file import read_plan
-from sil.planning.report.effects import classes_frame, options_frame
-from sil.planning.report.page import as_dict, plan_page, write_page
 from sil.report.origin import record_origin, sha256_sums
 from sil.runs.own_schedulers import among, by_name
 from sil.settings import files

@@ -52,8 +52,8 @@ def plan(
         begin_early()  # before large libraries are loaded here
     from sil.experiment.output_folder import default_folder, make_usable
     from sil.planning.answers import RUNS, AllAtFault, Prepared, answer_questions, fault_texts
+    from sil.planning.page import PAGE, as_dict, write_page
     from sil.planning.plan_file import read_plan
-    from sil.planning.report.page import PAGE, as_dict, write_page
     from sil.report.origin import record_origin, sha256_sums
     from sil.settings.experiment_file import changed
     from sil.trust.consent import ask_in_terminal, permit
@@ -95,8 +95,8 @@ def plan(
 
 
 def _show(answers: Answers) -> None:
-    from sil.planning.report import assumptions, recommendation
-    from sil.planning.report.page import sections
+    from sil.planning import assumptions, recommendation
+    from sil.planning.page import sections
 
     for k, section in enumerate(sections(answers)):
         if k:

@@ -11,23 +11,18 @@ from pathlib import Path
 from scheduler import UserError
 from scheduler.managers.queues import MappingPolicy
 from scheduler.registry import SchedulerNotLoaded
-from sil.planning.mistakes import mistakes
+from sil.planning.checks import added_nodes, idle_parts, mistakes
+from sil.planning.load import Load
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
-from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
-from sil.planning.questions.ranking import Criteria, Effect, Ranking, rank_options
-from sil.planning.questions.sizing import Size, size
-from sil.planning.samples import DoesRuns, GoalNeverMeasured, OptionSamples, Refused
-from sil.planning.scenario.capacity import Load
-from sil.planning.scenario.offer_notes import added_nodes, without_effect
-from sil.planning.scenario.on_log import OnLog
-from sil.planning.scenario.on_site import OnSite
-from sil.planning.scenario.scenario import OptionRunner
+from sil.planning.ranking import Criteria, Effect, Ranking, rank_options
+from sil.planning.runs import DoesRuns, GoalNeverMeasured, OptionRunner, OptionSamples, Refused
+from sil.planning.searches import BestBuy, Size, best_buy, purchases, size
+from sil.planning.sites import OnLog, OnSite
 from sil.runs.scenario import DoesNotFit
 from sil.runs.under_test import Find, InProcess, UnderTest, resolve
 from sil.settings.replays import NONE
 from sil.site.past import past_arrivals
-from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_site import InapplicableChange
 from sil.workers.runner import ItemDied
 from sil.workload.job_log import JobLog
@@ -39,13 +34,10 @@ from site_db.store import Address
 Watch = Callable[[str, str, int, int], None]
 """Called at each look with scheduler, question, and the numbers of replications and of open pairs."""
 
-
 RUNS = "runs.db"
 """The file of finished runs in the folder of a plan."""
-
 EACH_OFFER, BEST_BUY, RETIRE = "each offer", "best buy", "retire"
 """Questions that compare options."""
-
 
 Fault = SchedulerFault | GoalNeverMeasured
 """Why a scheduler has no answers."""
@@ -93,12 +85,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answers:
-    """`loads` are those of the site as it is and of each offer, by name; None if all jobs are submitted at
-    the beginning. `indispensable` names retirements after which the site could not carry the forecast; `down`
-    the machines and interconnects that are down today; `binding` the queues whose jobs keep the machine to
-    which they were mapped; `site` is its name, empty for the machine of a log. `faults` are those of
-    schedulers without answers. `without_effect` are sentences on offers. Of nodes, `model` says how they are
-    modelled, `added` which ones offers add, and `log` has the jobs of which weeks are drawn."""
+    """The answers to a plan.
+
+    * `site` is its name, empty for the machine of a log; `down`, the machines and interconnects that are down
+      today; `binding`, the queues whose jobs keep the machine to which they were mapped.
+    * `loads` are those of the site as it is and of each offer, by name; None if all jobs are submitted at the
+      beginning. After `indispensable` retirements, the site could not carry the forecast.
+    * `faults` are those of schedulers without answers; `without_effect`, sentences on offers.
+    * Of nodes, `model` says how they are modelled, `added` which ones offers add, and `log` has the jobs of
+      which weeks are drawn.
+    """
 
     plan: Plan
     site: str
@@ -115,16 +111,14 @@ class Answers:
 
     def left_out(self) -> Iterator[tuple[str, str, Option]]:
         """Each option that could not be compared, with its scheduler and question."""
-        loads = self.loads.items()
-        overloaded = {name for name, load in loads if load is not None and load.is_too_much}
+        overloaded = {name for name, load in self.loads.items() if load is not None and load.is_too_much}
         for answer in self.answers:
-            for option in one_of_each(self.plan):
-                if option.name in overloaded:
-                    yield answer.scheduler, EACH_OFFER, option
-            if answer.best_buy is not None:
-                for option in answer.best_buy.left_out:
-                    if option.name not in self.loads:
-                        yield answer.scheduler, BEST_BUY, option
+            alone = [option for option in one_of_each(self.plan) if option.name in overloaded]
+            bought = () if answer.best_buy is None else answer.best_buy.left_out
+            combined = [option for option in bought if option.name not in self.loads]
+            for question, options in ((EACH_OFFER, alone), (BEST_BUY, combined)):
+                for option in options:
+                    yield answer.scheduler, question, option
 
     def effects(self) -> Iterator[tuple[str, str, Ranking, Effect]]:
         """Each effect, with its scheduler, question and ranking."""
@@ -150,15 +144,15 @@ class Prepared:
                 f"'{plan.name}' is a plan for the machine of a log; --site is for plans with a site: name "
                 f"it in the plan, or give log.weeks, which are drawn for its nodes"
             )
-        schedulers = {name: find(name) for name in plan.schedulers}
-        for scheduler in schedulers.values():
+        schedulers = [find(name) for name in plan.schedulers]
+        for scheduler in schedulers:
             if (why := scheduler.why_not_in_many("a plan has many")) is not None:
                 raise SchedulerNotLoaded(why)
         if plan.is_on_site and not plan.site and address is None:
             known = "a built-in one, the path of a site file, or with --site one in a database"
             why = "" if plan.log is None else ", and the weeks of a log are drawn for its nodes"
             self._refuse([(("site",), f"site is missing{why}; name {known}")])
-        if plan.observed is not None and plan.weeks is None and not _varies(plan, schedulers.values()):
+        if plan.observed is not None and plan.weeks is None and not _varies(plan, schedulers):
             self._refuse(
                 ((key,), f"{key} has no effect where all jobs arrive once, as they did; leave it out")
                 for key in ("first_replications", "most_replications")
@@ -170,16 +164,16 @@ class Prepared:
         self.site = OnSite(plan, source.parent, address, find) if plan.is_on_site else None
         self._retirements: list[Option] = []
         if self.site is None:
-            self._refuse(
-                (tuple(key.split(".")), f"{key} has no effect on {on}; leave it out")
-                for key, on in plan.without_effect()
-            )
+            self._refuse(plan.without_effect())
         else:
             self._fit(self.site)
         self.scenario: OptionRunner = self.site or OnLog(plan, source.parent, find)
         self._loads: dict[str, Load | None] = {}
         self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
         self.base = self._least_that_carries()
+        self.spare = [option for option in self._retirements if self.carries(option)]
+        """Retirements after which the site can carry the forecast."""
+        self.indispensable = tuple(o.name for o in self._retirements if o not in self.spare)
 
     def _refuse(self, mistakes: Iterable[tuple[Location, str]]) -> None:
         if found := list(mistakes):
@@ -209,11 +203,6 @@ class Prepared:
             self._loads[option.name] = self.scenario.load(option)
         return self._loads[option.name]
 
-    def retirements(self) -> tuple[list[Option], list[Option]]:
-        """Those after which the site can carry the forecast, and the others."""
-        able = [option for option in self._retirements if self.carries(option)]
-        return able, [option for option in self._retirements if option not in able]
-
     def _least_that_carries(self) -> Option:
         """The cheapest of the site as it is, one of each offer, and if these are not enough, other purchases.
         Raises UserError."""
@@ -238,9 +227,7 @@ def _varies(plan: Plan, schedulers: Iterable[UnderTest]) -> bool:
     """Whether something other than the jobs differs between replications: failures, the seeds of schedulers,
     or decision times."""
     return (
-        plan.failures is not None
-        or plan.messages is not None
-        or plan.crashes is not None
+        any(happens is not None for happens in (plan.failures, plan.messages, plan.crashes))
         or any(not isinstance(each, InProcess) or each.spec.is_random for each in schedulers)
         or any(plan.guard.cost_of(name) != NONE for name in plan.schedulers)
     )
@@ -249,51 +236,42 @@ def _varies(plan: Plan, schedulers: Iterable[UnderTest]) -> bool:
 def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
     """A scheduler that breaks a rule has no answers. Raises AllAtFault, what runs raise, and
     GoalNeverMeasured."""
-    plan, site = prepared.plan, prepared.site
+    plan, site, loads = prepared.plan, prepared.site, prepared.loads
     answered: list[Answer] = []
     faults: dict[str, Fault] = {}
     for scheduler in plan.schedulers:
         samples = OptionSamples(prepared.scenario, runs, scheduler)
         try:
             answered.append(_answer(prepared, samples, partial(watch, scheduler)))
-        except SchedulerFault as fault:
-            faults[scheduler] = fault
         except ItemDied as died:
             faults[scheduler] = SchedulerFault(died.died.rule, str(died), nan)
-        except GoalNeverMeasured as error:  # a resource manager may refuse all jobs
-            faults[scheduler] = error
-    if not answered:
+        except (SchedulerFault, GoalNeverMeasured) as fault:  # a resource manager may refuse all jobs
+            faults[scheduler] = fault
+    answers, indispensable = tuple(answered), prepared.indispensable
+    if not answers:
         for why in faults.values():
             if isinstance(why, GoalNeverMeasured):
                 raise why
         raise AllAtFault(faults)
-    answers = tuple(answered)
-    _, indispensable = prepared.retirements()
-    names = tuple(option.name for option in indispensable)
     if site is None:
-        return Answers(plan, "", (), (), answers, prepared.loads, names, faults)
+        return Answers(plan, "", (), (), answers, loads, indispensable, faults)
     today = site.scenario(AS_IT_IS)
+    in_use = today.in_use
+    is_bound = not in_use.has_nodes  # on nodes, no job is bound before it starts
     return Answers(
         plan,
         site.name,
-        today.in_use.down,
-        _binding(today.in_use),
+        in_use.down,
+        tuple(q.name for q, _ in in_use.queues if is_bound and q.mapping is MappingPolicy.COMMIT),
         answers,
-        prepared.loads,
-        names,
+        loads,
+        indispensable,
         faults,
-        tuple(without_effect(site, prepared.offers)),
+        tuple(idle_parts(site, prepared.offers)),
         today.model.get("nodes", ()),
         tuple(added_nodes(site, prepared.offers)),
-        today.in_use.log,
+        in_use.log,
     )
-
-
-def _binding(in_use: SiteInUse) -> tuple[str, ...]:
-    """On nodes, no job is bound before it starts."""
-    if in_use.has_nodes:
-        return ()
-    return tuple(queue.name for queue, _ in in_use.queues if queue.mapping is MappingPolicy.COMMIT)
 
 
 def _answer(prepared: Prepared, samples: OptionSamples, watch: Callable[[str, int, int], None]) -> Answer:
@@ -307,7 +285,7 @@ def _answer(prepared: Prepared, samples: OptionSamples, watch: Callable[[str, in
         best = best_buy(samples, base, prepared.carries, partial(watch, BEST_BUY))
     if plan.size is not None:
         sized = size(samples, prepared.carries, partial(watch, "size"))
-    spare, _ = prepared.retirements()
-    if spare and base is AS_IT_IS:
-        retire = rank_options(samples, spare, Criteria(only_first=True), partial(watch, RETIRE))
+    if prepared.spare and base is AS_IT_IS:
+        criteria = Criteria(only_first=True)
+        retire = rank_options(samples, prepared.spare, criteria, partial(watch, RETIRE))
     return Answer(samples.scheduler, base, samples.refused(base), marginal, best, sized, retire)

@@ -13,6 +13,7 @@ from site_db.files.readers import Memory
 
 Counts = tuple[int, ...]
 """How many of each offer of the plan, in its order."""
+BYTES_OF_A_COMBINATION = 200
 
 
 @dataclass(frozen=True)
@@ -80,59 +81,47 @@ def is_affordable(plan: Plan, counts: Counts) -> bool:
     return is_possible and cost(plan, counts) <= plan.budget * (1 + 1e-12)
 
 
-BYTES_OF_A_COMBINATION = 200
-
-
 def affordable(plan: Plan) -> list[Counts]:
     """All affordable combinations, the empty one among them. Raises InvalidFile."""
     memory = Memory(f"all that a budget of {plan.budget:,g} buys")
-    found = []
-    for counts in _affordable(plan, ()):
-        memory.take(BYTES_OF_A_COMBINATION)
-        found.append(counts)
+    found: list[Counts] = []
+
+    def add(chosen: Counts) -> None:
+        """Those that begin with `chosen`."""
+        if len(chosen) == len(plan.offers):
+            memory.take(BYTES_OF_A_COMBINATION)
+            found.append(chosen)
+            return
+        count = 0
+        while is_affordable(plan, (*chosen, count)):
+            add((*chosen, count))
+            count += 1
+
+    add(())
     return found
-
-
-def _affordable(plan: Plan, chosen: Counts) -> Iterator[Counts]:
-    """Those that begin with `chosen`."""
-    if len(chosen) == len(plan.offers):
-        yield chosen
-        return
-    count = 0
-    while is_affordable(plan, (*chosen, count)):
-        yield from _affordable(plan, (*chosen, count))
-        count += 1
 
 
 def retirements(table: RetireTable, in_use: SiteInUse) -> list[Option]:
     """One per kind of machine (class and clusters; of nodes, class and partitions): its last `count` machines
     go."""
-    layout = in_use.layout
+    layout, file = in_use.layout, in_use.file
+    sets = [(of.name, of.members) for of in file.clusters]
+    if in_use.has_nodes:
+        sets = [(of.name, of.nodes) for of in file.partitions]
+    places: dict[str, list[str]] = {name: [] for name in layout.machines}
+    for place, names in sets:
+        for name in names:
+            places[name].append(place)
     kinds: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for name, k, places in zip(layout.machines, layout.class_of_machine, _places(in_use), strict=True):
-        kinds.setdefault((layout.machine_classes[k], places), []).append(name)
+    for name, k in zip(layout.machines, layout.class_of_machine, strict=True):
+        kinds.setdefault((layout.machine_classes[k], tuple(places[name])), []).append(name)
     options = []
-    for (machine_class, places), machines in kinds.items():
+    for (machine_class, of), machines in kinds.items():
         is_meant = not table.machine_classes or machine_class in table.machine_classes
         if is_meant and len(machines) >= table.count:
-            where = "".join(f" of {place}" for place in places)
+            where = "".join(f" of {place}" for place in of)
             if in_use.has_nodes:
-                where = f" of {', '.join(places)}" if places else " of no partition"
+                where = f" of {', '.join(of)}" if of else " of no partition"
             changes = tuple(NotionalTable(remove=machine) for machine in machines[-table.count :])
             options.append(Option(f"without {table.count} x {machine_class}{where}", changes))
     return options
-
-
-def _places(in_use: SiteInUse) -> list[tuple[str, ...]]:
-    """The clusters of each machine, or the partitions of each node."""
-    file = in_use.file
-    sets = (
-        [(table.name, table.nodes) for table in file.partitions]
-        if in_use.has_nodes
-        else [(table.name, table.members) for table in file.clusters]
-    )
-    found: dict[str, list[str]] = {name: [] for name in in_use.layout.machines}
-    for place, names in sets:
-        for name in names:
-            found[name].append(place)
-    return [tuple(places) for places in found.values()]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
+from collections.abc import Iterator
+from functools import reduce
+from itertools import chain
+from operator import ne
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,8 +22,10 @@ from sil.settings.experiment_file import (
 from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
 from sil.settings.notional import Notional
 from site_db.files import toml_file
-from site_db.files.toml_file import Count, NotNegative, Positive, Table
+from site_db.files.toml_file import Count, Location, NotNegative, Positive, Table
 
+Mistakes = Iterator[tuple[Location, str]]
+"""Places in a plan file, and a sentence about each."""
 Share = Annotated[float, Field(gt=0, lt=1, strict=True)]
 
 MetricName = Literal[
@@ -82,7 +87,7 @@ class GoalTable(Table):
 
 
 MOST_UNITS = 10_000
-"""Of one offer: so many forecasts may be asked for."""
+"""Of one offer."""
 
 
 class OfferTable(Table):
@@ -184,101 +189,97 @@ class Plan(RunSettings):
         check_one_workload(self)
         drawn = self.workload or self.history
         check_sizes(None if drawn is None else drawn.jobs, self.most_replications, (), len(self.schedulers))
-        self._suits_its_forecast()
-        names = [offer.name for offer in self.offers]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two offers are named '{name}'; rename one of them")
-        if not self.goals:
-            raise ValueError("goals is empty; leave the key out for the mean turnaround")
-        if not self.offers and self.retire is None:
-            raise ValueError("the plan has no offers and no retirements: add [[offers]] or [retire]")
-        if self.size is not None and self.size.offer not in names:
-            raise ValueError(f"size.offer is '{self.size.offer}'; expected one of {', '.join(names)}")
-        if self.size is not None and self.goals[0].metric in (UTILISATION.key, GPU_UTILISATION.key):
-            raise ValueError(
-                "size.target cannot be a utilisation, which falls with each added machine; choose another "
-                "first goal"
-            )
-        if self.budget is not None and self.offers:
-            cheapest = min(self.offers, key=self.cost)
-            running = f" with running costs of {self.period}" if cheapest.running_cost else ""
-            if self.cost(cheapest) > self.budget:
-                raise ValueError(
-                    f"budget is {self.budget:,g}, which buys nothing: the cheapest offer, '{cheapest.name}', "
-                    f"costs {self.cost(cheapest):,g}{running}"
-                )
-        table = self.workload or self.history
-        n_jobs = None if table is None else table.jobs
-        if n_jobs is not None and self.warm_up_jobs >= n_jobs:
-            raise ValueError(
-                f"warm_up_jobs is {self.warm_up_jobs} of {n_jobs} jobs; expected fewer, so that some are "
-                "measured"
-            )
-        if self.most_replications < self.first_replications:
-            raise ValueError(
-                f"most_replications is {self.most_replications}; expected first_replications, "
-                f"{self.first_replications}, or more"
-            )
+        for sentence in chain(self._of_forecast(), self._of_offers(), self._of_numbers()):
+            raise ValueError(sentence)
         return self
 
-    @property
-    def period(self) -> str:
-        """The years for which running costs count, as text."""
-        return "1 year" if self.years == 1 else f"{self.years:g} years"
-
-    def _suits_its_forecast(self) -> None:
-        """A log has one kind of machine, and neither job classes nor queues."""
+    def _of_forecast(self) -> Iterator[str]:
+        """Mistakes: a log has one kind of machine, and neither job classes nor queues."""
         for key in ("parts", "processors") if self.site and self.log is not None else ():
             if getattr(self.log, key) is not None:
-                raise ValueError(
+                yield (
                     f"log.{key} is for a log without a site, and the plan is for the nodes of '{self.site}'; "
                     f"leave out one of them"
                 )
+        needed, other, hint = "processors", "changes", "; a log for the nodes of a site needs 'site'"
+        if self.is_on_site:
+            needed, other, hint = other, needed, ', as changes = ["2 x MACHINE-CLASS"]'
         for k, offer in enumerate(self.offers):
-            needed, other = ("changes", "processors") if self.is_on_site else ("processors", "changes")
             if not getattr(offer, needed) or getattr(offer, other):
-                hint = "; a log for the nodes of a site needs 'site'"
-                if self.is_on_site:
-                    hint = ', as changes = ["2 x MACHINE-CLASS"]'
-                raise ValueError(
+                yield (
                     f"offers[{k}] ('{offer.name}') needs '{needed}' with this forecast, and no '{other}'"
                     f"{hint}"
                 )
         if self.is_on_site or self.log is None:
             return
         tables = ("queues", "failures", "messages", "crashes", "clock_jumps", "retire")
-        said = [name for name in tables if getattr(self, name)]
-        said += ["goals"] if any(goal.of or goal.metric in OF_GPUS for goal in self.goals) else []
-        said += ["nodes"] if self.nodes != NodesTable() else []
-        if said:
-            raise ValueError(f"{said[0]} does not apply to the rigid jobs of a log; leave it out")
+        given = [name for name in tables if getattr(self, name)]
+        given += ["goals"] if any(goal.of or goal.metric in OF_GPUS for goal in self.goals) else []
+        given += ["nodes"] if self.nodes != NodesTable() else []
+        if given:
+            yield f"{given[0]} does not apply to the rigid jobs of a log; leave it out"
         usual: int = Plan.model_fields["most_replications"].default
         if self.most_replications not in (usual, min(self.most_replications, self.log.n_parts)):
-            raise ValueError(
+            yield (
                 f"most_replications is {self.most_replications}, which has no effect: each of the "
                 f"{self.log.n_parts} parts of the log is a replication; set log.parts instead"
             )
         if self.log.n_parts < self.first_replications:
             least = f"first_replications, {self.first_replications}, or more"
-            raise ValueError(f"log.parts is {self.log.n_parts}; expected {least}")
+            yield f"log.parts is {self.log.n_parts}; expected {least}"
 
-    def without_effect(self, on_nodes: bool = False) -> list[tuple[str, str]]:
-        """Keys whose values differ from the default and have no effect with this forecast, each with that on
-        which it has none; `on_nodes` is whether the site is one of nodes."""
+    def _of_offers(self) -> Iterator[str]:
+        names = [offer.name for offer in self.offers]
+        for name in names:
+            if names.count(name) > 1:
+                yield f"two offers are named '{name}'; rename one of them"
+        if not self.goals:
+            yield "goals is empty; leave the key out for the mean turnaround"
+            return
+        if not self.offers and self.retire is None:
+            yield "the plan has no offers and no retirements: add [[offers]] or [retire]"
+        if self.size is not None and self.size.offer not in names:
+            yield f"size.offer is '{self.size.offer}'; expected one of {', '.join(names)}"
+        if self.size is not None and self.goals[0].metric in (UTILISATION.key, GPU_UTILISATION.key):
+            falls = "falls with each added machine; choose another first goal"
+            yield f"size.target cannot be a utilisation, which {falls}"
+        if self.budget is not None and self.offers:
+            cheapest = min(self.offers, key=self.cost)
+            running = f" with running costs of {self.period}" if cheapest.running_cost else ""
+            if self.cost(cheapest) > self.budget:
+                yield (
+                    f"budget is {self.budget:,g}, which buys nothing: the cheapest offer, '{cheapest.name}', "
+                    f"costs {self.cost(cheapest):,g}{running}"
+                )
+
+    def _of_numbers(self) -> Iterator[str]:
+        drawn = self.workload or self.history
+        if drawn is not None and drawn.jobs is not None and self.warm_up_jobs >= drawn.jobs:
+            fewer = "expected fewer, so that some are measured"
+            yield f"warm_up_jobs is {self.warm_up_jobs} of {drawn.jobs} jobs; {fewer}"
+        if self.most_replications < self.first_replications:
+            least = f"first_replications, {self.first_replications}, or more"
+            yield f"most_replications is {self.most_replications}; expected {least}"
+
+    @property
+    def period(self) -> str:
+        """The years for which running costs count, as text."""
+        return "1 year" if self.years == 1 else f"{self.years:g} years"
+
+    def without_effect(self, on_nodes: bool = False) -> Mistakes:
+        """Settings that differ from the default and have no effect with this forecast; `on_nodes` is whether
+        the site is one of nodes."""
         default = {**dict(RunSettings(schedulers=self.schedulers)), "nodes": NodesTable()}
-        found: list[tuple[str, str]] = []
         for applies, keys, on in (
             (not self.is_on_site, WITHOUT_EFFECT_ON_A_LOG, "the rigid jobs of a log"),
             (self.observed is not None, WITHOUT_EFFECT_ON_OBSERVED_JOBS, "jobs whose run times are known"),
             (self.is_on_site and not on_nodes, WITHOUT_EFFECT_ON_MACHINES, "a site without partitions"),
         ):
             for key in keys if applies else ():
-                name, _, rest = key.partition(".")
-                value, usual = getattr(self, name), default[name]
-                if (attrgetter(rest)(value) != attrgetter(rest)(usual)) if rest else value != usual:
-                    found.append((key, on))
-        return found
+                name, *rest = location = tuple(key.split("."))
+                values = (reduce(getattr, rest, of) for of in (getattr(self, name), default[name]))
+                if ne(*values):
+                    yield location, f"{key} has no effect on {on}; leave it out"
 
     @property
     def is_on_site(self) -> bool:
@@ -331,14 +332,13 @@ class Plan(RunSettings):
 
     def experiment(self, notional: tuple[Any, ...]) -> Experiment:
         """The experiment of this plan on a changed site. A history of jobs must have been read."""
-        names = [*RunSettings.model_fields, "name", "site", "nodes"]
-        arriving: dict[str, Any] = {"workload": self.workload}
+        names = [*RunSettings.model_fields, "name", "site", "nodes", "workload"]
+        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.workload is None and self.log is not None:
-            arriving = {"log": LogTable(file=self.log.file, load=self.log.load, weeks=self.log.weeks)}
+            settings["log"] = LogTable(file=self.log.file, load=self.log.load, weeks=self.log.weeks)
         elif self.workload is None:
-            arriving = {"history": self.history}
-        common = {name: getattr(self, name) for name in names}
-        return Experiment(notional=notional, **arriving, **common)
+            settings["history"] = self.history
+        return Experiment(notional=notional, **settings)
 
 
 def read_plan(path: Path) -> Plan:

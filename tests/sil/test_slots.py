@@ -18,9 +18,9 @@ from sqlalchemy.orm import Session
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, MachineReading, Schedule
 from sil.outcome.jobs import job_table
+from sil.planning.load import load
 from sil.planning.options import retirements
 from sil.planning.plan_file import RetireTable
-from sil.planning.scenario.capacity import load
 from sil.runs.resolve import scenario_of
 from sil.runs.scenario import Scenario
 from sil.runs.simulation import RunKey

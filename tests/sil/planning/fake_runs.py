@@ -10,7 +10,7 @@ import numpy as np
 
 from sil.planning.options import Option
 from sil.planning.plan_file import Plan
-from sil.planning.samples import OptionSamples
+from sil.planning.runs import OptionSamples
 from sil.workers.executor import Item
 
 Measure = Callable[[Option, int], float]
@@ -37,10 +37,10 @@ class FakeRuns:
 
     def results(self, items: Sequence[Item], kind: Any = Any) -> list[dict[str, float]]:
         found = []
-        for work in (item.call for item in items):
-            option = work.option  # type: ignore[attr-defined]
-            self.done.append((option.name, work.replication))
-            value = self._measure(option, work.replication)
+        for item in items:
+            option, replication = item.call()
+            self.done.append((option.name, replication))
+            value = self._measure(option, replication)
             found.append({self._key: value, "class work": value / 2})
         return found
 
@@ -53,7 +53,7 @@ class FakeScenario:
 
     def run(self, option: Option, scheduler: str, replication: int) -> Any:
         key = f"{option.changes} {replication}"
-        return SimpleNamespace(option=option, replication=replication, key=key, name="")
+        return SimpleNamespace(key=key, item=Item(key, lambda: (option, replication)))
 
     def usable(self, option: Option, scheduler: str) -> Option:
         return option

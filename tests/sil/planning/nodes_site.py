@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sil.planning.plan_file import Plan
-from sil.planning.scenario.on_site import OnSite
+from sil.planning.sites import OnSite
 
 SITE = """
 name = "shared"

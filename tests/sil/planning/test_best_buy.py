@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sil.planning import searches as searching
 from sil.planning.options import AS_IT_IS, Counts, Option, affordable, bought
-from sil.planning.questions import best_buy as searching
-from sil.planning.questions.best_buy import best_buy, search
-from sil.planning.questions.sizing import size
+from sil.planning.searches import best_buy, search, size
 from tests.examples import up_to
 from tests.sil.planning.fake_runs import noise, plan, samples
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sil.planning.scenario.capacity import load
+from sil.planning.load import load
 from sil.settings.experiment_file import WorkloadTable
 from sil.settings.notional import NotionalTable
 from tests.builders import TINY_SITE

@@ -15,16 +15,16 @@ from scheduler import UserError
 from sil.outcome.metrics import metric_of_jobs
 from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers, Prepared, answer_questions
+from sil.planning.assumptions import caveats
 from sil.planning.options import AS_IT_IS, Option, one_of_each
+from sil.planning.page import OPTIONS, PAGE, sections
 from sil.planning.plan_file import Plan, read_plan
-from sil.planning.questions.best_buy import BestBuy
-from sil.planning.questions.ranking import Criteria, Effect, Ranking
-from sil.planning.questions.verdicts import PairVerdict, Standings
-from sil.planning.report.assumptions import caveats
-from sil.planning.report.page import OPTIONS, PAGE, sections
-from sil.planning.report.recommendation import recommendation
-from sil.planning.samples import Refused
-from sil.planning.scenario.on_log import OnLog
+from sil.planning.ranking import Criteria, Effect, Ranking
+from sil.planning.recommendation import recommendation
+from sil.planning.runs import Refused
+from sil.planning.searches import BestBuy
+from sil.planning.sites import OnLog
+from sil.planning.verdicts import PairVerdict, Standings
 from sil.settings import files
 from sil.site.past import past_arrivals
 from sil.workers.executor import Inline

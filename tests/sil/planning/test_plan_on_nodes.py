@@ -14,15 +14,15 @@ import pytest
 
 from sil.outcome.metrics import metric_of_jobs
 from sil.planning.answers import Answers, Prepared, answer_questions
+from sil.planning.assumptions import caveats
+from sil.planning.checks import added_nodes, idle_parts
+from sil.planning.effects import options_frame
 from sil.planning.options import AS_IT_IS, one_of_each
+from sil.planning.page import OPTIONS, PAGE
 from sil.planning.plan_file import Plan, read_plan
-from sil.planning.questions.verdicts import PairVerdict
-from sil.planning.report.assumptions import caveats
-from sil.planning.report.effects import options_frame
-from sil.planning.report.page import OPTIONS, PAGE
-from sil.planning.report.recommendation import recommendation
-from sil.planning.samples import GoalNeverMeasured
-from sil.planning.scenario.offer_notes import added_nodes, without_effect
+from sil.planning.recommendation import recommendation
+from sil.planning.runs import GoalNeverMeasured
+from sil.planning.verdicts import PairVerdict
 from sil.runs.nodes_scenario import NodesScenario
 from sil.workers.executor import Inline
 from sil.workers.runner import Runner
@@ -474,7 +474,7 @@ def test_parts_of_offers_without_effect_are_said(
 ) -> None:
     accounting(tmp_path / "sacct.txt", 3)
     of = weekly(offers=[{"name": "it", "changes": [change], "price": 1.0}])
-    (said,) = without_effect(on_site(tmp_path, of), one_of_each(of))
+    (said,) = idle_parts(on_site(tmp_path, of), one_of_each(of))
     assert said.startswith("'it': ")
     assert sentence in said
 

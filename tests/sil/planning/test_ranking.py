@@ -11,8 +11,8 @@ from scipy import stats
 
 from sil.outcome.paired import why_no_interval
 from sil.planning.options import AS_IT_IS, Option, one_of_each
-from sil.planning.questions.ranking import Criteria, rank_options
-from sil.planning.questions.verdicts import Demand, PairVerdict, Standings, looks
+from sil.planning.ranking import Criteria, rank_options
+from sil.planning.verdicts import Demand, PairVerdict, Standings, looks
 from tests.examples import up_to
 from tests.sil.planning.fake_runs import noise, plan, samples
 

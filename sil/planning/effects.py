@@ -8,8 +8,8 @@ from string import ascii_uppercase
 import polars as pl
 
 from sil.planning.answers import RETIRE, Answers
-from sil.planning.questions.ranking import Effect, Ranking
-from sil.planning.questions.verdicts import PairVerdict
+from sil.planning.ranking import Effect, Ranking
+from sil.planning.verdicts import PairVerdict
 from sil.report.figures import PALETTE, WIDTH, tooltips, zero_rule
 from sil.report.vega_lite import Figure, column, layer
 

@@ -23,9 +23,8 @@ import numpy as np
 from sil.outcome.paired import Paired, why_no_interval
 from sil.outcome.statistics import Interval, Sample, differences
 from sil.planning.options import AS_IT_IS, Option
-from sil.planning.questions.verdicts import Demand, PairVerdict, Standings, looks
-from sil.planning.samples import OptionSamples
-from sil.planning.scenario.scenario import CLASS
+from sil.planning.runs import CLASS, OptionSamples
+from sil.planning.verdicts import Demand, PairVerdict, Standings, looks
 
 OnLook = Callable[[int, int], None]
 """Called at each look with the number of replications and of pairs that are not settled."""

@@ -1,8 +1,8 @@
-"""What arrives at the nodes of a site: how many jobs with each request, and how long they run."""
+"""What arrives at a site: how many jobs of each class, or with each request, and how long they run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
@@ -11,9 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job, JobId
 from scheduler.node_request import Node, Request
-from sil.settings.experiment_file import PoissonTable
+from sil.settings.experiment_file import PoissonTable, WorkloadTable
+from sil.site.site_in_use import SiteInUse
 from sil.workload.job_log import JobLog, queue_of
 from sil.workload.slices import WEEK_S, n_weeks
 from sil.world.actual_runtimes import NoSpread, RuntimesOnNodes, Spread
@@ -22,6 +24,7 @@ from site_db.site_file.cluster import Cluster
 if TYPE_CHECKING:
     from sil.runs.nodes_scenario import NodesScenario  # loads compiled code
 
+Floats = NDArray[np.float64]
 QUANTILES = (np.arange(200) + 0.5) / 200
 
 
@@ -43,26 +46,38 @@ class Demand:
     name: str
     request: Request
     per_s: float
-    run_s: NDArray[np.float64]
+    run_s: Floats
+
+
+def rates(table: WorkloadTable, in_use: SiteInUse) -> dict[str, float] | None:
+    """Jobs of each class in a second; None if all are submitted at the beginning."""
+    if not isinstance(table.arrivals, PoissonTable):
+        return None
+    per_s = table.arrivals.jobs_per_quantum / table.arrivals.quantum_s
+    shares = table.mix or {job_class.name: 1.0 for job_class in in_use.site.job_classes}
+    return {name: per_s * share / sum(shares.values()) for name, share in shares.items()}
+
+
+def expected_times(
+    table: WorkloadTable, in_use: SiteInUse, names: Iterable[str]
+) -> tuple[list[Job], EtcMatrix]:
+    """A job of each size of these classes, and the expected times of these."""
+    of = ((name, size) for name in names for size in table.sizes.get(name, (None,)))
+    jobs = [Job(JobId(k), name, 0.0, size=size) for k, (name, size) in enumerate(of)]
+    return jobs, in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
 
 
 def alike_nodes(scenario: NodesScenario) -> list[AlikeNodes]:
     found: dict[object, list[int]] = {}
     nodes = list(scenario.cluster.nodes.values())
     for n, (node, machine) in enumerate(zip(nodes, scenario.in_use.site.machines, strict=True)):
-        found.setdefault((machine.machine_class, specification(node)), []).append(n)
+        found.setdefault((machine.machine_class, node.specification), []).append(n)
     return [AlikeNodes(nodes[which[0]], which[0], len(which)) for which in found.values()]
-
-
-def specification(node: Node) -> object:
-    """Equal for alike nodes."""
-    has = node.cores, node.memory_mib, tuple(sorted(node.gpus)), tuple(sorted(node.others.items()))
-    return *has, node.features, node.partitions
 
 
 def any_runs_on(nodes: Sequence[Node], requests: Sequence[Request]) -> bool:
     """Whether a job with any of these requests can run on any of the nodes."""
-    distinct = {specification(node): node for node in nodes}.values()
+    distinct = {node.specification: node for node in nodes}.values()
     return any(request.chunks_on(node) for node in distinct for request in requests)
 
 
@@ -73,9 +88,8 @@ def demand(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> list[Demand]
     if log is not None:
         span_s = inf if scenario.weeks is None else n_weeks(log) * WEEK_S
         return list(_observed(log.within(span_s), span_s / scenario.load, scenario.cluster, len(kinds)))
-    if not isinstance(scenario.experiment.drawn.arrivals, PoissonTable):
-        return None
-    return list(_drawn(scenario, kinds))
+    per_s = rates(scenario.experiment.drawn, scenario.in_use)
+    return None if per_s is None else list(_drawn(scenario, kinds, per_s))
 
 
 def _observed(log: JobLog, span_s: float, cluster: Cluster, n_kinds: int) -> Iterator[Demand]:
@@ -95,20 +109,17 @@ def _observed(log: JobLog, span_s: float, cluster: Cluster, n_kinds: int) -> Ite
         yield Demand(queue_of(log.requests[k]), request, n / span_s, np.full(n_kinds, run_s))
 
 
-def _drawn(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> Iterator[Demand]:
-    table, in_use = scenario.experiment.drawn, scenario.in_use
-    assert isinstance(table.arrivals, PoissonTable)
-    per_s = table.arrivals.jobs_per_quantum / table.arrivals.quantum_s
-    shares = table.mix or {job_class.name: 1.0 for job_class in in_use.site.job_classes}
-    jobs = [Job(JobId(0), name, 0.0, size=size) for name in shares for size in table.sizes.get(name, (None,))]
-    jobs = [job._replace(id=JobId(i)) for i, job in enumerate(jobs)]
-    mean = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
+def _drawn(
+    scenario: NodesScenario, kinds: Sequence[AlikeNodes], per_s: Mapping[str, float]
+) -> Iterator[Demand]:
+    in_use = scenario.in_use
+    jobs, mean = expected_times(scenario.experiment.drawn, in_use, per_s)
     expected = RuntimesOnNodes(mean, in_use.layout.slots.first, NoSpread(), np.zeros(len(jobs)))
-    run_s: dict[str, list[list[float]]] = {name: [] for name in shares}
+    run_s: dict[str, list[list[float]]] = {name: [] for name in per_s}
     for job in jobs:
         run_s[job.job_class].append([expected.expected_s(job, [kind.first]) for kind in kinds])
     ends_at_limit = scenario.experiment.nodes.time_limits == "enforced"
-    for name, share in shares.items():
+    for name, rate in per_s.items():
         request, limit_s = scenario.requests[name]
         possible, longest_s = _admitted(request, scenario.cluster)
         if limit_s is not None and limit_s > longest_s:
@@ -116,7 +127,7 @@ def _drawn(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> Iterator[Dem
         times_s = np.array(run_s[name])
         if ends_at_limit and limit_s is not None:
             times_s = _cut(times_s, limit_s, scenario.spread)
-        yield Demand(name, possible, per_s * share / sum(shares.values()), times_s.mean(axis=0))
+        yield Demand(name, possible, rate, times_s.mean(axis=0))
 
 
 def _cut(mean_s: NDArray[np.float64], limit_s: float, spread: Spread) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""What to buy for a budget: a search over combinations of offers.
+"""Searches among options: what to buy for a budget, and how many of an offer it takes.
 
 If at most MOST_ENUMERATED combinations are within the budget, all are tried, and the best on the sample is
 exact. Otherwise a local search exchanges up to two units for up to two others, from several starts, until
@@ -9,16 +9,19 @@ Shapiro and Homem-de-Mello 2002). Then the best few are replicated until it is s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations_with_replacement
-from math import inf
+from dataclasses import dataclass, fields
+from itertools import combinations_with_replacement, product
+from math import ceil, inf, log2
+from typing import Any
 
 import numpy as np
 
+from sil.outcome.statistics import Interval, has_spread, n_different
 from sil.planning.options import Counts, Option, affordable, bought, is_affordable, only, with_more
 from sil.planning.plan_file import Plan
-from sil.planning.questions.ranking import Criteria, OnLook, Ranking, rank_options
-from sil.planning.samples import OptionSamples
+from sil.planning.ranking import Criteria, OnLook, Ranking, rank_options
+from sil.planning.runs import OptionSamples
+from sil.planning.verdicts import FEWEST_FOR_A_TIE, Demand, PairVerdict, looks
 
 MOST_ENUMERATED = 200
 MOST_CONTENDERS = 6
@@ -117,17 +120,101 @@ def _starts(plan: Plan) -> Iterator[Counts]:
 
 def _neighbours(plan: Plan, counts: Counts) -> Iterator[Counts]:
     """Up to two units fewer of any offers, and up to two more of any others."""
-    for less in _steps(len(counts)):
-        for more in _steps(len(counts)):
-            move = counts
-            for k in less:
-                move = with_more(move, k, -1)
-            for k in more:
-                move = with_more(move, k, 1)
-            if move != counts and is_affordable(plan, move):
-                yield move
+    steps = [of for size in range(3) for of in combinations_with_replacement(range(len(counts)), size)]
+    for less, more in product(steps, repeat=2):
+        move = counts
+        for k in less:
+            move = with_more(move, k, -1)
+        for k in more:
+            move = with_more(move, k, 1)
+        if move != counts and is_affordable(plan, move):
+            yield move
 
 
-def _steps(n: int) -> list[tuple[int, ...]]:
-    """None, one, or two of n offers."""
-    return [(), *((k,) for k in range(n)), *combinations_with_replacement(range(n), 2)]
+# -- how many of an offer does it take? ----------------------------------------------------------------------
+
+MEETS = {PairVerdict.BETTER: True, PairVerdict.WORSE: False, PairVerdict.TIE: None}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What this many units reach. `meets` is whether they meet the target; None if they are within the
+    indifference of it, which counts as met. If the replications do not settle it, their mean decides, and
+    `no_interval` says why they have no interval."""
+
+    count: int
+    reached: Interval
+    n: int
+    meets: bool | None
+    is_settled: bool
+    no_interval: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **{field.name: getattr(self, field.name) for field in fields(self)},
+            "reached": self.reached.as_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Size:
+    """`count` is the least number that meets the target; None if the limit does not."""
+
+    offer: str
+    target: float
+    count: int | None
+    steps: tuple[Step, ...]
+
+    @property
+    def is_settled(self) -> bool:
+        return all(step.is_settled for step in self.steps)
+
+    def as_dict(self) -> dict[str, Any]:
+        steps = [step.as_dict() for step in self.steps]
+        return {"offer": self.offer, "target": self.target, "count": self.count, "steps": steps}
+
+
+def size(samples: OptionSamples, carries: Callable[[Option], bool], on_look: OnLook) -> Size:
+    """Assumes that more of the offer is never worse, and that an option which does not carry the forecast
+    misses the target. Raises what samples raise."""
+    plan = samples.plan
+    assert plan.size is not None
+    offer, target = plan.offer(plan.size.offer), plan.size.target
+    at = looks(plan.first_replications, plan.replications)
+    demand = Demand(plan.confidence, 2 + ceil(log2(offer.limit + 1)), len(at))
+    steps: list[Step] = []
+
+    def step(count: int, option: Option) -> Step:
+        for n in at:
+            samples.ensure([option], n)
+            values = samples.values(option)
+            reached, ahead = demand.interval(values), samples.sign * (values - target)
+            on_look(len(values), 1)
+            verdict = demand.verdict(ahead, plan.indifference * target)
+            if verdict is PairVerdict.UNSETTLED or (not has_spread(values) and len(values) > 1):
+                continue  # what is rare, like a wait of hours, may have been in none of them
+            if verdict is PairVerdict.WORSE or len(values) >= min(FEWEST_FOR_A_TIE, at[-1]):
+                return Step(count, reached, len(values), MEETS[verdict], True)
+        n, different = len(values), n_different(values)
+        why = "" if n < 2 or has_spread(values) else f"all {n:,} replications are equal"
+        if why and different:
+            why = f"only {different} of {n:,} replications differ"
+        return Step(count, reached, n, float(np.mean(ahead)) >= 0.0, False, why)
+
+    def meets(count: int) -> bool:
+        option = bought(plan, only(plan, plan.offers.index(offer), count))
+        if not carries(option):
+            return False
+        steps.append(step(count, option))
+        return steps[-1].meets is not False
+
+    too_few, enough = -1, offer.limit
+    if not meets(enough):
+        return Size(offer.name, target, None, tuple(steps))
+    while enough - too_few > 1:
+        middle = 0 if too_few < 0 else (too_few + enough) // 2
+        if meets(middle):
+            enough = middle
+        else:
+            too_few = middle
+    return Size(offer.name, target, enough, tuple(steps))

@@ -11,9 +11,9 @@ from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
-from sil.planning.questions.ranking import Effect, Ranking
-from sil.planning.questions.sizing import Size
-from sil.planning.questions.verdicts import PairVerdict
+from sil.planning.ranking import Effect, Ranking
+from sil.planning.searches import Size
+from sil.planning.verdicts import PairVerdict
 
 
 def share_text(share: float) -> str:

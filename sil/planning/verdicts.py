@@ -64,7 +64,7 @@ class Demand:
         if found.half_width is None and n > 1 and (n_different(gained) or n < FEWEST_FOR_A_TIE):
             return PairVerdict.UNSETTLED
         if -indifference <= found.low and found.high <= indifference:
-            return PairVerdict.TIE if self._knows_a_tie(found, n) else PairVerdict.UNSETTLED
+            return PairVerdict.TIE if _knows_a_tie(found, n) else PairVerdict.UNSETTLED
         if found.low > 0.0:
             return PairVerdict.BETTER
         return PairVerdict.WORSE if found.high < 0.0 else PairVerdict.UNSETTLED
@@ -72,11 +72,7 @@ class Demand:
     def is_no_better(self, gained: Sample, indifference: float) -> bool:
         """Whether the gain is settled to be at most the indifference."""
         found = self.interval(gained)
-        return found.high <= indifference and self._knows_a_tie(found, len(gained))
-
-    def _knows_a_tie(self, found: Interval, n: int) -> bool:
-        """Whether rare effects are accounted for."""
-        return n == 1 or (n >= FEWEST_FOR_A_TIE and found.half_width is not None)
+        return found.high <= indifference and _knows_a_tie(found, len(gained))
 
     def n_needed(self, gained: Sample, indifference: float) -> int | None:
         """About how many replications would settle such differences, as a better, a worse or a tied option,
@@ -89,6 +85,11 @@ class Demand:
         needed = max(needed, n + 1, FEWEST_FOR_A_TIE if to_a_tie > abs(found.mean) else 0)
         unit = 10.0 ** max(0, floor(log10(needed)) - 1)
         return int(unit) * ceil(needed / unit)
+
+
+def _knows_a_tie(found: Interval, n: int) -> bool:
+    """Whether rare effects are accounted for."""
+    return n == 1 or (n >= FEWEST_FOR_A_TIE and found.half_width is not None)
 
 
 class Standings:
@@ -135,11 +136,9 @@ class Standings:
         return max(unbeaten or figures, key=lambda option: figures[option])
 
     def in_order(self, figures: Mapping[str, float]) -> Iterator[str]:
-        """The best first: none before one that is settled to be better, otherwise by figure.
-
-        Figures alone are not enough: they are means over different numbers of replications, since settled
-        options stop early.
-        """
+        """The best first: none before one that is settled to be better, otherwise by figure. Figures alone
+        are not enough: they are means over different numbers of replications, since settled options stop
+        early."""
         left = dict(figures)
         while left:
             first = self.first(left)

@@ -8,20 +8,20 @@ from typing import Any
 
 from scheduler.messages import counted
 from sil.outcome.metrics import PLAN_METRICS
+from sil.planning import assumptions, recommendation
 from sil.planning.answers import BEST_BUY, EACH_OFFER, RETIRE, Answers, fault_texts
-from sil.planning.options import AS_IT_IS
-from sil.planning.plan_file import GoalTable, Plan
-from sil.planning.questions.ranking import Ranking
-from sil.planning.questions.sizing import Size
-from sil.planning.report import assumptions, recommendation
-from sil.planning.report.effects import (
+from sil.planning.effects import (
     classes_frame,
     effect_against_cost,
     letters_of,
     options_frame,
     rank_text,
 )
-from sil.planning.report.recommendation import figure, interval, money, percentage
+from sil.planning.options import AS_IT_IS
+from sil.planning.plan_file import GoalTable, Plan
+from sil.planning.ranking import Ranking
+from sil.planning.recommendation import figure, interval, money, percentage
+from sil.planning.searches import Size
 from sil.report import FigureKind
 from sil.report.page import Notice, Page, Part, Section, Table, write_figures
 from sil.report.page import write_page as write_html

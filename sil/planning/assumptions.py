@@ -10,11 +10,10 @@ from scheduler.messages import counted
 from sil.planning.answers import BEST_BUY, Answer, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
-from sil.planning.questions.ranking import Ranking
-from sil.planning.questions.verdicts import PairVerdict
-from sil.planning.report.recommendation import listed, share_text
-from sil.planning.samples import Refused
-from sil.planning.scenario.scenario import CORE_HOURS, GPU_HOURS, JOBS
+from sil.planning.ranking import Ranking
+from sil.planning.recommendation import listed, share_text
+from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, Refused
+from sil.planning.verdicts import PairVerdict
 from sil.settings.estimates import Estimates
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.workload.job_log import JobLog

@@ -1,1 +1,0 @@
-"""The questions of a plan: ranking, effects, best buy, sizing, retirement."""
