@@ -28,20 +28,24 @@ from sil.slurm.protocol.envelope import (
     send,
     usual_answer,
 )
-from sil.slurm.protocol.fields import ProtocolError
-from sil.slurm.protocol.gres import NodeGres, node_gres
-from sil.slurm.protocol.job_credential import BATCH_STEP, node_names, of_job
-from sil.slurm.protocol.job_description import HeterogeneousJob
-from sil.slurm.protocol.node_messages import (
+from sil.slurm.protocol.records import (
+    BATCH_STEP,
     BatchJobLaunch,
+    HeterogeneousJob,
     KillJob,
+    NodeGres,
     NodeRegistration,
     ReturnCode,
     ReturnCodeWithText,
     Submitted,
     SuspendJob,
+    node_gres,
+    of_job,
 )
-from sil.slurm.protocol.submission import Submission
+from sil.slurm.protocol.releases import ProtocolError
+from sil.slurm.protocol.shares import node_names
+from sil.slurm.protocol.submission import described
+from sil.slurm.protocol.submission import words as words_of
 from sil.slurm.runtime_environment import reserved_port
 
 LIMIT_S = 10.0
@@ -50,12 +54,6 @@ LIMIT_S = 10.0
 
 _OF_A_PROCESS = 2
 """Linux's clock of the CPU time of a process has its number and this."""
-Order = BatchJobLaunch | KillJob | SuspendJob
-
-
-def number_of(order: Order) -> int:
-    """The number of the job that it is about."""
-    return order.job if isinstance(order, BatchJobLaunch) else order.id.job
 
 
 class Controller(Daemons):
@@ -77,7 +75,7 @@ class Controller(Daemons):
         """The socket of its munge; None if everybody is believed."""
         self.cluster: Mapping[str, Node] = {}
         """The nodes that are there, by name; connections are closed as long as there is none."""
-        self.orders: list[Order] = []
+        self.orders: list[Any] = []
         self._version = installation.release.protocol
         self._began_s: dict[str, int] = {}
         """When the daemon of a node was started."""
@@ -174,13 +172,13 @@ class Controller(Daemons):
             self.wait_for(connection.fileno())
             return receive(connection, self._authentication).body
 
-    def submit(self, requested: Sequence[Submission]) -> Any:
+    def submit(self, requested: Sequence[Any]) -> Any:
         """The answer to the submission of a job, or of the components of a heterogeneous one; those with
         options that are not in our messages are submitted by Slurm's own `sbatch`."""
         if not any(one.others for one in requested):
-            described = tuple(one.described() for one in requested)
-            return self.ask(described[0] if len(described) == 1 else HeterogeneousJob(described))
-        words = [word for one in requested for word in (":", *one.words())][1:]
+            descriptions = tuple(described(one) for one in requested)
+            return self.ask(descriptions[0] if len(descriptions) == 1 else HeterogeneousJob(descriptions))
+        words = [word for one in requested for word in (":", *words_of(one))][1:]
         try:
             printed = self.slurm("sbatch", *words, "--parsable", "--wrap=:", variables={"SIL_USER": "0"})
         except CommandFailed as error:
@@ -212,8 +210,8 @@ class Controller(Daemons):
         if isinstance(order, BatchJobLaunch):
             self._first_of[order.job] = node_names(order.nodes)[0]
         elif isinstance(order, KillJob):
-            self._first_of.pop(order.id.job, None)
-        if isinstance(order, Order):
+            self._first_of.pop(order.job, None)
+        if isinstance(order, BatchJobLaunch | KillJob | SuspendJob):
             self.orders.append(order)
 
     @contextmanager

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
+from operator import attrgetter
 from typing import Any
 
 from scheduler.model import Job, JobId, RunId
 from scheduler.notices import RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
 from sil.settings.log_events import Command, JobArray
-from sil.slurm.controller import Controller, number_of
+from sil.slurm.controller import Controller
 from sil.slurm.jobs.queries import CANCELLED, JobsInDoubt, reasons_of, times_to_come
 from sil.slurm.jobs.runs import HeterogeneousJobs, Running, Runs
 from sil.slurm.jobs.submissions import KnownJobs, Submissions, name_in, rejection, words_of
@@ -25,8 +26,8 @@ from sil.slurm.jobs.timing import (
 )
 from sil.slurm.layout import CannotRequest
 from sil.slurm.protocol.codes import PARTITION_LACKS_IT
-from sil.slurm.protocol.job_credential import NodeShare
-from sil.slurm.protocol.node_messages import BatchJobLaunch, SuspendJob, script_completed
+from sil.slurm.protocol.records import BatchJobLaunch, SuspendJob, script_completed
+from sil.slurm.protocol.shares import NodeShare, shares
 from sil.slurm.statements import EVERY_S, Statements
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
@@ -324,13 +325,13 @@ class SlurmManager(ResourceManager):
         while self._controller.orders or self._runs.any_to_begin:
             orders, self._controller.orders = self._controller.orders, []
             launched: dict[int, bool] = {}
-            for order in sorted(orders, key=number_of):
+            for order in sorted(orders, key=attrgetter("job")):
                 if isinstance(order, BatchJobLaunch):
                     name = name_in(order.array_job, order.array_task) if order.array_job else ""
-                    launched[order.job] = self._launched(order.job, order.shares(), name)
+                    launched[order.job] = self._launched(order.job, shares(order), name)
                 elif isinstance(order, SuspendJob):
                     self._runs.on_suspend(order)
-                elif (run := self._runs.killed(order.id.job)) is not None:  # else it is over
+                elif (run := self._runs.killed(order.job)) is not None:  # else it is over
                     self._waiting.add(run.name)
             self._runs.begin()
             for first, is_known in launched.items():

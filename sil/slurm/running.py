@@ -24,8 +24,8 @@ from sil.slurm.configuration import Configuration, configuration_of
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import STARTS_WITHIN_S, ControllerHangs, Daemons, InvalidConfiguration
 from sil.slurm.installation import Installation, NoSlurm, installed
-from sil.slurm.protocol.fields import ProtocolError
-from sil.slurm.protocol.node_messages import BatchJobLaunch, Submitted, script_completed
+from sil.slurm.protocol.records import BatchJobLaunch, Submitted, script_completed
+from sil.slurm.protocol.releases import ProtocolError
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.runtime_environment import calling_user, private_folder, reserved_port
 from sil.slurm.settings.own import Surroundings, check_addresses, check_view, own_settings

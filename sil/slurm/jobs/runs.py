@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scheduler.model import DispatchOrder, Job, RunId
 from sil.slurm.controller import Controller
 from sil.slurm.jobs.submissions import Components, Group
 from sil.slurm.layout import Layout
-from sil.slurm.protocol.job_credential import NodeShare, node_names
-from sil.slurm.protocol.node_messages import SUSPEND, SuspendJob
+from sil.slurm.protocol.records import SUSPEND
+from sil.slurm.protocol.shares import NodeShare, node_names
 from sil.world.dispatcher import SimDispatcher
 
 
@@ -94,9 +94,9 @@ class Runs:
             del self._run_of[found.number]
         return found
 
-    def on_suspend(self, suspend: SuspendJob) -> None:
+    def on_suspend(self, suspend: Any) -> None:
         """Also of a job that is launched at the same time: it does not begin before it is to continue."""
-        number, stops = suspend.id.job, suspend.operation == SUSPEND
+        number, stops = suspend.job, suspend.operation == SUSPEND
         run = self._run_of.get(number)
         if run is None:
             (self._suspended_first.add if stops else self._suspended_first.discard)(number)

@@ -14,7 +14,7 @@ from scheduler.model import Job, JobId
 from sil.settings.log_events import AtSecond, Command, Events, JobArray, OfJob, jobs_in, with_names
 from sil.slurm.layout import CannotRequest, Layout
 from sil.slurm.protocol.codes import reason
-from sil.slurm.protocol.node_messages import ReturnCode, ReturnCodeWithText
+from sil.slurm.protocol.records import ReturnCode, ReturnCodeWithText
 from sil.slurm.protocol.submission import Submission
 
 FIRST_OF_ARRAY = 1
@@ -133,16 +133,14 @@ class Submissions:
         places = {number: place for place, number in enumerate(group.jobs)}
         return sorted(jobs, key=lambda one: places[one.id]), group
 
-    def requested(
-        self, jobs: Sequence[Job], names: Mapping[int, str], group: Group | None
-    ) -> list[Submission]:
+    def requested(self, jobs: Sequence[Job], names: Mapping[int, str], group: Group | None) -> list[Any]:
         """What is submitted for one job or an array, or for each component of a heterogeneous job. Raises
         CannotRequest."""
         if isinstance(group, Components):
             return [self.of([job], names) for job in jobs]
         return [self.of(jobs, names, None if group is None else group.at_once)]
 
-    def of(self, jobs: Sequence[Job], names: Mapping[int, str], at_once: int | None = None) -> Submission:
+    def of(self, jobs: Sequence[Job], names: Mapping[int, str], at_once: int | None = None) -> Any:
         """Of one job, or of an array of several, of which `at_once` run at a time. `names` are what Slurm
         calls jobs that were submitted before. Raises CannotRequest."""
         first, *others = jobs

@@ -6,36 +6,28 @@ import ctypes
 import os
 import struct
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Any, Protocol
 
-from sil.slurm.protocol.fields import U32, ProtocolError, Text
-from sil.slurm.protocol.layouts import layout
-from sil.slurm.protocol.releases import V22_05
+from sil.slurm.protocol.records import Credential, record
+from sil.slurm.protocol.releases import V22_05, ProtocolError
+from sil.slurm.protocol.wire import Reader, packed, text, u32
 
 NONE, MUNGE = 100, 101
 """Plug-ins of authentication, by their number in messages."""
 _NAMES = {NONE: "auth/none", MUNGE: "auth/munge", 102: "auth/jwt"}
 
 
-class Credential(NamedTuple):
-    """The sender."""
-
-    user: U32
-    group: U32
-    host: Text = None
-
-
 class Authentication(Protocol):
     def packed(self, message_type: int, version: int) -> bytes:
         """A credential of this process for a message."""
 
-    def read(self, data: bytes, at: int, version: int) -> tuple[Credential, int]:
-        """The sender of a message, and where the credential ends. Raises ProtocolError if it is malformed,
-        not valid, or of another kind."""
+    def read(self, wire: Reader) -> Any:
+        """The sender of a message, a Credential. Raises ProtocolError if it is malformed, not valid, or of
+        another kind."""
 
 
 class Stated:
-    """`auth/none`: whom the sender states to be, which nobody checks."""
+    """`auth/none`: whom the sender states to be, which is not checked."""
 
     def __init__(self, user: int | None = None, group: int | None = None, host: str = "localhost") -> None:
         """By default this process's user and group."""
@@ -43,24 +35,19 @@ class Stated:
         self._credential = Credential(user, os.getgid() if group is None else group, host)
 
     def packed(self, message_type: int, version: int) -> bytes:
-        return struct.pack(">I", NONE) + layout(Credential, version).write(self._credential)
+        return struct.pack(">I", NONE) + packed(record("Credential"), self._credential, version)
 
-    def read(self, data: bytes, at: int, version: int) -> tuple[Credential, int]:
-        credential, at = layout(Credential, version).read(data, after_kind(data, at, NONE))
-        return credential, at
+    def read(self, wire: Reader) -> Any:
+        check_kind(wire, NONE)
+        return record("Credential")(wire, None)
 
 
-def after_kind(data: bytes, at: int, expected: int) -> int:
-    """Where a credential begins after the number of its plug-in. Raises ProtocolError if that is another."""
-    (kind,) = struct.unpack_from(">I", data, at)
+def check_kind(wire: Reader, expected: int) -> None:
+    """A credential begins with the number of its plug-in. Raises ProtocolError if that is another."""
+    kind = u32(wire, None)
     if kind != expected:
         found = _NAMES.get(kind, f"the unknown plug-in {kind}")
         raise ProtocolError(f"a message is authenticated by {found} instead of {_NAMES[expected]}")
-    return at + 4
-
-
-class _Credentials(NamedTuple):
-    text: Text
 
 
 _NO_HASH = 1
@@ -94,21 +81,22 @@ class Munge:
         error = self._library.munge_encode(ctypes.byref(made), self._making, covered, len(covered))
         if error:
             raise ProtocolError(f"munge makes no credential: {self._reason(error)}")
-        text = ctypes.cast(made, ctypes.c_char_p).value or b""
+        credential = ctypes.cast(made, ctypes.c_char_p).value or b""
         self._library.free(made)
-        return struct.pack(">I", MUNGE) + layout(_Credentials, version).write(_Credentials(text.decode()))
+        return struct.pack(">I", MUNGE) + packed(text, credential.decode(), version)
 
-    def read(self, data: bytes, at: int, version: int) -> tuple[Credential, int]:
-        credentials, at = layout(_Credentials, version).read(data, after_kind(data, at, MUNGE))
+    def read(self, wire: Reader) -> Any:
+        check_kind(wire, MUNGE)
+        credential = text(wire, None) or ""
         user, group = ctypes.c_uint32(), ctypes.c_uint32()
         error = self._library.munge_decode(
-            (credentials.text or "").encode("utf-8", "surrogateescape"),
+            credential.encode("utf-8", "surrogateescape"),
             *(self._reading, None, None),
             *(ctypes.byref(user), ctypes.byref(group)),
         )
         if error and error != _ALREADY_READ:
             raise ProtocolError(f"munge rejects a message's credential: {self._reason(error)}")
-        return Credential(user.value, group.value), at
+        return Credential(user.value, group.value)
 
     def _reason(self, error: int) -> str:
         return str(self._library.munge_strerror(error).decode())

@@ -1,36 +1,15 @@
-"""The numbers of messages with the layouts of their bodies, and return codes in our words."""
+"""The numbers of messages with the records that are their bodies, and return codes in our words."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 from typing import Any
 
-from sil.slurm.protocol.job_description import HeterogeneousJob, JobDescription
-from sil.slurm.protocol.node_messages import (
-    BatchJobLaunch,
-    CompleteBatchScript,
-    Configuration,
-    Empty,
-    EnergyOfNode,
-    EpilogComplete,
-    KillJob,
-    NodeRegistration,
-    Pinged,
-    ReturnCode,
-    ReturnCodeWithText,
-    Shutdown,
-    SignalTasks,
-    Submitted,
-    SuspendJob,
-)
-
 SUCCESS = 0
 INVALID_ARGUMENT = 22
 """A node's answer to a message that it does not know."""
 JOB_ALREADY_COMPLETE = 4002
 """A node's answer if a job that is to end is gone already: then there is no epilog to wait for."""
-ALREADY_DONE = 2021
-INVALID_JOB = 2017
 PARTITION_LACKS_IT = 2015
 """Of a job that is accepted, and waits until its partition or its request is changed."""
 
@@ -131,62 +110,43 @@ def reason(code: int) -> str:
 
 
 class MessageType(IntEnum):
+    body: str
+    """The name of a record."""
+
+    def __new__(cls, number: int, body: str = "Empty") -> MessageType:
+        found = int.__new__(cls, number)
+        found._value_, found.body = number, body
+        return found
+
     REQUEST_NODE_REGISTRATION_STATUS = 1001
-    MESSAGE_NODE_REGISTRATION_STATUS = 1002
+    MESSAGE_NODE_REGISTRATION_STATUS = 1002, "NodeRegistration"
     REQUEST_RECONFIGURE = 1003
-    REQUEST_RECONFIGURE_WITH_CONFIG = 1004
-    REQUEST_SHUTDOWN = 1005
+    REQUEST_RECONFIGURE_WITH_CONFIG = 1004, "Configuration"
+    REQUEST_SHUTDOWN = 1005, "Shutdown"
     REQUEST_PING = 1008
     REQUEST_HEALTH_CHECK = 1011
-    RESPONSE_PING_SLURMD = 1016
+    RESPONSE_PING_SLURMD = 1016, "Pinged"
     REQUEST_ACCT_GATHER_UPDATE = 1017
-    RESPONSE_ACCT_GATHER_UPDATE = 1018
-    REQUEST_SUBMIT_BATCH_JOB = 4003
-    RESPONSE_SUBMIT_BATCH_JOB = 4004
-    REQUEST_BATCH_JOB_LAUNCH = 4005
-    REQUEST_SUBMIT_BATCH_HET_JOB = 4028
-    REQUEST_COMPLETE_BATCH_SCRIPT = 5018
-    REQUEST_SUSPEND_INT = 5031
-    REQUEST_SIGNAL_TASKS = 6004
-    REQUEST_TERMINATE_TASKS = 6006
-    REQUEST_KILL_TIMELIMIT = 6009
-    REQUEST_TERMINATE_JOB = 6011
-    MESSAGE_EPILOG_COMPLETE = 6012
-    REQUEST_ABORT_JOB = 6013
-    REQUEST_KILL_PREEMPTED = 6016
-    RESPONSE_SLURM_RC = 8001
-    RESPONSE_SLURM_RC_MSG = 8002
+    RESPONSE_ACCT_GATHER_UPDATE = 1018, "EnergyOfNode"
+    REQUEST_SUBMIT_BATCH_JOB = 4003, "JobDescription"
+    RESPONSE_SUBMIT_BATCH_JOB = 4004, "Submitted"
+    REQUEST_BATCH_JOB_LAUNCH = 4005, "BatchJobLaunch"
+    REQUEST_SUBMIT_BATCH_HET_JOB = 4028, "HeterogeneousJob"
+    REQUEST_COMPLETE_BATCH_SCRIPT = 5018, "CompleteBatchScript"
+    REQUEST_SUSPEND_INT = 5031, "SuspendJob"
+    REQUEST_SIGNAL_TASKS = 6004, "SignalTasks"
+    REQUEST_TERMINATE_TASKS = 6006, "SignalTasks"
+    REQUEST_KILL_TIMELIMIT = 6009, "KillJob"
+    REQUEST_TERMINATE_JOB = 6011, "KillJob"
+    MESSAGE_EPILOG_COMPLETE = 6012, "EpilogComplete"
+    REQUEST_ABORT_JOB = 6013, "KillJob"
+    REQUEST_KILL_PREEMPTED = 6016, "KillJob"
+    RESPONSE_SLURM_RC = 8001, "ReturnCode"
+    RESPONSE_SLURM_RC_MSG = 8002, "ReturnCodeWithText"
     RESPONSE_FORWARD_FAILED = 9001
 
 
-BODIES: dict[int, Any] = {
-    MessageType.REQUEST_NODE_REGISTRATION_STATUS: Empty,
-    MessageType.MESSAGE_NODE_REGISTRATION_STATUS: NodeRegistration,
-    MessageType.REQUEST_RECONFIGURE: Empty,
-    MessageType.REQUEST_RECONFIGURE_WITH_CONFIG: Configuration,
-    MessageType.REQUEST_SHUTDOWN: Shutdown,
-    MessageType.REQUEST_PING: Empty,
-    MessageType.REQUEST_HEALTH_CHECK: Empty,
-    MessageType.RESPONSE_PING_SLURMD: Pinged,
-    MessageType.REQUEST_ACCT_GATHER_UPDATE: Empty,
-    MessageType.RESPONSE_ACCT_GATHER_UPDATE: EnergyOfNode,
-    MessageType.REQUEST_SUBMIT_BATCH_JOB: JobDescription,
-    MessageType.REQUEST_SUBMIT_BATCH_HET_JOB: HeterogeneousJob,
-    MessageType.RESPONSE_SUBMIT_BATCH_JOB: Submitted,
-    MessageType.REQUEST_BATCH_JOB_LAUNCH: BatchJobLaunch,
-    MessageType.REQUEST_COMPLETE_BATCH_SCRIPT: CompleteBatchScript,
-    MessageType.REQUEST_SUSPEND_INT: SuspendJob,
-    MessageType.REQUEST_SIGNAL_TASKS: SignalTasks,
-    MessageType.REQUEST_TERMINATE_TASKS: SignalTasks,
-    MessageType.REQUEST_KILL_TIMELIMIT: KillJob,
-    MessageType.REQUEST_TERMINATE_JOB: KillJob,
-    MessageType.MESSAGE_EPILOG_COMPLETE: EpilogComplete,
-    MessageType.REQUEST_ABORT_JOB: KillJob,
-    MessageType.REQUEST_KILL_PREEMPTED: KillJob,
-    MessageType.RESPONSE_SLURM_RC: ReturnCode,
-    MessageType.RESPONSE_SLURM_RC_MSG: ReturnCodeWithText,
-    MessageType.RESPONSE_FORWARD_FAILED: Empty,
-}
+BODIES = {int(number): number.body for number in MessageType}
 
 
 def name_of(number: int) -> str:
@@ -195,12 +155,6 @@ def name_of(number: int) -> str:
 
 
 def type_of(body: Any) -> MessageType:
-    """The number of the only message with this layout. Raises KeyError if there are several."""
-    return _ONLY[type(body)]
-
-
-_ONLY = {
-    body: MessageType(number)
-    for number, body in BODIES.items()
-    if sum(other is body for other in BODIES.values()) == 1
-}
+    """The number of the only message with such a body. Raises ValueError if there are several."""
+    (found,) = (number for number in MessageType if number.body == type(body).__name__)
+    return found

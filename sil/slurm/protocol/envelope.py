@@ -6,22 +6,22 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from sil.slurm.protocol.authentication import Authentication, Credential
+from sil.slurm.protocol.authentication import Authentication
 from sil.slurm.protocol.codes import BODIES, INVALID_ARGUMENT, SUCCESS, MessageType, name_of, type_of
-from sil.slurm.protocol.fields import U16, U32, Listed, ProtocolError, Text
-from sil.slurm.protocol.job_credential import Address, PackedAddress, node_names
-from sil.slurm.protocol.layouts import Before, Layout, Since, layout
-from sil.slurm.protocol.node_messages import Empty, EnergyOfNode, KillJob, Pinged, ReturnCode
+from sil.slurm.protocol.records import Address, Energy, EnergyOfNode, Pinged, ReturnCode, address, record
 from sil.slurm.protocol.releases import (
     BEFORE_REGISTRATION,
     V22_05,
     V23_11,
     V24_11,
+    ProtocolError,
     UnsupportedVersion,
     check_version,
 )
+from sil.slurm.protocol.shares import node_names
+from sil.slurm.protocol.wire import Reader, Wire, Writer, listed, text, u16, u32
 
 LONGEST = 64 << 20
 """In bytes; a longer message is malformed."""
@@ -35,11 +35,11 @@ _HTTP = 0x48545450
 class Forward(NamedTuple):
     """The further nodes to which the receiver passes a message on: how many, and their names in brackets."""
 
-    n_nodes: U16
-    nodes: Text
-    timeout_ms: U32
-    tree_width: U16
-    tree_depth: Annotated[U16, Since(V24_11, 0)] = 0
+    n_nodes: int
+    nodes: str | None = None
+    timeout_ms: int = 0
+    tree_width: int = 0
+    tree_depth: int = 0
 
 
 class Returned(NamedTuple):
@@ -65,7 +65,7 @@ class Message(NamedTuple):
     forward: Forward | None = None
     returned: tuple[Returned, ...] = ()
     origin: Address | None = None
-    credential: Credential | None = None
+    credential: Any = None
     """Of a received message; one that is sent gets a new one."""
 
 
@@ -78,17 +78,17 @@ def encode(message: Message, authentication: Authentication) -> bytes:
     """The message as it is sent: its length and all parts. Raises ProtocolError for what cannot be packed."""
     version = message.version
     check_version(version)
-    body = _packed_body(message.type, message.body, version)
-    header = _Header(
-        *(version, message.flags, 0, message.type, len(body)),
-        *(message.forward, message.returned, message.origin),
-    )
+    header, body = Writer(version), Writer(version)
+    _body(body, message.type, message.body)
+    length = sum(map(len, body.parts))
+    _header(header, message, length)
     sender = b"" if message.flags & NO_CREDENTIAL else authentication.packed(message.type, version)
-    parts = [layout(_Header, version).write(header), sender, body]
-    length = sum(map(len, parts))
-    if length > LONGEST:
-        raise ProtocolError(f"{name_of(message.type)} has {length:,} bytes; at most {LONGEST:,} can be sent")
-    return b"".join([struct.pack(">I", length), *parts])
+    whole = b"".join([*header.parts, sender, *body.parts])
+    if len(whole) > LONGEST:
+        raise ProtocolError(
+            f"{name_of(message.type)} has {len(whole):,} bytes; at most {LONGEST:,} can be sent"
+        )
+    return struct.pack(">I", len(whole)) + whole
 
 
 def decode(data: bytes, authentication: Authentication) -> Message:
@@ -99,24 +99,19 @@ def decode(data: bytes, authentication: Authentication) -> Message:
     check_version(version)
     if version >= V23_11 and len(data) >= 4 and data[3] & HAS_ADDRESSES:
         raise ProtocolError("a message has addresses of nodes, which only nodes in a cloud need")
-    header, at = layout(_Header, version).read(data, 0)
-    credential = None
-    try:
-        if not header.flags & NO_CREDENTIAL:
-            credential, at = authentication.read(data, at, version)
-    except struct.error:
-        raise ProtocolError(f"{name_of(header.type)} ends within the credential") from None
-    if len(data) - at != header.body_length:
-        raise ProtocolError(
-            f"{name_of(header.type)} has a body of {len(data) - at:,} bytes instead of {header.body_length:,}"
-        )
-    body, end = _read_body(header.type, data, at, version)
-    if end != len(data):
-        raise ProtocolError(f"{name_of(header.type)} has {len(data) - end:,} bytes after its last field")
-    return Message(
-        *(header.type, body, version, header.flags),
-        *(header.forward, header.returned, header.origin, credential),
-    )
+    wire = Reader(data, version)
+    found, length = _header(wire, Message(0, None), 0)
+    name = name_of(found.type)
+    if not found.flags & NO_CREDENTIAL:
+        if len(data) - wire.at < 4:
+            raise ProtocolError(f"{name} ends within the credential")
+        found = found._replace(credential=authentication.read(wire))
+    if (left := len(data) - wire.at) != length:
+        raise ProtocolError(f"{name} has a body of {left:,} bytes instead of {length:,}")
+    body = _body(wire, found.type, None)
+    if wire.at != len(data):
+        raise ProtocolError(f"{name} has {len(data) - wire.at:,} bytes after its last field")
+    return found._replace(body=body)
 
 
 def length_of(prefix: bytes) -> int:
@@ -132,77 +127,56 @@ def length_of(prefix: bytes) -> int:
     return int(length)
 
 
-def _packed_body(number: int, body: Any, version: int) -> bytes:
+def _header(wire: Wire, message: Message, body_length: int) -> tuple[Message, int]:
+    """Packs a header, or reads it: the message without its body, and the length of that."""
+    try:
+        version, flags = u16(wire, message.version), u16(wire, message.flags)
+        if version < V22_05:
+            u16(wire, 0)  # the number of a plug-in
+        number, length = u16(wire, message.type), u32(wire, body_length)
+        forward = _forward(wire, message.forward)
+        returned = listed(_returned, u16)(wire, message.returned)
+        return Message(number, None, version, flags, forward, returned, address(wire, message.origin)), length
+    except ProtocolError as error:
+        raise ProtocolError(f"the header of a message: {error}") from None
+
+
+def _forward(wire: Wire, value: Forward | None) -> Forward | None:
+    """None if the number of nodes is 0."""
+    given = value or Forward(0)
+    n_nodes = u16(wire, given.n_nodes)
+    if not n_nodes:
+        return None
+    nodes, timeout_ms = text(wire, given.nodes), u32(wire, given.timeout_ms)
+    width, has_depth = u16(wire, given.tree_width), wire.version >= V24_11
+    return Forward(n_nodes, nodes, timeout_ms, width, u16(wire, given.tree_depth) if has_depth else 0)
+
+
+def _returned(wire: Wire, value: Returned | None) -> Returned:
+    given = value or Returned(None, None, 0)
+    error, number, node = u32(wire, given.error), u16(wire, given.type), text(wire, given.node)
+    if number not in BODIES:
+        raise ProtocolError(f"a node has returned message {number}, which is not known")
+    return Returned(node, _body(wire, number, given.body), number, error)
+
+
+_IN_ALL_VERSIONS = ("Empty", "KillJob", "Pinged", "ReturnCode")
+
+
+def _body(wire: Wire, number: int, body: Any) -> Any:
+    name = BODIES.get(number)
     if isinstance(body, Unknown):
-        return body.packed
-    if BODIES.get(number) is not type(body):
+        return wire.octets(len(body.packed), body.packed)
+    if isinstance(wire, Writer) and type(body).__name__ != name:
         raise ProtocolError(f"{name_of(number)} cannot have a body of {type(body).__name__}")
-    return _layout(number, type(body), version).write(body)
-
-
-def _read_body(number: int, data: bytes, at: int, version: int) -> tuple[Any, int]:
-    record = BODIES.get(number)
-    if record is None:
-        return Unknown(data[at:]), len(data)
-    return _layout(number, record, version).read(data, at)
-
-
-_IN_ALL_VERSIONS = (Empty, KillJob, Pinged, ReturnCode)
-
-
-def _layout(number: int, record: Any, version: int) -> Layout:
-    if version in BEFORE_REGISTRATION and record not in _IN_ALL_VERSIONS:
+    if isinstance(wire, Reader) and name is None:
+        return Unknown(wire.octets(len(wire.data) - wire.at, b""))
+    if wire.version in BEFORE_REGISTRATION and name not in _IN_ALL_VERSIONS:
         raise UnsupportedVersion(
-            f"{name_of(number)} has protocol version {version}, which is supported "
+            f"{name_of(number)} has protocol version {wire.version}, which is supported "
             f"only until a node has registered; register it before the controller uses it"
         )
-    return layout(record, version)
-
-
-class _Forwarding:
-    """A Forward; none if the number of nodes is 0."""
-
-    def write(self, value: Forward | None, version: int) -> bytes:
-        return b"\0\0" if value is None else layout(Forward, version).write(value)
-
-    def read(self, data: bytes, at: int, version: int) -> tuple[Forward | None, int]:
-        if data[at : at + 2] == b"\0\0":
-            return None, at + 2
-        return layout(Forward, version).read(data, at)
-
-
-class _Answered(NamedTuple):
-    """As `Returned`, up to its body."""
-
-    error: U32
-    type: U16
-    node: Text
-
-
-class _Return:
-    """A Returned."""
-
-    def write(self, value: Returned, version: int) -> bytes:
-        answered = _Answered(value.error, value.type, value.node)
-        return layout(_Answered, version).write(answered) + _packed_body(value.type, value.body, version)
-
-    def read(self, data: bytes, at: int, version: int) -> tuple[Returned, int]:
-        answered, at = layout(_Answered, version).read(data, at)
-        if answered.type not in BODIES:
-            raise ProtocolError(f"a node has returned message {answered.type}, which is not known")
-        body, at = _read_body(answered.type, data, at, version)
-        return Returned(answered.node, body, answered.type, answered.error), at
-
-
-class _Header(NamedTuple):
-    version: U16
-    flags: U16
-    plugin_index: Annotated[U16, Before(V22_05, 0)]
-    type: U16
-    body_length: U32
-    forward: Annotated[Forward | None, _Forwarding()]
-    returned: Annotated[tuple[Returned, ...], Listed(_Return(), "H")]
-    origin: PackedAddress
+    return record(name or "")(wire, body)
 
 
 def receive(connection: socket.socket, authentication: Authentication) -> Message:
@@ -244,7 +218,7 @@ def usual_answer(request: Message) -> Answer:
         case MessageType.REQUEST_PING | MessageType.REQUEST_NODE_REGISTRATION_STATUS:
             return lambda node: Pinged()
         case MessageType.REQUEST_ACCT_GATHER_UPDATE:
-            return EnergyOfNode
+            return lambda node: EnergyOfNode(node, (Energy(),))
     code = INVALID_ARGUMENT if isinstance(request.body, Unknown) else SUCCESS
     return lambda node: ReturnCode(code)
 

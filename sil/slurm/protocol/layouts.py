@@ -1,257 +1,261 @@
-"""Records as sequences of fields. The layout of a record is its class, a named tuple: its fields in their
-order, packed as their types say (`fields`); a type that is a named tuple is packed as its own fields."""
+"""The fields of the records in Slurm's messages, in order, as data. Units are Slurm's: memory and disk space
+in MB, time limits in minutes; lists of nodes are in brackets.
 
-from __future__ import annotations
+A line has a kind of fields (`records.KINDS`, or a record), then fields; `<24.05` are those of versions
+before that release's, `>=24.05` those from it on. A field that became another, or moved, is there twice. In
+capitals, a kind of numbers has the value that stands for "not given" by default.
+"""
 
-import struct
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from itertools import groupby
-from operator import attrgetter
-from typing import Any, get_type_hints
-
-from sil.slurm.protocol.fields import Number, Packed, ProtocolError
-from sil.slurm.protocol.releases import check_version
-
-
-@dataclass(frozen=True)
-class Since:
-    """On a field: messages have it from this protocol version on; before, it reads as `otherwise`."""
-
-    version: int
-    otherwise: Any = None
-
-
-@dataclass(frozen=True)
-class Before:
-    """On a field: messages have it before this protocol version; then, it reads as `otherwise`."""
-
-    version: int
-    otherwise: Any = None
-
-
-@dataclass(frozen=True)
-class Became:
-    """On a field: packed as `before`, and from this protocol version on as `since`."""
-
-    version: int
-    before: Any
-    since: Any
-
-
-@dataclass(frozen=True)
-class Moved:
-    """On a field: from this protocol version on, its place is in front of the field `to`."""
-
-    version: int
-    to: str
-
-
-class Each:
-    """On a field: a bitmap or another value for each of the nodes that another field counts; if `flagged`,
-    after a byte that says whether they are given."""
-
-    def __init__(self, content: Packed, counted_by: str, flagged: bool = True) -> None:
-        self.content, self.counted_by, self.flagged = content, counted_by, flagged
-
-    def write_counted(self, value: tuple[Any, ...] | None, version: int, count: int) -> bytes:
-        if value is None and self.flagged:
-            return b"\0"
-        if value is None or len(value) != count:
-            raise ProtocolError(f"it is given for {len(value or ())} of {count} nodes")
-        packed = b"".join([self.content.write(one, version) for one in value])
-        return b"\1" + packed if self.flagged else packed
-
-    def read_counted(self, data: bytes, at: int, version: int, count: int) -> tuple[Any, int]:
-        if self.flagged:
-            at += 1
-            if not struct.unpack_from("B", data, at - 1)[0]:
-                return None, at
-        if count > len(data) - at:  # each takes a byte or more
-            raise ProtocolError(f"there are no data for {count:,} nodes")
-        found = []
-        for _ in range(count):
-            value, at = self.content.read(data, at, version)
-            found.append(value)
-        return tuple(found), at
-
-
-class Versioned:
-    """What follows a protocol version, in which it is packed."""
-
-    def __init__(self, content: Packed) -> None:
-        self.content = content
-
-    def write(self, value: Any, version: int) -> bytes:
-        return struct.pack(">H", version) + self.content.write(value, version)
-
-    def read(self, data: bytes, at: int, version: int) -> tuple[Any, int]:
-        (version,) = struct.unpack_from(">H", data, at)
-        check_version(version)
-        return self.content.read(data, at + 2, version)
-
-
-class Nested:
-    """A record inside another."""
-
-    def __init__(self, record: type) -> None:
-        self.record = record
-
-    def write(self, value: Any, version: int) -> bytes:
-        return layout(self.record, version).write(value)
-
-    def read(self, data: bytes, at: int, version: int) -> tuple[Any, int]:
-        return layout(self.record, version).read(data, at)
-
-
-Reader = Callable[[bytes, int, list[Any]], int]
-"""Reads fields that begin at an offset, appends them to those before, and says where they end."""
-Writer = Callable[[Any], bytes]
-
-
-class Layout:
-    """How records of a class are packed in one protocol version."""
-
-    def __init__(self, record: type, version: int) -> None:
-        self._record: Any = record
-        self._version = version
-        self._packed_as = packed_as(record, version)
-        names = list(self._packed_as)
-        self._places = [names.index(name) for name in get_type_hints(record)]
-        """Of the fields of a record among those that are packed."""
-        self._readers: list[Reader] = []
-        self._writers: list[Writer] = []
-        for are_numbers, group in groupby(
-            self._packed_as.items(), lambda field: isinstance(field[1], Number)
-        ):
-            if are_numbers:
-                self._add_numbers(dict(group))
-            else:
-                for name, kind in group:
-                    self._add(name, kind)
-
-    def _add_numbers(self, kinds: dict[str, Any]) -> None:
-        """Numbers that follow each other are packed together."""
-        packed = struct.Struct(">" + "".join(kind.code for kind in kinds.values()))
-
-        def read(data: bytes, at: int, values: list[Any]) -> int:
-            values += packed.unpack_from(data, at)
-            return at + packed.size
-
-        self._readers.append(read)
-        self._writers.append(lambda record: packed.pack(*[getattr(record, name) for name in kinds]))
-
-    def _add(self, name: str, kind: Any) -> None:
-        version, value_of = self._version, attrgetter(name)
-        if isinstance(kind, Since | Before):
-            self._readers.append(_missing(kind.otherwise))
-            return
-        if isinstance(kind, Each):
-            count_of = attrgetter(kind.counted_by)
-            place = list(self._packed_as).index(kind.counted_by)
-            self._readers.append(_counted_reader(kind, version, place))
-            self._writers.append(
-                lambda record: kind.write_counted(value_of(record), version, count_of(record))
-            )
-            return
-        self._readers.append(_reader(kind, version))
-        self._writers.append(lambda record: kind.write(value_of(record), version))
-
-    def write(self, record: Any) -> bytes:
-        """Raises ProtocolError for a value that cannot be packed."""
-        try:
-            return b"".join([write(record) for write in self._writers])
-        except (ProtocolError, struct.error):
-            raise ProtocolError(self._fault(record)) from None
-
-    def _fault(self, record: Any) -> str:
-        """Which field of a record cannot be packed, and why."""
-        for name, kind in self._packed_as.items():
-            value = getattr(record, name)
-            try:
-                if isinstance(kind, Each):
-                    kind.write_counted(value, self._version, getattr(record, kind.counted_by))
-                elif not isinstance(kind, Since | Before):
-                    kind.write(value, self._version)
-            except ProtocolError as error:
-                return f"{self._record.__name__}.{name}: {error}"
-        return f"{self._record.__name__} cannot be packed"
-
-    def read(self, data: bytes, at: int) -> tuple[Any, int]:
-        """The record that begins at `at`, and where it ends. Raises ProtocolError."""
-        values: list[Any] = []
-        try:
-            for read in self._readers:
-                at = read(data, at, values)
-        except struct.error:
-            raise ProtocolError(f"{self._place(values)}: the message ends in it") from None
-        except ProtocolError as error:
-            raise ProtocolError(f"{self._place(values)}: {error}") from None
-        return self._record._make([values[place] for place in self._places]), at
-
-    def _place(self, values: list[Any]) -> str:
-        """The field that could not be read after these values, or the first of several numbers."""
-        return f"{self._record.__name__}.{list(self._packed_as)[len(values)]}"
-
-
-def _reader(kind: Packed, version: int) -> Reader:
-    read_one = kind.read
-
-    def read(data: bytes, at: int, values: list[Any]) -> int:
-        value, at = read_one(data, at, version)
-        values.append(value)
-        return at
-
-    return read
-
-
-def _counted_reader(kind: Each, version: int, place: int) -> Reader:
-    """The field at `place` counts."""
-
-    def read(data: bytes, at: int, values: list[Any]) -> int:
-        value, at = kind.read_counted(data, at, version, values[place])
-        values.append(value)
-        return at
-
-    return read
-
-
-def _missing(value: Any) -> Reader:
-    def read(data: bytes, at: int, values: list[Any]) -> int:
-        values.append(value)
-        return at
-
-    return read
-
-
-def packed_as(record: type, version: int) -> dict[str, Any]:
-    """How each field is packed, in their order; a Since or Before if this version does not have it."""
-    hints = get_type_hints(record, include_extras=True)
-    order = list(hints)
-    for name, hint in hints.items():
-        for mark in getattr(hint, "__metadata__", ()):
-            if isinstance(mark, Moved) and version >= mark.version:
-                order.remove(name)
-                order.insert(order.index(mark.to), name)
-    return {name: _kind(hints[name], version) for name in order}
-
-
-def _kind(hint: Any, version: int) -> Any:
-    marks = getattr(hint, "__metadata__", ())
-    for mark in marks:
-        if (isinstance(mark, Since) and version < mark.version) or (
-            isinstance(mark, Before) and version >= mark.version
-        ):
-            return mark
-    for mark in marks:
-        if isinstance(mark, Became):
-            return mark.since if version >= mark.version else mark.before
-        if isinstance(mark, Each) or hasattr(mark, "write"):
-            return mark
-    return Nested(getattr(hint, "__origin__", hint))
-
-
-@cache
-def layout(record: type, version: int) -> Layout:
-    return Layout(record, version)
+RECORDS = """
+StepId
+    u64 unique>=24.11
+    U32 job step component
+JobDescription
+    StepId id>=26.05
+    U32 site_factor
+    text batch_features cluster_features clusters
+    U16 contiguous
+    text container container_id>=24.05 container_type>=26.05
+    U16 core_spec
+    U32 task_dist
+    U16 kill_on_node_fail
+    text features
+    u64 fed_siblings_active fed_siblings_viable
+    job_only id<26.05
+    text job_id_str name alloc_node
+    U32 alloc_sid
+    text array_inx burst_buffer
+    U16 pn_min_cpus
+    U64 pn_min_memory
+    u16 mem_update_delay>=26.05 mem_update_margin>=26.05
+    U16 oom_kill_step>=24.11
+    U32 pn_min_tmp_disk
+    u8 power_flags<24.11
+    text prefer
+    U32 cpu_freq_min cpu_freq_max cpu_freq_gov
+    text partition
+    U32 priority
+    text dependency account admin_comment comment
+    U32 nice
+    u32 profile
+    text qos mcs_label origin_cluster
+    u8 open_mode
+    U8 overcommit
+    text acctg_freq
+    U32 num_tasks
+    text req_context req_nodes exc_nodes
+    texts environment spank_job_env
+    text script
+    texts argv
+    text std_err std_in std_out submit_line work_dir
+    u16 immediate
+    U16 reboot requeue shared cpus_per_task ntasks_per_node
+    u16 ntasks_per_board
+    U16 ntasks_per_socket ntasks_per_core ntasks_per_tres plane_size cpu_bind_type mem_bind_type
+    text cpu_bind mem_bind
+    U32 time_limit time_min min_cpus max_cpus min_nodes max_nodes
+    text job_size>=24.05
+    u16 boards_per_node sockets_per_board
+    U16 sockets_per_node cores_per_socket threads_per_core
+    U32 user_id group_id
+    u16 alloc_resp_port
+    text alloc_tls_cert>=26.05 resp_host
+    u16 other_port
+    U16 resv_port_cnt>=24.05
+    text network
+    time begin_time end_time deadline
+    text licenses
+    U16 mail_type
+    text mail_user reservation
+    u16 restart_cnt warn_flags warn_signal warn_time
+    text wckey
+    U32 req_switch wait4switch
+    plugin select_plugin<24.05
+    U16 wait_all_nodes
+    u64 bitflags
+    U32 delay_boot
+    text extra
+    u16 x11
+    text x11_magic_cookie x11_target
+    u16 x11_target_port
+    text cpus_per_tres mem_per_tres tres_bind tres_freq
+    text tres_per_job tres_per_node tres_per_socket tres_per_task
+    u8 crontab_entry
+    u16 segment_size>=24.05
+HeterogeneousJob
+    components components
+JobGres
+    u32 plugin
+    u16 cpus_per_gres flags
+    u64 per_job per_node per_socket per_task memory_per_gres
+    u16 n_tasks_per_gres
+    u64 total
+    text type
+    node_count n_nodes
+    counts counts
+    devices devices
+    shares shares>=24.05
+    devices devices_of_steps
+    numbers counts_of_steps
+    shares shares_of_steps>=24.05
+StepGres
+    u32 plugin
+    u16 cpus_per_gres flags
+    u64 per_step per_node per_socket per_task memory_per_gres total
+    text type>=24.05
+    node_count n_nodes
+    bits in_use
+    counts counts
+    devices devices
+    shares shares>=24.05
+AllocatedGres
+    u32 plugin
+    node_count n_nodes
+    counts counts
+    devices devices
+NodeGres
+    u64 number
+    u32 n_cpus flags plugin
+    text cpus links name type unique_id
+JobCredential
+    StepId id
+    u32 user group
+    text user_name user_details home shell
+    u32s groups
+    texts group_names
+    gres_of_job gres
+    gres_of_step gres_of_step
+    u16 specialized_cores
+    text account
+    addresses addresses>=24.05
+    text aliases comment constraints
+    time ends>=24.05
+    text extra>=24.05
+    u16 exclusive>=26.05 shared>=24.05
+    text partition qos>=26.05 reservation
+    u16 restarts
+    time begins>=24.05
+    text standard_error standard_input standard_output nodes_of_step
+    u16 x11
+    time created
+    u32 n_cores
+    bits cores cores_of_step
+    cores_of_nodes cores_of_nodes
+    repeated16 cpus_of_nodes
+    u32 n_nodes n_tasks
+    text nodes licenses>=24.05
+    repeated64 memory_of_nodes memory_of_step
+    text selinux_context
+    octets switch>=24.11 signature
+BatchJobLaunch
+    u32 number<25.11 het_job user<24.05 group<24.05
+    text user_name<24.05
+    u32s groups
+    text partition
+    u32 n_tasks
+    u64 least_memory
+    u8 open_mode overcommit
+    u32 array_job array_task
+    text accounting_frequency container
+    u16 cpu_binding_type cpus_per_task restarts specialized_cores
+    repeated16 cpus_of_nodes
+    text aliases<24.11 cpu_binding nodes script directory standard_error standard_input standard_output
+    u32 n_arguments
+    texts arguments spank_environment
+    u32 n_variables
+    texts environment
+    u64 memory
+    versioned_credential credential
+    u32 select_plugin<24.05
+    text account qos reservation
+    u32 profile
+    text tres_binding tres_frequency tres_per_task>=25.11
+    u32 least_cpu_frequency>=24.11 cpu_frequency>=24.11 cpu_governor>=24.11
+    u8 kill_step_without_memory>=24.11
+KillJob
+    flagged_credential credential>=22.05
+    text details>=22.05
+    u32 derived_exit_status>=22.05 exit_status>=22.05
+    gres_allocation gres
+    StepId id
+    u32 het_job state user group
+    text nodes
+    u32 select_plugin<24.05
+    texts spank_environment
+    time started sent
+    text directory>=21.08
+SuspendJob
+    u8 for_long<24.05
+    u16 specialized_cores<24.05
+    job id
+    u16 operation
+SignalTasks
+    StepId id
+    u16 flags signal
+ConfigurationFile
+    u8 exists execute>=24.05
+    text name content
+Configuration
+    files files
+    text spool
+Shutdown
+    u16 options
+Energy
+    u64 base_consumed
+    u32 average_watts
+    u64 consumed
+    u32 current_watts
+    u64 previously_consumed
+    time read node_started>=24.11
+EnergyOfNode
+    text node
+    energies energy
+NodeRegistration
+    time sent started
+    u32 status
+    text extra>=24.05 active_features features host instance>=24.05 instance_type>=24.05 node architecture
+    text specialized_cpus
+    u64 specialized_memory>=25.05
+    text operating_system parameters>=25.11
+    one cpus boards sockets cores_per_socket threads_per_core
+    u64 memory
+    u32 disk up_time_s
+    U32 configuration_hash
+    u32 load_hundredths
+    u64 free_memory
+    steps steps
+    u16 flags
+    gres_of_node gres
+    Energy energy
+    text version
+    u8 dynamic_type
+    text dynamic_configuration dynamic_feature
+CompleteBatchScript
+    flagged_accounting accounting
+    job_only id<25.11
+    u32 exit_status node_error
+    StepId id>=25.11
+    u32 user
+    text node
+EpilogComplete
+    job id
+    u32 return_code
+    text node
+ReturnCode
+    u32 code
+ReturnCodeWithText
+    u32 code
+    text text
+Pinged
+    u32 load_hundredths
+    u64 free_memory
+    text node>=26.05
+Submitted
+    job id
+    u32 step<25.11 error
+    text text
+Credential
+    u32 user group
+    text host
+Empty
+"""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from sil.slurm.protocol.fields import ProtocolError
+
+class ProtocolError(Exception):
+    """A message that cannot be packed or read. The text is one sentence."""
+
 
 _IN_ORDER = (
     *("20.11", "21.08", "22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05"),

@@ -1,4 +1,4 @@
-"""Any values of records, for Hypothesis, made from their layouts."""
+"""Any values of records, for Hypothesis, by the kinds of their fields."""
 
 from __future__ import annotations
 
@@ -8,31 +8,26 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sil.slurm.protocol.fields import (
-    Bitmap,
-    Bits,
-    Flagged,
-    Listed,
-    Number,
-    Numbers,
-    Octets,
-    Table,
-    Text,
-    Within,
-)
-from sil.slurm.protocol.job_credential import JOB_ONLY, Address, PackedAddress, of_job
-from sil.slurm.protocol.layouts import Before, Each, Since, Versioned, packed_as
-from sil.slurm.protocol.node_messages import NeverGiven
+from sil.slurm.protocol.records import FIELDS, RECORDS, Address, of_job
+from sil.slurm.protocol.wire import Bitmap
 
-BITS = {"B": 8, "H": 16, "I": 32, "Q": 64}
-TEXTS = st.none() | st.binary(max_size=5).map(
-    lambda packed: packed.replace(b"\0", b"").decode("utf-8", "surrogateescape")
-)
 MOST = 2
+_NUMBERS = dict(zip(("u8", "u16", "u32", "u64", "time", "one", "plugin"), "BHIQqHI", strict=True))
+_BITS = {"B": 8, "H": 16, "I": 32, "Q": 64}
+_LISTS = {
+    "gres_of_node": "NodeGres", "gres_of_job": "JobGres", "gres_of_step": "StepGres", "steps": "StepId",
+    "gres_allocation": "AllocatedGres", "components": "JobDescription", "files": "ConfigurationFile",
+    "energies": "Energy",
+}  # fmt: skip
+_ROWS = {"repeated16": "HI", "repeated64": "QI", "cores_of_nodes": "HHI", "u32s": "I"}
 
 
 def numbers(code: str) -> st.SearchStrategy[int]:
-    return st.integers(-(1 << 63), (1 << 63) - 1) if code == "q" else st.integers(0, (1 << BITS[code]) - 1)
+    return st.integers(-(1 << 63), (1 << 63) - 1) if code == "q" else st.integers(0, (1 << _BITS[code]) - 1)
+
+
+def some(each: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(each, max_size=MOST).map(tuple)
 
 
 @st.composite
@@ -46,51 +41,49 @@ def written(address: IPv4Address | IPv6Address) -> str:
     return socket.inet_ntop(socket.AF_INET6 if address.version == 6 else socket.AF_INET, address.packed)
 
 
+TEXTS = st.none() | st.binary(max_size=5).map(
+    lambda packed: packed.replace(b"\0", b"").decode("utf-8", "surrogateescape")
+)
 ADDRESSES = st.none() | st.builds(Address, st.ip_addresses().map(written), numbers("H"))
-_HINTS: list[tuple[Any, st.SearchStrategy[Any]]] = [
-    (Text, TEXTS),
-    (Bits, bitmaps()),
-    (Octets, st.binary(max_size=5)),
-    (PackedAddress, ADDRESSES),
-]
-SINGLE = {id(hint.__metadata__[0]): found for hint, found in _HINTS}
-SINGLE[id(JOB_ONLY)] = numbers("I").map(of_job)
+COUNTS = st.none() | some(numbers("Q"))
+_OTHERS: dict[str, st.SearchStrategy[Any]] = {
+    "node_count": st.integers(0, MOST),
+    "text": TEXTS,
+    "texts": some(TEXTS),
+    "octets": st.binary(max_size=5),
+    "bits": bitmaps(),
+    "addresses": some(ADDRESSES),
+    "counts": COUNTS,
+    "job": numbers("I").map(of_job),
+    "job_only": numbers("I").map(of_job),
+    "flagged_accounting": st.none(),
+}
+_OF_EACH_NODE = {"devices": bitmaps(), "shares": COUNTS, "numbers": numbers("Q")}
 
 
-def values(kind: Any, version: int) -> st.SearchStrategy[Any]:
-    """Of a field that is packed so."""
-    if id(kind) in SINGLE:
-        return SINGLE[id(kind)]
-    match kind:
-        case Since() | Before():
-            return st.just(kind.otherwise)
-        case Number():
-            return numbers(kind.code)
-        case Numbers():
-            return st.lists(numbers(kind.code), max_size=MOST).map(tuple)
-        case Listed():
-            return st.lists(values(kind.each, version), max_size=MOST).map(tuple)
-        case Flagged() | Within():
-            return st.none() | values(kind.content, version)
-        case Versioned():
-            return values(kind.content, version)
-        case Table():
-            rows = st.tuples(*(numbers(column.code) for column in kind.columns))
-            return st.lists(rows, max_size=MOST).map(tuple)
-        case NeverGiven():
-            return st.nothing()
-    return records(kind.record, version)
+def values(kind: str, version: int, n_nodes: int) -> st.SearchStrategy[Any]:
+    """Of a field of this kind, after a number of nodes."""
+    if code := _NUMBERS.get(kind.lower()):
+        return numbers(code)
+    if kind in _ROWS:
+        codes = [numbers(code) for code in _ROWS[kind]]
+        return some(st.tuples(*codes) if len(codes) > 1 else codes[0])
+    if kind in _LISTS:
+        of_kind = some(records(_LISTS[kind], version))
+        return of_kind | st.none() if kind in ("gres_of_node", "files") else of_kind
+    if kind in _OF_EACH_NODE:
+        each = st.tuples(*[_OF_EACH_NODE[kind]] * n_nodes)
+        return each if kind == "shares" else st.none() | each
+    if kind.endswith("_credential"):
+        credential = records("JobCredential", version)
+        return credential if kind.startswith("versioned") else st.none() | credential
+    return records(kind, version) if kind in RECORDS else _OTHERS[kind]
 
 
 @st.composite
-def records(draw: st.DrawFn, record: Any, version: int) -> Any:
+def records(draw: st.DrawFn, name: str, version: int) -> Any:
     found: dict[str, Any] = {}
-    for name, kind in packed_as(record, version).items():
-        if isinstance(kind, Each):
-            each = st.tuples(*[values(kind.content, version)] * found[kind.counted_by])
-            found[name] = draw(st.none() | each if kind.flagged else each)
-        elif name == "n_nodes":
-            found[name] = draw(st.integers(0, MOST))
-        else:
-            found[name] = draw(values(kind, version))
-    return record(**found)
+    for field in FIELDS[name]:
+        if field.since <= version < field.before:
+            found[field.name] = draw(values(field.kind, version, found.get("n_nodes", 0)))
+    return RECORDS[name](**found)

@@ -21,8 +21,8 @@ from sil.slurm.installation import installed
 from sil.slurm.protocol.authentication import Authentication
 from sil.slurm.protocol.codes import JOB_ALREADY_COMPLETE, MessageType
 from sil.slurm.protocol.envelope import NEVER_ANSWERED, Message, receive, reply, send, usual_answer
-from sil.slurm.protocol.fields import ProtocolError
-from sil.slurm.protocol.node_messages import BatchJobLaunch, KillJob, ReturnCode
+from sil.slurm.protocol.records import BatchJobLaunch, KillJob, ReturnCode
+from sil.slurm.protocol.releases import ProtocolError
 
 CONFIGURATION = """
 ClusterName=testbed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,21 +13,21 @@ from sil.slurm.installation import installed
 from sil.slurm.protocol.authentication import Munge, Stated
 from sil.slurm.protocol.codes import JOB_ALREADY_COMPLETE, SUCCESS, MessageType
 from sil.slurm.protocol.envelope import message
-from sil.slurm.protocol.gres import NodeGres, node_gres, plugin_of
-from sil.slurm.protocol.job_credential import NodeShare, of_job
-from sil.slurm.protocol.job_description import JobDescription
-from sil.slurm.protocol.node_messages import (
+from sil.slurm.protocol.records import (
+    RECORDS,
     BatchJobLaunch,
-    Empty,
-    EpilogComplete,
     NodeRegistration,
     ReturnCode,
     ReturnCodeWithText,
     Submitted,
+    node_gres,
+    of_job,
+    plugin_of,
     script_completed,
 )
 from sil.slurm.protocol.releases import COMPLETE, RELEASES, V22_05
-from sil.slurm.protocol.submission import Submission
+from sil.slurm.protocol.shares import NodeShare, shares
+from sil.slurm.protocol.submission import Submission, described
 from tests.sil.slurm.installed import missing, needs_munge
 from tests.sil.slurm.protocol.live import Controller, controller, munge_daemon
 
@@ -71,7 +72,7 @@ def version_of(node: str) -> int:
     return NEW if node in ("n1", "n2") else OLD
 
 
-def registration(node: str, gres: tuple[NodeGres, ...] = ()) -> NodeRegistration:
+def registration(node: str, gres: tuple[Any, ...] = ()) -> Any:
     return NodeRegistration(
         node=node,
         host=node,
@@ -86,17 +87,17 @@ def registration(node: str, gres: tuple[NodeGres, ...] = ()) -> NodeRegistration
     )
 
 
-def submission(partition: str, **options: object) -> JobDescription:
-    return Submission(user=os.getuid(), group=os.getgid(), partition=partition, **options).described()  # type: ignore[arg-type]
+def submission(partition: str, **options: object) -> Any:
+    return described(Submission(user=os.getuid(), group=os.getgid(), partition=partition, **options))
 
 
-def submit(running: Controller, described: JobDescription, version: int = NEW) -> int:
-    answer = running.ask(message(described, MessageType.REQUEST_SUBMIT_BATCH_JOB, version)).body
+def submit(running: Controller, job: Any, version: int = NEW) -> int:
+    answer = running.ask(message(job, MessageType.REQUEST_SUBMIT_BATCH_JOB, version)).body
     assert isinstance(answer, Submitted)
     return answer.job
 
 
-def launched(running: Controller, job: int, version: int = NEW) -> BatchJobLaunch:
+def launched(running: Controller, job: int, version: int = NEW) -> Any:
     """The order to launch a job, or a task of an array."""
     launch = running.nodes.next(MessageType.REQUEST_BATCH_JOB_LAUNCH, job)
     assert launch.version == version
@@ -112,7 +113,7 @@ def complete(running: Controller, job: int, exit_status: int, version: int = NEW
 @pytest.mark.parametrize("partition", VERSIONS)
 def test_a_job_is_submitted_launched_and_completed(running: Controller, partition: str) -> None:
     version = VERSIONS[partition]
-    described = submission(
+    job = submission(
         partition,
         name="weather",
         min_nodes=2,
@@ -123,15 +124,15 @@ def test_a_job_is_submitted_launched_and_completed(running: Controller, partitio
         gres="gpu:a100:3",
         time_limit_min=60,
     )
-    job = submit(running, described, version)
-    launch = launched(running, job, version)
+    number = submit(running, job, version)
+    launch = launched(running, number, version)
     nodes = ("n1", "n2") if partition == "new" else ("n3", "n4")
-    assert launch.shares() == [
+    assert shares(launch) == [
         NodeShare(node, 4, (0, 1, 4, 5), (0, 1, 2), 2000, {plugin_of("gpu"): 3}) for node in nodes
     ]
-    complete(running, job, 3 * 256, version)
-    assert running.nodes.next(MessageType.REQUEST_TERMINATE_JOB, job).version == version
-    line = running.completed(job)
+    complete(running, number, 3 * 256, version)
+    assert running.nodes.next(MessageType.REQUEST_TERMINATE_JOB, number).version == version
+    line = running.completed(number)
     for part in ("JobState=FAILED", "ExitCode=3:0", "Name=weather", "TimeLimit=60"):
         assert f" {part} " in line
 
@@ -152,7 +153,7 @@ def test_a_node_is_free_when_its_epilog_is_over(running: Controller) -> None:
     running.nodes.next(MessageType.REQUEST_TERMINATE_JOB, first)
     running.nodes.to_termination = JOB_ALREADY_COMPLETE
     assert not running.nodes.within(1.5, MessageType.REQUEST_BATCH_JOB_LAUNCH, second)
-    running.tell(message(EpilogComplete(of_job(first), 0, "n1"), version=NEW))
+    running.tell(message(RECORDS["EpilogComplete"](of_job(first), 0, "n1"), version=NEW))
     launched(running, second)
     complete(running, second, 0)
 
@@ -164,7 +165,7 @@ def test_a_rejected_submission_says_why(running: Controller) -> None:
 
 
 def test_the_controller_answers_a_ping(running: Controller) -> None:
-    assert running.ask(message(Empty(), MessageType.REQUEST_PING, NEW)).body == ReturnCode(0)
+    assert running.ask(message(RECORDS["Empty"](), MessageType.REQUEST_PING, NEW)).body == ReturnCode(0)
 
 
 @needs_munge
@@ -176,7 +177,7 @@ def test_one_reply_frees_all_nodes_of_a_job_with_munge_too(tmp_path: Path) -> No
                 registered = registration(node)
                 assert running.ask(message(registered, version=NEW)).body == ReturnCode(0)
             first, second = (submit(running, submission("new", min_nodes=12)) for _ in range(2))
-            assert [share.node for share in launched(running, first).shares()] == NAMES
+            assert [share.node for share in shares(launched(running, first))] == NAMES
             complete(running, first, 0)
             assert " JobState=COMPLETED " in running.completed(first)
             launched(running, second)

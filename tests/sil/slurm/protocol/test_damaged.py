@@ -8,18 +8,22 @@ from contextlib import suppress
 
 import pytest
 
-from sil.slurm.protocol.authentication import MUNGE, NONE, Stated, after_kind
+from sil.slurm.protocol.authentication import MUNGE, NONE, Stated, check_kind
 from sil.slurm.protocol.envelope import LONGEST, Unknown, decode, encode, length_of, reply, usual_answer
-from sil.slurm.protocol.fields import INFINITE_32, ProtocolError
-from sil.slurm.protocol.layouts import layout
-from sil.slurm.protocol.node_messages import BatchJobLaunch, ConfigurationFile, SuspendJob
-from sil.slurm.protocol.releases import V22_05
+from sil.slurm.protocol.records import BatchJobLaunch, record
+from sil.slurm.protocol.releases import V22_05, ProtocolError
+from sil.slurm.protocol.shares import shares
+from sil.slurm.protocol.wire import INFINITE_32, Reader, packed
 from tests.fuzzing.mutations import mutated
 from tests.sil.slurm.protocol.recorded_messages import ALL, ANYONE, recorded, recorded_bytes
 
 SEEDS = [recorded_bytes(name) for name in ALL]
 MESSAGES = [one for one in map(recorded, ALL) if not isinstance(one.body, Unknown)]
-BODIES = [layout(type(one.body), one.version).write(one.body) for one in MESSAGES]
+BODIES = [packed(record(type(one.body).__name__), one.body, one.version) for one in MESSAGES]
+
+
+def read_record(name: str, data: bytes) -> None:
+    record(name)(Reader(data, V22_05), None)
 
 
 def read(data: bytes) -> None:
@@ -27,7 +31,7 @@ def read(data: bytes) -> None:
     request = decode(data, ANYONE)
     reply(request, usual_answer(request))
     if isinstance(request.body, BatchJobLaunch):
-        request.body.shares()
+        shares(request.body)
 
 
 def with_damaged_body(number: int) -> bytes:
@@ -70,13 +74,13 @@ def test_a_message_that_ends_too_early_is_refused_wherever_it_ends(name: str) ->
 
 def test_an_error_names_the_field() -> None:
     with pytest.raises(ProtocolError) as raised:
-        layout(ConfigurationFile, V22_05).read(b"\x01\x00\x00\x00\x05name", 0)
+        read_record("ConfigurationFile", b"\x01\x00\x00\x00\x05name")
     assert str(raised.value) == "ConfigurationFile.name: a field of 5 bytes begins where 4 are left"
     for text in (b"\x04name", b"\x04na\0\0"):
         with pytest.raises(ProtocolError, match="name: a text does not end with its first zero byte"):
-            layout(ConfigurationFile, V22_05).read(b"\x01\x00\x00\x00" + text, 0)
-    with pytest.raises(ProtocolError, match=r"SuspendJob\.for_long: the message ends in it"):
-        layout(SuspendJob, V22_05).read(b"\0\0", 0)
+            read_record("ConfigurationFile", b"\x01\x00\x00\x00" + text)
+    with pytest.raises(ProtocolError, match=r"SuspendJob\.specialized_cores: the message ends in it"):
+        read_record("SuspendJob", b"\0\0")
 
 
 def test_bytes_after_the_last_field_are_refused() -> None:
@@ -105,5 +109,5 @@ def test_a_count_takes_no_memory_before_its_items_are_there() -> None:
 
 def test_another_authentication_is_refused() -> None:
     with pytest.raises(ProtocolError, match="authenticated by auth/none instead of auth/munge"):
-        after_kind(struct.pack(">I", NONE), 0, MUNGE)
+        check_kind(Reader(struct.pack(">I", NONE), V22_05), MUNGE)
     assert decode(recorded_bytes("REQUEST_PING"), Stated())

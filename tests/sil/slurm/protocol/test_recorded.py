@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from sil.slurm.protocol.authentication import Credential, Stated
+from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.codes import BODIES, MessageType
 from sil.slurm.protocol.envelope import NO_CREDENTIAL, Unknown, encode, reply, usual_answer
-from sil.slurm.protocol.gres import node_gres
-from sil.slurm.protocol.job_credential import NodeShare
-from sil.slurm.protocol.job_description import JobDescription
-from sil.slurm.protocol.node_messages import (
+from sil.slurm.protocol.records import (
+    RECORDS,
     SUSPEND,
     BatchJobLaunch,
     CompleteBatchScript,
+    Credential,
     Energy,
-    EpilogComplete,
+    node_gres,
 )
 from sil.slurm.protocol.releases import V20_11, V22_05, V24_11, V26_05
-from sil.slurm.protocol.submission import Submission
+from sil.slurm.protocol.shares import NodeShare, shares
+from sil.slurm.protocol.submission import Submission, described
 from tests.sil.slurm.protocol.recorded_messages import ALL, RELEASES, body, recorded, recorded_bytes
 
 GPU = 7696487
@@ -57,11 +57,11 @@ def test_the_registration_of_a_node_with_gpus(release: str) -> None:
     assert node.energy == Energy()
 
 
-def of_first(launch: BatchJobLaunch) -> NodeShare:
-    return launch.shares()[0]
+def of_first(launch: Any) -> NodeShare:
+    return shares(launch)[0]
 
 
-def launched(release: str, label: str) -> BatchJobLaunch:
+def launched(release: str, label: str) -> Any:
     found = body(f"{release}/REQUEST_BATCH_JOB_LAUNCH-{label}")
     assert isinstance(found, BatchJobLaunch)
     return found
@@ -71,7 +71,7 @@ def launched(release: str, label: str) -> BatchJobLaunch:
 def test_a_launch_names_job_user_and_nodes(release: str) -> None:
     launch = launched(release, "names-of-nodes")
     assert (launch.credential.user, launch.nodes, launch.partition) == (0, "n[2-3]", "batch")
-    assert launch.shares() == [
+    assert shares(launch) == [
         NodeShare("n2", 2, (0,), (), 64000, {}),
         NodeShare("n3", 2, (0,), (), None, {}),
     ], "only the first node's memory is in the order if the job has not requested any"
@@ -80,7 +80,7 @@ def test_a_launch_names_job_user_and_nodes(release: str) -> None:
 @of_each_release
 def test_a_launch_has_the_gpus_and_cores_on_each_node(release: str) -> None:
     everything = tuple(range(8)), tuple(range(4))
-    assert [(share.cores, share.gpus) for share in launched(release, "gpus-per-node").shares()] == [
+    assert [(share.cores, share.gpus) for share in shares(launched(release, "gpus-per-node"))] == [
         everything
     ] * 2
     cores = (0, 1, 4) if release == "22.05.8" else (0, 4, 5)
@@ -92,7 +92,7 @@ def test_a_launch_has_the_gpus_and_cores_on_each_node(release: str) -> None:
 
 @of_each_release
 def test_a_launch_has_the_memory_on_each_node_that_was_requested(release: str) -> None:
-    assert [share.memory_mb for share in launched(release, "nodes-and-tasks").shares()] == [2000] * 3
+    assert [share.memory_mb for share in shares(launched(release, "nodes-and-tasks"))] == [2000] * 3
     assert of_first(launched(release, "memory-per-cpu")).memory_mb == 2000, "four CPUs of 500 MB"
 
 
@@ -103,7 +103,7 @@ def test_a_launch_of_an_array_names_the_task(release: str) -> None:
     assert launched(release, "plain").array_job == 0
 
 
-def submission(**options: Any) -> Submission:
+def submission(**options: Any) -> Any:
     return Submission(**{"user": 0, "group": 0, "name": "wrap", **options})
 
 
@@ -163,7 +163,7 @@ SUBMISSIONS = {
 def test_a_submission_is_described_as_by_sbatch(release: str, label: str) -> None:
     theirs = body(f"{release}/REQUEST_SUBMIT_BATCH_JOB-{label}")
     as_before = {} if release == "22.05.8" else LATER.get(label, {})
-    assert comparable(SUBMISSIONS[label].described()) == comparable(theirs._replace(**as_before))
+    assert comparable(described(SUBMISSIONS[label])) == comparable(theirs._replace(**as_before))
 
 
 LATER: dict[str, dict[str, Any]] = {
@@ -178,15 +178,15 @@ SENDER = 99
 """As a user, since 23.11."""
 
 
-def comparable(described: JobDescription) -> dict[str, object]:
+def comparable(job: Any) -> dict[str, object]:
     """Without what concerns the process of sbatch, and what means the same if it is missing."""
     of_the_process = ("environment", "script", "submit_line", "alloc_sid", "std_in")
     by_default = {"mail_type": 0, "mem_bind_type": 0}
-    if described.user_id == SENDER:
+    if job.user_id == SENDER:
         by_default |= {"user_id": 0, "group_id": 0}
     return {
         name: value.replace("gres/", "gres:") if isinstance(value, str) else value
-        for name, value in described._replace(**by_default)._asdict().items()
+        for name, value in job._replace(**by_default)._asdict().items()
         if name not in of_the_process
     }
 
@@ -209,7 +209,7 @@ def test_the_end_of_a_job_of_another_user_with_exit_code_3(release: str) -> None
     assert (end.id.job, end.user, end.group, end.exit_status, end.state) == (1, 1, 2, 3 * 256, failed)
     assert end.started <= end.sent
     epilog = body(f"{release}/MESSAGE_EPILOG_COMPLETE")
-    assert epilog == EpilogComplete(epilog.id, 0, "n1")
+    assert epilog == RECORDS["EpilogComplete"](epilog.id, 0, "n1")
 
 
 @of_each_release

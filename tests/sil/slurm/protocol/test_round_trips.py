@@ -9,21 +9,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sil.slurm.protocol.authentication import Credential, Stated
+from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.codes import BODIES, MessageType
 from sil.slurm.protocol.envelope import NO_CREDENTIAL, Forward, Message, Returned, decode, encode, length_of
-from sil.slurm.protocol.fields import ProtocolError
-from sil.slurm.protocol.gres import JobGres
-from sil.slurm.protocol.job_credential import Address, of_job
-from sil.slurm.protocol.layouts import layout
-from sil.slurm.protocol.node_messages import (
-    CompleteBatchScript,
-    EpilogComplete,
+from sil.slurm.protocol.records import (
+    RECORDS,
+    Address,
+    Credential,
     NodeRegistration,
     ReturnCode,
+    of_job,
+    record,
     script_completed,
 )
-from sil.slurm.protocol.releases import BEFORE_REGISTRATION, SPOKEN, V22_05, V24_05, V24_11, V25_11
+from sil.slurm.protocol.releases import (
+    BEFORE_REGISTRATION,
+    SPOKEN,
+    V22_05,
+    V24_05,
+    V24_11,
+    V25_11,
+    ProtocolError,
+)
+from sil.slurm.protocol.wire import Reader, packed
 from tests.examples import up_to
 from tests.sil.slurm.protocol.examples import ADDRESSES, numbers, records
 
@@ -37,13 +45,14 @@ def again(message: Message) -> Message:
 
 
 @pytest.mark.parametrize("version", SPOKEN)
-@pytest.mark.parametrize("record", sorted(set(BODIES.values()), key=lambda record: str(record.__name__)))
-def test_a_body_is_read_as_it_was_packed(record: Any, version: int) -> None:
+@pytest.mark.parametrize("name", sorted(set(BODIES.values())))
+def test_a_body_is_read_as_it_was_packed(name: str, version: int) -> None:
     @settings(max_examples=up_to(100, 10))
-    @given(records(record, version))
+    @given(records(name, version))
     def holds(body: Any) -> None:
-        packed = layout(record, version).write(body)
-        assert layout(record, version).read(packed, 0) == (body, len(packed))
+        data = packed(record(name), body, version)
+        wire = Reader(data, version)
+        assert (record(name)(wire, None), wire.at) == (body, len(data))
 
     holds()
 
@@ -51,13 +60,13 @@ def test_a_body_is_read_as_it_was_packed(record: Any, version: int) -> None:
 @given(
     st.integers(0, 0x7F),
     st.none() | st.builds(Forward, st.integers(1, 9), st.just("n[2-4]"), *map(numbers, "IHH")),
-    st.lists(records(ReturnCode, V22_05), max_size=3),
+    st.lists(records("ReturnCode", V22_05), max_size=3),
     ADDRESSES,
     st.sampled_from((*SPOKEN, *BEFORE_REGISTRATION)),
 )
 @settings(max_examples=up_to(100, 3))
 def test_a_header_is_read_as_it_was_packed(
-    flags: int, forward: Forward | None, codes: list[ReturnCode], origin: Address | None, version: int
+    flags: int, forward: Forward | None, codes: list[Any], origin: Address | None, version: int
 ) -> None:
     number = MessageType.RESPONSE_SLURM_RC
     returned = tuple(Returned(f"n{place}", code, number, place) for place, code in enumerate(codes))
@@ -70,7 +79,7 @@ def test_a_header_is_read_as_it_was_packed(
 
 def test_a_field_that_has_moved_is_read_where_it_is() -> None:
     body = script_completed(7, user=9, exit_status=8)
-    before, since = (layout(CompleteBatchScript, version).write(body) for version in (V24_05, V25_11))
+    before, since = (packed(record("CompleteBatchScript"), body, version) for version in (V24_05, V25_11))
     assert (before[1:5], since[9:33]) == (
         struct.pack(">I", 7),
         struct.pack(">QIII", 0, 7, 2**32 - 5, 2**32 - 2) + struct.pack(">I", 9),
@@ -87,12 +96,15 @@ def test_a_field_that_has_moved_is_read_where_it_is() -> None:
             NodeRegistration(node="\ud800"),
             r"NodeRegistration.node: the text '\ud800' has halves of characters",
         ),
-        (EpilogComplete(of_job(1 << 32), 0, "n1"), "EpilogComplete.id: 4294967296 does not fit into 32 bits"),
+        (
+            RECORDS["EpilogComplete"](of_job(1 << 32), 0, "n1"),
+            "EpilogComplete.id: 4294967296 does not fit into 32 bits",
+        ),
     ],
 )
 def test_what_cannot_be_packed_is_named(body: Any, sentence: str) -> None:
     with pytest.raises(ProtocolError) as raised:
-        layout(type(body), V22_05).write(body)
+        packed(record(type(body).__name__), body, V22_05)
     assert str(raised.value) == sentence
 
 
@@ -104,6 +116,6 @@ def test_a_body_must_be_that_of_its_message() -> None:
 
 
 def test_devices_must_be_of_as_many_nodes_as_are_counted() -> None:
-    of_two_nodes = JobGres(*[0] * 10, None, 2, None, (None,), (), None, None, ())
+    of_two_nodes = RECORDS["JobGres"](*[0] * 10, None, 2, None, (None,), (), None, None, ())
     with pytest.raises(ProtocolError, match="1 of 2 nodes"):
-        layout(JobGres, V22_05).write(of_two_nodes)
+        packed(record("JobGres"), of_two_nodes, V22_05)

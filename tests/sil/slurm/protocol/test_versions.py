@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import Annotated
 
 import pytest
 
 from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.codes import MessageType
 from sil.slurm.protocol.envelope import decode, encode, length_of, message
-from sil.slurm.protocol.job_description import JobDescription
-from sil.slurm.protocol.layouts import Before, Since
+from sil.slurm.protocol.records import JobDescription
 from sil.slurm.protocol.releases import V20_11, V22_05, V24_05, V26_05, Release, UnsupportedVersion
 from tests.sil.slurm.protocol.recorded_messages import ANYONE, recorded_bytes
 
@@ -69,13 +67,6 @@ def test_a_message_of_another_version_is_refused_with_the_remedy(number: int, na
 def test_an_answer_in_http_is_that_to_another_version() -> None:
     with pytest.raises(UnsupportedVersion, match="does not speak the version"):
         length_of(b"HTTP")
-
-
-def test_a_field_is_in_the_versions_that_it_is_marked_with_whatever_was_read_before() -> None:
-    """Types with equal marks are one object."""
-    marked_alike = Annotated[int, Since(V22_05)], Annotated[int, Before(V22_05)]
-    assert marked_alike[0] != marked_alike[1]
-    assert [type(hint.__metadata__[0]) for hint in marked_alike] == [Since, Before]
 
 
 def test_the_version_before_registration_carries_no_jobs() -> None:
