@@ -18,7 +18,7 @@ from rich.table import Table
 
 from benchmarks.record import keep
 from scheduler.model import Job
-from sil.runs.resolve import scenario_of
+from sil.runs.scenario import scenario_of
 from sil.runs.simulation import RunKey
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource

@@ -24,7 +24,7 @@ from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.jobs import job_table
 from sil.runs.on_log import Replay
-from sil.runs.resolve import scenario_of
+from sil.runs.scenario import scenario_of
 from sil.runs.simulation import RunKey
 from sil.runs.under_test import resolve
 from sil.settings.estimates import Engine

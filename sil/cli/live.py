@@ -62,15 +62,13 @@ def live(
     try:
         with progress("jobs") as bar:
             listener = ProgressBar(bar, f"{read.name}, live")
-            found, run = run_live_and_simulated(read, path, folder, name, listener)
+            found, cpu_s = run_live_and_simulated(read, path, folder, name, listener)
     except SchedulerFault as fault:
         console.exit_with_fault(fault.by(name))
     if as_json:
-        console.print_json(
-            {"jobs": found.jobs.to_dicts(), "diverged_at": found.diverged_at, "cpu_s": run.cpu_s}
-        )
+        console.print_json({"jobs": found.jobs.to_dicts(), "diverged_at": found.diverged_at, "cpu_s": cpu_s})
     else:
-        rows = [row | {"cpu_s": run.cpu_s[row["job_id"]]} for row in found.jobs.to_dicts()]
+        rows = [row | {"cpu_s": cpu_s[row["job_id"]]} for row in found.jobs.to_dicts()]
         title = f"Turnaround times under {name}, live and simulated"
         print_listings([Listing("jobs", title, COLUMNS, rows)])
         _print_comparison(found)

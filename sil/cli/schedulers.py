@@ -286,7 +286,7 @@ def serve_scheduler(
     """
     if importlib.util.find_spec("zmq") is None:
         console.fail("Batsim's protocol needs the package pyzmq; install sil-testbed[batsim]")
-    from sil.runs.served import serve_scheduler
+    from sil.runs.hosting import serve_scheduler
     from sil.runs.under_test import resolve
     from sil.world.guard.faults import SchedulerFault
 

@@ -14,16 +14,16 @@ from scheduler.model import Site
 from sil.experiment.output_folder import make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
-from sil.live.loop import usable_cores
+from sil.live.computer import Computer, usable_cores
 from sil.outcome.jobs import job_table
 from sil.outcome.metrics import faults
 from sil.runs.faults import is_remote
-from sil.runs.live import LiveRun, run_live
+from sil.runs.live import LiveScenario
 from sil.runs.machines_scenario import MachinesScenario
-from sil.runs.resolve import scenario_of_file
-from sil.runs.scenario import Scenario
+from sil.runs.scenario import Scenario, scenario_of_file
 from sil.runs.simulation import PRINTED, RunKey
 from sil.settings.experiment_file import Experiment, changed
+from sil.settings.replays import NONE
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import TRACE, Fact, write_trace
 from sil.workers.executor import Listener
@@ -67,34 +67,28 @@ def compare_live(live: pl.DataFrame, simulated: pl.DataFrame, site: Site) -> Liv
     """The comparison, from the facts of both runs."""
     left, right = (job_table(facts, site.n_machines) for facts in (live, simulated))
     names = pl.col("resource").map_elements(site.resource_names.__getitem__, return_dtype=pl.String)
+    columns = ("job_id", "job_class", "queue", "attempts", "resource", "turnaround_s", "simulated_s")
     jobs = (
         left.rename({"turnaround_time": "turnaround_s"})
         .join(right.select("job_id", simulated_s="turnaround_time"), on="job_id")
         .with_columns(difference=pl.col("turnaround_s") / pl.col("simulated_s") - 1.0, resource=names)
-        .select(
-            "job_id",
-            "job_class",
-            "queue",
-            "attempts",
-            "resource",
-            "turnaround_s",
-            "simulated_s",
-            "difference",
-        )
+        .select(*columns, "difference")
         .sort("job_id")
     )
-    return LiveComparison(_decisions(live, names), _decisions(simulated, names), jobs)
-
-
-def _decisions(facts: pl.DataFrame, names: pl.Expr) -> list[Decision]:
     decided = pl.col("event").is_in([Fact.RUN_STARTED.value, Fact.RUN_PREEMPTED.value])
-    in_order = facts.filter(decided).sort("resource", maintain_order=True)
-    return in_order.select(pl.col("event").cast(pl.String), "job", names).rows()
+    one, other = (
+        facts.filter(decided)
+        .sort("resource", maintain_order=True)
+        .select(pl.col("event").cast(pl.String), "job", names)
+        .rows()
+        for facts in (live, simulated)
+    )
+    return LiveComparison(one, other, jobs)
 
 
-def machines_to_run_live(scenario: Scenario, name: str) -> MachinesScenario:
-    """The scenario. Raises UserError if this computer cannot represent its site, or if failures are
-    simulated."""
+def live_scenario(scenario: Scenario, name: str, listener: Listener) -> LiveScenario:
+    """The scenario on this computer, without costs of decisions in simulated time. Raises UserError if the
+    computer cannot represent its site, or if failures are simulated."""
     experiment, in_use = scenario.experiment, scenario.in_use
     if scenario.under_test(name).has_own_queue:
         raise UserError(f"'{name}' is a whole resource manager; live runs use the testbed's own")
@@ -104,54 +98,48 @@ def machines_to_run_live(scenario: Scenario, name: str) -> MachinesScenario:
         raise UserError(
             f"experiment '{experiment.name}' has time-shared nodes; live runs are on dedicated machines"
         )
-    if (
-        in_use.absences
-        or experiment.outages
-        or experiment.failures
-        or is_remote(experiment)
-        or experiment.monitors != type(experiment.monitors)()
-    ):
+    monitors = experiment.monitors != type(experiment.monitors)()
+    if in_use.absences or experiment.outages or experiment.failures or is_remote(experiment) or monitors:
         raise UserError(
             f"experiment '{experiment.name}' has simulated failures or monitor errors, or a network; live "
             f"ones are real"
         )
-    site, cores = in_use.site, len(usable_cores())
-    if site.n_machines > cores:
+    site, cores, n_jobs = in_use.site, usable_cores(), experiment.drawn.jobs
+    if site.n_machines > len(cores):
         raise UserError(
             f"the site '{site.name}' has {counted(site.n_machines, 'machine')}, but this computer has only "
-            f"{cores} usable cores; each machine needs one"
+            f"{len(cores)} usable cores; each machine needs one"
         )
-    return scenario
+    computer = Computer(cores[: site.n_machines], lambda ended: listener.progressed(ended, n_jobs))
+    without_costs = changed(experiment, guard={"decision_cost": NONE})
+    own = scenario.queue_schedulers
+    return LiveScenario(without_costs, in_use, scenario.schedulers, own, computer=computer)
 
 
 def run_live_and_simulated(
     experiment: Experiment, source: Path, out: Path, name: str, listener: Listener
-) -> tuple[LiveComparison, LiveRun]:
-    """The first replication of the experiment in the file `source`, simulated and then live. Traces and
-    timings are written into the folders `simulated` and `live` of `out`.
-
-    Raises UserError and, if the scheduler breaks a rule,
-    SchedulerFault.
-    """
+) -> tuple[LiveComparison, dict[int, float]]:
+    """The first replication of the experiment in the file `source`, simulated and then live; their
+    comparison, and the CPU seconds of each job. Traces and timings are written into the folders `simulated`
+    and `live` of `out`. Raises UserError and, if the scheduler breaks a rule, SchedulerFault."""
     make_usable(out)
     experiment = changed(experiment.at(0), schedulers=(name,), replications=1)
     in_use = SiteSource(experiment, source.parent, None).snapshot(out / DATABASE)
-    scenario = machines_to_run_live(scenario_of_file(experiment, in_use, source), name)
-    run = RunKey(0, 0, name)
-    simulated = scenario.run(run, out / "simulated" / PRINTED)
-    listener.progressed(0, experiment.drawn.jobs)
-    n_jobs = experiment.drawn.jobs
-    live = run_live(scenario, run, out / "live" / PRINTED, lambda ended: listener.progressed(ended, n_jobs))
+    simulated = scenario_of_file(experiment, in_use, source)
+    live = live_scenario(simulated, name, listener)
+    done = {}
+    try:
+        for side, scenario in (("simulated", simulated), ("live", live)):
+            done[side] = scenario.run(RunKey(0, 0, name), out / side / PRINTED)
+            listener.progressed(0, experiment.drawn.jobs)
+    finally:
+        live.computer.close()
     # Only now: what a live scheduler does may have changed the folder.
-    _write(out / "simulated", scenario, simulated.facts, simulated.timings)
-    _write(out / "live", scenario, live.facts, live.timings)
-    for facts in (simulated.facts, live.facts):
-        for fault in faults(facts).iter_rows(named=True):
+    for side, tables in done.items():
+        make_usable(out / side)
+        write_trace(out / side / TRACE, tables.facts, describe(simulated))
+        tables.timings.write_parquet(no_link(out / side / BESIDE_THE_TRACE["timings"]))
+    for tables in done.values():
+        for fault in faults(tables.facts).iter_rows(named=True):
             raise SchedulerFault(fault["rule"], fault["message"], fault["time_s"], fault["job"])
-    return compare_live(live.facts, simulated.facts, in_use.site), live
-
-
-def _write(folder: Path, scenario: Scenario, facts: pl.DataFrame, timings: pl.DataFrame) -> None:
-    make_usable(folder)
-    write_trace(folder / TRACE, facts, describe(scenario))
-    timings.write_parquet(no_link(folder / BESIDE_THE_TRACE["timings"]))
+    return compare_live(done["live"].facts, done["simulated"].facts, in_use.site), live.computer.cpu_s

@@ -73,7 +73,7 @@ def fingerprint(scenario: Scenario) -> str:
         scenario.in_use.digest(),
         package_version(),
         all_sources(),
-        *map(code_under_test, scenario.all_schedulers),
+        *map(code_under_test, (*scenario.schedulers, *scenario.queue_schedulers.values())),
     ):
         digest.update(text.encode() + b"\0")
     return digest.hexdigest()

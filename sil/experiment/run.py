@@ -21,8 +21,7 @@ from sil.report import FigureKind
 from sil.report.experiment import experiment_page
 from sil.report.origin import record_origin, sha256_sums
 from sil.report.page import write_figures, write_page
-from sil.runs.resolve import scenario_of_file
-from sil.runs.scenario import Scenario
+from sil.runs.scenario import Scenario, scenario_of_file
 from sil.runs.under_test import Find, resolve
 from sil.settings.experiment_file import Experiment, read_experiment
 from sil.site.past import past_arrivals

@@ -24,8 +24,7 @@ from sil.planning.options import AS_IT_IS, Option, bought
 from sil.planning.plan_file import Plan
 from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, OptionRun, Shares, Simulated
 from sil.runs.on_log import Replay
-from sil.runs.resolve import scenario_of
-from sil.runs.scenario import Scenario
+from sil.runs.scenario import Scenario, scenario_of
 from sil.runs.simulation import PRINTED, RunKey
 from sil.runs.under_test import Find, UnderTest, resolve, schedulers_for_logs
 from sil.settings.files import code_and_data, named

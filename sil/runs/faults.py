@@ -12,7 +12,7 @@ import numpy as np
 
 from scheduler.model import Job
 from scheduler.resource_manager import Manager, Ports
-from sil.runs.under_test import InProcess, UnderTest
+from sil.runs.under_test import InProcess, SlurmProgram, UnderTest
 from sil.settings.experiment_file import Experiment
 from sil.settings.faults import (
     FailuresTable,
@@ -22,6 +22,7 @@ from sil.settings.faults import (
     SlowMachinesTable,
 )
 from sil.settings.replays import NONE
+from sil.site.site_in_use import SiteInUse
 from sil.world.failures import Flapping, Hindrances, RandomFailures, SlowMachines, TimedChange, failing_runs
 from sil.world.random_streams import RandomStreams
 from site_db.files.toml_file import Location
@@ -72,28 +73,6 @@ def hindrances(
     return Hindrances(slow, failing, most_s) if slow or failing else None
 
 
-def unknown_names(
-    table: FailuresTable, machines: Collection[str], owner: str, job_classes: Sequence[str], has_lines: bool
-) -> Iterator[tuple[Location, str]]:
-    """What the table names and the site does not have, with the places in the file; `has_lines`: whether it
-    has interconnects that jobs need."""
-    for key, tables in (("groups", table.groups), ("slow_machines", table.slow_machines)):
-        for name, of_some in tables.items():
-            for machine in of_some.machines or ():
-                if machine not in machines:
-                    yield ("failures", key, name, "machines"), f"{owner} has no machine '{machine}'"
-    for name, of_jobs in table.jobs.items():
-        for job_class in of_jobs.job_classes or ():
-            if job_class not in job_classes:
-                known = ", ".join(job_classes)
-                yield (
-                    ("failures", "jobs", name, "job_classes"),
-                    f"{owner} has no job class '{job_class}'; it has {known}",
-                )
-    if table.interconnects is not None and not has_lines:
-        yield ("failures", "interconnects"), f"{owner} has no interconnects that jobs need"
-
-
 def _process(table: RandomFailuresTable) -> RandomFailures:
     flapping = Flapping(**table.flapping.model_dump()) if table.flapping else Flapping()
     return RandomFailures(table.mean_time_between_failures_s, table.mean_time_to_repair_s, flapping)
@@ -121,16 +100,53 @@ def is_remote(experiment: Experiment) -> bool:
     return bool(experiment.messages or experiment.crashes or experiment.clock_jumps)
 
 
-def mistakes(experiment: Experiment, schedulers: Iterable[UnderTest]) -> Iterator[tuple[Location, str]]:
-    """What does not go together with a network or crashes, with the places in the file."""
-    if not is_remote(experiment):
-        return
+def mistakes(
+    experiment: Experiment,
+    in_use: SiteInUse,
+    schedulers: Iterable[UnderTest],
+    machines: Collection[str],
+    owner: str,
+    has_lines: bool = False,
+) -> Iterator[tuple[Location, str]]:
+    """What the tables of faults name and the site does not have, and what does not go together, with the
+    places in the file. `owner` has the `machines`, and maybe interconnects that jobs need (`has_lines`)."""
+    site, log = in_use.site, in_use.log
+    failures = experiment.failures or FailuresTable()
+    lines = [interconnect.name for interconnect in site.interconnects]
+    classes = [job_class.name for job_class in site.job_classes]
+    classes += sorted(set(() if log is None else log.job_classes) - set(classes))
+    known = {"machine": set(machines), "interconnect": set(lines), "job class": classes}
+    named: list[tuple[Location, str, Iterable[str | None]]] = []
+    for k, outage in enumerate(experiment.outages):
+        named.append((("outages", k, "machine"), "machine", [outage.machine]))
+        named.append((("outages", k, "interconnect"), "interconnect", [outage.interconnect]))
+    for k, cut in enumerate(experiment.messages.partitions if experiment.messages else ()):
+        named.append((("messages", "partitions", k, "machines"), "machine", cut.machines))
+    for key in ("groups", "slow_machines"):
+        for name, table in getattr(failures, key).items():
+            named.append((("failures", key, name, "machines"), "machine", table.machines or ()))
+    for name, of_jobs in failures.jobs.items():
+        named.append((("failures", "jobs", name, "job_classes"), "job class", of_jobs.job_classes or ()))
+    for place, what, names in named:
+        hint = f"; it has {', '.join(classes)}" if what == "job class" else ""
+        for unknown in names:
+            if unknown is not None and unknown not in known[what]:
+                yield place, f"{owner} has no {what} '{unknown}'{hint}"
+    if failures.interconnects is not None and not (lines and has_lines):
+        yield ("failures", "interconnects"), f"{owner} has no interconnects that jobs need"
     for scheduler in schedulers:
-        if not isinstance(scheduler, InProcess):
+        place, who = ("schedulers", scheduler.label), f"scheduler '{scheduler.label}'"
+        if is_remote(experiment) and not isinstance(scheduler, InProcess):
             yield (
-                ("schedulers", scheduler.label),
-                f"scheduler '{scheduler.label}' is a program of its own, which cannot be restarted in "
-                f"simulated time; leave out the tables messages, crashes and clock_jumps",
+                place,
+                f"{who} is a program of its own, which cannot be restarted in simulated time; leave out the "
+                f"tables messages, crashes and clock_jumps",
+            )
+        if failures.jobs and isinstance(scheduler, SlurmProgram):
+            yield (
+                place,
+                f"{who}: Slurm's controller is not told of runs that fail (failures.jobs); leave out one of "
+                f"the two",
             )
     if experiment.crashes is not None and experiment.guard.decision_cost != NONE:
         yield (
@@ -160,7 +176,7 @@ class RemoteSettings:
         from sil.world.remote.remote_manager import RemoteManager
 
         crashes = journal = None
-        experiment, table = self.experiment, self._messages
+        experiment, table = self.experiment, self.experiment.messages or MessagesTable()
         if experiment.crashes is not None:
             means = experiment.crashes.mean_time_between_crashes_s, experiment.crashes.down_s
             crashes = Crashes(*means, world.clock, self.streams.of("crashes"))
@@ -174,18 +190,14 @@ class RemoteSettings:
             del decisions[n:]
             return manager
 
-        network = Network(world.clock, world.events, [*self._faults()])
+        network = Network(world.clock, world.events, [*self._faults(table)])
         jumps = sorted((jump.at_s, jump.offset_s) for jump in experiment.clock_jumps)
         return RemoteManager(world, ports, made, network, crashes, ManagerClock(world.clock, jumps))
 
-    @property
-    def _messages(self) -> MessagesTable:
-        return self.experiment.messages or MessagesTable()
-
-    def _faults(self) -> Iterator[MessageFault]:
+    def _faults(self, table: MessagesTable) -> Iterator[MessageFault]:
         from sil.world.remote.network import Delayed, Duplicated, Lost, Partition, Reordered, Until
 
-        table, streams = self._messages, self.streams
+        streams = self.streams
         until_s = inf if table.until_s is None else table.until_s
         if table.mean_delay_s:
             yield Until(until_s, Delayed(table.mean_delay_s, streams.of("late messages")))
@@ -200,13 +212,3 @@ class RemoteSettings:
         for cut in table.partitions:
             places = frozenset(place for name in cut.machines for place in self.machines[name])
             yield Partition(places, cut.from_s, cut.to_s)
-
-
-def unknown_machines(
-    table: MessagesTable | None, machines: Collection[str], owner: str
-) -> Iterator[tuple[Location, str]]:
-    """What the table names and the site does not have, with the places in the file."""
-    for k, cut in enumerate(() if table is None else table.partitions):
-        for name in cut.machines:
-            if name not in machines:
-                yield ("messages", "partitions", k, "machines"), f"{owner} has no machine '{name}'"

@@ -8,18 +8,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from time import process_time
+from typing import TYPE_CHECKING, TypeVar
 
 from scheduler import UserError
+from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.ports import AnyScheduler, Clock
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Manager, Ports
+from scheduler.rules import ScheduleRejected
 from sil.isolation.host import Host, ThisProcess
 from sil.runs.under_test import InProcess, UnderTest
+from sil.settings.decision_costs import decision_cost
 from sil.workers.executor import Died, Interrupted, tried
 from sil.world import SHOW_TRACEBACKS
+from sil.world.guard.decision_cost import Charge
 from sil.world.guard.faults import CannotBeJudged, SchedulerFault, print_traceback, traceback_of
 from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
+
+if TYPE_CHECKING:
+    from sil.settings.experiment_file import GuardTable
+    from sil.world.harness import World
 
 Found = TypeVar("Found")
 
@@ -95,6 +104,25 @@ class Supervision:
     check_determinism: bool = True
     """Whether plug-ins must decide the same in two instances."""
 
+    @classmethod
+    def of(
+        cls,
+        table: GuardTable,
+        run: tuple[int, int, str],
+        host: Host,
+        world: World,
+        decisions: list[float],
+        seed: int,
+        cpu_time: Callable[[], float] | None = process_time,
+    ) -> Supervision:
+        """As a table says, for one run. The cells of measured decisions go to `decisions`."""
+        *_, scheduler = run
+        cost = decision_cost(table.cost_of(scheduler), *run)
+        charge = None if cost is None else Charge(cost, world.clock, world.trace.note_charge)
+        log = world.trace if table.reasons else None
+        guard = Guard(world.clock, table.decision_limit_s, decisions.extend, charge, log, cpu_time)
+        return cls(host, guard, seed, table.ask_twice)
+
     def scheduler(self, scheduler: InProcess) -> AnyScheduler:
         respondent = partial(self.host.respondent, scheduler.spec, self.seed, self.guard)
         asks_twice = self.check_determinism and not scheduler.is_built_in
@@ -124,3 +152,42 @@ def what_if_scheduler(
         if isinstance(scheduler, Loras)
         else CheckedScheduler(guard.timed(scheduler), guard, WHAT_IF)
     )
+
+
+def serve_scheduler(
+    scheduler: InProcess, address: str, limit_s: float, on_listening: Callable[[], None]
+) -> None:
+    """Answer at an address like tcp://127.0.0.1:28000 until the simulation is over. Raises UserError,
+    and SchedulerFault if the scheduler breaks a rule."""
+    from sil.batsim.serving import listening
+
+    spec = scheduler.spec
+    with (
+        listening(address) as (receive, reply),
+        hosted(partial(_answer_all, spec, limit_s), [scheduler]) as host,
+    ):
+        on_listening()
+        _answer_all(spec, limit_s, host, receive, reply)
+
+
+def _answer_all(
+    spec: SchedulerSpec,
+    limit_s: float,
+    host: Host,
+    receive: Callable[[], bytes] = bytes,
+    reply: Callable[[str], None] = lambda answer: None,
+) -> None:
+    """By default, nothing is received and sent: the same simulation, where the scheduler answers."""
+    from sil.batsim.serving import MessageClock, ServedScheduler
+
+    def made(clock: MessageClock) -> AnyScheduler:
+        guard = Guard(clock, limit_s, cpu_time=None)
+        return GuardedScheduler(host.respondent(spec, 0, guard), guard)
+
+    served = ServedScheduler(made, UserEstimates(), spec.memoryless)
+    while not served.is_over:
+        message = host.input(receive)
+        try:
+            reply(served.answer(message))
+        except ScheduleRejected as rejected:
+            raise SchedulerFault.of(rejected.violation, served.clock.now_s) from None

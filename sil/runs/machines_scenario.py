@@ -50,7 +50,7 @@ class MachinesScenario(Scenario):
         return dict(zip(layout.machines, layout.slots.by_machine, strict=True))
 
     def site(self, replication: int) -> SiteModel:
-        return _Machines(self, replication)
+        return Machines(self, replication)
 
     def manager(self, ports: OnMachines, scheduler: InProcess, asking: Supervision) -> MappingManager:
         """The built-in manager; `scheduler` is for queues that have none of their own."""
@@ -96,7 +96,10 @@ class MachinesScenario(Scenario):
             )
             return [*found, ((which,), sentence)]
         found += [*self._without_clusters(), *self._larger_than_slots()]
-        return found + self._unknown_in_failures([*self.places], f"the site '{site.name}'")
+        return [
+            *found,
+            *self._mistakes_in_faults(self.places, f"the site '{site.name}'"),
+        ]
 
     def _larger_than_slots(self) -> Iterator[tuple[Location, str]]:
         """Job classes that request more than one core of one node, at a site of nodes with slots."""
@@ -159,7 +162,7 @@ class MachinesScenario(Scenario):
         return {queue: by_name[name] for queue, (_, name) in own.items() if name in by_name}, mistakes
 
 
-class _Machines(SiteModel):
+class Machines(SiteModel):
     """The machines and clusters of a site, with the jobs of a replication."""
 
     def __init__(self, scenario: MachinesScenario, replication: int) -> None:

@@ -204,7 +204,7 @@ class NodesScenario(Scenario):
     def _mistakes(self) -> Mistakes:
         site, experiment = self.in_use.site, self.experiment
         found = super()._mistakes()
-        found += self._unknown_in_failures([*self.cluster.nodes], f"the site '{site.name}'")
+        found += self._mistakes_in_faults(self.cluster.nodes, f"the site '{site.name}'")
         for scheduler in self.schedulers:
             if isinstance(scheduler, BatsimProgram):
                 sentence = (

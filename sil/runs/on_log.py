@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from math import fsum, inf
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,8 @@ from sil.runs.free_nodes import FreeNodes, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
 from sil.runs.simulation import PRINTED, Disturbances, RunKey, Simulation
 from sil.runs.under_test import InProcess, UnderTest, controllers
-from sil.settings.decision_costs import decision_cost
 from sil.settings.estimates import Engine, run_times_by
+from sil.settings.experiment_file import GuardTable
 from sil.settings.files import package_version, scheduler_source
 from sil.settings.log_events import Events
 from sil.settings.replays import NONE, Asking, ReplaySettings
@@ -43,12 +43,9 @@ from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
 from sil.workload.job_log import JobLog
 from sil.workload.logged_runs import LoggedRuns
 from sil.world.events import ORDERS
-from sil.world.guard.decision_cost import Charge
-from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
 from sil.world.random_streams import RandomStreams
 from site_db.files.input_errors import given
-from site_db.site_file.cluster import Cluster
 
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
@@ -63,13 +60,6 @@ FACTS_OF_A_JOB = 3
 
 SUBMITTED_LATER_S = {"batsim": 10.0}
 """By order of simultaneous events: some of Batsim's schedulers cannot start a job at time 0."""
-
-
-def _of_nodes(cluster: Cluster | None) -> dict[str, object]:
-    """For a description: sentences on the model of the nodes, and their names."""
-    if cluster is None:
-        return {"gpus": 0, "nodes": []}
-    return {"gpus": cluster.gpus, "nodes": cluster.model, "machines": list(cluster.nodes)}
 
 
 @dataclass(frozen=True)
@@ -91,6 +81,9 @@ class Replay(ReplaySettings):
 
     def description(self) -> dict[str, object]:
         """For the summary of a replay and the traces of its schedulers."""
+        nodes, of_nodes = self.log.cluster, dict[str, object](gpus=0, nodes=[])
+        if nodes is not None:
+            of_nodes = {"gpus": nodes.gpus, "nodes": nodes.model, "machines": list(nodes.nodes)}
         return {
             "log": self.log.name,
             "acknowledge": self.log.header.get("acknowledge", ""),
@@ -99,7 +92,7 @@ class Replay(ReplaySettings):
             "part": list(self.log.part),
             "jobs": len(self.log.jobs),
             "processors": self.log.processors,
-            **_of_nodes(self.log.cluster),
+            **of_nodes,
             "estimates": self.estimates.value,
             "order": self.order,
             "decision_cost": self.decision_cost,
@@ -206,25 +199,24 @@ class Replay(ReplaySettings):
             pass_decisions()
 
         with hosted(partial(self._follow, scheduler), [scheduler], printed, self.memory_limit_mb) as host:
-            simulation = Simulation(LoggedMachine(self, on_arrivals), self._disturbances, pass_on)
+            simulation = self._simulation(pass_on, on_arrivals)
             simulation.run(scheduler, self._asking(simulation, scheduler, host, decisions), printed)
         simulation.world.trace.close()
         pass_decisions()
 
     def _follow(self, scheduler: UnderTest, host: Host) -> None:
         """The same run without results, where a scheduler answers."""
-        simulation = Simulation(LoggedMachine(self), self._disturbances, lambda facts: None)
+        simulation = self._simulation(lambda facts: None)
         simulation.run(scheduler, self._asking(simulation, scheduler, host, []), Path(os.devnull))
 
     def check(self, schedulers: Sequence[UnderTest]) -> None:
         """Raises UserError if the compiled engine is asked for and cannot run one of these schedulers, and
         for settings that have no effect on any of them."""
-        of_slurm = {
-            "--slurm-step": self.slurm_step_s != ReplaySettings.slurm_step_s,
-            "--pause-at": self.pause_at_s is not None,
-        }
-        for option in (option for option, is_given in of_slurm.items() if is_given):
-            if not controllers(schedulers):
+        for option, is_given in (
+            ("--slurm-step", self.slurm_step_s != ReplaySettings.slurm_step_s),
+            ("--pause-at", self.pause_at_s is not None),
+        ):
+            if is_given and not controllers(schedulers):
                 raise UserError(
                     f"{given(option).removesuffix('=')} is for Slurm's controller; add "
                     f"{given('--scheduler', 'slurm')}, or leave it out"
@@ -234,17 +226,18 @@ class Replay(ReplaySettings):
 
     def _compiled(self, scheduler: UnderTest) -> CompiledReplay | None:
         """The compiled replay under a scheduler; None if it is one for the harness. Raises UserError."""
-        if self.engine is Engine.HARNESS:
-            return None
-        if self.engine is Engine.AUTO and len(self.log.jobs) < self.few_jobs:
+        is_auto = self.engine is Engine.AUTO
+        if self.engine is Engine.HARNESS or (is_auto and len(self.log.jobs) < self.few_jobs):
             return None
         from sil.runs.compiled import CompiledReplay
 
         compiled = self._not_compiled or CompiledReplay.of(
             self.log, scheduler, self.estimates, ORDERS[self.order]
         )
-        if not isinstance(compiled, str) or self.engine is Engine.AUTO:
-            return None if isinstance(compiled, str) else compiled
+        if not isinstance(compiled, str):
+            return compiled
+        if is_auto:
+            return None
         raise UserError(
             f"scheduler '{scheduler.label}': {compiled}; replay it with {given('--engine', 'harness')}"
         )
@@ -256,19 +249,13 @@ class Replay(ReplaySettings):
             return "decisions that cost simulated time are not compiled"
         if self.reasons:
             return "reasons for waiting are not compiled"
-        if self._longest_s > EXACT_S:
-            return f"its jobs may take {self._longest_s:.0e} s, in which seconds are not exact"
+        # All times of a replay, and what schedulers estimate then, are less.
+        longest = pl.col("submit_s").max() + pl.col("run_s").sum() + pl.col("estimate_s").max()
+        parts = (part.select(longest).item() or 0.0 for part in self.log.parts())
+        longest_s = sum(parts, LONGEST_S)
+        if longest_s > EXACT_S:
+            return f"its jobs may take {longest_s:.0e} s, in which seconds are not exact"
         return None
-
-    @property
-    def _longest_s(self) -> float:
-        """All times of a replay, and what schedulers estimate then, are less."""
-
-        def longest_s(jobs: pl.DataFrame) -> float:
-            found = jobs["submit_s"].max(), jobs["run_s"].sum(), jobs["estimate_s"].max()
-            return fsum(float(seconds or 0.0) for seconds in found)  # type: ignore[arg-type]
-
-        return sum(map(longest_s, self.log.parts())) + LONGEST_S
 
     @property
     def arriving(self) -> pl.DataFrame:
@@ -281,28 +268,29 @@ class Replay(ReplaySettings):
     ) -> tuple[World, Iterator[None]]:
         """The world of the replay under a scheduler, and its events: the iterator stops before each. Facts
         are passed on when the trace of the world is closed. For `printed` see `results`."""
-        simulation = Simulation(LoggedMachine(self), self._disturbances, on_facts)
+        simulation = self._simulation(on_facts)
         asking = self._asking(simulation, scheduler, here([scheduler]), [])
         return simulation.world, simulation.steps(scheduler, asking, printed)
 
-    @property
-    def _disturbances(self) -> Disturbances:
-        return Disturbances(ORDERS[self.order])
+    def _simulation(
+        self,
+        on_facts: Callable[[pl.DataFrame], None],
+        on_arrivals: Callable[[int], None] = lambda n: None,
+    ) -> Simulation:
+        return Simulation(LoggedMachine(self, on_arrivals), Disturbances(ORDERS[self.order]), on_facts)
 
     def _asking(
         self, simulation: Simulation, scheduler: UnderTest, host: Host, decisions: list[float]
     ) -> Supervision:
-        world = simulation.world
-        cost = decision_cost(self.decision_cost, 0, 0, scheduler.label)
-        guard = Guard(
-            world.clock,
-            self.decision_limit_s,
-            decisions.extend,
-            None if cost is None else Charge(cost, world.clock, world.trace.note_charge),
-            world.trace if self.reasons else None,
-            cpu_time=None,  # reading it takes longer than most of these decisions
+        table = GuardTable.model_construct(
+            decision_limit_s=self.decision_limit_s,
+            ask_twice=self.determinism_check,
+            decision_cost=self.decision_cost,
+            reasons=self.reasons,
         )
-        return Supervision(host, guard, RandomStreams(self.seed).scheduler_seed, self.determinism_check)
+        run, seed = (0, 0, scheduler.label), RandomStreams(self.seed).scheduler_seed
+        # Reading the CPU time takes longer than most of these decisions.
+        return Supervision.of(table, run, host, simulation.world, decisions, seed, cpu_time=None)
 
 
 class LoggedMachine(FreeNodes):

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
+from pkgutil import resolve_name
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from scheduler import UserError
 from scheduler.managers.queues import Admission, in_order_of_service
@@ -20,35 +21,34 @@ from sil.isolation.host import Host
 from sil.runs import faults
 from sil.runs.hosting import Supervision, hosted
 from sil.runs.simulation import Disturbances, RunKey, Simulation, SiteModel
-from sil.runs.under_test import Find, InProcess, SlurmProgram, UnderTest, resolve, resolve_all
-from sil.settings.decision_costs import decision_cost
+from sil.runs.under_test import Find, InProcess, UnderTest, resolve, resolve_all
 from sil.settings.experiment_file import (
-    AtOnceTable,
     EmpiricalTable,
     EveryQuantumTable,
-    ExactTable,
     Experiment,
+    PoissonTable,
     VariationTable,
+    read_experiment,
 )
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
 from sil.trace.facts import RunTables, timings_frame
-from sil.workload.job_mix import Arrivals, AtOnce, JobMix, Order, Poisson, QueueOrder
+from sil.workload.job_mix import AtOnce, JobMix, Order, Poisson, QueueOrder
 from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
-from sil.world.events import EveryQuantum, OnRequest, RoundPolicy, SimClock
+from sil.world.events import EveryQuantum, OnRequest
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
-from sil.world.guard.decision_cost import Charge
-from sil.world.guard.scheduler import Guard
-from sil.world.harness import World
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
+from site_db.files import toml_file
+from site_db.files.input_errors import InvalidFile
 from site_db.files.toml_file import Location
-
-if TYPE_CHECKING:
-    from sil.live.loop import LiveWorld
 
 Mistakes = list[tuple[Location, str]]
 """Places in the experiment file, and a sentence about each."""
+
+NO_FILE = Path(os.devnull)
+_VARIATIONS: dict[str, Callable[[float], Spread]] = {"normal": Normal, "lognormal": Lognormal, "gamma": Gamma}
+"""Distributions of actual run times with a coefficient of variation, by kind."""
 
 
 class DoesNotFit(UserError):
@@ -57,10 +57,6 @@ class DoesNotFit(UserError):
     def __init__(self, mistakes: Mistakes) -> None:
         super().__init__("\n".join(sentence for _, sentence in mistakes))
         self.mistakes = mistakes
-
-
-_VARIATIONS: dict[str, Callable[[float], Spread]] = {"normal": Normal, "lognormal": Lognormal, "gamma": Gamma}
-"""Distributions of actual run times with a coefficient of variation, by kind."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +78,8 @@ class Scenario(ABC):
         """Raises DoesNotFit with all that does not fit."""
         schedulers, unusable = resolve_all(experiment.schedulers, cls.kind, cls.purpose, find)
         n_runs = experiment.replications * len(experiment.points)
-        for scheduler in schedulers:
-            why = scheduler.why_not_in_many(f"this experiment has {n_runs}")
-            if n_runs > 1 and why is not None:
+        for scheduler in schedulers if n_runs > 1 else ():
+            if (why := scheduler.why_not_in_many(f"this experiment has {n_runs}")) is not None:
                 unusable[scheduler.label] = why
         mistakes: Mistakes = [
             (("schedulers", name), unusable[name]) for name in experiment.schedulers if name in unusable
@@ -121,11 +116,15 @@ class Scenario(ABC):
         return {}
 
     @property
-    def all_schedulers(self) -> tuple[UnderTest, ...]:
-        """Those under test, and those of single queues."""
-        return (*self.schedulers, *self.queue_schedulers.values())
+    @abstractmethod
+    def places(self) -> Mapping[str, tuple[int, ...]]:
+        """The machines by name, in order, and the indices in orders of each: its slots."""
 
-    def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+    @abstractmethod
+    def site(self, replication: int) -> SiteModel:
+        """The site with the jobs of a replication."""
+
+    def run(self, run: RunKey, log: Path = NO_FILE) -> RunTables:
         """One run. A fault of the scheduler ends it and is its last fact. `log` is the file for the output of
         a scheduler in another process."""
         asked = (self.under_test(run.scheduler), *self.queue_schedulers.values())
@@ -133,24 +132,19 @@ class Scenario(ABC):
         with hosted(partial(self.carry_out, run), asked, log, memory_mb) as host:
             return self.carry_out(run, host, log)
 
-    def carry_out(self, run: RunKey, host: Host, log: Path = Path(os.devnull)) -> RunTables:
+    def carry_out(self, run: RunKey, host: Host, log: Path = NO_FILE) -> RunTables:
         """See `run`: the same on both sides, where the run counts and where a scheduler answers."""
         decisions: list[float] = []
-        site = self.site(run.replication)
-        simulation = Simulation(site, self._disturbances(site, run.replication, decisions))
-        asking = self.supervision(run, host, simulation.world, decisions)
+        simulation = self.simulation(run.replication, host, decisions)
+        seed = self.streams(run.replication).scheduler_seed
+        asking = Supervision.of(self.experiment.guard, run, host, simulation.world, decisions, seed)
         simulation.run(self.under_test(run.scheduler), asking, log)
         facts = simulation.checked(run)
-        return RunTables.of(facts=facts, timings=timings_frame(decisions, run), **site.tables(run))
+        return RunTables.of(facts=facts, timings=timings_frame(decisions, run), **simulation.site.tables(run))
 
-    @abstractmethod
-    def site(self, replication: int) -> SiteModel:
-        """The site with the jobs of a replication."""
-
-    @property
-    @abstractmethod
-    def places(self) -> Mapping[str, tuple[int, ...]]:
-        """The machines by name, in order, and the indices in orders of each: its slots."""
+    def simulation(self, replication: int, host: Host, decisions: list[float]) -> Simulation:
+        site = self.site(replication)
+        return Simulation(site, self.disturbances(site, replication, decisions))
 
     def notes(self) -> Iterator[str]:
         """Sentences about what is changed or left out, and why."""
@@ -162,30 +156,12 @@ class Scenario(ABC):
         return RandomStreams(self.experiment.seed, replication)
 
     @property
-    def arrivals(self) -> Arrivals:
-        table = self.experiment.drawn.arrivals
-        if isinstance(table, AtOnceTable):
-            return AtOnce()
-        return Poisson(table.jobs_per_quantum, table.quantum_s)
-
-    @property
-    def rounds(self) -> RoundPolicy:
-        table = self.experiment.rounds
-        if isinstance(table, EveryQuantumTable):
-            return EveryQuantum(table.quantum_s)
-        return OnRequest(table.least_distance_s)
-
-    @property
     def spread(self) -> Spread:
         """The distribution of actual run times around their mean."""
         table = self.experiment.run_times
-        match table:
-            case ExactTable():
-                return NoSpread()
-            case VariationTable():
-                return _VARIATIONS[table.kind](table.coefficient_of_variation)
-            case EmpiricalTable():
-                return Empirical(table.ratios)
+        if isinstance(table, VariationTable):
+            return _VARIATIONS[table.kind](table.coefficient_of_variation)
+        return Empirical(table.ratios) if isinstance(table, EmpiricalTable) else NoSpread()
 
     @property
     def admission(self) -> Admission:
@@ -205,39 +181,41 @@ class Scenario(ABC):
             sizes=table.sizes,
             tasks=self._tasks(),
         )
+        come = table.arrivals
+        arrivals = (
+            Poisson(come.jobs_per_quantum, come.quantum_s) if isinstance(come, PoissonTable) else AtOnce()
+        )
         rng = self.streams(replication).of("workload")
-        return mix.jobs(table.jobs, self.arrivals, site.job_classes, rng)
+        return mix.jobs(table.jobs, arrivals, site.job_classes, rng)
 
     def _tasks(self) -> Mapping[str, Sequence[int]]:
         """By job class, how many tasks its jobs may have."""
         return MappingProxyType({})
 
-    def _distortions(self, replication: int) -> list[Distortion]:
-        """The errors of the monitor of machines and interconnects."""
-        table = self.experiment.monitors
-        distortions: list[Distortion] = []
-        if table.misread_share:
-            rng = self.streams(replication).of("monitors")
-            distortions.append(Noisy(table.misread_share, table.corrected_after_s, rng))
-        if table.delay_s:
-            distortions.append(Stale(table.delay_s))
-        return distortions
-
-    def _disturbances(self, site: SiteModel, replication: int, decisions: list[float]) -> Disturbances:
+    def disturbances(self, site: SiteModel, replication: int, decisions: list[float]) -> Disturbances:
         """What happens to the site. The cells of measured decisions go to `decisions`."""
         experiment, places, streams = self.experiment, self.places, self.streams(replication)
-        table, hindrances, network = experiment.failures, None, None
-        if table is not None:
-            hindrances = faults.hindrances(table, list(site.jobs), places, streams, site.limit_s)
+        failures, rounds, monitors = experiment.failures, experiment.rounds, experiment.monitors
+        most = experiment.max_batch_requeue if failures is not None and failures.jobs else None
+        distortions: list[Distortion] = []
+        if monitors.misread_share:
+            rng = streams.of("monitors")
+            distortions.append(Noisy(monitors.misread_share, monitors.corrected_after_s, rng))
+        if monitors.delay_s:
+            distortions.append(Stale(monitors.delay_s))
+        hindrances = network = None
+        if failures is not None:
+            hindrances = faults.hindrances(failures, list(site.jobs), places, streams, site.limit_s)
         if faults.is_remote(experiment):
-            settings = faults.RemoteSettings(experiment, places, streams)
-            network = partial(settings.manager, self.max_batch_requeue, decisions)
+            network = partial(faults.RemoteSettings(experiment, places, streams).manager, most, decisions)
         return Disturbances(
-            rounds=self.rounds,
+            rounds=EveryQuantum(rounds.quantum_s)
+            if isinstance(rounds, EveryQuantumTable)
+            else OnRequest(rounds.least_distance_s),
             changes=self.outages({name: n for n, name in enumerate(places)}, replication),
-            distortions=self._distortions(replication),
+            distortions=distortions,
             hindrances=hindrances,
-            max_batch_requeue=self.max_batch_requeue,
+            max_batch_requeue=most,
             remote=network,
         )
 
@@ -245,9 +223,7 @@ class Scenario(ABC):
         """Failures and repairs of `machines` (index by name) and of interconnects."""
         experiment, in_use = self.experiment, self.in_use
         elsewhere = set(in_use.layout.machines) - machines.keys()
-        outages = [
-            Outage(machines.get(name, name), 0.0, inf) for name in in_use.down if name not in elsewhere
-        ]
+        outages = [Outage(machines.get(x, x), 0.0, inf) for x in in_use.down if x not in elsewhere]
         outages += [
             Outage(machines[o.machine] if o.machine else str(o.interconnect), o.from_s, o.to_s)
             for o in experiment.outages
@@ -264,36 +240,13 @@ class Scenario(ABC):
             sources += faults.at_random(experiment.failures, machines, interconnects, streams)
         return in_order_of_time(*sources)
 
-    @property
-    def max_batch_requeue(self) -> int | None:
-        """How often a job is requeued after failed runs; None where none fail."""
-        table = self.experiment.failures
-        return self.experiment.max_batch_requeue if table is not None and table.jobs else None
-
-    def supervision(
-        self, run: RunKey, host: Host, world: World | LiveWorld, decisions: list[float]
-    ) -> Supervision:
-        """How the schedulers of a run are guarded. The cells of measured decisions go to `decisions`."""
-        table = self.experiment.guard
-        cost = decision_cost(table.cost_of(run.scheduler), run.point, run.replication, run.scheduler)
-        charge = None
-        if cost is not None and isinstance(world.clock, SimClock):
-            charge = Charge(cost, world.clock, world.trace.note_charge)
-        log = world.trace if table.reasons else None
-        guard = Guard(world.clock, table.decision_limit_s, decisions.extend, charge, log)
-        return Supervision(host, guard, self.streams(run.replication).scheduler_seed, table.ask_twice)
+    def _mistakes_in_faults(self, machines: Collection[str], owner: str) -> Iterator[tuple[Location, str]]:
+        """See `faults.mistakes`. Jobs need interconnects where they run on clusters."""
+        has_lines = self.kind is Kind.MAPPING
+        return faults.mistakes(self.experiment, self.in_use, self.schedulers, machines, owner, has_lines)
 
     def _mistakes(self) -> Mistakes:
         """What does not fit the site."""
-        found = self._unknown_in_workload() if self.experiment.workload is not None else []
-        try:
-            in_order_of_service([policy for policy, _ in self.in_use.queues])
-        except ValueError as error:
-            found.append((("queues",) if self.experiment.queues else ("site",), str(error)))
-        return found
-
-    def _unknown_in_workload(self) -> Mistakes:
-        """Names in the table `workload` that the site does not have."""
         experiment, site = self.experiment, self.in_use.site
         job_classes = [job_class.name for job_class in site.job_classes]
         known = {
@@ -301,44 +254,63 @@ class Scenario(ABC):
             "queues": ("queue", [queue.name for queue, _ in self.in_use.queues]),
             "sizes": ("job class", job_classes),
         }
-        return [
+        found: Mistakes = [
             (
                 ("workload", key, name),
                 f"the workload names the {what} '{name}', which the site '{site.name}' does not have; it has "
                 f"{', '.join(names)}",
             )
             for key, (what, names) in known.items()
-            for name in getattr(experiment.drawn, key)
+            for name in (getattr(experiment.workload, key) if experiment.workload is not None else ())
             if name not in names
         ]
-
-    def _unknown_in_failures(self, machines: Collection[str], owner: str) -> Mistakes:
-        """What the tables `outages` and `failures` name and the site does not have."""
-        found = self._unknown_in_outages(machines, owner)
-        found += faults.unknown_machines(self.experiment.messages, machines, owner)
-        found += faults.mistakes(self.experiment, self.schedulers)
-        table, in_use = self.experiment.failures, self.in_use
-        if table is None:
-            return found
-        classes = [job_class.name for job_class in in_use.site.job_classes]
-        if in_use.log is not None:
-            classes += sorted(set(in_use.log.job_classes) - set(classes))
-        interconnects = in_use.site.interconnects if self.kind is Kind.MAPPING else ()
-        found += faults.unknown_names(table, machines, owner, classes, bool(interconnects))
-        for scheduler in self.schedulers if table.jobs else ():
-            if isinstance(scheduler, SlurmProgram):
-                sentence = (
-                    f"scheduler '{scheduler.label}': Slurm's controller is not told of runs that fail "
-                    f"(failures.jobs); leave out one of the two"
-                )
-                found.append((("schedulers", scheduler.label), sentence))
+        try:
+            in_order_of_service([policy for policy, _ in self.in_use.queues])
+        except ValueError as error:
+            found.append((("queues",) if experiment.queues else ("site",), str(error)))
         return found
 
-    def _unknown_in_outages(self, machines: Collection[str], owner: str) -> Mistakes:
-        names = {"machine": set(machines), "interconnect": {x.name for x in self.in_use.site.interconnects}}
-        return [
-            (("outages", k, kind), f"{owner} has no {kind} '{name}'")
-            for k, outage in enumerate(self.experiment.outages)
-            for kind, name in (("machine", outage.machine), ("interconnect", outage.interconnect))
-            if name is not None and name not in names[kind]
-        ]
+
+SCENARIOS = {
+    Kind.MAPPING: "sil.runs.machines_scenario:MachinesScenario",
+    Kind.FREE_NODES: "sil.runs.nodes_scenario:NodesScenario",
+    Kind.TIME_SHARED: "sil.runs.time_shared_scenario:TimeSharedScenario",
+}
+"""By kind of scheduling, loaded when they are used, since nodes load compiled code."""
+
+
+def scenario_of(experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Scenario:
+    """The scenario for the kind of site. `find` finds the schedulers under test by name. Raises DoesNotFit
+    with everything that does not fit the site or the schedulers."""
+    kind = Kind.MAPPING
+    if experiment.shared_nodes is not None:
+        kind = Kind.TIME_SHARED
+    elif in_use.has_nodes and not _maps_to_slots(experiment, in_use, find):
+        kind = Kind.FREE_NODES
+    scenario: type[Scenario] = resolve_name(SCENARIOS[kind])
+    return scenario.of(experiment, in_use, find)
+
+
+def _maps_to_slots(experiment: Experiment, in_use: SiteInUse, find: Find) -> bool:
+    """Whether the schedulers map jobs to machines, and the site declares slots for them."""
+    if all(group.slots == 1 for group in in_use.file.machines):
+        return False
+    schedulers, unusable = resolve_all(experiment.schedulers, Kind.MAPPING, "slots", find)
+    return not unusable and all(isinstance(s, InProcess) and s.spec.kind is Kind.MAPPING for s in schedulers)
+
+
+def scenario_of_file(
+    experiment: Experiment, in_use: SiteInUse, source: Path, find: Find = resolve
+) -> Scenario:
+    """The scenario of an experiment that was read from `source`, perhaps with other schedulers. Raises
+    InvalidFile with everything that does not fit, with the lines of what the file has."""
+    try:
+        return scenario_of(experiment, in_use, find)
+    except DoesNotFit as error:
+        in_file = [("schedulers", name) for name in read_experiment(source).schedulers]
+        found: dict[bool, Mistakes] = {True: [], False: []}
+        for place, sentence in error.mistakes:
+            is_in_file = len(place) != 2 or place[0] != "schedulers" or place in in_file
+            found[is_in_file].append((place, sentence))
+        given = [sentence for _, sentence in found[False]]  # by an option, or in Python
+        raise InvalidFile(*given, *toml_file.located(source, found[True])) from None

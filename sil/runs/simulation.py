@@ -33,7 +33,6 @@ from sil.world.monitors import Distortion, SimMonitor
 
 if TYPE_CHECKING:
     from sil.batsim.nodes import Nodes
-    from sil.live.loop import LiveWorld
     from sil.slurm.world import SlurmWorld
 
 PRINTED = "scheduler.log"
@@ -113,28 +112,28 @@ class Disturbances:
 
 
 def run_in(
-    world: World | LiveWorld, jobs: Iterable[Job], managed: AbstractContextManager[Manager], host: Host = HERE
+    world: World, jobs: Iterable[Job], managed: AbstractContextManager[Manager], host: Host = HERE
 ) -> None:
-    """Run a resource manager in a world until all accepted jobs have ended.
-
-    A fault of the scheduler ends the run; it is the last fact of the trace.
-    """
-    with _fault_is_noted(world, host), managed as manager:
-        world.run(jobs, manager)
+    """Run a resource manager in a world until all accepted jobs have ended. A fault of the scheduler ends the
+    run; it is the last fact of the trace."""
+    for _ in _steps_in(world, jobs, managed, host):
+        pass
     host.over()
 
 
-@contextmanager
-def _fault_is_noted(world: World | LiveWorld, host: Host) -> Iterator[None]:
+def _steps_in(
+    world: World, jobs: Iterable[Job], managed: AbstractContextManager[Manager], host: Host
+) -> Iterator[None]:
     try:
-        yield
+        with managed as manager:
+            yield from world.steps(jobs, manager)
     except SchedulerFault as fault:
         world.trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
         host.faulted(fault)
 
 
 class Simulation:
-    """A simulated site, for one run of a scheduler under test."""
+    """A site, simulated or real, for one run of a scheduler under test."""
 
     def __init__(
         self,
@@ -142,9 +141,12 @@ class Simulation:
         disturbances: Disturbances,
         on_chunk: Callable[[pl.DataFrame], None] | None = None,
         clock: SimClock | None = None,
+        events: EventQueue | None = None,
     ) -> None:
-        """The trace is passed on in chunks, or kept. A `clock` is given if the disturbances depend on it."""
-        clock, events = clock or SimClock(), EventQueue(disturbances.order)
+        """The trace is passed on in chunks, or kept. A `clock` is given if the disturbances depend on it,
+        `events` if they do not take place in simulated time."""
+        clock = clock or SimClock()
+        events = EventQueue(disturbances.order) if events is None else events
         self.site = site
         self.disturbances = disturbances
         self.world = World(
@@ -166,8 +168,7 @@ class Simulation:
 
     def steps(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[None]:
         """As `run`, with a stop before each event."""
-        with _fault_is_noted(self.world, asking.host), self.managed(scheduler, asking, log) as manager:
-            yield from self.world.steps(self.site.jobs, manager)
+        return _steps_in(self.world, self.site.jobs, self.managed(scheduler, asking, log), asking.host)
 
     def checked(self, run: RunKey) -> pl.DataFrame:
         """The facts of a run that is over; the first breach of an invariant is the last one."""
@@ -183,14 +184,13 @@ class Simulation:
     def managed(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[Manager]:
         """The scheduler's own resource manager, or the built-in one with it, with the limit of requeues.
         Raises SchedulerFault if another process does not start or end properly."""
-        disturbances, dispatcher = self.disturbances, self.world.dispatcher
+        disturbances, most = self.disturbances, self.disturbances.max_batch_requeue
         if disturbances.remote is not None:
             make = partial(self._made, scheduler.require_in_process("a network"), asking)
             yield disturbances.remote(self.world, self.ports, make)
             return
         with self._unlimited(scheduler, asking, log) as manager:
-            most = disturbances.max_batch_requeue
-            yield manager if most is None else RequeueLimit(manager, most, dispatcher.give_up)
+            yield manager if most is None else RequeueLimit(manager, most, self.world.dispatcher.give_up)
 
     def _made(self, scheduler: InProcess, asking: Supervision, ports: Ports) -> Manager:
         if scheduler.has_own_queue:

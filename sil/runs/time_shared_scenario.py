@@ -127,7 +127,7 @@ class TimeSharedScenario(Scenario):
             nodes = self.nodes
         except NotShared as error:
             return [*found, (("shared_nodes", "cluster"), str(error))]
-        found += self._unknown_in_failures(nodes.names, "the time-shared cluster")
+        found += self._mistakes_in_faults(nodes.names, "the time-shared cluster")
         for point in range(len(self.experiment.points)):
             overhead, share = self.at(point).table.coscheduling.overhead, nodes.contract.share
             if overhead >= share:

@@ -21,8 +21,7 @@ from scheduler.rules import RETURNS_IN_TIME
 from sil.experiment.run import JOBS, Definition, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.runs.machines_scenario import MachinesScenario
-from sil.runs.resolve import scenario_of
-from sil.runs.scenario import DoesNotFit
+from sil.runs.scenario import DoesNotFit, scenario_of
 from sil.runs.simulation import RunKey
 from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource

@@ -27,8 +27,7 @@ from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, Capacity, firs
 from sil.outcome.jobs import failed_job_table, job_table
 from sil.outcome.metrics import run_metrics
 from sil.outcome.trace_inspection import sentence
-from sil.runs.resolve import scenario_of
-from sil.runs.scenario import Scenario
+from sil.runs.scenario import Scenario, scenario_of
 from sil.runs.simulation import RunKey
 from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource

@@ -21,7 +21,7 @@ from scheduler import UserError
 from sil.experiment.provenance import fingerprint
 from sil.experiment.run import Definition, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
-from sil.runs.resolve import scenario_of
+from sil.runs.scenario import scenario_of
 from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact
@@ -170,7 +170,7 @@ import sys
 from pathlib import Path
 from sil.settings import experiment_file
 from sil.experiment.provenance import fingerprint
-from sil.runs.resolve import scenario_of
+from sil.runs.scenario import scenario_of
 from sil.site.site_in_use import SiteSource
 path = Path(sys.argv[1])
 experiment = experiment_file.read_experiment(path)

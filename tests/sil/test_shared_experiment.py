@@ -17,7 +17,7 @@ from sil.outcome.comparison import Comparison, accuracies
 from sil.report.node_figures import timeline
 from sil.report.tables import prediction_texts
 from sil.report.vega_lite import specification
-from sil.runs.resolve import scenario_of
+from sil.runs.scenario import scenario_of
 from sil.runs.simulation import RunKey
 from sil.settings import experiment_file, files
 from sil.site.site_in_use import SiteSource

@@ -21,8 +21,7 @@ from sil.outcome.jobs import job_table
 from sil.planning.load import load
 from sil.planning.options import retirements
 from sil.planning.plan_file import RetireTable
-from sil.runs.resolve import scenario_of
-from sil.runs.scenario import Scenario
+from sil.runs.scenario import Scenario, scenario_of
 from sil.runs.simulation import RunKey
 from sil.settings.experiment_file import read_experiment
 from sil.settings.notional import NotionalTable

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sil.outcome.jobs import job_table, run_table
 from sil.outcome.metrics import faults
-from sil.runs.resolve import scenario_of
+from sil.runs.scenario import scenario_of
 from sil.runs.simulation import RunKey
 from sil.settings import files
 from sil.settings.experiment_file import Experiment

@@ -72,7 +72,10 @@ class DedicatedMachines(ExecutionModel):
         c = order.resource - self._site.n_machines
         share = 1.0 if c < 0 else len(order.machines) / len(self._site.members[c])
         run_s = self._actual_runtimes.run_s(order.job, order.resource, share)
-        self._events.push(now_s + self._hindered_s(order, run_s, now_s), EndDue(order.run))
+        self._begin(order, self._hindered_s(order, run_s, now_s), now_s)
+
+    def _begin(self, order: DispatchOrder, run_s: float, now_s: float) -> None:
+        self._events.push(now_s + run_s, EndDue(order.run))
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         order = self._active.pop(run)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from sil.runs.on_log import Replay
-from sil.runs.resolve import scenario_of
+from sil.runs.scenario import scenario_of
 from sil.runs.simulation import RunKey
 from sil.runs.under_test import resolve
 from sil.settings import experiment_file, files

@@ -7,36 +7,37 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
 from scheduler import UserError
-from scheduler.model import (
-    DispatchOrder,
-    ExecutionRecord,
-    Job,
-    JobId,
-    RunId,
-)
+from scheduler.mapping.etc import EtcMatrix
+from scheduler.model import DispatchOrder, ExecutionRecord, Job, JobId, RunId
 from scheduler.notices import RunEnded
+from scheduler.ports import Dispatcher
 from scheduler.resource_manager import ResourceManager
-from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
+from scheduler.rules import MAKES_PROGRESS, RETURNS_A_SCHEDULE
 from sil.experiment.live import run_live_and_simulated
-from sil.live.loop import CoreMonitor, LiveWorld, WallClock, usable_cores
-from sil.live.processes import JobProcesses, Over
+from sil.isolation.host import HERE
+from sil.live.computer import Computer, RealEvents, RealMachines, Shared, usable_cores
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
 from sil.trace.facts import Fact
 from sil.trace.reading import read_trace
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Listener
-from sil.world.events import OnRequest
+from sil.world.actual_runtimes import ActualRuntimes, NoSpread
+from sil.world.events import OnRequest, SimClock
 from sil.world.guard.faults import SchedulerFault
-from tests.builders import tiny_experiment
+from sil.world.harness import World
+from sil.world.monitors import SimMonitor
+from tests.builders import site, tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="live runs need calls that only Linux has")
@@ -52,12 +53,12 @@ ENDING = [sys.executable, "-S", "-E", "-c", "pass"]
 @pytest.mark.long
 def test_a_dozen_real_jobs_match_the_simulation_in_decisions_and_times(tmp_path: Path) -> None:
     source = files.built_in("experiments")["real-jobs"]
-    found, run = run_live_and_simulated(read_experiment(source), source, tmp_path, "sjs", Listener())
+    found, cpu_s = run_live_and_simulated(read_experiment(source), source, tmp_path, "sjs", Listener())
     assert found.diverged_at is None, (found.live, found.simulated)
     assert sum(fact == Fact.RUN_PREEMPTED for fact, _, _ in found.live) == 4
     assert len(found.jobs) == 12
     assert found.jobs["difference"].abs().max() < 0.1, found.jobs
-    assert all(cpu_s > 0.05 for cpu_s in run.cpu_s.values()), "they compute, they do not sleep"
+    assert all(seconds > 0.05 for seconds in cpu_s.values()), "they compute, they do not sleep"
     live, simulated = (read_trace(tmp_path / side / "trace.parquet")[1] for side in ("live", "simulated"))
     assert live.scheduler_source == simulated.scheduler_source != ""
 
@@ -67,12 +68,12 @@ def order(run: int, job: int = 0, machine: int = 0) -> DispatchOrder:
 
 
 @contextmanager
-def processes(command: list[str], n_cores: int = 1) -> Iterator[JobProcesses]:
-    made = JobProcesses(usable_cores()[:n_cores], lambda order: command, WallClock(), TraceRecorder())
+def computer(command: list[str], n_cores: int = 1) -> Iterator[Computer]:
+    made = Computer(usable_cores()[:n_cores], command=lambda run_s: command)
     try:
         yield made
     finally:
-        made.end_all()
+        made.close()
 
 
 PYTHON_HELPERS = ("forkserver", "resource_tracker")
@@ -94,86 +95,70 @@ def children(of: psutil.Process | None = None) -> list[psutil.Process]:
     return found
 
 
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline_s = time.monotonic() + 10.0
+    while not condition() and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+
+
 @two_cores
 def test_a_run_is_a_process_bound_to_the_core_of_its_machine() -> None:
     before = usable_cores()
-    with processes(SLEEPING, 2) as runs:
-        runs.dispatch(order(0, machine=1))
+    with computer(SLEEPING, 2) as real:
+        real.start(order(0, machine=1), 1.0)
         (child,) = children()
         assert child.cpu_affinity() == [before[1]]
         assert usable_cores() == before, "the testbed itself is not pinned"
     assert not children()
 
 
-def test_a_preempted_run_is_killed_and_reported_when_it_is_gone() -> None:
-    with processes(SLEEPING) as runs:
-        runs.dispatch(order(7))
-        assert list(runs.over(0.0)) == []
-        runs.preempt(RunId(7))
-        (over,) = runs.over(10.0)
-        assert (over.order.run, over.was_killed) == (7, True)
-        assert runs.is_idle
-        runs.dispatch(order(8))  # its machine is free again
-
-
-def test_a_run_that_ended_before_its_preemption_is_not_reported_as_killed() -> None:
-    with processes(ENDING) as runs:
-        runs.dispatch(order(7))
-        (child,) = children()
-        deadline_s = time.monotonic() + 10.0
-        while child.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline_s:
-            time.sleep(0.01)
-        runs.preempt(RunId(7))
-        (over,) = runs.over(10.0)
-        assert not over.was_killed
-        runs.preempt(RunId(7))  # nothing is there any more
-
-
-def test_child_processes_of_a_job_are_killed_with_it() -> None:
+def test_a_run_that_is_ended_is_killed_with_its_children() -> None:
     sleep = "import time; time.sleep(60)"
     starter = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', '{sleep}']); {sleep}"
-    with processes([sys.executable, "-c", starter]) as runs:
-        runs.dispatch(order(0))
+    with computer([sys.executable, "-c", starter]) as real:
+        real.start(order(7), 1.0)
         (child,) = children()
-        deadline_s = time.monotonic() + 10.0
-        while not child.children() and time.monotonic() < deadline_s:
-            time.sleep(0.01)
+        wait_for(child.children)
         (of_the_job,) = child.children()
-        runs.preempt(RunId(0))
-        list(runs.over(10.0))
+        assert real.end(RunId(7)), "it was killed"
         _, alive = psutil.wait_procs([of_the_job], timeout=10.0)
         assert not alive
+        real.start(order(8), 1.0)  # its machine is free again
 
 
-def test_two_runs_on_one_machine_are_a_fault() -> None:
-    with processes(SLEEPING) as runs:
-        runs.dispatch(order(0, job=3))
-        with pytest.raises(SchedulerFault, match="job 4 was dispatched to machine 0 while job 3") as caught:
-            runs.dispatch(order(1, job=4))
-        assert caught.value.rule == NO_DOUBLE_BOOKING
+def test_a_run_that_has_exited_is_reported_once_and_not_killed() -> None:
+    with computer(ENDING) as real:
+        real.start(order(7), 1.0)
+        happened = real.happened(60.0)
+        assert happened is not None
+        assert happened[1] == [7]
+        assert real.has_exited(RunId(7))
+        again = real.happened(happened[0])
+        assert again is not None
+        assert again[1] == []
+        assert not real.end(RunId(7))
+        assert real.happened(inf) is None, "nothing can happen any more"
 
 
 def test_a_failed_job_is_reported_with_its_command() -> None:
-    with processes([sys.executable, "-c", "raise SystemExit(3)"]) as runs:
-        runs.dispatch(order(0, job=5))
+    with computer([sys.executable, "-c", "raise SystemExit(3)"]) as real:
+        real.start(order(0, job=5), 1.0)
+        real.happened(60.0)
         with pytest.raises(UserError, match=r"job 5 ended with exit code 3: .*SystemExit"):
-            list(runs.over(20.0))
+            real.end(RunId(0))
 
 
 @two_cores
 def test_the_loss_and_return_of_a_core_is_detected() -> None:
     cores = usable_cores()
-    monitor = CoreMonitor(cores[:2], WallClock())
-    assert not monitor.look()
-    os.sched_setaffinity(0, {cores[0]})
-    try:
-        assert monitor.look()
-        assert [(reading.machine, reading.up) for reading in monitor.news()] == [(1, False)]
-    finally:
-        os.sched_setaffinity(0, cores)
-    assert monitor.look()
-    assert [(reading.machine, reading.up) for reading in monitor.news()] == [(1, True)]
-    assert not monitor.news()
+    with computer(SLEEPING, 2) as real:
+        os.sched_setaffinity(0, {cores[0]})
+        try:
+            lost = real.happened(60.0)
+        finally:
+            os.sched_setaffinity(0, cores)
+        back = real.happened(60.0)
+    assert (lost and lost[2], back and back[2]) == ([(1, False)], [(1, True)])
 
 
 class ForgettingManager(ResourceManager):
@@ -181,14 +166,14 @@ class ForgettingManager(ResourceManager):
 
     wakes_at_s = None
 
-    def __init__(self, runs: JobProcesses) -> None:
-        self.runs = runs
+    def __init__(self, dispatcher: Dispatcher, gives_reasons: bool) -> None:
+        self.dispatcher, self.gives_reasons = dispatcher, gives_reasons
         self.waiting: list[Job] = []
         self.ended: list[int] = []
         self.wants_round = False
 
     def why_waiting(self) -> dict[JobId, str]:
-        return {job.id: "it is odd" for job in self.waiting}
+        return {job.id: "it is odd" for job in self.waiting} if self.gives_reasons else {}
 
     def on_job_arrived(self, job: Job) -> str | None:
         self.waiting.append(job)
@@ -202,37 +187,30 @@ class ForgettingManager(ResourceManager):
         self.wants_round = False
         for job in [job for job in self.waiting if job.id % 2 == 0]:
             self.waiting.remove(job)
-            self.runs.dispatch(order(job.id, job.id))
+            self.dispatcher.dispatch(order(job.id, job.id))
 
 
-def test_a_forgotten_job_is_named_instead_of_waiting_forever() -> None:
-    clock, trace = WallClock(), TraceRecorder()
-    runs = JobProcesses(usable_cores()[:1], lambda order: ENDING, clock, trace)
+@pytest.mark.parametrize(
+    ("gives_reasons", "sentence"),
+    [(True, "left waiting are job 1: it is odd"), (False, "jobs remain and nothing can happen any more$")],
+)
+def test_a_forgotten_job_is_named_instead_of_waiting_forever(gives_reasons: bool, sentence: str) -> None:
+    of_one = site(1)
+    mean = EtcMatrix.from_dense(np.full((2, 1), 0.05))
+    actual = ActualRuntimes(mean, NoSpread(), np.full(2, 0.5))
     jobs = [Job(JobId(0), "work", 0.0), Job(JobId(1), "work", 0.05)]
-    manager = ForgettingManager(runs)
-    over: list[Over] = []
-    monitor = CoreMonitor(usable_cores()[:1], clock)
-    world = LiveWorld(clock, trace, runs, monitor, OnRequest(), over.append)
-    with pytest.raises(SchedulerFault, match="left waiting are job 1: it is odd") as caught:
-        world.run(jobs, manager)
+    with computer(ENDING) as real:
+        shared, clock, trace = Shared(real, HERE), SimClock(), TraceRecorder()
+        events = RealEvents(shared)
+        machines = RealMachines(shared, of_one, actual, events)
+        world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
+        manager = ForgettingManager(world.dispatcher, gives_reasons)
+        with pytest.raises(SchedulerFault, match=sentence) as caught:
+            world.run(jobs, manager)
     assert (caught.value.rule, caught.value.job) == (MAKES_PROGRESS, 1)
     assert manager.ended == [0]
-    assert [one.order.job.id for one in over] == [0]
+    assert [*real.cpu_s] == [0]
     assert not children()
-
-
-class ManagerWithoutReasons(ForgettingManager):
-    def why_waiting(self) -> dict[JobId, str]:
-        return {}
-
-
-def test_a_job_that_is_neither_waiting_nor_running_is_reported_without_a_list_of_waiting_jobs() -> None:
-    clock, trace = WallClock(), TraceRecorder()
-    runs = JobProcesses(usable_cores()[:1], lambda order: ENDING, clock, trace)
-    world = LiveWorld(clock, trace, runs, CoreMonitor(usable_cores()[:1], clock), OnRequest())
-    with pytest.raises(SchedulerFault, match=r"jobs remain and nothing can happen any more$") as caught:
-        world.run([Job(JobId(1), "work", 0.0)], ManagerWithoutReasons(runs))
-    assert caught.value.job == 1
 
 
 QUICK_SITE = """
@@ -299,9 +277,7 @@ def test_ctrl_c_ends_the_running_jobs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sil", "live", str(path)]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         testbed = psutil.Process(process.pid)
-        deadline_s = time.monotonic() + 60.0
-        while not children(testbed) and time.monotonic() < deadline_s:
-            time.sleep(0.05)
+        wait_for(lambda: children(testbed))
         (job,) = children(testbed)
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=20)
