@@ -1,4 +1,5 @@
-"""An account of the notices that a built-in manager receives, the questions that it asks, and its orders."""
+"""Whether a built-in manager does what the policies of a case say: its notices, its questions to schedulers,
+their answers and its orders are followed by a second, slow account of queues, runs and displacements."""
 
 from __future__ import annotations
 
@@ -9,16 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.managers.decorators import ManagerDecorator
-from scheduler.model import (
-    Answer,
-    DispatchOrder,
-    Job,
-    JobId,
-    RunId,
-)
+from scheduler.model import Answer, DispatchOrder, Job, JobId, NodeSchedule, RunId
 from scheduler.notices import JobArrived, Notice, RunEnded, RunLost, RunPreempted
+from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import Manager, Ports
-from sil.swarm.case import URGENT, Case
+from sil.swarm.case import CORES, URGENT, Case, Machines
 
 SERVES_IN_ORDER = "serves-in-order"
 DISPLACES_FOR_A_REASON = "displaces-for-a-reason"
@@ -65,16 +61,17 @@ class Account(ManagerDecorator):
         dispatcher: Any = self  # the manager gives no other orders
         self._manager = make(replace(self._ports, dispatcher=dispatcher))
 
+    def asked(self, scheduler: AnyScheduler, queue: str) -> AnyScheduler:
+        """The scheduler of a queue, with its problems and answers noted."""
+        return _Asked(scheduler, queue, self)
+
     def handle(self, notice: Notice) -> str | None:
-        if isinstance(notice, JobArrived):
-            return self._job_arrived(notice)
         if isinstance(notice, RunEnded | RunPreempted | RunLost):
             run = self._runs.pop(notice.run, None)
             if run is not None and isinstance(notice, RunEnded):
                 self._jobs.pop(run.order.job.id, None)
-        return super().handle(notice)
-
-    def _job_arrived(self, notice: JobArrived) -> str | None:
+        if not isinstance(notice, JobArrived):
+            return super().handle(notice)
         job = notice.job
         if job.id in self._submitted:
             message = f"the manager gets job {job.id} again, which was submitted before"
@@ -110,9 +107,9 @@ class Account(ManagerDecorator):
     def on_answer_to(self, problem: Any, answer: Answer) -> None:
         """Its answer, before the manager checks it."""
 
-    @abstractmethod
     def _queue_of_order(self, order: DispatchOrder) -> str:
         """The queue whose job is started."""
+        return order.job.queue
 
     def _queue_of(self, job: Job) -> str:
         return job.queue
@@ -140,3 +137,98 @@ class Account(ManagerDecorator):
                     job, given_s = run.order.job.id, running[run_id].completion_s
                     message = f"job {job} is expected to end at {given_s:.12g} s, not {expected_s:.12g} s"
                     self._broken(ESTIMATES_ARE_CURRENT, job, message)
+
+
+class _Asked:
+    def __init__(self, scheduler: AnyScheduler, queue: str, account: Account) -> None:
+        self._scheduler, self._queue, self._account = scheduler, queue, account
+
+    def schedule(self, problem: Any) -> Any:
+        self._account.on_problem(self._queue, problem)
+        answer = self._scheduler.schedule(problem)
+        self._account.on_answer_to(problem, answer)
+        return answer
+
+
+class NodesAccount(Account):
+    """The account of a manager of processors or nodes: jobs start now or wait."""
+
+    def __init__(self, case: Case, ports: Ports, broken: Broken) -> None:
+        super().__init__(case, ports, broken)
+        self._problem_jobs: list[Job] = []
+        self._starts: dict[JobId, tuple[tuple[int, ...], float]] = {}
+        """The jobs that the last answer starts: where, and for how long."""
+        self._was_rejected = False
+        self._is_asked_again = False
+        """After an answer that was rejected, when time has passed of which the manager has had no notice."""
+        self._held: set[JobId] = set()
+        """Those whose runs were stopped; they wait when all runs that were stopped with these are over."""
+
+    def handle(self, notice: Notice) -> str | None:
+        if isinstance(notice, RunPreempted) and notice.run in self._runs:
+            self._held.add(self._runs[notice.run].order.job.id)
+        return super().handle(notice)
+
+    def run_round(self) -> None:
+        self._problem_jobs, self._starts, self._stops = [], {}, []
+        self._is_asked_again, self._was_rejected = self._was_rejected, True
+        super().run_round()
+        self._was_rejected = False
+        self._held.update(self._starts)  # displaced before they were ordered
+        if self._stops and not self._has_reason():
+            message = f"no job needs all that the runs {self._stops} use, which are displaced"
+            self._broken(DISPLACES_FOR_A_REASON, None, message)
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        job = order.job.id
+        where, runs_s = self._starts.pop(job, (None, 0.0))
+        if where != tuple(order.machines) or abs(order.expected_s - runs_s) > ROUNDING_S:
+            self._broken(FOLLOWS_DECISIONS, job, f"job {job} is ordered otherwise than decided")
+        super().dispatch(order)
+
+    def on_problem(self, queue: str, problem: Any) -> None:
+        self._problem_jobs = list(problem.jobs)
+        run = {run.order.job.id for run in self._runs.values()}
+        may = self._jobs.keys() - run
+        is_stopping = any(run.is_stopping for run in self._runs.values())
+        if not is_stopping:
+            self._held.clear()
+        self._check_waiting(self._problem_jobs, may, may - self._held)
+        if not self._runs.keys() <= problem.running.keys() or (
+            not is_stopping and self._runs.keys() != problem.running.keys()
+        ):
+            message = f"the runs {sorted(self._runs)} run, and {sorted(problem.running)} are in the problem"
+            self._broken(ESTIMATES_ARE_CURRENT, None, message)
+        self._check_running(problem.running, 0.0)
+        nodes = problem.free_nodes
+        is_shared = self._case.machines is Machines.NODES
+        first_s = nodes.releases.first_s() if is_shared else nodes.first_end_s()
+        if first_s is not None and first_s < problem.now_s - ROUNDING_S and not self._is_asked_again:
+            message = f"at {problem.now_s:.12g} s, nodes are expected to be released at {first_s:.12g} s"
+            self._broken(ESTIMATES_ARE_CURRENT, None, message)
+
+    def on_answer_to(self, problem: Any, answer: Answer) -> None:
+        jobs = self._problem_jobs
+        if isinstance(answer, NodeSchedule) and all(0 <= start.job < len(jobs) for start in answer.starts):
+            self._starts = {
+                jobs[start.job].id: (tuple(start.nodes), start.completion_s - problem.now_s)
+                for start in answer.starts
+            }
+
+    def _has_reason(self) -> bool:
+        """Whether jobs of the urgent queue wait for what the runs stopped now use; without faults, whether
+        one that waits alone needs all of these."""
+        runs = self._runs.values()
+        stopped = [self._runs[run_id] for run_id in self._stops]
+        if any(run.queue == URGENT for run in stopped):
+            return False
+        going_on = {run.order.job.id for run in runs}
+        waiting = [job for job in self._problem_jobs if job.queue == URGENT and job.id not in going_on]
+        if self._case.faults:  # nodes may be down
+            return bool(waiting)
+        n_free = CORES * self._case.n_machines - sum(run.order.job.n_tasks for run in runs)
+        lacking = [job.n_tasks - n_free for job in waiting if job.n_tasks > n_free]
+        if len(lacking) != 1 or len(stopped) < sum(run.is_stopping for run in runs):
+            return bool(lacking)
+        sizes = [run.order.job.n_tasks for run in stopped]
+        return sum(sizes) - min(sizes) < lacking[0] <= sum(sizes)

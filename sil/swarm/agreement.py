@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from math import inf
 
-from scheduler.durability.reliable_delivery import LONGEST_RETRY, Timeouts, lead_of
+from scheduler.durability.reliable_delivery import DEFAULT, LONGEST_RETRY, lead_of
 from sil.outcome.invariants.checker import Breach
+from sil.swarm.faults import Faulty
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
-from sil.world.remote.network import Partition
+from sil.world.remote.network import Lost, Partition
 from sil.world.remote.orders import Ordered
 from sil.world.remote.remote_manager import RemoteManager
 
@@ -23,38 +23,34 @@ GIVES_UP_THE_SILENT = "gives-up-silent-machines-only"
 
 ROUNDING_S = 1e-3
 
-
-@dataclass(frozen=True)
-class Conditions:
-    """Of a case, as far as they bound how long manager and machines may disagree."""
-
-    timeouts: Timeouts
-    settled_s: float
-    """From then on, manager and machines hear each other at once."""
-    is_punctual: bool
-    """The manager does everything when it is due: it does not crash or decide late; its clock is right."""
-    is_in_order: bool
-    """Messages arrive at once or never."""
-    partitions: Sequence[Partition] = field(default=())
+Silences = defaultdict[int, list[tuple[float, float]]]
+"""By machine: from when to when it was down or separated."""
 
 
-def first_disagreement(remote: RemoteManager, facts: Sequence[Row], case: Conditions) -> Breach | None:
+def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: Faulty) -> Breach | None:
     """The first of these invariants that is broken, or None; to be called when the last job has ended.
 
-    * The manager knows of each run that was ordered before `settled_s` that it is over, and its machine knows
-      that.
+    * The manager knows of each run that was ordered before the faults were over that it is over, and its
+      machine knows that.
     * An order to start or to stop a run is repeated until it is answered.
     * Machines of an abandoned run are not used until it is over.
     * A machine that answers is not given up. One that does not is, in time: its runs are abandoned.
+
+    The second and the fourth ask for a manager that does everything when it is due; the fourth for messages
+    that arrive at once or never.
     """
-    before = [ordered for ordered in remote.ordered.values() if ordered.ordered_s < case.settled_s]
-    silences = _silences(facts, case.partitions)
+    runs = list(remote.ordered.values())
+    before = [ordered for ordered in runs if ordered.ordered_s < faulty.settled_s]
+    is_punctual = faulty.crashes is None and not faulty.clock_jumps and not faulty.decision_s
+    of_messages = [getattr(fault, "fault", fault) for fault in faulty.messages]
+    is_in_order = all(isinstance(fault, Lost | Partition) for fault in of_messages)
+    silences = _silences(facts, (fault for fault in of_messages if isinstance(fault, Partition)))
     breaches = chain(
         _disagreed(remote, before),
-        _not_repeated(remote.ordered.values(), case) if case.is_punctual else (),
-        _not_held(remote.ordered.values()),
-        _given_up(before, case) if case.is_punctual else (),
-        _not_given_up(before, silences, case) if case.is_punctual and case.is_in_order else (),
+        _not_repeated(runs) if is_punctual else (),
+        _not_held(runs),
+        _given_up(before) if is_punctual else (),
+        _not_given_up(before, silences) if is_punctual and is_in_order else (),
     )
     return next(iter(breaches), None)
 
@@ -70,8 +66,8 @@ def _disagreed(remote: RemoteManager, runs: Iterable[Ordered]) -> Iterator[Breac
             yield Breach(AGREE_IN_THE_END, job, message)
 
 
-def _not_repeated(runs: Iterable[Ordered], case: Conditions) -> Iterator[Breach]:
-    within_s = LONGEST_RETRY * case.timeouts.retry_s
+def _not_repeated(runs: Iterable[Ordered]) -> Iterator[Breach]:
+    within_s = LONGEST_RETRY * DEFAULT.retry_s
     for ordered in runs:
         if ordered.waited_s > within_s + ROUNDING_S:
             run, job = ordered.order.run, ordered.order.job.id
@@ -96,9 +92,9 @@ def _not_held(runs: Collection[Ordered]) -> Iterator[Breach]:
                 yield Breach(HOLDS_MACHINES, job, message)
 
 
-def _given_up(runs: Iterable[Ordered], case: Conditions) -> Iterator[Breach]:
+def _given_up(runs: Iterable[Ordered]) -> Iterator[Breach]:
     """The ping that a machine answered last may have been sent just before the first one that it did not."""
-    least_s = (case.timeouts.pings - 1) * case.timeouts.ping_s
+    least_s = (DEFAULT.pings - 1) * DEFAULT.ping_s
     for ordered in runs:
         if ordered.silent_s < least_s:
             job = ordered.order.job.id
@@ -109,10 +105,8 @@ def _given_up(runs: Iterable[Ordered], case: Conditions) -> Iterator[Breach]:
             yield Breach(GIVES_UP_THE_SILENT, job, message)
 
 
-def _not_given_up(
-    runs: Iterable[Ordered], silences: defaultdict[int, list[tuple[float, float]]], case: Conditions
-) -> Iterator[Breach]:
-    within_s = (case.timeouts.pings + 2) * case.timeouts.ping_s
+def _not_given_up(runs: Iterable[Ordered], silences: Silences) -> Iterator[Breach]:
+    within_s = (DEFAULT.pings + 2) * DEFAULT.ping_s
     for ordered in runs:
         for from_s, to_s in silences[lead_of(ordered.order)]:
             by_s = max(from_s, ordered.ordered_s) + within_s
@@ -125,11 +119,8 @@ def _not_given_up(
                 yield Breach(GIVES_UP_THE_SILENT, job, message)
 
 
-def _silences(
-    facts: Sequence[Row], partitions: Iterable[Partition]
-) -> defaultdict[int, list[tuple[float, float]]]:
-    """By machine: from when to when it was down or separated."""
-    silences: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+def _silences(facts: Sequence[Row], partitions: Iterable[Partition]) -> Silences:
+    silences: Silences = defaultdict(list)
     for partition in partitions:
         for machine in partition.machines:
             silences[machine].append((partition.from_s, partition.to_s))

@@ -1,23 +1,23 @@
-"""A swarm: many cases, on processes or Dask, and what they found."""
+"""A swarm: many cases, on processes or Dask, what they found, and smaller cases with the same violation."""
 
 from __future__ import annotations
 
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from typing import Any
 
 from scheduler import UserError
 from scheduler.rules import Kind
 from sil.runs.hosting import asked_apart
 from sil.runs.under_test import InProcess
-from sil.swarm.case import DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn, stream
+from sil.swarm.case import CORES, DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn, stream
 from sil.swarm.coverage import lines_reached
 from sil.swarm.faults import KINDS
-from sil.swarm.shrinking import shrunk
 from sil.swarm.simulation import Verdict, Violation, verdict_on
 from sil.workers.executor import Died, Executor, Item
 from sil.world.guard.faults import SchedulerFault
@@ -189,3 +189,70 @@ def _items(swarm: Swarm, seeds: range, for_s: float | None) -> Iterator[Item]:
         last = first + SEEDS_OF_AN_ITEM if ends_s is not None else min(first + SEEDS_OF_AN_ITEM, seeds.stop)
         name = f"seeds {first} to {last - 1}"
         yield Item(f"swarm {name}", partial(found_by, swarm, range(first, last)), name=name)
+
+
+# -- smaller cases -------------------------------------------------------------------------------------------
+
+MOST_TRIES = 1_000
+
+PLAIN: Mapping[str, Any] = {
+    "has_queues": False,
+    "is_remapping": False,
+    "keeps_starts": False,
+    "raised_after": None,
+    "least_gain_s": 0.0,
+}
+"""The policies of a case that has none."""
+
+
+def shrunk(case: Case, violates: Callable[[Case], bool]) -> Case:
+    """The smallest case found by leaving out faults, jobs, policies and machines one by one, as long as
+    `violates` holds; it is called at most MOST_TRIES times."""
+    tries = 0
+    is_smaller = True
+    while is_smaller:
+        is_smaller = False
+        for candidate in _smaller(case):
+            tries += 1
+            if tries > MOST_TRIES:
+                return case
+            if violates(candidate):
+                case, is_smaller = candidate, True
+                break
+    return case
+
+
+def _smaller(case: Case) -> Iterator[Case]:
+    """Cases with less of something, the largest steps first."""
+    for k in range(len(case.faults)):
+        yield replace(case, faults=case.faults[:k] + case.faults[k + 1 :])
+    n = len(case.jobs)
+    size = n // 2
+    while size:
+        for first in range(0, n, size):
+            jobs = case.jobs[:first] + case.jobs[first + size :]
+            if jobs:
+                yield replace(case, jobs=jobs)
+        size //= 2
+    for policy, plain in PLAIN.items():
+        if getattr(case, policy) != plain:
+            yield replace(case, **{policy: plain})
+    if case.n_machines > 1 and case.longest_wait_s is None:  # with fewer, jobs may wait longer
+        yield _with_one_machine_less(case)
+    for k, job in enumerate(case.jobs):
+        if job.size > 1:
+            jobs = (*case.jobs[:k], replace(job, size=1), *case.jobs[k + 1 :])
+            yield replace(case, jobs=jobs)
+
+
+def _with_one_machine_less(case: Case) -> Case:
+    n = case.n_machines - 1
+    largest = CORES * n if case.machines is Machines.NODES else n
+    jobs = tuple(replace(job, size=min(job.size, largest)) for job in case.jobs)
+    faults = []
+    for fault in case.faults:
+        of = dict(fault.parameters)
+        if "machines" in of:
+            of["machines"] = [machine for machine in of["machines"] if machine < n] or [0]
+        faults.append(replace(fault, parameters=of))
+    return replace(case, n_machines=n, jobs=jobs, faults=tuple(faults))

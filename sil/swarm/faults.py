@@ -45,7 +45,8 @@ class Fault:
 
     @classmethod
     def drawn(cls, kind: str, rng: np.random.Generator, n_machines: int, until_s: float) -> Self:
-        return cls(kind, KINDS[kind].draw(rng, n_machines, until_s))
+        draws = KINDS[kind].draws
+        return cls(kind, {name: draw(rng, n_machines, until_s) for name, draw in draws.items()})
 
     def mistake(self, n_machines: int) -> str | None:
         """What is wrong with a fault that a file names; None if it could have been drawn."""
@@ -106,11 +107,58 @@ class Faulty:
     def add(self, fault: Fault, streams: RandomStreams) -> None:
         KINDS[fault.kind].apply(self, streams.of(fault.kind), **fault.parameters)
 
-    def message(self, fault: MessageFault) -> None:
-        self.messages.append(Until(self.until_s, fault))
+    # What the kinds of faults do. Those of messages are in KINDS.
 
-    def failures(self, of: RandomFailures, groups: list[tuple[Any, ...]], rng: np.random.Generator) -> None:
+    def separate(self, _: np.random.Generator, machines: list[int], from_s: float, for_s: float) -> None:
+        self.messages.append(Partition(frozenset(machines), from_s, min(from_s + for_s, self.until_s)))
+
+    def crash(self, rng: np.random.Generator, between_s: float, down_s: float) -> None:
+        self.crashes = Crashes(between_s, down_s, self.clock, rng, self.until_s)
+
+    def fail(self, rng: np.random.Generator, between_s: float, repair_s: float) -> None:
+        self._fail(RandomFailures(between_s, repair_s), [(j,) for j in range(self.n_machines)], rng)
+
+    def fail_together(
+        self, rng: np.random.Generator, machines: list[int], between_s: float, repair_s: float
+    ) -> None:
+        self._fail(RandomFailures(between_s, repair_s), [tuple(machines)], rng)
+
+    def flap(
+        self, rng: np.random.Generator, machines: list[int], between_s: float, times: int, each_s: float
+    ) -> None:
+        flapping = RandomFailures(between_s, each_s, Flapping(times, each_s))
+        self._fail(flapping, [(j,) for j in machines], rng)
+
+    def _fail(self, of: RandomFailures, groups: list[tuple[Any, ...]], rng: np.random.Generator) -> None:
         self.changes += until(self.until_s, of.changes(groups, rng))
+
+    def disconnect(self, _: np.random.Generator, from_s: float, for_s: float) -> None:
+        if self.n_interconnects:
+            self.changes += listed_outages([Outage("lan", from_s, min(from_s + for_s, self.until_s))])
+
+    def slow_down(self, _: np.random.Generator, machines: list[int], factor: float) -> None:
+        self.slow.append(SlowMachines(frozenset(machines), factor, 0.0, self.until_s))
+
+    def fail_jobs(self, rng: np.random.Generator, share: float, after: float, times: int) -> None:
+        for job in np.flatnonzero(rng.random(MOST_JOBS) < share).tolist():
+            self.failing[JobId(job)] = FailingRuns(times, after)
+
+    def delay_monitors(self, _: np.random.Generator, delay_s: float) -> None:
+        self.distortions.append(Stale(delay_s))
+
+    def falsify_monitors(self, rng: np.random.Generator, share: float, corrected_after_s: float) -> None:
+        self.distortions.append(Noisy(share, corrected_after_s, rng))
+
+    def change_clock(self, rng: np.random.Generator, jumps: int, most_s: float) -> None:
+        times_s = sorted(rng.uniform(0.0, self.until_s, jumps).tolist())
+        offsets_s = rng.uniform(-most_s, most_s, jumps).tolist()
+        self.clock_jumps = [*zip(times_s, offsets_s, strict=True), (self.until_s, 0.0)]
+
+    def decide_late(self, _: np.random.Generator, decision_s: float) -> None:
+        self.decision_s = decision_s
+
+    def decide_wrongly(self, _: np.random.Generator, share: float) -> None:
+        self.wrong_share = share
 
 
 MOST_JOBS = 1_000
@@ -118,169 +166,87 @@ MOST_TIMES = 1_000
 LEAST = 1e-3
 """Of seconds and shares, except of times."""
 
-Draw = Callable[[np.random.Generator, int, float], Mapping[str, Any]]
+Draw = Callable[[np.random.Generator, int, float], Any]
+"""A parameter, given the number of machines and the time at which faults end."""
 
 
 class FaultKind(NamedTuple):
-    """How its parameters are drawn, given the number of machines and the time at which faults end, and what
-    it does with them."""
+    """How its parameters are drawn, in this order, and what it does to a world with them."""
 
-    draw: Draw
+    draws: Mapping[str, Draw]
     apply: Callable[..., None]
 
 
-def _some(rng: np.random.Generator, n_machines: int) -> list[int]:
+def _uniform(least: float, most: float) -> Draw:
+    return lambda rng, n, until_s: round(float(rng.uniform(least, most)), 3)
+
+
+def _seconds(most: float) -> Draw:
+    """Up to so many seconds, all orders of magnitude alike."""
+    return lambda rng, n, until_s: round(float(10.0 ** rng.uniform(0.0, np.log10(most))), 3)
+
+
+def _machines(rng: np.random.Generator, n_machines: int, until_s: float) -> list[int]:
     """A random set of machines, in order; never empty."""
     n = int(rng.integers(1, n_machines + 1))
     return sorted(rng.permutation(n_machines)[:n].tolist())
 
 
-def _share(most: float) -> Draw:
-    return lambda rng, n, until_s: {"share": round(float(rng.uniform(0.01, most)), 3)}
-
-
-def _seconds(**most: float) -> Draw:
-    """Up to so many seconds each, all orders of magnitude alike."""
-    return lambda rng, n, until_s: {
-        name: round(float(10.0 ** rng.uniform(0.0, np.log10(high))), 3) for name, high in most.items()
-    }
-
-
-def _now_and_then(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
+def _now_and_then(rng: np.random.Generator, n_machines: int, until_s: float) -> float:
     """The mean time between events, of which there are up to ten."""
-    return {"between_s": round(until_s * float(rng.uniform(0.1, 3.0)), 3)}
+    return round(until_s * float(rng.uniform(0.1, 3.0)), 3)
 
 
-def _lost(to: Faulty, rng: np.random.Generator, share: float) -> None:
-    to.message(Lost(share, rng))
+def _moment(rng: np.random.Generator, n_machines: int, until_s: float) -> float:
+    return round(float(rng.uniform(0.0, until_s)), 3)
 
 
-def _delayed(to: Faulty, rng: np.random.Generator, mean_s: float) -> None:
-    to.message(Delayed(mean_s, rng))
+def _few(rng: np.random.Generator, n_machines: int, until_s: float) -> int:
+    return int(rng.integers(1, 5))
 
 
-def _duplicated(to: Faulty, rng: np.random.Generator, share: float, mean_s: float) -> None:
-    to.message(Duplicated(share, mean_s, rng))
+def _few_or_many(rng: np.random.Generator, n_machines: int, until_s: float) -> int:
+    return int(rng.choice((1, 2, 3, 100)))
 
 
-def _reordered(to: Faulty, rng: np.random.Generator, share: float, by_s: float) -> None:
-    to.message(Reordered(share, by_s, rng))
+OUTAGE: Mapping[str, Draw] = {"from_s": _moment, "for_s": _seconds(3_000.0)}
+REPAIRED: Mapping[str, Draw] = {"between_s": _now_and_then, "repair_s": _seconds(1_000.0)}
 
 
-def _partition(
-    to: Faulty, rng: np.random.Generator, machines: list[int], from_s: float, for_s: float
-) -> None:
-    to.messages.append(Partition(frozenset(machines), from_s, min(from_s + for_s, to.until_s)))
+def _of_messages(kind: Callable[..., MessageFault]) -> Callable[..., None]:
+    def add(to: Faulty, rng: np.random.Generator, **parameters: float) -> None:
+        to.messages.append(Until(to.until_s, kind(**parameters, rng=rng)))
+
+    return add
 
 
-def _crashes(to: Faulty, rng: np.random.Generator, between_s: float, down_s: float) -> None:
-    to.crashes = Crashes(between_s, down_s, to.clock, rng, to.until_s)
-
-
-def _failures(to: Faulty, rng: np.random.Generator, between_s: float, repair_s: float) -> None:
-    singles: list[tuple[Any, ...]] = [(j,) for j in range(to.n_machines)]
-    to.failures(RandomFailures(between_s, repair_s), singles, rng)
-
-
-def _rack(
-    to: Faulty, rng: np.random.Generator, machines: list[int], between_s: float, repair_s: float
-) -> None:
-    to.failures(RandomFailures(between_s, repair_s), [tuple(machines)], rng)
-
-
-def _flapping(
-    to: Faulty, rng: np.random.Generator, machines: list[int], between_s: float, times: int, each_s: float
-) -> None:
-    flapping = RandomFailures(between_s, each_s, Flapping(times, each_s))
-    to.failures(flapping, [(j,) for j in machines], rng)
-
-
-def _interconnect(to: Faulty, rng: np.random.Generator, from_s: float, for_s: float) -> None:
-    if to.n_interconnects:
-        to.changes += listed_outages([Outage("lan", from_s, min(from_s + for_s, to.until_s))])
-
-
-def _slow(to: Faulty, rng: np.random.Generator, machines: list[int], factor: float) -> None:
-    to.slow.append(SlowMachines(frozenset(machines), factor, 0.0, to.until_s))
-
-
-def _poison(to: Faulty, rng: np.random.Generator, share: float, after: float, times: int) -> None:
-    for job in np.flatnonzero(rng.random(MOST_JOBS) < share).tolist():
-        to.failing[JobId(job)] = FailingRuns(times, after)
-
-
-def _stale(to: Faulty, rng: np.random.Generator, delay_s: float) -> None:
-    to.distortions.append(Stale(delay_s))
-
-
-def _noisy(to: Faulty, rng: np.random.Generator, share: float, corrected_after_s: float) -> None:
-    to.distortions.append(Noisy(share, corrected_after_s, rng))
-
-
-def _clock(to: Faulty, rng: np.random.Generator, jumps: int, most_s: float) -> None:
-    times_s = sorted(rng.uniform(0.0, to.until_s, jumps).tolist())
-    offsets_s = rng.uniform(-most_s, most_s, jumps).tolist()
-    to.clock_jumps = [*zip(times_s, offsets_s, strict=True), (to.until_s, 0.0)]
-
-
-def _late(to: Faulty, rng: np.random.Generator, decision_s: float) -> None:
-    to.decision_s = decision_s
-
-
-def _wrong(to: Faulty, rng: np.random.Generator, share: float) -> None:
-    to.wrong_share = share
-
-
-def _draw_jumps(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
-    return {"jumps": int(rng.integers(1, 5)), **_seconds(most_s=3_000.0)(rng, n_machines, until_s)}
-
-
-def _with_machines(draw: Draw) -> Draw:
-    return lambda rng, n, until_s: {"machines": _some(rng, n), **draw(rng, n, until_s)}
-
-
-def _both(one: Draw, other: Draw) -> Draw:
-    return lambda rng, n, until_s: {**one(rng, n, until_s), **other(rng, n, until_s)}
-
-
-def _interval(most_s: float) -> Draw:
-    return lambda rng, n, until_s: {
-        "from_s": round(float(rng.uniform(0.0, until_s)), 3),
-        **_seconds(for_s=most_s)(rng, n, until_s),
-    }
-
-
-def _draw_flaps(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
-    return {"times": int(rng.integers(1, 5)), **_seconds(each_s=60.0)(rng, n_machines, until_s)}
-
-
-def _draw_poison(rng: np.random.Generator, n_machines: int, until_s: float) -> Mapping[str, Any]:
-    return {
-        "share": round(float(rng.uniform(0.05, 0.5)), 3),
-        "after": round(float(rng.uniform(0.1, 1.0)), 3),
-        "times": int(rng.choice((1, 2, 3, 100))),
-    }
-
+_FLAPS = {"between_s": _now_and_then, "times": _few, "each_s": _seconds(60.0)}
 
 KINDS: dict[str, FaultKind] = {
-    "lost messages": FaultKind(_share(0.4), _lost),
-    "late messages": FaultKind(_seconds(mean_s=300.0), _delayed),
-    "repeated messages": FaultKind(_both(_share(0.5), _seconds(mean_s=1_000.0)), _duplicated),
-    "reordered messages": FaultKind(_both(_share(0.5), _seconds(by_s=1_000.0)), _reordered),
-    "partition": FaultKind(_with_machines(_interval(3_000.0)), _partition),
-    "crashes": FaultKind(_both(_now_and_then, _seconds(down_s=1_000.0)), _crashes),
-    "failures": FaultKind(_both(_now_and_then, _seconds(repair_s=1_000.0)), _failures),
-    "rack": FaultKind(_with_machines(_both(_now_and_then, _seconds(repair_s=1_000.0))), _rack),
-    "flapping": FaultKind(_with_machines(_both(_now_and_then, _draw_flaps)), _flapping),
-    "interconnect": FaultKind(_interval(3_000.0), _interconnect),
-    "slow machines": FaultKind(
-        _with_machines(lambda rng, n, until_s: {"factor": round(float(rng.uniform(1.0, 10.0)), 3)}), _slow
+    "lost messages": FaultKind({"share": _uniform(0.01, 0.4)}, _of_messages(Lost)),
+    "late messages": FaultKind({"mean_s": _seconds(300.0)}, _of_messages(Delayed)),
+    "repeated messages": FaultKind(
+        {"share": _uniform(0.01, 0.5), "mean_s": _seconds(1_000.0)}, _of_messages(Duplicated)
     ),
-    "failing jobs": FaultKind(_draw_poison, _poison),
-    "stale monitors": FaultKind(_seconds(delay_s=300.0), _stale),
-    "wrong monitors": FaultKind(_both(_share(0.3), _seconds(corrected_after_s=300.0)), _noisy),
-    "clock": FaultKind(_draw_jumps, _clock),
-    "late decisions": FaultKind(_seconds(decision_s=60.0), _late),
-    "wrong decisions": FaultKind(_share(0.5), _wrong),
+    "reordered messages": FaultKind(
+        {"share": _uniform(0.01, 0.5), "by_s": _seconds(1_000.0)}, _of_messages(Reordered)
+    ),
+    "partition": FaultKind({"machines": _machines, **OUTAGE}, Faulty.separate),
+    "crashes": FaultKind({"between_s": _now_and_then, "down_s": _seconds(1_000.0)}, Faulty.crash),
+    "failures": FaultKind(REPAIRED, Faulty.fail),
+    "rack": FaultKind({"machines": _machines, **REPAIRED}, Faulty.fail_together),
+    "flapping": FaultKind({"machines": _machines, **_FLAPS}, Faulty.flap),
+    "interconnect": FaultKind(OUTAGE, Faulty.disconnect),
+    "slow machines": FaultKind({"machines": _machines, "factor": _uniform(1.0, 10.0)}, Faulty.slow_down),
+    "failing jobs": FaultKind(
+        {"share": _uniform(0.05, 0.5), "after": _uniform(0.1, 1.0), "times": _few_or_many}, Faulty.fail_jobs
+    ),
+    "stale monitors": FaultKind({"delay_s": _seconds(300.0)}, Faulty.delay_monitors),
+    "wrong monitors": FaultKind(
+        {"share": _uniform(0.01, 0.3), "corrected_after_s": _seconds(300.0)}, Faulty.falsify_monitors
+    ),
+    "clock": FaultKind({"jumps": _few, "most_s": _seconds(3_000.0)}, Faulty.change_clock),
+    "late decisions": FaultKind({"decision_s": _seconds(60.0)}, Faulty.decide_late),
+    "wrong decisions": FaultKind({"share": _uniform(0.01, 0.5)}, Faulty.decide_wrongly),
 }
 """All kinds; new ones come last, so that the cases of seeds change as little as possible."""

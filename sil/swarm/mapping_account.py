@@ -1,7 +1,6 @@
 """The account of a manager that maps jobs to different machines: its queues, plans and displacements.
 
-It assumes less than the manager knows: where a planned run may have been withdrawn, its job may wait,
-but need not.
+It assumes less than the manager knows: where a planned run may have been withdrawn, its job may wait or not.
 """
 
 from __future__ import annotations
@@ -11,16 +10,7 @@ from math import inf
 from typing import NamedTuple
 
 from scheduler.mapping.problem import MappingProblem
-from scheduler.model import (
-    Answer,
-    Assignment,
-    Assignments,
-    DispatchOrder,
-    Job,
-    JobId,
-    RunId,
-    Schedule,
-)
+from scheduler.model import Answer, Assignment, Assignments, DispatchOrder, Job, JobId, RunId, Schedule
 from scheduler.notices import Notice, RunEnded
 from scheduler.resource_manager import OnMachines, Ports
 from sil.swarm.account import (
@@ -53,8 +43,6 @@ class Plan(NamedTuple):
 
 
 class MappingAccount(Account):
-    """The account of a manager that maps jobs to different machines."""
-
     def __init__(self, case: Case, ports: Ports, broken: Broken) -> None:
         super().__init__(case, ports, broken)
         self._planned: dict[JobId, tuple[str, Plan | None]] = {}

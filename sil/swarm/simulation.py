@@ -9,24 +9,24 @@ from functools import partial
 from scheduler import UserError
 from scheduler.durability.journal import Journal
 from scheduler.durability.journalled_manager import dependable
-from scheduler.durability.reliable_delivery import DEFAULT
 from scheduler.model import JobId
 from scheduler.resource_manager import Manager, Ports
 from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.checker import Breach, first_breach_of
 from sil.runs.simulation import Disturbances, Simulation
 from sil.runs.under_test import InProcess
-from sil.swarm.agreement import Conditions, first_disagreement
-from sil.swarm.case import Case, CaseJob
+from sil.swarm.account import NodesAccount
+from sil.swarm.agreement import first_disagreement
+from sil.swarm.case import Case, CaseJob, Machines
 from sil.swarm.faults import Faulty
 from sil.swarm.faulty_schedulers import AsksAgain, Mistakes
-from sil.swarm.policies import Policies
+from sil.swarm.mapping_account import MappingAccount
 from sil.swarm.sites import MAX_BATCH_REQUEUE, SITES, SiteOfCase, Tested
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.events import MessageDue, SimClock
 from sil.world.guard.faults import SchedulerFault, fault_of
-from sil.world.remote.network import CrashingJournal, Lost, ManagerClock, MemoryJournal, Network, Partition
+from sil.world.remote.network import CrashingJournal, ManagerClock, MemoryJournal, Network
 from sil.world.remote.remote_manager import RemoteManager
 
 ENDS_IN_TIME = "ends-in-time"
@@ -66,36 +66,45 @@ def verdict_on(
 
 class _Simulation:
     def __init__(self, case: Case, under_test: InProcess | None, host: Host, journal: Journal) -> None:
-        self._case = case
-        self._host = host
+        self._case, self._host = case, host
         self._clock = SimClock()
-        tested = Tested(case, self._clock, under_test, host)
+        self._tested = tested = Tested(case, self._clock, under_test, host)
         self._site: SiteOfCase = SITES[case.machines](case, tested)
-        self._faulty = Faulty(self._clock, case.n_machines, case.until_s, self._site.n_interconnects)
+        self._faulty = faulty = Faulty(self._clock, case.n_machines, case.until_s, self._site.n_interconnects)
+        self._breach: Breach | None = None
+        """The first one in the account of a manager that is built in."""
         streams = case.streams()
         for fault in case.faults:
-            self._faulty.add(fault, streams)
+            faulty.add(fault, streams)
         for job in self._site.last_jobs:
-            self._faulty.failing.pop(JobId(job.id), None)
-        self._policies = Policies(case)
+            faulty.failing.pop(JobId(job.id), None)
         manager: Callable[[Ports], Manager] = partial(tested.manager, tested.under_test)
         if not tested.under_test.has_own_queue:
             built_in = partial(self._site.manager, scheduler=tested.under_test, asking=tested)
-            manager, tested.policies = self._policies.around(built_in), self._policies
-        if self._faulty.wrong_share:
-            mistakes = Mistakes(self._faulty.wrong_share, case.until_s, case.seed)
+            manager = partial(self._followed, built_in)
+        if faulty.wrong_share:
+            mistakes = Mistakes(faulty.wrong_share, case.until_s, case.seed)
             manager, tested.mistakes = AsksAgain.around(manager, mistakes), mistakes
         disturbances = Disturbances(
-            changes=sorted(self._faulty.changes, key=lambda change: change[0]),
-            distortions=self._faulty.distortions,
-            hindrances=self._faulty.hindrances,
+            changes=sorted(faulty.changes, key=lambda change: change[0]),
+            distortions=faulty.distortions,
+            hindrances=faulty.hindrances,
         )
         simulation = Simulation(self._site, disturbances, clock=self._clock)
         self._world, self._ports = simulation.world, simulation.ports
-        tested.world, tested.decision_s = self._world, self._faulty.decision_s
-        crashes = self._faulty.crashes
-        crashing = None if crashes is None else CrashingJournal(journal, crashes)
+        tested.world, tested.decision_s = self._world, faulty.decision_s
+        crashing = None if faulty.crashes is None else CrashingJournal(journal, faulty.crashes)
         self._make = dependable(manager, max_batch_requeue=MAX_BATCH_REQUEUE, journal=crashing)
+
+    def _followed(self, make: Callable[[Ports], Manager], ports: Ports) -> Manager:
+        """Each restart makes a new manager, which repeats its journal."""
+        account = MappingAccount if self._case.machines is Machines.DIFFERENT else NodesAccount
+        self._tested.account = account(self._case, ports, self._broken)
+        self._tested.account.follow(make)
+        return self._tested.account
+
+    def _broken(self, rule: str, job: JobId | None, message: str) -> None:
+        self._breach = self._breach or Breach(rule, job, message)
 
     def violation(self) -> Violation | None:
         network = Network(self._clock, self._world.events, self._faulty.messages)
@@ -129,9 +138,9 @@ class _Simulation:
         facts = self.facts()
         breach = (
             first_breach_of(facts, self._site.capacity)
-            or first_disagreement(remote, facts, self._conditions())
+            or first_disagreement(remote, facts, self._faulty)
             or self._site.mismatch(facts)
-            or self._policies.breach
+            or self._breach
             or self._late_start(facts)
         )
         return None if breach is None else Violation(breach.rule, breach.message, breach.job)
@@ -162,16 +171,6 @@ class _Simulation:
         """They arrive when the others have ended: a new job would wake up one that was forgotten."""
         arrival_s = max(self._clock.now_s, self._faulty.settled_s) + SETTLES_S
         return [replace(job, arrival_s=arrival_s) for job in self._site.last_jobs]
-
-    def _conditions(self) -> Conditions:
-        faulty = self._faulty
-        return Conditions(
-            DEFAULT,
-            faulty.settled_s,
-            faulty.crashes is None and not faulty.clock_jumps and not faulty.decision_s,
-            all(isinstance(getattr(fault, "fault", fault), Lost | Partition) for fault in faulty.messages),
-            [fault for fault in faulty.messages if isinstance(fault, Partition)],
-        )
 
     def _end_by_s(self, jobs: Sequence[CaseJob]) -> float:
         """All jobs one after the other, each as often as it may fail, after the last arrival and fault. If

@@ -30,9 +30,9 @@ from sil.runs.free_nodes import FreeNodes
 from sil.runs.hosting import Supervision
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess
+from sil.swarm.account import Account
 from sil.swarm.case import CORES, DEFAULT, URGENT, Case, CaseJob, Machines
 from sil.swarm.faulty_schedulers import LateScheduler, Mistakes, WrongScheduler
-from sil.swarm.policies import Policies
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.actual_runtimes import ActualRuntimes, NoSpread
@@ -58,7 +58,7 @@ class Tested(Supervision):
     decision_s = 0.0
     """How long its decisions take."""
     mistakes: Mistakes | None = None
-    policies: Policies | None = None
+    account: Account | None = None
     """What follows its problems and answers, if the manager is built in."""
 
     def __init__(self, case: Case, clock: Clock, under_test: InProcess | None, host: Host) -> None:
@@ -80,7 +80,7 @@ class Tested(Supervision):
             made = WrongScheduler(made, self.mistakes)
         if self.decision_s:
             made = LateScheduler(made, self.decision_s, self.world, self._until_s)
-        return made if self.policies is None else self.policies.asked(made, queue)
+        return made if self.account is None else self.account.asked(made, queue)
 
 
 class SiteOfCase(SiteModel):
