@@ -292,16 +292,16 @@ def the_last_entry_is_not_read(correct: Any, self: Any, ports: Any, make: Any, j
         correct(self, ports, make, journal)
 
 
-@instead_of(journalled_manager._Monitor, "news")
-def readings_are_read_anew(correct: Any, self: Any) -> Any:
+@instead_of(journalled_manager._Taped, "__getattr__")
+def readings_are_read_anew(correct: Any, self: Any, name: str) -> Any:
     """Calls are repeated with the readings of now, not with those of then."""
-    return self._monitor.news()
+    return self._port.news if name == "news" else correct(self, name)
 
 
-@instead_of(journalled_manager._Clock, "now_s")
-def time_is_read_anew(correct: Any, self: Any) -> float:
+@instead_of(journalled_manager._Taped, "__getattr__")
+def time_is_read_anew(correct: Any, self: Any, name: str) -> Any:
     """Calls are repeated with the time of now, not with that of then."""
-    return self._read()
+    return self._port.now_s if name == "now_s" else correct(self, name)
 
 
 # Managers
