@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate
 from math import ceil, fsum, log, sqrt
@@ -30,7 +31,7 @@ class QuantileSketch:
 
     def __init__(self, values: Iterable[float] = ()) -> None:
         """The sketch of some positive values."""
-        self._counts: dict[int, int] = {}
+        self._counts = Counter[int]()
         self.add(values)
 
     @classmethod
@@ -39,7 +40,7 @@ class QuantileSketch:
         numbers = _in_file_order(array("i", data))
         n = len(numbers) // 2
         sketch = cls()
-        sketch._counts = dict(zip(numbers[:n], numbers[n:], strict=True))
+        sketch._counts.update(dict(zip(numbers[:n], numbers[n:], strict=True)))
         return sketch
 
     def to_bytes(self) -> bytes:
@@ -51,24 +52,15 @@ class QuantileSketch:
 
     def add(self, values: Iterable[float]) -> None:
         """Count more positive values."""
-        counts = self._counts
-        for value in values:
-            b = ceil(log(value) * _BINS_PER_E_FOLD)
-            counts[b] = counts.get(b, 0) + 1
+        self._counts.update(ceil(log(value) * _BINS_PER_E_FOLD) for value in values)
 
     def merge(self, other: QuantileSketch) -> None:
         """Count all values of another sketch."""
-        for b, n in other._counts.items():
-            self._counts[b] = self._counts.get(b, 0) + n
+        self._counts.update(other._counts)
 
     def bins(self) -> list[tuple[int, int]]:
         """The bins that are not empty, with their counts, in order."""
         return sorted(self._counts.items())
-
-    @property
-    def count(self) -> int:
-        """How many values there are."""
-        return sum(self._counts.values())
 
     def quantile(self, q: float) -> float:
         """The least value that at least the share q of all values does not exceed, within ACCURACY.
@@ -79,7 +71,7 @@ class QuantileSketch:
             raise ValueError("the quantile of no values is undefined")
         bins = self.bins()
         up_to = accumulate(n for _, n in bins)
-        enough = q * self.count * (1 - 1e-12)  # 0.95 * 20 is a little more than 19
+        enough = q * self._counts.total() * (1 - 1e-12)  # 0.95 * 20 is a little more than 19
         b = next((b for (b, _), seen in zip(bins, up_to, strict=True) if seen >= enough), bins[-1][0])
         return float(2 * _GAMMA**b / (_GAMMA + 1))
 
@@ -154,16 +146,13 @@ class RunStatistics:
 
     def scaled(self, factor: float) -> RunStatistics:
         """Statistics of the same runs, had each taken `factor` times as long."""
-        return RunStatistics(
-            self.count,
-            self.mean_s * factor,
-            self.squares_s2 * factor**2,
-            self.least_s * factor,
-            self.sized_count,
-            self.sized_mean_s * factor,
-            self.mean_size,
-            self.squares_size2,
-            self.products * factor,
+        return replace(
+            self,
+            mean_s=self.mean_s * factor,
+            squares_s2=self.squares_s2 * factor**2,
+            least_s=self.least_s * factor,
+            sized_mean_s=self.sized_mean_s * factor,
+            products=self.products * factor,
         )
 
     @property

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 from math import isclose
 from typing import Any, NamedTuple
 
-from sqlalchemy import case, func, select
-from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
+from sqlalchemy import Select, case, func, select
+from sqlalchemy.orm import Session, aliased
 
 from scheduler import UserError
 from site_db import schema
@@ -21,6 +21,9 @@ from site_db.schema import ExecutionSnapshotRow, ExecutionStatisticsRow, JobClas
 MOMENTS = tuple(moment.name for moment in fields(RunStatistics))
 STORED = (*MOMENTS, "sketch")
 """The columns of a row of statistics and of its snapshots."""
+Run = Mapping[str, Any]
+"""A completed run on a machine, on an unknown machine of a class, or on a cluster: columns of its row of the
+execution history."""
 
 
 class Key(NamedTuple):
@@ -33,31 +36,6 @@ class Key(NamedTuple):
     members: int | None = None
 
 
-class CompletedRun(NamedTuple):
-    """A completed run on a machine, on an unknown machine of a class, or on a cluster; its fields are
-    columns of the execution history."""
-
-    job_class_id: int
-    machine_class_id: int | None
-    machine_id: int | None
-    cluster_id: int | None
-    members: int | None
-    started_unix_s: float
-    run_time_s: float
-    user_id: int
-    queue: str
-    size: float | None = None
-
-    def statistics_keys(self) -> tuple[Key, ...]:
-        """The keys of the statistics that include it."""
-        if self.cluster_id is not None:
-            return (Key(self.job_class_id, None, None, self.cluster_id, self.members),)
-        of_class = Key(self.job_class_id, self.machine_class_id)
-        if self.machine_id is None:
-            return (of_class,)
-        return of_class, Key(self.job_class_id, None, self.machine_id)
-
-
 @dataclass(slots=True)
 class StoredStatistics:
     """Moments and quantiles of the runs of one key; `id` is its row, None before there is one."""
@@ -66,9 +44,9 @@ class StoredStatistics:
     sketch: QuantileSketch = field(default_factory=QuantileSketch)
     id: int | None = None
 
-    def add(self, runs: Sequence[CompletedRun]) -> None:
-        run_times_s = [run.run_time_s for run in runs]
-        self.runs = self.runs.merged(RunStatistics.of(run_times_s, [run.size for run in runs]))
+    def add(self, runs: Sequence[Run]) -> None:
+        run_times_s = [run["run_time_s"] for run in runs]
+        self.runs = self.runs.merged(RunStatistics.of(run_times_s, [run["size"] for run in runs]))
         self.sketch.add(run_times_s)
 
     def merge(self, other: StoredStatistics) -> None:
@@ -83,12 +61,7 @@ class StoredStatistics:
 def read_moments(session: Session, site_id: int) -> dict[Key, RunStatistics]:
     """The statistics of a site without quantiles."""
     row, n = ExecutionStatisticsRow, len(Key._fields)
-    query = (
-        select(*key_columns(), *(getattr(row, name) for name in MOMENTS))
-        .join(JobClassRow, JobClassRow.id == row.job_class_id)
-        .where(JobClassRow.site_id == site_id)
-        .order_by(row.id)
-    )
+    query = _of_site(site_id, *_columns(row, *Key._fields, *MOMENTS)).order_by(row.id)
     return {Key(*values[:n]): RunStatistics(*values[n:]) for values in session.execute(query)}
 
 
@@ -97,61 +70,50 @@ def read_stored(
 ) -> dict[Key, StoredStatistics]:
     """The statistics of a site, or of some of its job classes, that changed after run `since`."""
     row = ExecutionStatisticsRow
-    query = (
-        select(row.id, *key_columns(), *stored_columns(row))
-        .join(JobClassRow, JobClassRow.id == row.job_class_id)
-        .where(JobClassRow.site_id == site_id, row.changed_at > since)
-    )
+    query = _of_site(site_id, *_columns(row, "id", *Key._fields, *STORED)).where(row.changed_at > since)
     if job_class_ids is not None:
         query = query.where(row.job_class_id.in_(job_class_ids))
-    return dict(stored_of(*values) for values in session.execute(query))
+    return dict(_stored(*values) for values in session.execute(query))
+
+
+def _columns(row: type[schema.Base], *names: str) -> list[Any]:
+    return [getattr(row, name) for name in names]
+
+
+def _of_site(site_id: int, *columns: Any) -> Select[Any]:
+    row = ExecutionStatisticsRow
+    classes = select(*columns).select_from(row).join(JobClassRow, JobClassRow.id == row.job_class_id)
+    return classes.where(JobClassRow.site_id == site_id)
+
+
+def _stored(id: int, *columns: Any) -> tuple[Key, StoredStatistics]:
+    n = len(Key._fields)
+    *moments, sketch = columns[n:]
+    return Key(*columns[:n]), StoredStatistics(RunStatistics(*moments), QuantileSketch.from_bytes(sketch), id)
 
 
 def write_stored(session: Session, changed: Mapping[Key, StoredStatistics], number: int) -> None:
     """Update or insert the statistics that run `number` was the last to change."""
     row = ExecutionStatisticsRow
-    old = [stored for stored in changed.values() if stored.id is not None]
-    values = [stored.columns() | {"changed_at": number} for stored in old]
-    update_rows(session, row, [stored.id for stored in old if stored.id is not None], values)
+    old = {stored.id: stored.columns() for stored in changed.values() if stored.id is not None}
+    update_rows(session, row, [*old], [columns | {"changed_at": number} for columns in old.values()])
     new = {key: stored for key, stored in changed.items() if stored.id is None}
     if not new:
         return
-    insert_rows(
-        session,
-        row,
-        [{**key._asdict(), **stored.columns(), "changed_at": number} for key, stored in new.items()],
-    )
+    rows = [{**key._asdict(), **one.columns(), "changed_at": number} for key, one in new.items()]
+    insert_rows(session, row, rows)
     classes = {key.job_class_id for key in new}
-    query = select(row.id, *key_columns()).where(row.job_class_id.in_(classes), row.changed_at == number)
-    ids = {Key(*columns): id for id, *columns in session.execute(query)}
+    query = select(*_columns(row, "id", *Key._fields))
+    written = query.where(row.job_class_id.in_(classes), row.changed_at == number)
+    ids = {Key(*columns): id for id, *columns in session.execute(written)}
     for key, stored in new.items():
         stored.id = ids[key]
 
 
 def write_snapshots(session: Session, statistics: Iterable[StoredStatistics], number: int) -> None:
     """Store statistics as of run `number`, to be read when later runs have changed them."""
-    insert_rows(
-        session,
-        ExecutionSnapshotRow,
-        [{"statistics_id": stored.id, "number": number, **stored.columns()} for stored in statistics],
-    )
-
-
-def key_columns() -> list[InstrumentedAttribute[Any]]:
-    return [getattr(ExecutionStatisticsRow, name) for name in Key._fields]
-
-
-def stored_columns(
-    row: type[ExecutionStatisticsRow] | type[ExecutionSnapshotRow],
-) -> list[InstrumentedAttribute[Any]]:
-    return [getattr(row, name) for name in STORED]
-
-
-def stored_of(id: int, *columns: Any) -> tuple[Key, StoredStatistics]:
-    """The inverse of `key_columns` and `stored_columns`."""
-    n = len(Key._fields)
-    *moments, sketch = columns[n:]
-    return Key(*columns[:n]), StoredStatistics(RunStatistics(*moments), QuantileSketch.from_bytes(sketch), id)
+    rows = [{"statistics_id": stored.id, "number": number, **stored.columns()} for stored in statistics]
+    insert_rows(session, ExecutionSnapshotRow, rows)
 
 
 def read_stored_as_of(session: Session, site_id: int, number: int) -> dict[Key, StoredStatistics]:
@@ -166,21 +128,17 @@ def read_stored_as_of(session: Session, site_id: int, number: int) -> dict[Key, 
             f"the history of the site '{site.name}' can be read as of run {site.runs_pruned} to "
             f"{site.runs_recorded}, not as of run {number}"
         )
-    row, snapshot = schema.ExecutionStatisticsRow, schema.ExecutionSnapshotRow
+    row, snapshot = ExecutionStatisticsRow, ExecutionSnapshotRow
     earlier = aliased(snapshot)
     latest = (
         select(func.max(earlier.number))
         .where(earlier.statistics_id == row.id, earlier.number <= number)
         .scalar_subquery()
     )
-    query = (
-        select(snapshot.number, row.id, *key_columns(), *stored_columns(snapshot))
-        .join(schema.JobClassRow, schema.JobClassRow.id == row.job_class_id)
-        .join(snapshot, (snapshot.statistics_id == row.id) & (snapshot.number == latest))
-        .where(schema.JobClassRow.site_id == site_id)
-    )
-    snapshots = session.execute(query).all()
-    found = dict(stored_of(*values) for _, *values in snapshots)
+    columns = snapshot.number, *_columns(row, "id", *Key._fields), *_columns(snapshot, *STORED)
+    is_latest = (snapshot.statistics_id == row.id) & (snapshot.number == latest)
+    snapshots = session.execute(_of_site(site_id, *columns).join(snapshot, is_latest)).all()
+    found = dict(_stored(*values) for _, *values in snapshots)
     last = max((at for at, *_ in snapshots), default=site.runs_pruned)
     add_runs(session, site_id, max(last, site.runs_pruned), number, found)
     return found
@@ -191,25 +149,29 @@ def add_runs(
 ) -> None:
     """Add the runs `after` < number <= `to` of the history to the statistics that include them."""
     run, machine = schema.ExecutionHistoryRow, schema.MachineRow
-    same_machine = case((run.number > machine.runs_before, run.machine_id))
+    same_machine = case((run.number > machine.runs_before, run.machine_id)).label("machine_id")
+    columns = _columns(run, "job_class_id", "machine_class_id", "cluster_id", "members", "run_time_s", "size")
     query = (
-        select(
-            *(same_machine if name == "machine_id" else getattr(run, name) for name in CompletedRun._fields)
-        )
+        select(same_machine, *columns)
         .outerjoin(machine, machine.id == run.machine_id)
         .where(run.site_id == site_id, run.number > after, run.number <= to)
         .order_by(run.number)
     )
-    for key, runs in runs_by_key(CompletedRun(*values) for values in session.execute(query)).items():
+    for key, runs in runs_by_key(session.execute(query).mappings()).items():
         statistics.setdefault(key, StoredStatistics()).add(runs)
 
 
-def runs_by_key(runs: Iterable[CompletedRun]) -> dict[Key, list[CompletedRun]]:
-    """The runs that each row of statistics includes."""
-    by_key: defaultdict[Key, list[CompletedRun]] = defaultdict(list)
+def runs_by_key(runs: Iterable[Run]) -> dict[Key, list[Run]]:
+    """The runs that each row of statistics includes: a machine's count for its class, too."""
+    by_key: defaultdict[Key, list[Run]] = defaultdict(list)
     for run in runs:
-        for key in run.statistics_keys():
-            by_key[key].append(run)
+        job_class_id, machine_id, cluster_id = run["job_class_id"], run["machine_id"], run["cluster_id"]
+        if cluster_id is not None:
+            by_key[Key(job_class_id, None, None, cluster_id, run["members"])].append(run)
+            continue
+        by_key[Key(job_class_id, run["machine_class_id"])].append(run)
+        if machine_id is not None:
+            by_key[Key(job_class_id, None, machine_id)].append(run)
     return by_key
 
 

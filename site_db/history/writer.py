@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +13,12 @@ from sqlalchemy.orm import Session
 from site_db import schema
 from site_db.history.stored_statistics import (
     STORED,
-    CompletedRun,
     Key,
+    Run,
     StoredStatistics,
     read_stored,
     read_stored_as_of,
     runs_by_key,
-    stored_columns,
     write_snapshots,
     write_stored,
 )
@@ -52,9 +51,8 @@ class HistoryWriter:
         self._take_numbers(session, 0)
         return self._version
 
-    def record(self, session: Session, runs: Sequence[tuple[int, CompletedRun]]) -> int:
-        """Add runs, each with the id of its source, to the history in their order. Returns the number of the
-        first.
+    def record(self, session: Session, runs: Sequence[Run]) -> int:
+        """Add runs to the history in their order. Returns the number of the first.
 
         The cache is that of the transaction, so call `reset` if it fails. Raises IntegrityError for an
         invalid run time, with nothing recorded.
@@ -63,14 +61,14 @@ class HistoryWriter:
         first = last - len(runs) + 1
         if not runs:
             return first
-        rows = [
-            {"site_id": self._site_id, "source_id": source_id, "number": n, **run._asdict()}
-            for n, (source_id, run) in enumerate(runs, start=first)
-        ]
+        rows = [{"site_id": self._site_id, "number": n, **run} for n, run in enumerate(runs, start=first)]
         insert_rows(session, schema.ExecutionHistoryRow, rows)
-        completed = [run for _, run in runs]
-        write_stored(session, self._add(session, completed), last)
-        _add_usage(session, completed)
+        write_stored(session, self._add(session, runs), last)
+        times_s: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
+        for run in runs:
+            times_s[run["user_id"], run["queue"]].append(run["run_time_s"])
+        used = [usage(*of, runs=len(some), time_s=sum(some)) for of, some in sorted(times_s.items())]
+        add_to_rows(session, schema.UserUsageRow, used)
         self._take_snapshot_if_due(session, last)
         self._recorded = last
         return first
@@ -99,7 +97,7 @@ class HistoryWriter:
         self._recorded, self._version = last - n, version
         return int(last)
 
-    def _add(self, session: Session, runs: Sequence[CompletedRun]) -> dict[Key, StoredStatistics]:
+    def _add(self, session: Session, runs: Sequence[Run]) -> dict[Key, StoredStatistics]:
         """Add runs to the statistics. Returns those that changed."""
         by_key = runs_by_key(runs)
         missing = {key.job_class_id for key in by_key} - self._cached_classes
@@ -116,23 +114,12 @@ class HistoryWriter:
         if last - before < SNAPSHOT_EVERY:
             return
         row = schema.ExecutionStatisticsRow
-        changed = (
-            select(row.id, literal(last), *stored_columns(row))
-            .join(schema.JobClassRow, schema.JobClassRow.id == row.job_class_id)
-            .where(schema.JobClassRow.site_id == self._site_id, row.changed_at > before)
-        )
-        session.execute(
-            insert(schema.ExecutionSnapshotRow).from_select(["statistics_id", "number", *STORED], changed)
-        )
+        columns = row.id, literal(last), *(getattr(row, name) for name in STORED)
+        classes = select(*columns).join(schema.JobClassRow, schema.JobClassRow.id == row.job_class_id)
+        changed = classes.where(schema.JobClassRow.site_id == self._site_id, row.changed_at > before)
+        into = insert(schema.ExecutionSnapshotRow)
+        session.execute(into.from_select(["statistics_id", "number", *STORED], changed))
         session.execute(update(site).where(site.id == self._site_id).values(snapshot_at=last))
-
-
-def _add_usage(session: Session, runs: Iterable[CompletedRun]) -> None:
-    times_s: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
-    for run in runs:
-        times_s[run.user_id, run.queue].append(run.run_time_s)
-    rows = [usage(*of, runs=len(some), time_s=sum(some)) for of, some in sorted(times_s.items())]
-    add_to_rows(session, schema.UserUsageRow, rows)
 
 
 def usage(user_id: int, queue: str, jobs: int = 0, runs: int = 0, time_s: float = 0.0) -> dict[str, Any]:
@@ -149,34 +136,21 @@ def prune(session: Session, site_id: int, to: int) -> int:
     HistoryWriter(site_id).lock(session)
     to = max(to, session.get_one(schema.SiteRow, site_id, populate_existing=True).runs_pruned)
     as_of = read_stored_as_of(session, site_id, to)
-    of_site = (
-        select(schema.ExecutionStatisticsRow.id)
-        .join(schema.JobClassRow, schema.JobClassRow.id == schema.ExecutionStatisticsRow.job_class_id)
-        .where(schema.JobClassRow.site_id == site_id)
-    )
-    snapshot = schema.ExecutionSnapshotRow
+    row, snapshot = schema.ExecutionStatisticsRow, schema.ExecutionSnapshotRow
+    classes = select(row.id).join(schema.JobClassRow, schema.JobClassRow.id == row.job_class_id)
+    of_site = classes.where(schema.JobClassRow.site_id == site_id)
     session.execute(delete(snapshot).where(snapshot.statistics_id.in_(of_site), snapshot.number <= to))
     current = read_stored(session, site_id)
-    write_snapshots(
-        session, [replace(old, id=current[key].id) for key, old in as_of.items() if key in current], to
-    )
-    run = schema.ExecutionHistoryRow
+    kept = [replace(old, id=current[key].id) for key, old in as_of.items() if key in current]
+    write_snapshots(session, kept, to)
+    run, job = schema.ExecutionHistoryRow, schema.JobRow
     deleted: CursorResult[Any] = session.execute(  # type: ignore[assignment]
         delete(run).where(run.site_id == site_id, run.number <= to)
     )
-    _delete_jobs(session, site_id, to)
-    session.execute(update(schema.SiteRow).where(schema.SiteRow.id == site_id).values(runs_pruned=to))
-    return deleted.rowcount
-
-
-def _delete_jobs(session: Session, site_id: int, to: int) -> None:
-    """Delete the jobs of deleted runs, and those recorded before them that have no completed run."""
-    job = schema.JobRow
+    # With their jobs, and those recorded before them that have no completed run.
     last = session.scalar(select(func.max(job.serial)).where(job.site_id == site_id, job.run_number <= to))
     if last is not None:
-        without_run = job.state.in_(("failed", "refused"))
-        session.execute(
-            delete(job).where(
-                job.site_id == site_id, (job.run_number <= to) | ((job.serial < last) & without_run)
-            )
-        )
+        before = (job.serial < last) & job.state.in_(("failed", "refused"))
+        session.execute(delete(job).where(job.site_id == site_id, (job.run_number <= to) | before))
+    session.execute(update(schema.SiteRow).where(schema.SiteRow.id == site_id).values(runs_pruned=to))
+    return deleted.rowcount

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import count
 from math import isfinite
 from typing import Any
 
@@ -15,7 +14,7 @@ from sqlalchemy.orm import Session
 from scheduler import UserError
 from site_db import schema
 from site_db.files.input_errors import MOST
-from site_db.history.stored_statistics import CompletedRun
+from site_db.history.stored_statistics import Run
 from site_db.history.writer import HistoryWriter, usage
 from site_db.jobs.records import Batch, JobRecord, JobState, Source
 from site_db.rows import add_to_rows, ids_of, insert_rows
@@ -143,32 +142,31 @@ class JobWriter:
         ids = self.put(session, [source for source, _ in batches])
         source_ids = [ids[source.key] for source, some in batches for _ in some]
         users = self._put_users(session, jobs)
-        runs = [
-            (source_id, self._run(job, users))
-            for source_id, job in zip(source_ids, jobs, strict=True)
-            if job.state is JobState.DONE
-        ]
-        run_numbers = count(self._history.record(session, runs))
-        numbered = list(zip(self._take_serials(session, len(jobs)), jobs, strict=True))
-        rows = [
-            {
-                "site_id": self._site_id,
-                "source_id": source_id,
-                "serial": serial,
-                "run_number": next(run_numbers) if job.state is JobState.DONE else None,
-                **self._job_columns(job, users),
-            }
-            for source_id, (serial, job) in zip(source_ids, numbered, strict=True)
-        ]
+        rows = [self._row(id, job, users) for id, job in zip(source_ids, jobs, strict=True)]
+        done = [(job, row) for job, row in zip(jobs, rows, strict=True) if job.state is JobState.DONE]
+        first = self._history.record(session, [self._run(job, row) for job, row in done])
+        for number, (_, row) in enumerate(done, start=first):
+            row["run_number"] = number
+        predicted = []
+        for serial, (job, row) in zip(
+            self._take_serials(session, len(jobs)), zip(jobs, rows, strict=True), strict=True
+        ):
+            row["serial"] = serial
+            predicted += [(self._site_id, serial, *one) for one in _predictions(job)]
         insert_rows(session, schema.JobRow, rows)
-        for predictions in (_run_time_predictions(numbered), _turnaround_predictions(numbered)):
-            rows = [{"site_id": self._site_id, **one} for one in predictions]
-            insert_rows(session, schema.PredictionRow, rows)
+        predicted.sort(key=lambda one: one[_PREDICTION.index("quantity")])
+        of_jobs = [dict(zip(_PREDICTION, one, strict=True)) for one in predicted]
+        insert_rows(session, schema.PredictionRow, of_jobs)
         submitted = Counter((users[job.user], job.queue) for job in jobs)
         add_to_rows(session, schema.UserUsageRow, [usage(*of, jobs=n) for of, n in sorted(submitted.items())])
 
-    def _job_columns(self, job: JobRecord, users: Mapping[str, int]) -> dict[str, Any]:
+    def _row(self, source_id: int, job: JobRecord, users: Mapping[str, int]) -> dict[str, Any]:
+        machine = self.names.machine(job.resource)
         return {
+            "site_id": self._site_id,
+            "source_id": source_id,
+            "serial": None,
+            "run_number": None,
             "number": job.number,
             "job_class_id": self._job_class(job),
             "user_id": users[job.user],
@@ -179,7 +177,7 @@ class JobWriter:
             "size": job.size,
             "state": job.state.value,
             "reason": job.reason,
-            "machine_id": machine[0] if (machine := self.names.machine(job.resource)) else None,
+            "machine_id": machine[0] if machine else None,
             "cluster_id": self.names.clusters.get(job.resource or ""),
             "submitted_unix_s": job.submitted_s,
             "started_unix_s": job.started_s,
@@ -188,36 +186,40 @@ class JobWriter:
             "time_limit_s": job.time_limit_s,
         }
 
-    def _run(self, job: JobRecord, users: Mapping[str, int]) -> CompletedRun:
-        who, job_class_id = f"job {job.number}", self._job_class(job)
-        time_s, started_s = job.run_time_s, job.started_s
+    def _run(self, job: JobRecord, row: Mapping[str, Any]) -> Run:
+        """The run of a job that is done."""
+        who, time_s = f"job {job.number}", job.run_time_s
         if time_s is None or not 0.0 < time_s < MOST:
             raise BadRecord(f"{who}: its run time is {time_s}; expected seconds, more than 0")
-        if started_s is None or not isfinite(started_s):
-            raise BadRecord(f"{who}: it started at {started_s}; expected seconds")
+        if job.started_s is None or not isfinite(job.started_s):
+            raise BadRecord(f"{who}: it started at {job.started_s}; expected seconds")
         if job.size is not None and not 0.0 < job.size < MOST:
             raise BadRecord(f"{who}: its size is {job.size}; expected a number, more than 0")
-        rest = (started_s, time_s, users[job.user], job.queue, job.size)
-        if job.resource is None:
+        class_id, members = self._class_and_members(who, job)
+        common = {name: row[name] for name in _OF_A_RUN}
+        return common | {"machine_class_id": class_id, "members": members, "run_time_s": time_s}
+
+    def _class_and_members(self, who: str, job: JobRecord) -> tuple[int | None, int | None]:
+        """The class of the machine on which a job ran, or of how many members of a cluster it had."""
+        site, resource = self._site, job.resource
+        if resource is None:
             class_id = self.names.machine_classes.get(job.machine_class or "")
             if class_id is None:
-                raise BadRecord(f"{who}: the site '{self._site}' has no machine class '{job.machine_class}'")
-            return CompletedRun(job_class_id, class_id, None, None, None, *rest)
-        machine = self.names.machine(job.resource)
-        if machine is not None:
+                raise BadRecord(f"{who}: the site '{site}' has no machine class '{job.machine_class}'")
+            return class_id, None
+        if (machine := self.names.machine(resource)) is not None:
             if job.members not in (None, 1):
-                raise BadRecord(f"{who}: it ran on {job.members} machines, and '{job.resource}' is one")
-            machine_id, class_id = machine
-            return CompletedRun(job_class_id, class_id, machine_id, None, None, *rest)
-        if job.resource not in self.names.clusters:
-            raise BadRecord(f"{who}: the site '{self._site}' has no machine or cluster '{job.resource}'")
-        most = len(self.names.members[job.resource])
+                raise BadRecord(f"{who}: it ran on {job.members} machines, and '{resource}' is one")
+            return machine[1], None
+        if resource not in self.names.clusters:
+            raise BadRecord(f"{who}: the site '{site}' has no machine or cluster '{resource}'")
+        most = len(self.names.members[resource])
         members = most if job.members is None else job.members
         if not 1 <= members <= most:
             raise BadRecord(
-                f"{who}: it ran on {members} machines of the cluster '{job.resource}', which has {most}"
+                f"{who}: it ran on {members} machines of the cluster '{resource}', which has {most}"
             )
-        return CompletedRun(job_class_id, None, None, self.names.clusters[job.resource], members, *rest)
+        return None, members
 
     def _job_class(self, job: JobRecord) -> int:
         found = self.names.job_classes.get(job.job_class)
@@ -232,12 +234,8 @@ class JobWriter:
 
     def _take_serials(self, session: Session, n: int) -> range:
         site = schema.SiteRow
-        taken = (
-            update(site)
-            .where(site.id == self._site_id)
-            .values(jobs_recorded=site.jobs_recorded + n)
-            .returning(site.jobs_recorded)
-        )
+        of_site = update(site).where(site.id == self._site_id)
+        taken = of_site.values(jobs_recorded=site.jobs_recorded + n).returning(site.jobs_recorded)
         last = session.execute(taken).scalar_one()
         return range(last - n + 1, last + 1)
 
@@ -254,35 +252,31 @@ class JobWriter:
         return self._users
 
 
-def _run_time_predictions(numbered: Iterable[tuple[int, JobRecord]]) -> Iterator[dict[str, Any]]:
-    for serial, job in numbered:
-        if job.expected_s is not None:
-            yield _prediction(serial, "run_time", job.started_s, job.expected_s, job.run_time_s)
+_OF_A_RUN = (
+    "source_id",
+    "job_class_id",
+    "machine_id",
+    "cluster_id",
+    "started_unix_s",
+    "user_id",
+    "queue",
+    "size",
+)
+"""The columns that a job and its run have in common."""
+_PREDICTION = (
+    *("site_id", "job_serial", "quantity", "made_unix_s", "predicted_s", "actual_s"),
+    *("predictor", "low_s", "high_s", "waiting", "jobs_there", "grounds"),
+)
 
 
-def _turnaround_predictions(numbered: Iterable[tuple[int, JobRecord]]) -> Iterator[dict[str, Any]]:
-    """Predictions of turnaround, with the actual one where the job is done."""
-    for serial, job in numbered:
-        submitted_s = job.submitted_s
-        actual_s = None if job.ended_s is None else job.ended_s - submitted_s
-        for one in job.predicted:
-            yield _prediction(serial, "turnaround", one.made_s, one.end_s - submitted_s, actual_s) | {
-                "low_s": None if one.low_s is None else one.low_s - submitted_s,
-                "high_s": None if one.high_s is None else one.high_s - submitted_s,
-                "predictor": one.predictor,
-                "waiting": one.waiting,
-                "jobs_there": one.jobs_there,
-            }
-
-
-def _prediction(
-    serial: int, quantity: str, made_s: float | None, predicted_s: float, actual_s: float | None
-) -> dict[str, Any]:
-    return {
-        "job_serial": serial,
-        "quantity": quantity,
-        "made_unix_s": made_s,
-        "predicted_s": predicted_s,
-        "actual_s": actual_s,
-        "grounds": "",
-    }
+def _predictions(job: JobRecord) -> Iterator[tuple[Any, ...]]:
+    """Of its run time, and of turnaround, with the actual one where the job is done: columns from the quantity
+    on."""
+    if job.expected_s is not None:
+        yield "run_time", job.started_s, job.expected_s, job.run_time_s, "", None, None, None, None, ""
+    begin_s, end_s = job.submitted_s, job.ended_s
+    for one in job.predicted:
+        times_s = one.end_s, end_s, one.low_s, one.high_s
+        predicted_s, actual_s, *interval_s = (None if at_s is None else at_s - begin_s for at_s in times_s)
+        at_the_time = one.waiting, one.jobs_there, ""
+        yield "turnaround", one.made_s, predicted_s, actual_s, one.predictor, *interval_s, *at_the_time
