@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -66,19 +66,12 @@ def read_batsim_json(path: Path, processors: int | None = None, keep: bool = Fal
     size = _machine_size(document, processors, path)
     reading = _Reading(path, profiles, size)
     rows = [reading.row(place, job) for place, job in enumerate(jobs)]
-    submit_s, run_s, sizes, estimates_s = zip(*rows, strict=True)
-    columns = {
-        "job": reading.numbers(),
-        "submit_s": submit_s,
-        "run_s": run_s,
-        "processors": sizes,
-        "estimate_s": estimates_s,
-        "user": [_user_of(job) for job in jobs],
-    }
-    frame = pl.DataFrame(columns, schema=SCHEMA)
-    frame = frame.with_columns(column_of(reading.ids, frame["job"].to_list()))
-    cut = frozenset(frame["job"].gather(reading.cut))
-    kept = KeptBatsim(document, dict(zip(columns["job"], jobs, strict=True))) if keep else None
+    numbers = reading.numbers()
+    columns = [numbers, *zip(*rows, strict=True)]
+    frame = pl.DataFrame(dict(zip(SCHEMA, columns, strict=True)), SCHEMA)
+    frame = frame.with_columns(column_of(reading.ids, numbers))
+    cut = frozenset(numbers[place] for place in reading.cut)
+    kept = KeptBatsim(document, dict(zip(numbers, jobs, strict=True))) if keep else None
     notes = tuple(reading.notes())
     return JobLog(path.name, frame.sort("submit_s", "job"), size, {}, notes, cut=cut, kept=kept)
 
@@ -113,21 +106,15 @@ def write_batsim_json(path: Path, log: JobLog) -> tuple[str, ...]:
                 **({"user": user} if user >= 0 else {}),
             }
         )
-    one_a_line = (f"{json.dumps(name)}: {json.dumps(profile)}" for name, profile in profiles.items())
+    one_a_line = [f"{json.dumps(name)}: {json.dumps(profile)}" for name, profile in profiles.items()]
     others = {name: value for name, value in kept.document.items() if name not in _OF_WORKLOADS}
-    text = (
-        f'{{\n"nb_res": {log.processors},\n'
-        + "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in others.items())
-        + f'"jobs": [\n{_lines(map(json.dumps, jobs))}\n],\n'
-        f'"profiles": {{\n{_lines(one_a_line)}\n}}\n}}\n'
-    )
+    members = {"nb_res": log.processors, **others}.items()
+    text = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in members)
+    listed, used = ",\n".join(map(json.dumps, jobs)), ",\n".join(one_a_line)
+    text = f'{{\n{text}"jobs": [\n{listed}\n],\n"profiles": {{\n{used}\n}}\n}}\n'
     write_log(path, text.encode())
     lost = {} if log.kept is None or log.kept is kept else log.kept.others(log)
     return tuple(losses(lost, "Batsim's JSON"))
-
-
-def _lines(items: Iterable[str]) -> str:
-    return ",\n".join(items)
 
 
 def _plain(number: float) -> int | float:
@@ -180,16 +167,6 @@ def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _user_of(job: Mapping[str, Any]) -> int:
-    """As `write_batsim_json` adds it; else unknown."""
-    user = job.get("user", -1)
-    return user if _is_whole(user) and 0 <= user <= LARGEST else -1
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _found(mapping: Mapping[str, Any], key: str) -> str:
     return _text(mapping[key]) if key in mapping else "missing"
 
@@ -221,44 +198,53 @@ class _Reading:
     repairs: dict[str, list[str]] = field(default_factory=dict)
     """The jobs that needed a repair, by its description."""
     cut: list[int] = field(default_factory=list)
-    """The indices of the jobs whose runs are cut at their walltime."""
+    """The places of the jobs whose runs are cut at their walltime."""
 
-    def row(self, place: int, job: Any) -> tuple[float, float, int, float]:
-        """Submission time, run time, processors and estimate of a job."""
+    def row(self, place: int, job: Any) -> tuple[float, float, int, float, int]:
+        """The columns of a job after its number."""
         if not isinstance(job, dict):
             raise InvalidFile(f"{self.path}: jobs[{place}] has to be an object; it is {_text(job)}")
-        name = self._id(place, job)
-        submit_s = self._number(name, job, "subtime")
-        size = self._size(name, job)
-        run_s, walltime_s = self._delay_s(name, job), self._walltime_s(name, job)
-        if run_s < LEAST_S:
-            self._repaired(name, "a run time below 1 s; 1 s is taken")
-            run_s = LEAST_S
-        if walltime_s is None:
-            return submit_s, run_s, size, run_s
-        if walltime_s < LEAST_S:
-            self._repaired(name, "a walltime below 1 s; 1 s is taken")
-            walltime_s = LEAST_S
-        if run_s > walltime_s:
+        id, size = job.get("id"), job.get("res")
+        if not (isinstance(id, str) or _is_whole(id)):
+            wrong = f"the id of jobs[{place}] has to be a text or a whole number; it is {_found(job, 'id')}"
+            raise InvalidFile(f"{self.path}: {wrong}")
+        name = str(id)
+        if name in self.ids:
+            self._refuse(name, f"jobs[{place}] repeats the id of an earlier job; ids have to be unique")
+        self.ids[name] = None
+        submit_s = self._seconds(name, job, "subtime")
+        if not _is_whole(size) or size < 1:
+            self._refuse(name, f"res has to be a whole number from 1 on; it is {_found(job, 'res')}")
+        if size > self.processors:
+            self._refuse(name, f"res is {_text(size)}, and the machine has {self.processors:,} (nb_res)")
+        run_s = self._at_least(name, "run time", self._seconds(name, self._profile(name, job), "delay"))
+        limit_s, user = run_s, job.get("user", -1)
+        if job.get("walltime", NO_WALLTIME) not in (None, NO_WALLTIME):
+            limit_s = self._seconds(name, job, "walltime")
+            if limit_s == 0:
+                self._refuse(name, f"walltime has to be above 0, or {NO_WALLTIME} for none; it is 0")
+            limit_s = self._at_least(name, "walltime", limit_s)
+        if run_s > limit_s:
             self._repaired(name, "the delay is longer than the walltime; the run is cut to the walltime")
             self.cut.append(place)
-            run_s = walltime_s
-        return submit_s, run_s, size, walltime_s
+        # A user as `write_batsim_json` adds it; else unknown.
+        user = user if _is_whole(user) and 0 <= user <= LARGEST else -1
+        return submit_s, min(run_s, limit_s), size, limit_s, user
 
     def numbers(self) -> list[int]:
         """The number of each job: its id if that is a number, else an unused number, in order."""
         found: list[int | None] = []
-        used: set[int] = set()
+        used = set[int]()
         for name in self.ids:
             match = re.fullmatch(r"(?:[^!]*!)?(\d{1,15})", name, re.ASCII)
             number = int(match[1]) if match else 0
-            taken = number < 1 or number in used
-            if taken:
+            is_new = number < 1 or number in used
+            if is_new:
                 what = "an id that is not a positive number, or not the only one of that number; "
                 what += "numbered anew, and the id is kept as log_id"
                 self._repaired(name, what)
             used.add(number)
-            found.append(None if taken else number)
+            found.append(None if is_new else number)
         unused = count(max(used, default=0) + 1)
         return [next(unused) if number is None else number for number in found]
 
@@ -273,55 +259,30 @@ class _Reading:
     def _refuse(self, name: str, reason: str) -> NoReturn:
         raise InvalidFile(f"{self.path}, job {quoted(name)}: {reason}")
 
-    def _id(self, place: int, job: Mapping[str, Any]) -> str:
-        given = job.get("id")
-        if not (isinstance(given, str) or _is_whole(given)):
-            wrong = f"the id of jobs[{place}] has to be a text or a whole number; it is {_found(job, 'id')}"
-            raise InvalidFile(f"{self.path}: {wrong}")
-        name = str(given)
-        if name in self.ids:
-            self._refuse(name, f"jobs[{place}] repeats the id of an earlier job; ids have to be unique")
-        self.ids[name] = None
-        return name
+    def _at_least(self, name: str, what: str, seconds: float) -> float:
+        if seconds < LEAST_S:
+            self._repaired(name, f"a {what} below 1 s; 1 s is taken")
+        return max(seconds, LEAST_S)
 
-    def _number(self, name: str, mapping: Mapping[str, Any], key: str) -> float:
-        """A time in seconds, 0 or more."""
+    def _seconds(self, name: str, mapping: Mapping[str, Any], key: str) -> float:
         value = mapping.get(key)
-        if not _is_number(value) or not 0 <= value <= LARGEST:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 <= value <= LARGEST:
             expected = f"a number of seconds from 0 to {LARGEST:g}"
             self._refuse(name, f"{key} has to be {expected}; it is {_found(mapping, key)}")
         return float(value)
 
-    def _walltime_s(self, name: str, job: Mapping[str, Any]) -> float | None:
-        walltime = job.get("walltime")
-        if walltime is None or walltime == NO_WALLTIME:
-            return None
-        walltime_s = self._number(name, job, "walltime")
-        if walltime_s == 0:
-            self._refuse(name, f"walltime has to be above 0, or {NO_WALLTIME} for none; it is 0")
-        return walltime_s
-
-    def _size(self, name: str, job: Mapping[str, Any]) -> int:
-        size = job.get("res")
-        if not _is_whole(size) or size < 1:
-            self._refuse(name, f"res has to be a whole number from 1 on; it is {_found(job, 'res')}")
-        if size > self.processors:
-            self._refuse(name, f"res is {_text(size)}, and the machine has {self.processors:,} (nb_res)")
-        return size
-
-    def _delay_s(self, name: str, job: Mapping[str, Any]) -> float:
+    def _profile(self, name: str, job: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The profile of a job, which is a delay."""
         wanted = job.get("profile")
         if not isinstance(wanted, str):
             self._refuse(name, f"profile has to be the name of a profile; it is {_found(job, 'profile')}")
         profile = self.profiles.get(wanted)
         if not isinstance(profile, dict):
             self._refuse(name, f"there is no profile {quoted(wanted)}")
-        kind = profile.get("type")
-        if kind not in DELAY_TYPES:
-            self._refuse(
-                name,
-                f"its profile {quoted(wanted)} is of the type {_text(kind)}; only delays can be replayed",
-            )
+        kind, whose = _text(profile.get("type")), f"its profile {quoted(wanted)}"
+        if profile.get("type") not in DELAY_TYPES:
+            self._refuse(name, f"{whose} is of the type {kind}; only delays can be replayed")
         if "delay" not in profile:
-            self._refuse(name, f"its profile {quoted(wanted)} has no delay")
-        return self._number(name, profile, "delay")
+            self._refuse(name, f"{whose} has no delay")
+        return profile

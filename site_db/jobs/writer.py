@@ -270,8 +270,7 @@ _PREDICTION = (
 
 
 def _predictions(job: JobRecord) -> Iterator[tuple[Any, ...]]:
-    """Of its run time, and of turnaround, with the actual one where the job is done: columns from the quantity
-    on."""
+    """Of run time and turnaround, as far as known: the columns _PREDICTION from the quantity on."""
     if job.expected_s is not None:
         yield "run_time", job.started_s, job.expected_s, job.run_time_s, "", None, None, None, None, ""
     begin_s, end_s = job.submitted_s, job.ended_s
