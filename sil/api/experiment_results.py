@@ -86,7 +86,7 @@ class ExperimentResults:
     def charts(self) -> dict[str, Chart]:
         """The charts of the report, by the names of their files (`sil report --figures`)."""
         page = experiment_page(*self._evaluated)
-        return {name: Chart(part.chart) for name, part in page.charts() if part.chart is not None}
+        return {name: Chart(part.chart) for name, _, part in page.charts() if part.chart is not None}
 
     def save(self, folder: str | Path) -> Path:
         """Write the results into a folder, as `sil run` does. Raises UserError if it cannot be written."""

@@ -138,7 +138,7 @@ class PlanAnswers:
     def charts(self) -> dict[str, Chart]:
         """The charts of plan.html, by the names of their files."""
         charts = plan_page(self._found).charts()
-        return {name: Chart(part.chart) for name, part in charts if part.chart is not None}
+        return {name: Chart(part.chart) for name, _, part in charts if part.chart is not None}
 
     def save(self, folder: str | Path) -> Path:
         """Write plan.html, the tables and the chart into a folder, as `sil plan` does. Raises UserError if it

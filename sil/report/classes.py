@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, log2
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from sil.report.vega_lite import Spec, column
 
@@ -61,3 +63,15 @@ def sizes(processors: int) -> Classes:
     largest = ceil(log2(max(processors, 2)))
     step = max(1, ceil(largest / (len(SHADES) - 1)))
     return Classes({2**k: f"{2**k:,}" for k in range(step, largest + 1, step)})
+
+
+def size_powers(processors: pl.Series) -> NDArray[np.int64]:
+    """The least power of two that each job fits on."""
+    return np.asarray(np.ceil(np.log2(processors.to_numpy())), np.int64)
+
+
+def size_class(power: int) -> str:
+    """The sizes of jobs of a power of two, like `5-8`."""
+    high = 2**power
+    low = high // 2 + 1
+    return f"{high:,}" if low >= high else f"{low:,}-{high:,}"

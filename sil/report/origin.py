@@ -1,7 +1,6 @@
 """Where a report comes from: the command, the versions, the input and the host.
 
-They are recorded beside the results when these are made, so that a report that is rebuilt later still shows
-them.
+They are recorded beside the results when these are made, so that a report that is rebuilt later shows them.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from site_db.files.written import no_link, regular
 
 ORIGIN = "origin.json"
 LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow")
-PACKAGE = "sil-testbed"
 COMMAND = "sil"
 
 
 def record_origin(folder: Path, inputs: Mapping[str, str]) -> None:
     """Write the origin of the results in a folder. `inputs` are the SHA-256 sums of what they were made
     from, by name."""
+    libraries = {name: _version(name) for name in LIBRARIES}
     found = {
         "command": _command(),
-        "versions": {"sil": _version(PACKAGE), "Python": platform.python_version(), **_libraries()},
+        "versions": {"sil": _version("sil-testbed"), "Python": platform.python_version(), **libraries},
         "inputs": dict(inputs),
         "host": f"{platform.node()}, {platform.system()} {platform.release()} on {platform.machine()}, "
         f"{counted(os.cpu_count() or 1, 'CPU')}",
@@ -68,10 +67,6 @@ def _command() -> str:
     if program in ("", "-", "-c"):
         return "none: made in a session of Python"
     return shlex.join(["python", program, *arguments])
-
-
-def _libraries() -> dict[str, str]:
-    return {name: _version(name) for name in LIBRARIES}
 
 
 def _version(package: str) -> str:

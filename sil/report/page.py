@@ -23,7 +23,7 @@ from scheduler.messages import printable
 from sil.report import FigureKind
 from sil.report.file_name import file_name
 from sil.report.origin import origin_terms
-from sil.report.vega_lite import Figure, save, specification
+from sil.report.vega_lite import Figure, Spec, save, specification
 from site_db.files.written import no_link
 
 if TYPE_CHECKING:
@@ -96,12 +96,12 @@ class Page:
     """Sentences below the notices, which can be unfolded."""
     footer: str = ""
 
-    def charts(self) -> Iterator[tuple[str, Part]]:
-        """Every part with a chart, and the name of the chart, which is unique on the page."""
+    def charts(self) -> Iterator[tuple[str, Section, Part]]:
+        """Every part with a chart, its section, and the name of the chart, which is unique on the page."""
         for section in self.sections:
             for k, part in enumerate(section.parts, start=1):
                 if part.chart is not None:
-                    yield part.name or slug(f"{section.title} {part.title or k}"), part
+                    yield part.name or slug(f"{section.title} {part.title or k}"), section, part
 
 
 def slug(title: str) -> str:
@@ -111,14 +111,12 @@ def slug(title: str) -> str:
 
 def write_page(path: Path, page: Page) -> None:
     """Write a page into a folder of results, with the origin of these."""
-    charts = dict(page.charts())
-    names = {id(part): name for name, part in charts.items()}
-    titles = {id(part): section.title for section in page.sections for part in section.parts}
-    specifications = {
-        f"chart-{name}": specification(part.chart) | {"description": part.title or titles[id(part)]}
-        for name, part in charts.items()
-        if part.chart is not None
-    }
+    names, charts = dict[int, str](), dict[str, Spec]()
+    for name, section, part in page.charts():
+        names[id(part)] = f"chart-{name}"
+        assert part.chart is not None
+        description = {"description": part.title or section.title}
+        charts[names[id(part)]] = specification(part.chart) | description
     environment = Environment(
         loader=PackageLoader("sil.report", "."),
         autoescape=True,
@@ -126,17 +124,20 @@ def write_page(path: Path, page: Page) -> None:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["script_json"] = _script_json
+    # In this JSON, nothing can begin or end an element.
+    environment.filters["script_json"] = lambda value: Markup(json.dumps(value).replace("<", "\\u003c"))
     drawn = (part.schedules for section in page.sections for part in section.parts)
+    schedules = next(filter(None, drawn), None)
     text = environment.get_template("page.html.j2").render(
         page=page,
         origin=list(origin_terms(path.parent)),
         contents=len(page.sections) >= LEAST_SECTIONS_WITH_CONTENTS,
-        chart_id=lambda part: f"chart-{names[id(part)]}",
+        chart_id=lambda part: names[id(part)],
         slug=slug,
-        charts=specifications,
-        schedules=next(filter(None, drawn), None),
+        charts=charts,
+        schedules=schedules,
         vega=_vega(),
+        **(schedules.look if schedules else {}),
     )
     no_link(path).write_text(text, encoding="utf-8")
 
@@ -145,11 +146,10 @@ def write_figures(folder: Path, kind: FigureKind, page: Page, titled: bool = Fal
     """Write every chart of a page as a file of its own, with the title of its part if `titled`."""
     no_link(folder).mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, part in page.charts():
+    for name, _, part in page.charts():
         assert part.chart is not None
         paths.append(folder / f"{name}.{kind}")
-        chart = part.chart.properties(title=part.title) if titled else part.chart
-        save(chart, no_link(paths[-1]))
+        save(part.chart.properties(title=part.title) if titled else part.chart, no_link(paths[-1]))
     return paths
 
 
@@ -164,7 +164,7 @@ def _vega() -> str:
         return cached.read_text(encoding="utf-8")
     import vl_convert
 
-    script = _script_safe(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # the stub lacks its default
+    script = vl_convert.javascript_bundle().replace("</script", "<\\/script")  # type: ignore[call-arg]  # the stub lacks its default
     with suppress(OSError):
         cached.parent.mkdir(exist_ok=True)
         unfinished = cached.with_suffix(f".{os.getpid()}")
@@ -176,13 +176,3 @@ def _vega() -> str:
 def _printable(value: object) -> object:
     """What a page shows, before it is escaped."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _script_json(value: object) -> Markup:
-    """JSON in which nothing can begin or end an element."""
-    return Markup(json.dumps(value).replace("<", "\\u003c"))
-
-
-def _script_safe(text: str) -> str:
-    """Text that cannot end the <script> element around it."""
-    return text.replace("</script", "<\\/script")

@@ -160,7 +160,7 @@ let colour;
 // The window is also that which a reader draws in the charts over time.
 async function drawSchedules(place, overTime) {
   const panels = schedules.panels.map((described, k) => new Panel(described, k));
-  const { spec } = schedules, room = place.clientWidth - 80;
+  const spec = JSON.parse(document.getElementById("schedule-spec").textContent), room = place.clientWidth - 80;
   if (room < spec.width + 160) {  // beside the legend
     spec.width = Math.min(spec.width, room);
     Object.assign(spec.legends[0], { orient: "top", columns: 3 });

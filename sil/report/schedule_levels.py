@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import ceil
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,29 +20,23 @@ from sil.trace.facts import one_row_per_interval
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Rectangles:
-    """`run` is the place of its run among all; `low` and `high` bound its processors, `high` excluded."""
-
-    run: Numbers
-    low: Numbers
-    high: Numbers
-
-    @classmethod
-    def of(cls, allocated: pl.Series) -> Rectangles:
-        """From texts like `0-3 5`, one for each run."""
-        each = one_row_per_interval(allocated.alias("machines").to_frame().with_row_index("run"))
-        numbers = each.select(pl.col("run", "low", "high").cast(pl.Int64))
-        return cls(*(column.to_numpy() for column in numbers))
-
-    def __len__(self) -> int:
-        return len(self.run)
+BANDS = 64
+"""At most as many cells lie above each other."""
+LEAST_BINS, MOST_BINS = 1_024, 16_384
+FINER = 4
+"""A level has this many times the bins of the one before it."""
+FULL = 15
+"""The shade of a cell all of whose processors are busy."""
+_ROUNDING = 1e-6
+"""More than that of a sum over cells, in relation to a whole cell."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """In order of job; times are seconds from the first submission on. `user` is a place among the users."""
+    """In order of job; times are seconds from the first submission on. `user` is a place among the users.
+
+    Each interval of processors of a run is a rectangle: `place` is that of its run, `low` and `high` bound
+    its processors, `high` excluded."""
 
     job: Numbers
     submit_s: Floats
@@ -49,15 +45,19 @@ class Runs:
     estimate_s: Floats
     size: Floats
     user: Numbers
-    rectangles: Rectangles
+    place: Numbers
+    low: Numbers
+    high: Numbers
 
     @classmethod
     def of(cls, jobs: pl.DataFrame, first_s: float, users: Sequence[str]) -> Runs:
         """From the columns of jobs.csv; `user` is one more, if there are users."""
         user = np.zeros(len(jobs), np.int64)
         if users:
-            place = {name: k for k, name in enumerate(users)}
-            user = jobs["user"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
+            place_of = {name: k for k, name in enumerate(users)}
+            user = jobs["user"].replace_strict(place_of, return_dtype=pl.Int64).to_numpy()
+        rectangles = one_row_per_interval(jobs.select(machines="allocated_resources").with_row_index("place"))
+        place, low, high = rectangles.select(pl.col("place", "low", "high").cast(pl.Int64))
         return cls(
             jobs["job_id"].to_numpy(),
             jobs["submission_time"].to_numpy() - first_s,
@@ -66,12 +66,10 @@ class Runs:
             jobs["requested_time"].to_numpy(),
             jobs["requested_number_of_resources"].to_numpy().astype(np.float64),
             user,
-            Rectangles.of(jobs["allocated_resources"]),
+            place.to_numpy(),
+            low.to_numpy(),
+            high.to_numpy(),
         )
-
-    @property
-    def wait_s(self) -> Floats:
-        return self.start_s - self.submit_s
 
     @property
     def are_in_whole_seconds(self) -> bool:
@@ -81,24 +79,12 @@ class Runs:
 
 def users_by_work(tables: Iterable[pl.DataFrame]) -> list[str]:
     """The users with the most processor-seconds first; none if they are unknown."""
-    columns = ["user", "starting_time", "finish_time", "requested_number_of_resources"]
-    known = [table.select(columns) for table in tables if "user" in table.columns]
+    work = (pl.col("finish_time") - pl.col("starting_time")) * pl.col("requested_number_of_resources")
+    known = [table.select("user", work=work) for table in tables if "user" in table.columns]
     if not known:
         return []
-    work = (pl.col("finish_time") - pl.col("starting_time")) * pl.col("requested_number_of_resources")
-    sums = (
-        pl.concat(known).group_by("user").agg(work=work.sum()).sort("work", "user", descending=[True, False])
-    )
-    return sums["user"].to_list()
-
-
-BANDS = 64
-"""At most so many cells lie above each other."""
-LEAST_BINS, MOST_BINS = 1_024, 16_384
-FINER = 4
-"""A level has so many times the bins of the one before it."""
-FULL = 15
-"""The shade of a cell all of whose processors are busy."""
+    sums = pl.concat(known).group_by("user").agg(pl.sum("work"))
+    return sums.sort("work", "user", descending=[True, False])["user"].to_list()
 
 
 def bins_needed(rectangles: int, of_a_window: int, in_a_window: int) -> int:
@@ -115,11 +101,12 @@ def bins_needed(rectangles: int, of_a_window: int, in_a_window: int) -> int:
 def levels(
     runs: Runs, span_s: float, processors: int, bins: int, most_users: int
 ) -> Iterator[tuple[int, Mapping[str, Numbers]]]:
-    """From the finest, with so many bins, to the coarsest: the number of bins, and for all cells, by band of
-    processors, then by time: `busy` (see FULL), the classes of the mean `wait` and `size` of what is in a
-    cell, and the `user` who has most of it; `most_users` is "any other"."""
+    """From the finest, with this number of bins, to the coarsest: the number of bins, and for all cells, by
+    band of processors, then by time: `busy` (see FULL), the classes of the mean `wait` and `size` of what is
+    in a cell, and the `user` who has most of it; `most_users` is "any other"."""
     cells = _Cells(runs, span_s, processors, bins)
-    busy, wait, size = (cells.summed(values) for values in (np.ones(len(runs.job)), runs.wait_s, runs.size))
+    values = (np.ones(len(runs.job)), runs.start_s - runs.submit_s, runs.size)
+    busy, wait, size = (cells.summed(each) for each in values)
     rank = np.minimum(runs.user, most_users)
     several = range(int(rank.max(initial=0)) + 1)
     by_user = [busy] if len(several) == 1 else [cells.summed((rank == user) * 1.0) for user in several]
@@ -143,10 +130,6 @@ def levels(
         )
 
 
-_ROUNDING = 1e-6
-"""More than that of a sum over cells, in relation to a whole cell."""
-
-
 def _class_of(means: Floats, classes: Classes) -> Numbers:
     begins = np.array(list(classes.begins), dtype=np.float64) * (1.0 - _ROUNDING)
     return np.searchsorted(begins, means.ravel(), side="right").astype(np.int64)
@@ -161,41 +144,39 @@ class _Cells:
 
     def __init__(self, runs: Runs, span_s: float, processors: int, bins: int) -> None:
         bands = min(BANDS, processors)
-        self._run = runs.rectangles.run
-        self._shape = bands + 1, bins + 1
+        self._run, self._shape = runs.place, (bands + 1, bins + 1)
         self._processor_s = span_s / bins * processors / bands
-        ends = [time_s[self._run] * (bins / span_s) for time_s in (runs.start_s, runs.end_s)]
-        rows = runs.rectangles.low, runs.rectangles.high
-        edges = [row.astype(np.float64) * (bands / processors) for row in rows]
+        rows = [
+            (sign, row.astype(np.float64) * (bands / processors))
+            for sign, row in ((1, runs.low), (-1, runs.high))
+        ]
+        columns = [
+            (sign, time_s[self._run] * (bins / span_s))
+            for sign, time_s in ((1, runs.start_s), (-1, runs.end_s))
+        ]
         self._corners = [
-            (sign_of_row * sign, *_place(edge, bands), *_place(end, bins))
-            for sign_of_row, edge in zip((1, -1), edges, strict=True)
-            for sign, end in zip((1, -1), ends, strict=True)
+            (of_row * of_column, *_place(row, bands), *_place(column, bins))
+            for (of_row, row), (of_column, column) in product(rows, columns)
         ]
 
     def summed(self, values: Floats) -> Floats:
         """For each cell, the values of runs times their processor-seconds in it."""
         n_rows, n_columns = self._shape
-        here, right, above, beyond = (np.zeros(n_rows * n_columns) for _ in range(4))
+        sums = np.zeros((4, n_rows * n_columns))
         of_each = values[self._run]
         for sign, row, of_row, column, of_column in self._corners:
             cell, value = row * n_columns + column, sign * of_each
-            for sums, share in (
-                (here, of_row * of_column),
-                (right, of_row),
-                (above, of_column),
-                (beyond, 1.0),
-            ):
-                sums += np.bincount(cell, value * share, len(sums))
-        total, *others = (sums.reshape(self._shape) for sums in (here, right, above, beyond))
-        in_row, in_column, everywhere = others
+            shares = of_row * of_column, of_row, of_column, np.ones(1)
+            for of_place, share in zip(sums, shares, strict=True):
+                of_place += np.bincount(cell, value * share, len(of_place))
+        total, in_row, in_column, everywhere = sums.reshape(4, *self._shape)
         total[:, 1:] += np.cumsum(in_row, axis=1)[:, :-1]
         total[1:] += np.cumsum(in_column, axis=0)[:-1]
         total[1:, 1:] += np.cumsum(np.cumsum(everywhere, axis=0), axis=1)[:-1, :-1]
         return np.asarray(total[:-1, :-1] * self._processor_s)
 
 
-def _place(position: Floats, n: int) -> tuple[Numbers, Floats]:
+def _place(position: NDArray[np.floating[Any]], n: int) -> tuple[Numbers, Floats]:
     """The cell of a position, and the share of the cell that lies beyond it."""
     cell = np.clip(position.astype(np.int64), 0, n)
     return cell, cell + 1 - position

@@ -5,7 +5,7 @@ A library that makes them takes longer to load than most reports take to write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,14 @@ TYPES = {"Q": "quantitative", "O": "ordinal", "N": "nominal", "T": "temporal"}
 BACKSLASH = "\N{REVERSE SOLIDUS OPERATOR}"
 """Looks like one."""
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+CONFIGURATION = {
+    "axis": {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "gridColor": "#e4e4e4"},
+    "legend": {"labelFontSize": 12, "titleFontSize": 12},
+    "title": {"fontSize": 14, "anchor": "start"},
+    "header": {"labelFontSize": 13, "labelFontWeight": "bold", "labelAnchor": "start"},
+    "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": "#bbb"},
+}
+"""The project's fonts and colours."""
 
 
 def column(typed_name: str, **properties: Any) -> Spec:
@@ -44,12 +52,10 @@ def either(test: str, if_so: object, otherwise: object) -> Spec:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart, or several; immutable. `data` is what it draws, unless its parts draw their own."""
+    """A chart, or several; immutable. `data` is what it draws; charts in it are in its `spec`."""
 
     data: pl.DataFrame | None = None
     spec: Mapping[str, Any] = field(default_factory=dict)
-    parts: Mapping[str, tuple[Figure, ...]] = field(default_factory=dict)
-    """The charts in it, under `layer` or `vconcat`; under `spec`, the one that each panel repeats."""
 
     def mark(self, kind: str, **look: Any) -> Figure:
         return self.properties(mark={"type": kind, **look})
@@ -76,86 +82,60 @@ class Figure:
 def layer(*figures: Figure) -> Figure:
     """Charts on top of each other. The size belongs to all of them."""
     size = {k: v for figure in figures for k, v in figure.spec.items() if k in ("width", "height")}
-    bare = (
+    bare = [
         replace(figure, spec={k: v for k, v in figure.spec.items() if k not in size}) for figure in figures
-    )
-    return Figure(spec=size, parts={"layer": tuple(bare)})
+    ]
+    return Figure(spec={**size, "layer": bare})
 
 
 def below_each_other(*figures: Figure) -> Figure:
-    return Figure(parts={"vconcat": figures})
+    return Figure(spec={"vconcat": list(figures)})
 
 
 def faceted(figure: Figure, by: Spec, columns: int) -> Figure:
     """The chart of a single table for each value of a column, with the rows that have it."""
-    table, *_ = _tables(figure)
-    return Figure(table, {"facet": by, "columns": columns}, {"spec": (_without_data(figure),)})
-
-
-def _without_data(figure: Figure) -> Figure:
-    parts = {kind: tuple(map(_without_data, inside)) for kind, inside in figure.parts.items()}
-    return Figure(None, figure.spec, parts)
-
-
-CONFIGURATION = {
-    "axis": {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "gridColor": "#e4e4e4"},
-    "legend": {"labelFontSize": 12, "titleFontSize": 12},
-    "title": {"fontSize": 14, "anchor": "start"},
-    "header": {"labelFontSize": 13, "labelFontWeight": "bold", "labelAnchor": "start"},
-    "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": "#bbb"},
-}
-"""The project's fonts and colours."""
+    layers = figure.spec.get("layer", ())
+    table = next(each.data for each in (figure, *layers) if each.data is not None)
+    bare = replace(figure, data=None)
+    if layers:
+        bare = bare.properties(layer=[replace(each, data=None) for each in layers])
+    return Figure(table, {"facet": by, "columns": columns, "spec": bare})
 
 
 def specification(figure: Figure) -> Spec:
     """The chart with its data, each table once, in the project's fonts and colours."""
-    tables = list({id(table): table for table in _tables(figure)}.values())
-    names = {id(table): f"data-{k}" for k, table in enumerate(tables, start=1)}
-    return {
-        "$schema": SCHEMA,
-        "config": CONFIGURATION,
-        "datasets": {names[id(table)]: _rows(table) for table in tables},
-        **_printable(_nested(figure, names)),
-    }
-
-
-def _tables(figure: Figure) -> Iterator[pl.DataFrame]:
-    if figure.data is not None:
-        yield figure.data
-    for parts in figure.parts.values():
-        for part in parts:
-            yield from _tables(part)
+    tables: dict[int, pl.DataFrame] = {}
+    drawn = _plain(figure, tables)
+    datasets = {f"data-{k}": _rows(table) for k, table in enumerate(tables.values(), start=1)}
+    return {"$schema": SCHEMA, "config": CONFIGURATION, "datasets": datasets, **drawn}
 
 
 def _rows(table: pl.DataFrame) -> list[dict[str, Any]]:
     """JSON has no infinity and no NaN."""
     number = selectors.float()
     rows = table.with_columns(pl.when(number.is_finite()).then(number)).to_dicts()
-    return rows if table.select(selectors.string()).is_empty() else _printable(rows)
+    return rows if table.select(selectors.string()).is_empty() else _plain(rows, {})
 
 
-def _printable(value: Any) -> Any:
-    """With printable text only: a control character in an image ends the process that draws it."""
-    match value:
+def _plain(part: Any, tables: dict[int, pl.DataFrame]) -> Any:
+    """As JSON has it, with the names of tables, which are added, and printable text only: a control character
+    in an image ends the process that draws it."""
+    match part:
+        case Figure(data=data, spec=spec):
+            if data is None:
+                return _plain(spec, tables)
+            tables.setdefault(id(data), data)
+            return _plain(spec, tables) | {"data": {"name": f"data-{[*tables].index(id(data)) + 1}"}}
         case str():
-            return printable(value)
+            return printable(part)
         case dict():
-            shown = {key: _printable(one) for key, one in value.items()}
+            shown = {key: _plain(one, tables) for key, one in part.items()}
             if isinstance(title := shown.get("title"), str):  # Vega-Lite obeys escapes in it
                 shown["title"] = title.replace("\\", BACKSLASH)
             return shown
         case list() | tuple():
-            return [_printable(one) for one in value]
-    return value
-
-
-def _nested(figure: Figure, names: Mapping[int, str]) -> Spec:
-    data = {} if figure.data is None else {"data": {"name": names[id(figure.data)]}}
-    inside: Spec = {
-        kind: [_nested(part, names) for part in parts] if kind != "spec" else _nested(parts[0], names)
-        for kind, parts in figure.parts.items()
-    }
-    return {**figure.spec, **data, **inside}
+            return [_plain(one, tables) for one in part]
+    return part
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from sil.experiment.results import Identity, batches
 from sil.experiment.run import Definition, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison, accuracies
-from sil.report.node_figures import timeline
+from sil.report.experiment_figures import timeline
 from sil.report.tables import prediction_texts
 from sil.report.vega_lite import specification
 from sil.runs.scenario import scenario_of

@@ -16,7 +16,7 @@ from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.loras import Loras, NodeSelection, Ordering, Selection
 from scheduler.time_shared.predictors import PolicyAware
 from scheduler.time_shared.social_contract import Requirement, SocialContract
-from sil.report.node_figures import mpl_segments
+from sil.report.experiment_figures import mpl_segments
 from sil.runs.on_time_shared import TimeSharedRun, TimeSharedSystem, built_in_characterisations
 from sil.runs.simulation import RunKey
 from sil.site.time_shared_cluster import Characterisations

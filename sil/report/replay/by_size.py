@@ -1,4 +1,4 @@
-"""What becomes of jobs of different sizes and run times."""
+"""What becomes of jobs of different sizes, run times and users."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from math import ceil
 import numpy as np
 import polars as pl
 
-from sil.report.classes import RUN_TIMES, SLOWDOWNS, WAITS
+from sil.report.classes import RUN_TIMES, SLOWDOWNS, WAITS, size_class, size_powers
 from sil.report.figures import SHAPES, WIDTH, logarithmic, scheduler_colour, told_apart, tooltips
 from sil.report.page import Table
 from sil.report.replay import Jobs
-from sil.report.schedule_levels import Floats, Numbers, users_by_work
+from sil.report.schedule_levels import Floats, users_by_work
 from sil.report.vega_lite import Figure, Spec, column, faceted, layer
 from sil.workload.slices import WEEK_S
 
-WHOLE_WEEKS = {"tickMinStep": 1, "grid": False}
 MOST_WEEKS = 104
 """Of more, several make one column."""
+MOST_USERS = 20
+"""Those with the most processor-seconds are drawn."""
+_RAN_S = pl.col("finish_time") - pl.col("starting_time")
+_HOURS = ((_RAN_S * pl.col("requested_number_of_resources")).sum() / 3_600).alias("processor-hours")
 
 
 def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
@@ -32,21 +35,14 @@ def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
             rows.append((scheduler, size_class(power), power, float(values.mean()), low, high, len(values)))
     columns = ["scheduler", "processors", "power", "mean", "median", "95th percentile", "jobs"]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
-    order = [size_class(power) for power in sorted(frame["power"].unique())]
-    x = column(
-        "processors:N",
-        sort=order,
-        title="Requested processors (dot: mean; line: median to 95th percentile)",
-        axis={"labelAngle": 0},
-    )
+    title = "Requested processors (dot: mean; line: median to 95th percentile)"
+    x = column("processors:N", sort=_in_order(frame), title=title, axis={"labelAngle": 0})
     colour = scheduler_colour(names)
     y = logarithmic(float(frame["95th percentile"].max()), "Bounded slowdown (log scale)")  # type: ignore[arg-type]
-    offset = column("scheduler:N", sort=list(names))
-    base = Figure(frame).encode(x=x, xOffset=offset, color=colour)
+    base = Figure(frame).encode(x=x, xOffset=column("scheduler:N", sort=list(names)), color=colour)
     return layer(
         base.mark("rule", strokeWidth=2, opacity=0.5).encode(
-            y=column("median:Q", **y),
-            y2=column("95th percentile"),
+            y=column("median:Q", **y), y2=column("95th percentile")
         ),
         base.mark("point", filled=True, size=55, opacity=1).encode(
             y=column("mean:Q", **y), shape=told_apart(colour, SHAPES), tooltip=tooltips(*columns)
@@ -56,10 +52,9 @@ def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
 
 def jobs_by_size_and_run_time(table: pl.DataFrame) -> Figure:
     """The number of jobs of each size and run time."""
-    held = (pl.col("finish_time") - pl.col("starting_time")) * pl.col("requested_number_of_resources")
-    cells = _cells({"": table}, _RUN_TIME, (held.sum() / 3_600).alias("processor-hours"))
+    cells = _cells({"": table}, _RUN_TIME, _HOURS)
     colour = column("jobs:Q", scale={"type": "log", "scheme": "blues", "nice": False}, title="Jobs")
-    return _heat_map(cells, colour).encode(y=_of_run_times()).properties(width=WIDTH, height=200)
+    return _heat_map(cells, colour).encode(y=_OF_RUN_TIMES).properties(width=WIDTH, height=200)
 
 
 def slowdown_by_size_and_run_time(jobs: Jobs, names: Sequence[str]) -> Figure:
@@ -68,36 +63,31 @@ def slowdown_by_size_and_run_time(jobs: Jobs, names: Sequence[str]) -> Figure:
     cells = cells.with_columns(shade=SLOWDOWNS.label(pl.col("mean")))
     columns = 2 if len(names) in (1, 2, 4) else 3
     map_ = _heat_map(cells, SLOWDOWNS.colour("shade", "Mean bounded slowdown"), label_angle=-40)
-    map_ = map_.encode(y=_of_run_times())
-    return _panels(map_.properties(width=WIDTH // columns - 30, height=150), names, columns)
+    map_ = map_.encode(y=_OF_RUN_TIMES).properties(width=WIDTH // columns - 30, height=150)
+    return _panels(map_, names, columns)
 
 
 def waiting_by_week_and_size(jobs: Jobs, names: Sequence[str]) -> Figure:
     """The mean waiting time of jobs of each size by the week of their submission, or by several weeks: a
     panel for each scheduler."""
-    first_s = min(float(table["submission_time"].to_numpy().min()) for table in jobs.values())
-    last_s = max(float(table["submission_time"].to_numpy().max()) for table in jobs.values())
+    submitted_s = [table["submission_time"].to_numpy() for table in jobs.values()]
+    first_s = min(float(times_s.min()) for times_s in submitted_s)
+    last_s = max(float(times_s.max()) for times_s in submitted_s)
     weeks = ceil((last_s - first_s + 1) / WEEK_S / MOST_WEEKS)
     week = ((pl.col("submission_time") - first_s) // (weeks * WEEK_S)).cast(pl.Int64) * weeks
     cells = _cells(jobs, week.alias("week"), pl.col("waiting_time").mean().alias("mean (s)"))
     cells = cells.with_columns(shade=WAITS.label(pl.col("mean (s)")), end=pl.col("week") + weeks)
-    along = column(
-        "week:Q", title="Weeks since the first submission", scale={"nice": False}, axis=WHOLE_WEEKS
+    title, whole = "Weeks since the first submission", {"tickMinStep": 1, "grid": False}
+    map_ = _heat_map(cells, WAITS.colour("shade", "Mean waiting time")).encode(
+        x=column("week:Q", title=title, scale={"nice": False}, axis=whole),
+        x2=column("end"),
+        y=column("processors:O", sort=_in_order(cells)[::-1], title="Requested processors"),
     )
-    map_ = _heat_map(cells, WAITS.colour("shade", "Mean waiting time"))
-    by_week = map_.encode(x=along, x2=column("end"), y=_of_sizes(cells))
-    return _panels(by_week.properties(width=WIDTH, height=150), names, columns=1)
+    return _panels(map_.properties(width=WIDTH, height=150), names, columns=1)
 
 
-_RUN_TIME = RUN_TIMES.label(pl.col("finish_time") - pl.col("starting_time")).alias("run time")
-
-
-def _of_run_times() -> Spec:
-    return column("run time:O", sort=RUN_TIMES.labels[::-1], title="Run time")
-
-
-def _of_sizes(cells: pl.DataFrame) -> Spec:
-    return column("processors:O", sort=_in_order(cells)[::-1], title="Requested processors")
+_RUN_TIME = RUN_TIMES.label(_RAN_S).alias("run time")
+_OF_RUN_TIMES = column("run time:O", sort=RUN_TIMES.labels[::-1], title="Run time")
 
 
 def _in_order(cells: pl.DataFrame) -> list[str]:
@@ -118,9 +108,8 @@ def _cells(jobs: Jobs, by: pl.Expr, value: pl.Expr) -> pl.DataFrame:
 
 def _heat_map(cells: pl.DataFrame, colour: Spec, label_angle: int = 0) -> Figure:
     shown = tooltips(*(name for name in cells.columns if name not in ("power", "shade", "end")))
-    across = column(
-        "processors:O", sort=_in_order(cells), title="Requested processors", axis={"labelAngle": label_angle}
-    )
+    axis = {"labelAngle": label_angle}
+    across = column("processors:O", sort=_in_order(cells), title="Requested processors", axis=axis)
     return Figure(cells).mark("rect").encode(x=across, color=colour, tooltip=shown)
 
 
@@ -128,31 +117,14 @@ def _panels(figure: Figure, names: Sequence[str], columns: int) -> Figure:
     return faceted(figure, column("scheduler:N", sort=list(names), title=None), columns)
 
 
-def size_powers(processors: pl.Series) -> Numbers:
-    """The least power of two that each job fits on."""
-    return np.asarray(np.ceil(np.log2(processors.to_numpy())), np.int64)
-
-
-def size_class(power: int) -> str:
-    """The sizes of jobs of a power of two, like `5-8`."""
-    high = 2**power
-    low = high // 2 + 1
-    return f"{high:,}" if low >= high else f"{low:,}-{high:,}"
-
-
-MOST_USERS = 20
-"""Those with the most processor-seconds are drawn."""
-
-
 def by_user(jobs: Jobs) -> pl.DataFrame:
     """A row for each scheduler and user: jobs, processor-hours, mean waiting time and mean bounded slowdown;
     empty if users are unknown."""
-    held = (pl.col("finish_time") - pl.col("starting_time")) * pl.col("requested_number_of_resources")
     tables = [
         table.group_by("user", maintain_order=True)
         .agg(
             pl.len().alias("jobs"),
-            (held.sum() / 3_600).alias("processor-hours"),
+            _HOURS,
             pl.col("waiting_time").mean().alias("mean waiting time (s)"),
             pl.col("bounded_slowdown").mean().alias("mean bounded slowdown"),
         )
@@ -167,40 +139,34 @@ def slowdown_by_user(users: pl.DataFrame, jobs: Jobs, names: Sequence[str]) -> F
     """The mean bounded slowdown of the users with the most processor-seconds."""
     most = users_by_work(jobs.values())[:MOST_USERS]
     shown = users.filter(pl.col("user").is_in(most))
-    title, colour = "User, by processor-hours", scheduler_colour(names)
+    colour = scheduler_colour(names)
     most_slow = float(shown["mean bounded slowdown"].max())  # type: ignore[arg-type]
-    return (
-        Figure(shown)
-        .mark("point", filled=True, size=55, opacity=1)
-        .encode(
-            x=column("user:N", sort=most, title=title, axis={"labelAngle": -40, "grid": True}),
-            y=column(
-                "mean bounded slowdown:Q", **logarithmic(most_slow, "Mean bounded slowdown (log scale)")
-            ),
-            color=colour,
-            shape=told_apart(colour, SHAPES),
-            tooltip=tooltips(*shown.columns),
-        )
-        .properties(width=WIDTH, height=260)
+    y = logarithmic(most_slow, "Mean bounded slowdown (log scale)")
+    axis = {"labelAngle": -40, "grid": True}
+    point = Figure(shown).mark("point", filled=True, size=55, opacity=1).properties(width=WIDTH, height=260)
+    return point.encode(
+        x=column("user:N", sort=most, title="User, by processor-hours", axis=axis),
+        y=column("mean bounded slowdown:Q", **y),
+        color=colour,
+        shape=told_apart(colour, SHAPES),
+        tooltip=tooltips(*shown.columns),
     )
+
+
+MEASURES: dict[str, Callable[[Floats], str]] = {
+    "Jain's index of users (1: all alike)": lambda of: f"{of.sum() ** 2 / (len(of) * (of**2).sum()):.3f}",
+    "Median of users": lambda of: f"{np.median(of):,.2f}",
+    "95th percentile of users": lambda of: f"{np.quantile(of, 0.95):,.2f}",
+    "Worst user": lambda of: f"{of.max():,.2f}",
+}
+"""Of the mean slowdowns of users. Jain's index is 1 / n if one of n has all."""
 
 
 def fairness_table(users: pl.DataFrame, names: Sequence[str]) -> Table:
     """How unequal users are: a row for each measure, a column for each scheduler."""
-    slowdowns = {name: users.filter(scheduler=name)["mean bounded slowdown"].to_numpy() for name in names}
-    measures: dict[str, Callable[[Floats], str]] = {
-        "Jain's index of users (1: all alike)": lambda of_users: f"{_jain(of_users):.3f}",
-        "Median of users": lambda of_users: f"{np.median(of_users):,.2f}",
-        "95th percentile of users": lambda of_users: f"{np.quantile(of_users, 0.95):,.2f}",
-        "Worst user": lambda of_users: f"{of_users.max():,.2f}",
-    }
+    slowdowns = [users.filter(scheduler=name)["mean bounded slowdown"].to_numpy() for name in names]
     rows = [
-        [title, *(text(of_users) if len(of_users) else "-" for of_users in slowdowns.values())]
-        for title, text in measures.items()
+        [title, *(text(of_users) if len(of_users) else "-" for of_users in slowdowns)]
+        for title, text in MEASURES.items()
     ]
     return Table(["Mean bounded slowdown", *names], rows)
-
-
-def _jain(of_users: Floats) -> float:
-    """1 if all are equal, 1 / n if one of n has all."""
-    return float(of_users.sum() ** 2 / (len(of_users) * (of_users**2).sum()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -17,7 +17,7 @@ from sil.outcome.paired import (
 )
 from sil.outcome.statistics import Interval
 from sil.report.figures import WIDTH, scheduler_colour, tooltips, zero_rule
-from sil.report.page import Cell, Part, Section, Table, slug
+from sil.report.page import Cell, Part, Section, Table
 from sil.report.replay import Jobs
 from sil.report.replay.over_time import SINCE
 from sil.report.tables import duration_text, significant, unit_of
@@ -61,10 +61,13 @@ class Compared:
 
     def sections(self, names: Sequence[str]) -> Iterator[Section]:
         if self.waits:
-            parts = [Part(table=_table(self.found, list(self.waits)))]
+            rows: list[list[Cell | str]] = [
+                [title, *(_cell(self.found[key][name], key == "waiting_time") for name in self.waits)]
+                for key, title in COMPARED.items()
+            ]
+            parts = [Part(table=Table(["", *self.waits], rows))]
             if min(len(each.by_block) for each in self.waits.values()) > 1:
-                chart = difference_over_time(self.waits, names, self.baseline)
-                parts.append(Part(chart=chart, name=slug("Differences over time")))
+                parts.append(Part(chart=self._over_time(names), name="differences-over-time"))
             yield Section(f"Differences to {self.baseline}", f"{self._note()}.", parts)
 
     def _note(self) -> str:
@@ -78,19 +81,35 @@ class Compared:
             "same time depend on each other, so intervals are Student's t, extended for skewness, over "
             f"{counted(n, 'block')} of {blocks}, by submission{few}"
         )
-        correlated = ", ".join(
-            f"{name} {of_blocks:+.2f}"
-            for name, each in self.waits.items()
-            if (of_blocks := each.correlation) is not None
-        )
-        if correlated:
+        correlations = {name: each.correlation for name, each in self.waits.items()}
+        known = {name: of_blocks for name, of_blocks in correlations.items() if of_blocks is not None}
+        if known:
+            correlated = ", ".join(f"{name} {of_blocks:+.2f}" for name, of_blocks in known.items())
             note += f". Correlation of the mean waits of blocks that follow each other: {correlated}"
-            if any((each.correlation or 0.0) > MOST_CORRELATION for each in self.waits.values()):
-                note += (
-                    f". Above {MOST_CORRELATION:g}, blocks are not independent, and intervals too narrow: "
-                    "give longer blocks (--block-days)"
-                )
+        if any(of_blocks > MOST_CORRELATION for of_blocks in known.values()):
+            note += (
+                f". Above {MOST_CORRELATION:g}, blocks are not independent, and intervals too narrow: "
+                "give longer blocks (--block-days)"
+            )
         return note
+
+    def _over_time(self, names: Sequence[str]) -> Figure:
+        """The mean difference of the waiting time in each block: a chart for each scheduler."""
+        charts = []
+        colour = scheduler_colour(names) | {"legend": None}
+        for name, each in self.waits.items():
+            end = each.by_block.tail(1).with_columns(day=pl.max_horizontal("day", pl.lit(each.days)))
+            size, unit = unit_of(float(each.by_block["difference"].abs().max()))  # type: ignore[arg-type]
+            frame = pl.concat([each.by_block, end]).select(
+                "day", scheduler=pl.lit(name), difference=pl.col("difference") / size
+            )
+            line = Figure(frame).mark("line", interpolate="step-after", strokeWidth=1.5)
+            y = column("difference:Q", title=f"Difference ({unit})")
+            shown = tooltips(*frame.columns)
+            line = line.encode(x=column("day:Q", title=SINCE), y=y, color=colour, tooltip=shown)
+            title = f"Mean waiting time under {name}, less that under {self.baseline}"
+            charts.append(layer(zero_rule(), line).properties(width=WIDTH, height=150, title=title))
+        return below_each_other(*charts)
 
 
 def _longer(difference: Interval) -> str:
@@ -102,65 +121,26 @@ def _longer(difference: Interval) -> str:
     if found.half_width is None:
         return f"{duration_text(found.mean)} {word} (no interval)"
     open_ = "" if found.excludes_zero else ", which is not settled"
-    return f"{_durations(found)} {word}{open_}"
+    return f"{_limits(found, True)} {word}{open_}"
 
 
-def _durations(found: Interval, sign: str = "") -> str:
-    """All in the unit of the largest."""
-    most_s = _most(found)
-    size, unit = unit_of(most_s)
-    return f"{_limits(found.scaled(1 / size), sign)} {unit}"
-
-
-def _limits(found: Interval, sign: str = "") -> str:
-    of = _most(found)
+def _limits(found: Interval, is_duration: bool, sign: str = "") -> str:
+    """Three significant digits of the largest number; durations are all in its unit."""
+    most = max(map(abs, (found.mean, found.low, found.high)))
+    size, unit = unit_of(most) if is_duration else (1.0, "")
+    of, scaled = most / size, found.scaled(1 / size)
     mean, low, high = (
         f"{'+' if sign and number > 0.0 else ''}{significant(number, of)}"
-        for number in (found.mean, found.low, found.high)
+        for number in (scaled.mean, scaled.low, scaled.high)
     )
-    return mean if found.half_width is None else f"{mean} [{low}, {high}]"
+    return f"{mean if found.half_width is None else f'{mean} [{low}, {high}]'} {unit}".rstrip()
 
 
-def _most(found: Interval) -> float:
-    return max(map(abs, (found.mean, found.low, found.high)))
-
-
-def _table(compared: Mapping[str, Mapping[str, PairedDifferences]], names: Sequence[str]) -> Table:
-    rows: list[list[Cell | str]] = []
-    for key, title in COMPARED.items():
-        texts = _durations if key == "waiting_time" else _limits
-        rows.append([title, *(_cell(compared[key][name], texts) for name in names)])
-    return Table(["", *names], rows)
-
-
-def _cell(found: PairedDifferences, texts: Callable[[Interval, str], str]) -> Cell:
+def _cell(found: PairedDifferences, is_duration: bool) -> Cell:
     star = "*" if found.difference.excludes_zero else ""
     equal = max(0.0, 1.0 - found.less - found.more)
     shares = (
         f"less for {100 * found.less:.1f} % of {found.jobs:,} jobs, more for {100 * found.more:.1f} %, equal "
         f"for {100 * equal:.1f} %"
     )
-    return Cell(f"{texts(found.difference, '+')}{star}", shares)
-
-
-def difference_over_time(
-    found: Mapping[str, PairedDifferences], names: Sequence[str], baseline: str
-) -> Figure:
-    """The mean difference of the waiting time in each block: a chart for each scheduler."""
-    charts = []
-    for name, each in found.items():
-        end = each.by_block.tail(1).with_columns(day=pl.max_horizontal("day", pl.lit(each.days)))
-        size, unit = unit_of(float(each.by_block["difference"].abs().max()))  # type: ignore[arg-type]
-        frame = pl.concat([each.by_block, end]).select(
-            "day", scheduler=pl.lit(name), difference=pl.col("difference") / size
-        )
-        y = column("difference:Q", title=f"Difference ({unit})")
-        colour = scheduler_colour(names) | {"legend": None}
-        line = (
-            Figure(frame)
-            .mark("line", interpolate="step-after", strokeWidth=1.5)
-            .encode(x=column("day:Q", title=SINCE), y=y, color=colour, tooltip=tooltips(*frame.columns))
-        )
-        title = f"Mean waiting time under {name}, less that under {baseline}"
-        charts.append(layer(zero_rule(), line).properties(width=WIDTH, height=150, title=title))
-    return below_each_other(*charts)
+    return Cell(f"{_limits(found.difference, is_duration, '+')}{star}", shares)

@@ -36,22 +36,21 @@ class Replayed:
     @property
     def faults(self) -> Sequence[str]:
         """A sentence for each scheduler that broke a rule."""
-        return self._sentences("fault")
+        return [row["fault"] for row in self.described["schedulers"].values() if row.get("fault")]
 
     @property
     def refusals(self) -> Sequence[str]:
         """A sentence for each scheduler under which jobs were refused."""
-        return self._sentences("refused")
-
-    def _sentences(self, key: str) -> Sequence[str]:
-        return [row[key] for row in self.described["schedulers"].values() if row.get(key)]
+        return [row["refused"] for row in self.described["schedulers"].values() if row.get("refused")]
 
 
 def measured(replayed: Replayed, analysis: Analysis) -> Replayed:
-    """With the jobs that count, and the statistics of these. Raises UserError if there are none."""
+    """With the jobs that count, and the statistics of these; utilisation is by all jobs, in a part of the
+    time. Raises UserError if there are none."""
     if not analysis.is_trimmed or not replayed.jobs:
         return replayed
-    analysis.check(replayed.described["days"])
+    d = replayed.described
+    analysis.check(d["days"])
     submitted_s = [table["submission_time"].to_numpy() for table in replayed.jobs.values()]
     from_s = min(float(times_s.min()) for times_s in submitted_s) + analysis.warm_up_days * DAY_S
     until_s = max(float(times_s.max()) for times_s in submitted_s) - analysis.cool_down_days * DAY_S
@@ -61,20 +60,13 @@ def measured(replayed: Replayed, analysis: Analysis) -> Replayed:
         raise UserError("no job was submitted between the warm-up and the cool-down; give fewer days")
     kept = (*SENTENCES, *(m.key for m in REFUSED))
     rows: dict[str, Any] = {}
-    for name, row in replayed.described["schedulers"].items():
+    for name, row in d["schedulers"].items():
         rows[name] = {key: row[key] for key in kept if key in row}
         if replayed.statistics[name] and name in jobs:
-            rows[name] |= _statistics(
-                replayed, name, Measured(jobs[name]["job_id"].to_list(), from_s, until_s)
-            )
+            of = Measured(jobs[name]["job_id"].to_list(), from_s, until_s)
+            bound_s = float(d["bounded_slowdown_threshold_s"])
+            found = ReplayStatistics(int(d["processors"]), int(d["gpus"]), measured=of, bound_s=bound_s)
+            found.add(replayed.jobs[name])
+            rows[name] |= found.metrics
     left = {name: table for name, table in jobs.items() if len(table)}
-    return replace(replayed, described={**replayed.described, "schedulers": rows}, jobs=left)
-
-
-def _statistics(replayed: Replayed, name: str, counted: Measured) -> dict[str, float]:
-    """Of some jobs of a scheduler; utilisation is by all jobs, in a part of the time."""
-    d = replayed.described
-    bound_s = float(d["bounded_slowdown_threshold_s"])
-    found = ReplayStatistics(int(d["processors"]), int(d["gpus"]), measured=counted, bound_s=bound_s)
-    found.add(replayed.jobs[name])
-    return found.metrics
+    return replace(replayed, described={**d, "schedulers": rows}, jobs=left)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from sil.report.figures import PALETTE, WIDTH, colour_scale, distribution, scheduler_lines, tooltips
 from sil.report.replay import Jobs
+from sil.report.schedule_levels import Floats
 from sil.report.vega_lite import Figure, Spec, below_each_other, column
 from sil.trace.facts import one_row_per_interval
 from sil.trace.log_clock import LogClock
@@ -19,19 +19,16 @@ BINS = 400
 MOST_BINS = 1_000
 JOBS_OF_A_BIN = 20
 SINCE = "Days since the first submission"
-
-Numbers = NDArray[np.float64]
+WAITING = ("submission_time", "starting_time")
+RUNNING = ("starting_time", "finish_time")
+WINDOW = "window"
+GANTT_RUNS = 600
+GANTT_RECTANGLES = 6_000
 
 
 def queue_length(jobs: Jobs, names: Sequence[str], bins: int = BINS) -> Figure:
     """The mean number of jobs that wait in each interval of time."""
     return _over_time(jobs, names, "Jobs that wait", WAITING, pl.lit(1.0), bins)
-
-
-def backlog(jobs: Jobs, names: Sequence[str], processors: int, bins: int = BINS) -> Figure:
-    """What waiting jobs request in each interval of time, on average, as a share of the machine."""
-    share = 100.0 * pl.col("requested_number_of_resources") / processors
-    return _over_time(jobs, names, "Requested by waiting jobs (% of machine)", WAITING, share, bins)
 
 
 def utilisation(
@@ -45,14 +42,15 @@ def utilisation(
 def small_multiples(
     jobs: Jobs, names: Sequence[str], processors: int, gpus: int, clock: LogClock | None = None
 ) -> Figure:
-    """The figures above in a window of time, which a reader draws in the lowest one, of the whole log. The
-    axis has dates, if the clock knows them."""
+    """The queue, the processors that waiting jobs request, and what is in use, in a window of time, which a
+    reader draws in the lowest chart, of the whole log. The axis has dates, if the clock knows them."""
     n_jobs = max(map(len, jobs.values()))
     bins = min(MOST_BINS, max(BINS, n_jobs // JOBS_OF_A_BIN))
     requested = "requested_number_of_resources"
+    share, title = 100.0 * pl.col(requested) / processors, "Requested by waiting jobs (% of machine)"
     figures = [
         queue_length(jobs, names, bins),
-        backlog(jobs, names, processors, bins),
+        _over_time(jobs, names, title, WAITING, share, bins),
         utilisation(jobs, "Processors", requested, processors, names, bins),
         *([utilisation(jobs, "GPUs", "requested_gpus", gpus, names, bins)] if gpus else []),
     ]
@@ -74,11 +72,6 @@ def small_multiples(
     ).properties(resolve={"scale": {"color": "shared", "strokeDash": "shared"}})
 
 
-WAITING = ("submission_time", "starting_time")
-RUNNING = ("starting_time", "finish_time")
-WINDOW = "window"
-
-
 def _over_time(
     jobs: Jobs, names: Sequence[str], title: str, between: tuple[str, str], weight: pl.Expr, bins: int
 ) -> Figure:
@@ -88,8 +81,8 @@ def _over_time(
     edges_s = np.linspace(first_s, last_s, bins + 1)
     days = ((edges_s[:-1] + edges_s[1:]) / 2 - first_s) / DAY_S
     frames = [
-        pl.DataFrame(
-            {"scheduler": [scheduler] * bins, "day": days, "value": held(table, between, weight, edges_s)}
+        pl.DataFrame({"day": days, "value": held(table, between, weight, edges_s)}).select(
+            pl.lit(scheduler).alias("scheduler"), pl.all()
         )
         for scheduler, table in jobs.items()
     ]
@@ -102,7 +95,7 @@ def _first_s(jobs: Jobs) -> float:
     return min(float(table["submission_time"].to_numpy().min()) for table in jobs.values())
 
 
-def held(table: pl.DataFrame, between: tuple[str, str], weight: pl.Expr, edges_s: Numbers) -> Numbers:
+def held(table: pl.DataFrame, between: tuple[str, str], weight: pl.Expr, edges_s: Floats) -> Floats:
     """The mean, over each interval of time, of the summed weight of the jobs that are between two times."""
     weights, first_s = table.with_columns(weight=weight)["weight"].to_numpy(), edges_s[0]
     begun, over = (_since(table[key].to_numpy() - first_s, weights, edges_s - first_s) for key in between)
@@ -110,13 +103,14 @@ def held(table: pl.DataFrame, between: tuple[str, str], weight: pl.Expr, edges_s
     return np.maximum(np.diff(begun - over) / np.diff(edges_s), 0.0)
 
 
-def _since(times_s: Numbers, weights: Numbers, edges_s: Numbers) -> Numbers:
+def _since(times_s: Floats, weights: Floats, edges_s: Floats) -> Floats:
     """For each edge, the sum of weight * (edge - time) over the times before it."""
     order = np.argsort(times_s)
     times_s, weights = times_s[order], weights[order]
     before = np.searchsorted(times_s, edges_s)
-    summed = np.concatenate([[0.0], np.cumsum(weights)])[before]
-    moments = np.concatenate([[0.0], np.cumsum(weights * times_s)])[before]
+    summed, moments = (
+        np.concatenate([[0.0], np.cumsum(each)])[before] for each in (weights, weights * times_s)
+    )
     return np.asarray(edges_s * summed - moments, dtype=np.float64)
 
 
@@ -125,10 +119,6 @@ def waiting_distribution(jobs: Jobs, names: Sequence[str]) -> Figure:
     waits_s = {name: table["waiting_time"] for name, table in jobs.items()}
     title = "Waiting time (log scale; less than 1 s is drawn at 1 s)"
     return distribution(waits_s, names, title, least=1.0)
-
-
-GANTT_RUNS = 600
-GANTT_RECTANGLES = 6_000
 
 
 def gantt(table: pl.DataFrame, processors: int, window_s: tuple[float, float] | None = None) -> Figure:
@@ -142,7 +132,7 @@ def gantt(table: pl.DataFrame, processors: int, window_s: tuple[float, float] | 
         from_s, until_s = (begin_s + edge_s for edge_s in window_s)
     # Include runs that began before, or their nodes would look idle.
     shown = jobs.filter(pl.col("starting_time") < until_s, pl.col("finish_time") > from_s)
-    frame = one_row_per_interval(shown, "allocated_resources").select(
+    frame = one_row_per_interval(shown.rename({"allocated_resources": "machines"})).select(
         pl.col("job_id").alias("job"),
         ((pl.col("starting_time").clip(lower_bound=from_s) - begin_s) / DAY_S).alias("from"),
         ((pl.col("finish_time").clip(upper_bound=until_s) - begin_s) / DAY_S).alias("until"),
@@ -152,24 +142,17 @@ def gantt(table: pl.DataFrame, processors: int, window_s: tuple[float, float] | 
     frame = frame.sort("from", maintain_order=True)
     if len(frame) > GANTT_RECTANGLES and (until := frame["from"][GANTT_RECTANGLES]) > frame["from"][0]:
         frame = frame.filter(pl.col("from") < until).with_columns(pl.col("until").clip(upper_bound=until))
+    days = {"scale": {"zero": False, "nice": False}, "axis": {"tickCount": 10, "labelOverlap": True}}
+    rows = {"domain": [0, processors], "nice": False}
     colours = colour_scale(map(str, range(len(PALETTE))))
-    return (
-        Figure(frame)
-        .mark("rect", stroke="white", strokeWidth=0.3)
-        .encode(
-            x=column(
-                "from:Q",
-                title=SINCE,
-                scale={"zero": False, "nice": False},
-                axis={"tickCount": 10, "labelOverlap": True},
-            ),
-            x2=column("until"),
-            y=column("low:Q", title="Processor", scale={"domain": [0, processors], "nice": False}),
-            y2=column("high"),
-            color=column("colour:N", scale=colours, legend=None),
-            tooltip=tooltips("job", "from", "until", "low", "high"),
-        )
-        .properties(width=WIDTH, height=280)
+    chart = Figure(frame).mark("rect", stroke="white", strokeWidth=0.3)
+    return chart.properties(width=WIDTH, height=280).encode(
+        x=column("from:Q", title=SINCE, **days),
+        x2=column("until"),
+        y=column("low:Q", title="Processor", scale=rows),
+        y2=column("high"),
+        color=column("colour:N", scale=colours, legend=None),
+        tooltip=tooltips("job", "from", "until", "low", "high"),
     )
 
 
@@ -178,7 +161,6 @@ def _around_the_longest_wait(jobs: pl.DataFrame) -> tuple[float, float]:
     starts_s = jobs["starting_time"].to_numpy()
     middle = int(np.argmax(jobs["waiting_time"].to_numpy()))
     first = max(0, min(middle - GANTT_RUNS // 2, len(jobs) - GANTT_RUNS))
-    from_s = float(starts_s[first])
-    later_s = starts_s[first + GANTT_RUNS :]
+    from_s, later_s = float(starts_s[first]), starts_s[first + GANTT_RUNS :]
     later_s = later_s[later_s > from_s]  # they may all start at once
     return from_s, float(later_s[0] if len(later_s) else jobs["finish_time"].to_numpy().max())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from scheduler.messages import counted
 from sil.outcome.metrics import REFUSED
 from sil.outcome.refused_and_failed import IF_RESUBMITTED
 from sil.report.analysis import Analysis
+from sil.report.experiment import terms_of_nodes
 from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug
 from sil.report.replay import Jobs
 from sil.report.replay.by_size import (
@@ -29,7 +30,6 @@ from sil.report.vega_lite import Figure
 from sil.trace.log_clock import LogClock
 from sil.workload.job_log import span_text
 
-OVER_TIME = "Means over intervals of equal length, of all jobs."
 SCHEDULES = (
     "Drag to move, turn the wheel with Ctrl to zoom in time and with Shift to zoom in processors, and "
     "double-click to see all. The window is the same for all schedulers, and follows the one that is drawn "
@@ -38,6 +38,10 @@ SCHEDULES = (
     "processors are idle; with fewer, hover over a run for details."
 )
 PROGRAMS = "Where a program runs with another configuration than its own, each part that is not as given."
+FAIRNESS = (
+    "The mean bounded slowdown of each user: those with the most processor-hours, and how unequal all users "
+    "are. Jain's index is the squared sum over users, divided by their number and by the sum of squares."
+)
 ESTIMATES = {
     "user": "the users' estimates",
     "actual": "the actual run times",
@@ -50,61 +54,54 @@ def replay_page(replayed: Replayed, analysis: Analysis) -> Page:
     d = replayed.described
     names = list(d["schedulers"])
     repairs = [f"{text}." for text in d["repairs"]]
-    refused = [Notice("refusal", f"{text}.", "Refused") for text in replayed.refusals]
-    faults = [Notice("fault", f"{text}.", "Fault") for text in replayed.faults]
     of_measured = measured(replayed, analysis)
     n_measured = max(map(len, of_measured.jobs.values()), default=0)
-    compared = Compared.of(_of_whole_runs(of_measured), names, analysis.block_days)
-    headline = [Notice("answer", text) for text in compared.headline(of_measured.statistics)]
+    # The jobs that ended before a fault would be a selection.
+    whole = {name: table for name, table in of_measured.jobs.items() if of_measured.statistics[name]}
+    compared = Compared.of(whole, names, analysis.block_days)
     return Page(
         d["log"],
         f"{counted(d['jobs'], 'job')} on {counted(d['processors'], 'processor')}, replayed under "
         f"{', '.join(names)}",
         f"{d['log']}: {', '.join(names)}",
         [*_terms(d), *analysis.terms(n_measured)],
-        [*headline, *refused, *faults],
+        [
+            *(Notice("answer", text) for text in compared.headline(of_measured.statistics)),
+            *(Notice("refusal", f"{text}.", "Refused") for text in replayed.refusals),
+            *(Notice("fault", f"{text}.", "Fault") for text in replayed.faults),
+        ],
         [
             _comparison(of_measured, names, analysis),
             *compared.sections(names),
-            *_sections(replayed, of_measured.jobs, names),
+            *(_sections(replayed, of_measured.jobs, names) if of_measured.jobs else ()),
             *_programs(d["programs"]),
         ],
         Part(f"Repairs of the log, and notes: {len(repairs)}", items=repairs) if repairs else None,
     )
 
 
-def _of_whole_runs(replayed: Replayed) -> Jobs:
-    """The jobs that ended before a fault would be a selection."""
-    return {name: table for name, table in replayed.jobs.items() if replayed.statistics[name]}
-
-
 def _terms(d: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     load = f"; load {100 * d['load']:.1f} %" if d["load"] else ""
     yield "Log", f"{span_text(86_400 * d['days'])} from the first submission to the last{load}"
-    for line in d["nodes"]:
-        title, _, text = line.partition(": ")
-        yield (title, text) if title == "Nodes" else ("Sharing", line)
-    yield "Estimates", ESTIMATES[d["estimates"]]
-    if d["part"]:
-        yield "Part", ", ".join(d["part"])
-    yield "Order", f"{d['order']} (of simultaneous events)"
-    if d["decision_cost"] != "none":
-        yield "Decision cost", d["decision_cost"]
-    yield "Version", f"{d['version']}, scheduler source {d['scheduler_source']}"
+    yield from terms_of_nodes(d["nodes"])
     clock = LogClock.described(d)
-    if (date := clock.date(clock.first_s)) is not None:
-        yield "First submission", date
-    if d["acknowledge"]:
-        yield "Acknowledgement", d["acknowledge"]
+    others = {
+        "Estimates": ESTIMATES[d["estimates"]],
+        "Part": ", ".join(d["part"]),
+        "Order": f"{d['order']} (of simultaneous events)",
+        "Decision cost": d["decision_cost"] if d["decision_cost"] != "none" else "",
+        "Version": f"{d['version']}, scheduler source {d['scheduler_source']}",
+        "First submission": clock.date(clock.first_s) or "",
+        "Acknowledgement": d["acknowledge"],
+    }
+    yield from ((term, text) for term, text in others.items() if text)
 
 
-def _comparison(measured: Replayed, names: list[str], analysis: Analysis) -> Section:
-    over = "the measured jobs" if analysis.is_trimmed else "all jobs"
-    end = (
-        "Utilisation is that between the first and the last submission of these."
-        if analysis.is_trimmed
-        else "The makespan is from the first submission to the last end."
-    )
+def _comparison(measured: Replayed, names: Sequence[str], analysis: Analysis) -> Section:
+    over, end = "all jobs", "The makespan is from the first submission to the last end."
+    if analysis.is_trimmed:
+        over = "the measured jobs"
+        end = "Utilisation is that between the first and the last submission of these."
     bound_s = float(measured.described["bounded_slowdown_threshold_s"])
     note = (
         f"Over {over}. Bounded slowdown has a threshold of {bound_s:g} s. {end} Quantiles are observed "
@@ -120,23 +117,21 @@ def _comparison(measured: Replayed, names: list[str], analysis: Analysis) -> Sec
     return Section("Comparison", note, [Part(table=Table(["", *names], rows))])
 
 
-def _sections(replayed: Replayed, jobs: Jobs, names: list[str]) -> Iterator[Section]:
+def _sections(replayed: Replayed, jobs: Jobs, names: Sequence[str]) -> Iterator[Section]:
     """Of the measured `jobs`; what is over time is of all."""
-    if not jobs:
-        return
-    processors, gpus = int(replayed.described["processors"]), int(replayed.described["gpus"])
-    clock = LogClock.described(replayed.described)
-    over_time = small_multiples(replayed.jobs, names, processors, gpus, clock)
-    yield _drawn("Over time", OVER_TIME, over_time)
-    if has_schedules(replayed):
+    d = replayed.described
+    processors, threshold = int(d["processors"]), f"{d['bounded_slowdown_threshold_s']:g} s"
+    over_time = small_multiples(replayed.jobs, names, processors, int(d["gpus"]), LogClock.described(d))
+    yield _drawn("Over time", "Means over intervals of equal length, of all jobs.", over_time)
+    if not d["nodes"]:  # on which jobs overlap
         yield Section("Schedules", SCHEDULES, [Part(schedules=schedules(replayed.jobs, processors))])
     limit = "Cumulative distribution of waiting times."
     yield _drawn("Waiting time", limit, waiting_distribution(jobs, names))
     weeks = "Mean waiting time by size of job and by week of submission; longer waits are darker."
     yield _drawn("Waiting time by week and size", weeks, waiting_by_week_and_size(jobs, names))
     dots = (
-        f"Bounded slowdown, threshold {replayed.described['bounded_slowdown_threshold_s']:g} s. Dot: mean. "
-        "Line: median to 95th percentile. A dot above its line: few jobs have a very large slowdown."
+        f"Bounded slowdown, threshold {threshold}. Dot: mean. Line: median to 95th percentile. A dot above "
+        "its line: few jobs have a very large slowdown."
     )
     yield _drawn("Slowdown by size of job", dots, slowdown_by_size(jobs, names))
     numbers = "The number of jobs of each size and run time, and their mean bounded slowdown."
@@ -147,16 +142,8 @@ def _sections(replayed: Replayed, jobs: Jobs, names: list[str]) -> Iterator[Sect
     yield Section("Run time by size", numbers, parts)
     users = by_user(jobs)
     if len(users):
-        alike = (
-            "The mean bounded slowdown of each user: those with the most processor-hours, and how unequal "
-            "all users are. Jain's index is the squared sum over users, divided by their number and by the "
-            "sum of squares."
-        )
-        parts = [
-            Part(chart=slowdown_by_user(users, jobs, names), name="fairness"),
-            Part(table=fairness_table(users, names)),
-        ]
-        yield Section("Fairness", alike, parts)
+        chart = Part(chart=slowdown_by_user(users, jobs, names), name="fairness")
+        yield Section("Fairness", FAIRNESS, [chart, Part(table=fairness_table(users, names))])
 
 
 def _programs(programs: Mapping[str, list[str]]) -> Iterator[Section]:
@@ -169,17 +156,15 @@ def _drawn(title: str, note: str, chart: Figure) -> Section:
     return Section(title, note, [Part(chart=chart, name=slug(title))])
 
 
-def has_schedules(replayed: Replayed) -> bool:
-    """Jobs overlap on nodes that they share."""
-    return not replayed.described["nodes"]
-
-
 def schedule_sections(replayed: Replayed) -> list[Section]:
-    """Part of each schedule as a chart that can be a file."""
-    around = "All runs while some hundred jobs start, around the job that waited longest. Colours only "
-    note, processors = f"{around}distinguish jobs.", int(replayed.described["processors"])
+    """Part of each schedule as a chart that can be a file; none of nodes, on which jobs overlap."""
+    d = replayed.described
+    note = (
+        "All runs while some hundred jobs start, around the job that waited longest. Colours only "
+        "distinguish jobs."
+    )
+    jobs = {} if d["nodes"] else replayed.jobs
     return [
-        Section(title, note, [Part(chart=gantt(table, processors), name=slug(title))])
-        for title, table in ((f"Schedule of {name}", table) for name, table in replayed.jobs.items())
-        if has_schedules(replayed)
+        _drawn(f"Schedule of {name}", note, gantt(table, int(d["processors"])))
+        for name, table in jobs.items()
     ]

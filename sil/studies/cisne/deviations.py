@@ -11,8 +11,8 @@ import polars as pl
 
 from scheduler.time_shared.predictors import PolicyAware
 from scheduler.time_shared.social_contract import MOST_CPU
+from sil.report.experiment_figures import predicted_against_real, timeline
 from sil.report.figures import PALETTE, WIDTH, bars, tooltips
-from sil.report.node_figures import predicted_against_real, timeline
 from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, either, layer
 from sil.studies.cisne import experiments
