@@ -75,6 +75,11 @@ class Field(NamedTuple):
         return int(value) if is_whole else float(value)  # also of NumPy
 
 
+def whole_number(value: object, name: str, least: int = 1) -> int:
+    """Raises UserError unless it is a whole number from `least` on."""
+    return int(Field(name, int, least, Setting("", least=least)).checked(value, name))
+
+
 def declared(model: type[Settings]) -> list[Field]:
     """The fields of settings."""
     hints = get_type_hints(model, include_extras=True)

@@ -14,13 +14,12 @@ from sil.api.cells import COLUMNS, numbers
 from sil.api.execution import executing
 from sil.api.progress import shown, warn
 from sil.api.settings import choice, given_log
-from sil.declared import as_keyword, spread
+from sil.declared import as_keyword, spread, whole_number
 from sil.experiment.log_sweep import LogSweep, run_sweep
 from sil.outcome.comparison import SETTING, SweepComparison
 from sil.outcome.jobs import BOUND_S
 from sil.outcome.metrics import replay_metric_named
 from sil.outcome.statistics import CONFIDENCE
-from sil.policy.settings import whole_number
 from sil.runs.own_schedulers import named
 from sil.runs.under_test import check_for_logs
 from sil.settings.estimates import Estimates

@@ -16,10 +16,9 @@ from scheduler.free_nodes.arrays import QueuePolicy, larger_rigid_queue, new_rig
 from scheduler.free_nodes.kernels.backfilling import FCFS, NO_BACKFILLING
 from scheduler.free_nodes.kernels.queues import RigidQueue
 from sil.api.settings import choice, given_log
-from sil.gym.environments import Observation, Options, Single, Vector
-from sil.gym.reward_setting import reward_of
+from sil.declared import whole_number
+from sil.gym.environments import Numbers, Observation, Options, Single, Vector, reward_of
 from sil.outcome.jobs import BOUND_S
-from sil.policy.settings import whole_number
 from sil.runs.compiled import CODES
 from sil.settings.estimates import Estimates
 from sil.workload.job_log import JobLog
@@ -33,43 +32,34 @@ HELD_OUT, BEGIN = "held_out", "begin"
 """Options of a reset."""
 
 
-@dataclass(frozen=True)
 class Episodes:
-    """Each has `jobs` consecutive jobs of a log of rigid jobs on identical processors. Those of the log from
-    `n_training` on are held out. Raises UserError for a log or numbers that do not fit."""
+    """Each has `jobs` consecutive jobs of a log of rigid jobs on identical processors. A share of the log, its
+    last jobs, from `n_training` on, is held out. Raises UserError for a log or numbers that do not fit."""
 
-    log: JobLog
-    jobs: int
-    n_training: int
-
-    @classmethod
-    def of(cls, log: object, jobs: int, held_out: float) -> Episodes:
-        """`held_out` is a share of the log, its last jobs."""
-        log = given_log(log)
-        if log.cluster is not None:
+    def __init__(self, log: object, jobs: int, held_out: float) -> None:
+        self.log, self.jobs = given_log(log), jobs
+        name, n = self.log.name, len(self.log)
+        if self.log.cluster is not None:
             raise UserError(
-                f"{log.name}: its jobs request parts of nodes, but the environment has identical processors; "
+                f"{name}: its jobs request parts of nodes, but the environment has identical processors; "
                 "give a log without nodes"
             )
         if not 0 <= held_out < 1:
             raise UserError(f"held_out is {held_out!r}; expected a share of the log from 0 to less than 1")
-        sizes = log.jobs["processors"].to_numpy()
-        unfit = np.flatnonzero((sizes < 1) | (sizes > log.processors))
-        if len(unfit):
-            number, size = log.jobs["job"][int(unfit[0])], sizes[unfit[0]]
+        sizes, most = self.log.jobs["processors"].to_numpy(), self.log.processors
+        if len(unfit := np.flatnonzero((sizes < 1) | (sizes > most))):
+            number, size = self.log.jobs["job"][int(unfit[0])], sizes[unfit[0]]
             raise UserError(
-                f"{log.name}: job {number} requests {size:,} processors, but the machine has "
-                f"{log.processors:,}; leave such jobs out"
+                f"{name}: job {number} requests {size:,} processors, but the machine has {most:,}; "
+                "leave such jobs out"
             )
-        n = len(log)
-        n_training = n - round(held_out * n)
-        for part, size in (("training", n_training), ("held-out", n - n_training)):
+        self.n_training = n - round(held_out * n)
+        for part, size in (("training", self.n_training), ("held-out", n - self.n_training)):
             if size < jobs and (part == "training" or size):
                 raise UserError(
-                    f"{log.name}: its {part} part has {size:,} jobs, and an episode {jobs:,}; expected "
+                    f"{name}: its {part} part has {size:,} jobs, and an episode {jobs:,}; expected "
                     "fewer jobs in an episode, a longer log, or another held_out"
                 )
-        return cls(log, jobs, n_training)
 
     def drawn(self, rng: np.random.Generator, options: Mapping[str, Any]) -> int:
         """The place of the first job of an episode. Raises UserError for unknown options, and for a part of
@@ -89,9 +79,6 @@ class Episodes:
         if self.n_training == n:
             raise UserError("no job is held out; make the environment with held_out=0.2, for example")
         return int(rng.integers(self.n_training, n - self.jobs + 1))
-
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -154,7 +141,7 @@ class Settings:
     """
     * `log`: of rigid jobs, for identical processors.
     * `window`: how many waiting jobs, the first to arrive, are seen.
-    * `reward`: a name in `rewards.REWARDS`, or a function of `rewards.Steps`.
+    * `reward`: a name in `REWARDS`, or a function of `Steps`.
     * `jobs`: the number of consecutive jobs in an episode, which begins with an idle machine.
     * `held_out`: the share of the log, its last jobs, of which episodes have none, unless
       `reset(options={"held_out": True})` asks for it.
@@ -193,7 +180,7 @@ class BackfillBatch:
         """Raises UserError for settings that do not fit."""
         log, window = settings.log, whole_number(settings.window, "window")
         self.n, self.window = whole_number(n, "num_envs"), window
-        self.episodes = Episodes.of(log, whole_number(settings.jobs, "jobs"), settings.held_out)
+        self.episodes = Episodes(log, whole_number(settings.jobs, "jobs"), settings.held_out)
         self._reward = reward_of(settings.reward, REWARDS, "Steps", n)
         self._by = CODES[choice(Estimates, settings.estimates, "estimates")]
         self._policy = QueuePolicy(FCFS, NO_BACKFILLING, always_called=False)
@@ -253,7 +240,7 @@ class BackfillBatch:
         self._describe(at)
         self._go_on()
 
-    def act(self, actions: NDArray[np.int64], acting: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def act(self, actions: NDArray[np.int64], acting: NDArray[np.bool_]) -> Numbers:
         a, steps = self._answers, self._steps
         np.copyto(a.action, actions, where=acting)
         self._go_on()

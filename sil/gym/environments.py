@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import gymnasium
 import numpy as np
@@ -14,41 +14,59 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from scheduler import UserError
+from scheduler.messages import counted
 
+S = TypeVar("S")
+Numbers = NDArray[np.float64]
 Observation = dict[str, NDArray[Any]]
 Options = Mapping[str, Any]
 
 
+def reward_of(
+    given: str | Callable[[S], object], known: Mapping[str, Callable[[S], Numbers]], of: str, n: int
+) -> Callable[[S], Numbers]:
+    """The reward of that name, or the function itself, for `n` environments. Raises UserError, and whenever
+    the function does not return a number for each."""
+
+    def for_each(steps: S) -> Numbers:
+        rewards: Any = given(steps)  # type: ignore[operator]
+        if np.shape(rewards) != (n,):
+            numbers = f"expected an array with {counted(n, 'number')}"
+            raise UserError(f"the reward function returned {rewards!r}; {numbers}")
+        return np.asarray(rewards, np.float64)
+
+    if not isinstance(given, str) and callable(given):
+        return for_each
+    if given not in known:
+        raise UserError(f"reward is {given!r}; expected one of {', '.join(known)}, or a function of {of}")
+    return known[given]
+
+
 class Batch(Protocol):
-    """Episodes that go on together. Arrays have a row for each."""
+    """Episodes that go on together. Arrays have a row for each; the spaces are those of one episode.
+
+    * `begin`: a new episode takes a place. Raises UserError for unknown options.
+    * `act`: the rewards of actions; of episodes that do not act, 0.
+    * `over`: which episodes have ended; `seen`: what policies see now, in arrays that change with the next
+      action; `info`: what they do not see, in new arrays.
+    """
 
     n: int
     observation_space: spaces.Dict
-    """Of one episode, like the action space."""
     action_space: spaces.Discrete
 
-    def begin(self, at: int, rng: np.random.Generator, options: Options) -> None:
-        """A new episode takes a place. Raises UserError for unknown options."""
-        ...
+    def begin(self, at: int, rng: np.random.Generator, options: Options) -> None: ...
 
-    def act(self, actions: NDArray[np.int64], acting: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """The rewards of actions; of episodes that do not act, 0."""
-        ...
+    def act(self, actions: NDArray[np.int64], acting: NDArray[np.bool_]) -> Numbers: ...
 
     @property
-    def over(self) -> NDArray[np.bool_]:
-        """Which episodes have ended."""
-        ...
+    def over(self) -> NDArray[np.bool_]: ...
 
     @property
-    def seen(self) -> Observation:
-        """What policies see now: arrays that change with the next action."""
-        ...
+    def seen(self) -> Observation: ...
 
     @property
-    def info(self) -> Observation:
-        """What they do not see: new arrays."""
-        ...
+    def info(self) -> Observation: ...
 
 
 def _whole(actions: Any, batch: Batch, acting: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -127,13 +145,9 @@ class Vector(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         """Environment k is seeded with `seed` + k, or with its own of several seeds."""
         n = self.num_envs
         if seed is not None or not self._rngs:
-            seeds = (
-                [None] * n
-                if seed is None
-                else [seed + k for k in range(n)]
-                if isinstance(seed, int)
-                else seed
-            )
+            seeds = [None] * n if seed is None else seed
+            if isinstance(seeds, int):
+                seeds = [seeds + k for k in range(n)]
             if len(seeds) != n:
                 raise UserError(f"there are {len(seeds)} seeds for {n} environments; give one for each")
             self._rngs = [seeding.np_random(each)[0] for each in seeds]

@@ -12,12 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from scheduler import UserError
 from scheduler.mapping.problem import MappingProblem
-from sil.gym.environments import Observation, Options, Single, Vector
-from sil.gym.reward_setting import reward_of
+from sil.declared import whole_number
+from sil.gym.environments import Numbers, Observation, Options, Single, Vector, reward_of
 from sil.policy.mapping import MappingPass
-from sil.policy.settings import whole_number
-
-Numbers = NDArray[np.float64]
 
 MOST_WORK, MOST_SLOWNESS = 3_000.0, 1_000.0
 """Of the matrices that are drawn: Braun et al. 2001, of high heterogeneity, inconsistent."""
@@ -133,16 +130,11 @@ class MappingBatch:
                 f"an ETC matrix has {etc_s.shape[1]} machines, and the first one {self._n_machines}; "
                 "expected as many"
             )
-        going = MappingPass(MappingProblem.from_matrix(etc_s), self.window)
-        self._passes[at] = going
-        self._makespan_s[at], self._jobs[at], self._last[at], self._is_invalid[at] = (
-            0.0,
-            len(etc_s),
-            -1,
-            False,
-        )
+        self._passes[at] = MappingPass(MappingProblem.from_matrix(etc_s), self.window)
+        self._makespan_s[at], self._jobs[at] = 0.0, len(etc_s)
+        self._last[at], self._is_invalid[at] = -1, False
 
-    def act(self, actions: NDArray[np.int64], acting: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def act(self, actions: NDArray[np.int64], acting: NDArray[np.bool_]) -> Numbers:
         before_s, completed_s = self._makespan_s.copy(), np.zeros(self.n)
         self._last[:], self._is_invalid[:] = -1, False
         for at in np.flatnonzero(acting).tolist():

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from scheduler import UserError
+from sil.declared import whole_number
 from sil.policy.asking import Policy
-from sil.policy.settings import whole_number
 
 if TYPE_CHECKING:
     from sil.policy.backfill import BackfillPolicy
