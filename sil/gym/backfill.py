@@ -33,8 +33,8 @@ HELD_OUT, BEGIN = "held_out", "begin"
 
 
 class Episodes:
-    """Each has `jobs` consecutive jobs of a log of rigid jobs on identical processors. A share of the log, its
-    last jobs, from `n_training` on, is held out. Raises UserError for a log or numbers that do not fit."""
+    """Each has `jobs` consecutive jobs of a log of rigid jobs on identical processors. A share of the log,
+    its jobs from `n_training` on, is held out. Raises UserError for a log or numbers that do not fit."""
 
     def __init__(self, log: object, jobs: int, held_out: float) -> None:
         self.log, self.jobs = given_log(log), jobs
