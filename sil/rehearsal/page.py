@@ -18,7 +18,7 @@ from sil.report.figures import WIDTH, tooltips
 from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug, write_page
 from sil.report.tables import duration_text
 from sil.report.vega_lite import Figure, column
-from sil.slurm.statements import FACTORS
+from sil.slurm.queries import FACTORS
 from sil.workload.slices import DAY_S
 
 PAGE = "rehearsal.html"

@@ -26,7 +26,7 @@ from sil.report.file_name import file_name
 from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
-from sil.slurm.statements import STATEMENTS
+from sil.slurm.queries import STATEMENTS
 from sil.trace.reading import DAMAGED
 from sil.workers.executor import Executor, Listener
 from sil.workload.slices import DAY_S
@@ -45,7 +45,7 @@ class Described(BaseModel):
 
 
 class Said(BaseModel):
-    """What a controller said of itself (`sil.slurm.statements`), by day and by number of a job."""
+    """What a controller said of itself (`sil.slurm.queries`), by day and by number of a job."""
 
     views: dict[str, dict[str, str]]
     days: dict[str, dict[str, int]]

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from sil.settings.log_events import JobArray
-from sil.slurm.jobs.submit_line import Submitted, submitted
+from sil.slurm.submit_line import Submitted, submitted
 from site_db.jobs.records import LoggedJob
 from site_db.jobs.sacct.reader import (
     DEPENDENT,

@@ -29,7 +29,7 @@ from sil.world.monitors import NodeStates
 from site_db.site_file.cluster import Cluster
 
 if TYPE_CHECKING:
-    from sil.slurm.jobs.submissions import Components
+    from sil.slurm.submissions import Components
     from sil.slurm.world import SlurmWorld
 
 _COMPONENT = re.compile(r"(\d+)\+(\d+)")
@@ -97,7 +97,7 @@ def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) 
 
 def _components(log: JobLog) -> list[Components]:
     """Those of each heterogeneous job, in order."""
-    from sil.slurm.jobs.submissions import Components
+    from sil.slurm.submissions import Components
 
     if LOG_ID not in log.jobs.columns:
         return []

@@ -313,7 +313,7 @@ class LoggedMachine(FreeNodes):
         return IdenticalNodes(self.n_nodes, self.run_times, self._runs)
 
     def slurm_world(self, ports: OnFreeNodes, folder: Path) -> SlurmWorld:
-        from sil.slurm.statements import STATEMENTS
+        from sil.slurm.queries import STATEMENTS
 
         replay = self._replay
         return replace(

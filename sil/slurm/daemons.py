@@ -22,7 +22,7 @@ from scheduler.rules import RETURNS_IN_TIME
 from sil.slurm.clock.driver import Clock, Outcome
 from sil.slurm.installation import ANYWHERE, PLUGINS, Installation
 from sil.slurm.runtime_environment import listens
-from sil.workers.own_process import OwnProcess, execute, own_process
+from sil.workers.own_process import OwnProcess, begun, execute
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line
 
 STARTS_WITHIN_S = 60.0
@@ -195,8 +195,8 @@ class Daemons(ABC):
         cannot be run."""
         words, variables = self.installation.invoked(command, environment)
         become = partial(_become, words, variables, str(self.folder / f"{name}.out"))
-        process = self._context.enter_context(own_process(become))
-        self._context.callback(process.close)  # it does not end by itself
+        process = begun(become)
+        self._context.callback(process.close)
         if (why_not := process.handed_over()) is not None:
             raise ControllerDied(PROCESS_SURVIVES, f"{command[0]} cannot be run: {why_not}", 0.0)
         return process

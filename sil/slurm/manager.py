@@ -6,17 +6,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from operator import attrgetter
-from typing import Any
 
 from scheduler.model import Job, JobId, RunId
 from scheduler.notices import RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
-from sil.settings.log_events import Command, JobArray
+from sil.settings.log_events import Command
 from sil.slurm.controller import Controller
-from sil.slurm.jobs.queries import CANCELLED, JobsInDoubt, reasons_of, times_to_come
-from sil.slurm.jobs.runs import HeterogeneousJobs, Running, Runs
-from sil.slurm.jobs.submissions import KnownJobs, Submissions, name_in, rejection, words_of
-from sil.slurm.jobs.timing import (
+from sil.slurm.layout import CannotRequest
+from sil.slurm.protocol.codes import PARTITION_LACKS_IT
+from sil.slurm.protocol.records import BatchJobLaunch, SuspendJob, script_completed
+from sil.slurm.protocol.shares import NodeShare, shares
+from sil.slurm.queries import CANCELLED, EVERY_S, JobsInDoubt, Statements, reasons_of, times_to_come
+from sil.slurm.runs import HeterogeneousJobs, Running, Runs
+from sil.slurm.submissions import Submissions, name_in, rejection
+from sil.slurm.timing import (
     AFTER_AN_EVENT_S,
     INSTANT_S,
     LONGEST_WAIT_S,
@@ -24,11 +27,6 @@ from sil.slurm.jobs.timing import (
     Appointments,
     Patience,
 )
-from sil.slurm.layout import CannotRequest
-from sil.slurm.protocol.codes import PARTITION_LACKS_IT
-from sil.slurm.protocol.records import BatchJobLaunch, SuspendJob, script_completed
-from sil.slurm.protocol.shares import NodeShare, shares
-from sil.slurm.statements import EVERY_S, Statements
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import Guard
@@ -71,13 +69,12 @@ class SlurmManager(ResourceManager):
         self._changed: list[tuple[str, bool]] = []
         """Nodes that have gone down or come back."""
         self._runs = Runs(layout, orders)
-        self._jobs = KnownJobs()
         self._heterogeneous = HeterogeneousJobs(controller, layout.threads)
         self._waiting: set[str] = set()
         """The names of jobs that do not run and are not over."""
         self._stalled: set[str] = set()
         """Jobs that will not start before a node comes back or an operator changes something."""
-        self._in_doubt = JobsInDoubt(controller, self._jobs)
+        self._in_doubt = JobsInDoubt(controller, jobs.jobs.__contains__)
         self._appointments = Appointments()
         self._due: list[Command] = []
         self._has_news = False
@@ -132,7 +129,8 @@ class SlurmManager(ResourceManager):
         """Have statements collected at this time, and regularly from then on as long as there are jobs."""
 
         def ask() -> None:
-            waiting = {name: job.id for name, job in self._jobs.named(self._waiting)}
+            jobs = self._submissions.jobs
+            waiting = {name: jobs[name].id for name in self._waiting if name in jobs}
             statements.hear(waiting, self._clock.now_s)
             self.hear(statements, at_s + EVERY_S)
 
@@ -150,8 +148,8 @@ class SlurmManager(ResourceManager):
         self.wants_round = True
 
     def why_waiting(self) -> dict[JobId, str]:
-        reasons = reasons_of(self._controller)
-        return {job.id: f"Slurm: {reasons[name]}" for name, job in self._jobs.named(reasons)}
+        jobs, reasons = self._submissions.jobs, reasons_of(self._controller)
+        return {jobs[name].id: f"Slurm: {why}" for name, why in reasons.items() if name in jobs}
 
     # -- the round ------------------------------------------------------------------------------------------
 
@@ -164,8 +162,9 @@ class SlurmManager(ResourceManager):
         completed, self._completed = self._completed, []
         for run in completed:
             if (number := self._heterogeneous.completed(run.number)) is not None:
-                self._ask(script_completed(number, self._submissions.user_id(run.job)))
-            self._over(run.job)
+                self._controller.ask(script_completed(number, self._submissions.user_id(run.job)))
+                self._match_time()
+            self._submissions.over(run.job)
         self._tell_of_nodes()
         due, self._due[:] = [*self._due], []
         for command in due:
@@ -276,15 +275,14 @@ class SlurmManager(ResourceManager):
         if not jobs:
             return  # others of its array are to come
         try:
-            answer = self._controller.submit(self._submissions.requested(jobs, self._jobs.names, group))
+            answer = self._controller.submit(self._submissions.requested(jobs, group))
             self._match_time()
             refused = rejection(answer)
         except CannotRequest as why:
             refused = f"it requests {why}"
         if refused is None:
-            self._jobs.submitted(answer.job, jobs, isinstance(group, JobArray))
+            names = self._submissions.accepted(answer.job, jobs, group)
             self._heterogeneous.submitted(answer.job, group)
-            names = {self._jobs.names[one.id] for one in jobs}
             (self._stalled if answer.error == PARTITION_LACKS_IT else self._waiting).update(names)
             return
         for one in jobs:
@@ -293,21 +291,15 @@ class SlurmManager(ResourceManager):
 
     def _carry_out(self, command: Command) -> None:
         """A command of an operator or a user. Raises CommandFailed."""
-        words = words_of(command, self._jobs, self._starts_at_s)
+        words = self._submissions.words_of(command, self._starts_at_s)
         if words is None:
             return
         if command.job is not None:
-            self._in_doubt.add(self._jobs.names[command.job], CANCELLED)
+            self._in_doubt.add(self._submissions.names[command.job], CANCELLED)
         self._controller.slurm(words[0], *words[1:])
         self._controller.changed(words)
         self._follow_closely()
         self._reconsider()
-
-    def _ask(self, body: Any) -> Any:
-        """The controller's answer, for which it may need time."""
-        answer = self._controller.ask(body)
-        self._match_time()
-        return answer
 
     # -- from the controller --------------------------------------------------------------------------------
 
@@ -342,7 +334,7 @@ class SlurmManager(ResourceManager):
     def _launched(self, number: int, shares: Sequence[NodeShare], name: str = "") -> bool:
         """Returns False if the job was given up. The number is the default of its name."""
         name = name or str(number)
-        if (job := self._jobs.get(name)) is None:
+        if (job := self._submissions.jobs.get(name)) is None:
             return False
         run = self._runs.launched(Running(number, name, job), shares, self._submissions.estimate_s(job))
         self._waiting.discard(name)
@@ -357,14 +349,9 @@ class SlurmManager(ResourceManager):
         for name, why in self._in_doubt.over():
             self._give_up(name, f"Slurm ended it: {why}")
 
-    def _over(self, job: Job) -> None:
-        self._jobs.over(job.id)
-        self._submissions.over(job)
-
     def _give_up(self, name: str, why: str) -> None:
-        job = self._jobs.get(name)
-        assert job is not None
-        self._over(job)
+        job = self._submissions.jobs[name]
+        self._submissions.over(job)
         self._waiting.discard(name)
         self._stalled.discard(name)
         self._runs.stop(name)

@@ -25,14 +25,14 @@ from sil.slurm.cluster import check_nodes, configuration_for
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import InvalidConfiguration
-from sil.slurm.jobs.submissions import Components, Submissions
-from sil.slurm.jobs.timing import patience_of
 from sil.slurm.layout import Layout, Parts, Processors
 from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
+from sil.slurm.queries import FIRST_S, Statements
 from sil.slurm.running import EPOCH_S, How, munge_if_installed, running
 from sil.slurm.runtime_environment import calling_user
-from sil.slurm.statements import FIRST_S, Statements
+from sil.slurm.submissions import Components, Submissions
+from sil.slurm.timing import patience_of
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.decision_cost import Measured
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
@@ -108,7 +108,7 @@ class SlurmWorld:
     accounts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Those of users, as far as they are known; the first is a user's default."""
     statements: Path | None = None
-    """A file for what the controller says of itself (`sil.slurm.statements`)."""
+    """A file for what the controller says of itself (`sil.slurm.queries`)."""
 
 
 @contextmanager

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from scheduler.model import DispatchOrder, Job, RunId
 from sil.slurm.controller import Controller
-from sil.slurm.jobs.submissions import Components, Group
 from sil.slurm.layout import Layout
 from sil.slurm.protocol.records import SUSPEND
 from sil.slurm.protocol.shares import NodeShare, node_names
+from sil.slurm.submissions import Components, Group
 from sil.world.dispatcher import SimDispatcher
 
 

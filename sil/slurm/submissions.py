@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import ceil, inf
 from typing import Any, NamedTuple
 
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.managers.queues import Admission
-from scheduler.model import Job, JobId
+from scheduler.model import Job
 from sil.settings.log_events import AtSecond, Command, Events, JobArray, OfJob, jobs_in, with_names
 from sil.slurm.layout import CannotRequest, Layout
 from sil.slurm.protocol.codes import reason
@@ -19,61 +19,6 @@ from sil.slurm.protocol.submission import Submission
 
 FIRST_OF_ARRAY = 1
 """The index of the first job of an array."""
-
-
-class KnownJobs:
-    """The jobs that are submitted and not over.
-
-    A job's `name` is what Slurm's commands call it: its number, or that of its array with its index. A job
-    of an array has a number of its own only from when it is started or changed alone; some job of the array
-    has that of the array.
-    """
-
-    def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
-        self.names: dict[int, str] = {}
-        """By number in the world; also of jobs that are over."""
-
-    def submitted(self, number: int, jobs: Sequence[Job], is_array: bool = False) -> None:
-        """One job, those of an array, or the components of a heterogeneous job, with consecutive numbers."""
-        for k, job in enumerate(jobs):
-            name = name_in(number, FIRST_OF_ARRAY + k) if is_array else str(number + k)
-            self._jobs[name] = job
-            self.names[job.id] = name
-
-    def get(self, name: str) -> Job | None:
-        return self._jobs.get(name)
-
-    def over(self, job: JobId) -> None:
-        del self._jobs[self.names[job]]
-
-    def named(self, names: Iterable[str]) -> Iterator[tuple[str, Job]]:
-        """Those of these jobs that are known."""
-        return ((name, self._jobs[name]) for name in names if name in self._jobs)
-
-
-def name_in(number: int, index: int) -> str:
-    """Of the job of an array with this number."""
-    return f"{number}_{index}"
-
-
-def words_of(command: Command, jobs: KnownJobs, starts_at_s: float) -> list[str] | None:
-    """None if the command is about a job that is over or was not accepted. Second 0 of the world is
-    `starts_at_s` seconds since the epoch."""
-    found: list[str] = []
-    for word in command.words:
-        match word:
-            case OfJob(number=number):
-                name = jobs.names.get(number)
-                if name is None or jobs.get(name) is None:
-                    return None
-                found.append(name)
-            case AtSecond(key=key, second=second):
-                at = datetime.fromtimestamp(starts_at_s + second, UTC)
-                found.append(f"{key}={at:%Y-%m-%dT%H:%M:%S}")
-            case _:
-                found.append(word)
-    return found
 
 
 class Components(NamedTuple):
@@ -86,8 +31,15 @@ Group = JobArray | Components
 
 
 class Submissions:
-    """`user_ids` by name; `estimate_s` is the estimate of a job of which its user gives none; `events` have
-    arrays, and further options of some jobs; `components` are those of heterogeneous jobs."""
+    """What is submitted, and the jobs that are submitted and not over.
+
+    A job's name is what Slurm's commands call it: its number, or that of its array with its index. A job of
+    an array has a number of its own only from when it is started or changed alone; some job of the array has
+    that of the array.
+
+    `user_ids` by name; `estimate_s` is the estimate of a job of which its user gives none; `events` have
+    arrays, and further options of some jobs; `components` are those of heterogeneous jobs.
+    """
 
     def __init__(
         self,
@@ -99,13 +51,16 @@ class Submissions:
         components: Sequence[Components] = (),
     ) -> None:
         self.layout, self.events, self.estimate_s = layout, events, estimate_s
-        self._admission = admission
+        self._admission, self._user_ids = admission, user_ids
         self._unfinished_of: Counter[str] = Counter()
         """By user."""
-        self._user_ids = user_ids
         groups: list[Group] = [*components, *events.arrays]
         self._group_of = {number: group for group in groups for number in group.jobs}
         self._arrived: dict[Group, list[Job]] = {}
+        self.jobs: dict[str, Job] = {}
+        """Those that the controller has accepted and that are not over, by name."""
+        self.names: dict[int, str] = {}
+        """By number in the world; also of jobs that are over."""
 
     def refusal(self, job: Job) -> str | None:
         """Why the site's own rules refuse an arriving job; None if they admit it."""
@@ -119,6 +74,7 @@ class Submissions:
     def over(self, job: Job) -> None:
         """An admitted job has ended or been given up."""
         self._unfinished_of[job.user] -= 1
+        self.jobs.pop(self.names.get(job.id, ""), None)
 
     def with_its_group(self, job: Job) -> tuple[list[Job], Group | None]:
         """A job that arrives, with those of its array or heterogeneous job, if there is one; no jobs as long
@@ -133,29 +89,54 @@ class Submissions:
         places = {number: place for place, number in enumerate(group.jobs)}
         return sorted(jobs, key=lambda one: places[one.id]), group
 
-    def requested(self, jobs: Sequence[Job], names: Mapping[int, str], group: Group | None) -> list[Any]:
-        """What is submitted for one job or an array, or for each component of a heterogeneous job. Raises
+    def requested(self, jobs: Sequence[Job], group: Group | None) -> list[Any]:
+        """The Submission of one job or an array, or of each component of a heterogeneous job. Raises
         CannotRequest."""
         if isinstance(group, Components):
-            return [self.of([job], names) for job in jobs]
-        return [self.of(jobs, names, None if group is None else group.at_once)]
+            return [self._of([job], None) for job in jobs]
+        return [self._of(jobs, None if group is None else group.at_once)]
 
-    def of(self, jobs: Sequence[Job], names: Mapping[int, str], at_once: int | None = None) -> Any:
-        """Of one job, or of an array of several, of which `at_once` run at a time. `names` are what Slurm
-        calls jobs that were submitted before. Raises CannotRequest."""
+    def _of(self, jobs: Sequence[Job], at_once: int | None) -> Any:
+        """Of one job, or of an array of several, of which `at_once` run at a time."""
         first, *others = jobs
         user, limit_s = self.user_id(first), max(map(self.limit_s, jobs))
         options = {**self.layout.options(first), **self.events.options.get(first.id, {})}
         if "dependency" in options:
-            missing = jobs_in(options["dependency"]) - names.keys()
+            missing = jobs_in(options["dependency"]) - self.names.keys()
             if missing:
                 raise CannotRequest(f"a dependency on job {min(missing)}, which Slurm has not accepted")
-            options["dependency"] = with_names(options["dependency"], names)
+            options["dependency"] = with_names(options["dependency"], self.names)
         if others:
             throttle = "" if at_once is None else f"%{at_once}"
             options["array"] = f"{FIRST_OF_ARRAY}-{FIRST_OF_ARRAY + len(others)}{throttle}"
         limit_min = None if limit_s == inf else round(limit_s / 60)
         return Submission(user=user, group=user, name=str(first.id), time_limit_min=limit_min, **options)
+
+    def accepted(self, number: int, jobs: Sequence[Job], group: Group | None) -> Iterable[str]:
+        """One job, those of an array, or the components of a heterogeneous job, which have consecutive
+        numbers. Returns their names."""
+        is_array = isinstance(group, JobArray)
+        for k, job in enumerate(jobs):
+            name = name_in(number, FIRST_OF_ARRAY + k) if is_array else str(number + k)
+            self.jobs[name], self.names[job.id] = job, name
+        return [self.names[job.id] for job in jobs]
+
+    def words_of(self, command: Command, starts_at_s: float) -> list[str] | None:
+        """None if the command is about a job that is over or was not accepted. Second 0 of the world is
+        `starts_at_s` seconds since the epoch."""
+        found: list[str] = []
+        for word in command.words:
+            match word:
+                case OfJob(number=number):
+                    if (name := self.names.get(number, "")) not in self.jobs:
+                        return None
+                    found.append(name)
+                case AtSecond(key=key, second=second):
+                    at = datetime.fromtimestamp(starts_at_s + second, UTC)
+                    found.append(f"{key}={at:%Y-%m-%dT%H:%M:%S}")
+                case _:
+                    found.append(word)
+        return found
 
     def limit_s(self, job: Job) -> float:
         """The time limit, in whole minutes; infinite if the partition's default applies."""
@@ -166,11 +147,13 @@ class Submissions:
         return self._user_ids[job.user]
 
 
+def name_in(number: int, index: int) -> str:
+    """Of the job of an array with this number."""
+    return f"{number}_{index}"
+
+
 def rejection(answer: Any) -> str | None:
     """Why the controller rejects a submission; None if it does not."""
-    match answer:
-        case ReturnCode(code=code):
-            return f"Slurm rejected it: {reason(code)}"
-        case ReturnCodeWithText(text=text):
-            return f"Slurm rejected it: {text}"
+    if isinstance(answer, ReturnCode | ReturnCodeWithText):
+        return f"Slurm rejected it: {getattr(answer, 'text', None) or reason(answer.code)}"
     return None
