@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -95,6 +96,7 @@ def n_different(values: Sample) -> int:
     return len(values) - int(np.max(counts, initial=0))
 
 
+@cache
 def student_t(degrees_of_freedom: int, probability: float) -> float:
     """The quantile of Student's t distribution."""
     from scipy.special import (

@@ -158,7 +158,8 @@ class Prepared:
                 for key in ("first_replications", "most_replications")
                 if getattr(plan, key) != Plan.model_fields[key].default
             )
-            plan = plan.in_one_replication()
+            # All replications would be the same. There are no intervals then.
+            plan = plan.model_copy(update={"first_replications": 1, "most_replications": 1})
         self.plan = plan
         self.offers = one_of_each(plan)
         self.site = OnSite(plan, source.parent, address, find) if plan.is_on_site else None

@@ -88,6 +88,7 @@ class GoalTable(Table):
 
 MOST_UNITS = 10_000
 """Of one offer."""
+PARTS = 20
 
 
 class OfferTable(Table):
@@ -110,9 +111,6 @@ class SizeTable(Table):
     target: Positive
 
 
-PARTS = 20
-
-
 class PlanLogTable(LogTable):
     """On a site of nodes, replications are drawn weeks, or all jobs are the only one. Without a site, the log
     is one of rigid jobs on its own machine, or one with `processors`, and its consecutive `parts` (20) are
@@ -127,13 +125,15 @@ class PlanLogTable(LogTable):
 
     @model_validator(mode="after")
     def _has_parts_or_weeks(self) -> PlanLogTable:
-        for key in ("parts", "processors"):
-            if self.weeks is not None and getattr(self, key) is not None:
-                raise ValueError(
-                    f"log.{key} is for a log without a site, and log.weeks for the nodes of a site; leave "
-                    f"out one of them"
-                )
+        if self.weeks is not None and (key := self.of_machine) is not None:
+            both = "is for a log without a site, and log.weeks for the nodes of a site"
+            raise ValueError(f"log.{key} {both}; leave out one of them")
         return self
+
+    @property
+    def of_machine(self) -> str | None:
+        """A key that is given and is for a log on its own machine only."""
+        return next((key for key in ("parts", "processors") if getattr(self, key) is not None), None)
 
 
 class RetireTable(Table):
@@ -195,22 +195,17 @@ class Plan(RunSettings):
 
     def _of_forecast(self) -> Iterator[str]:
         """Mistakes: a log has one kind of machine, and neither job classes nor queues."""
-        for key in ("parts", "processors") if self.site and self.log is not None else ():
-            if getattr(self.log, key) is not None:
-                yield (
-                    f"log.{key} is for a log without a site, and the plan is for the nodes of '{self.site}'; "
-                    f"leave out one of them"
-                )
+        if self.site and self.log is not None and (key := self.log.of_machine) is not None:
+            both = f"is for a log without a site, and the plan is for the nodes of '{self.site}'"
+            yield f"log.{key} {both}; leave out one of them"
         needed, other, hint = "processors", "changes", "; a log for the nodes of a site needs 'site'"
         if self.is_on_site:
             needed, other, hint = other, needed, ', as changes = ["2 x MACHINE-CLASS"]'
         for k, offer in enumerate(self.offers):
             if not getattr(offer, needed) or getattr(offer, other):
-                yield (
-                    f"offers[{k}] ('{offer.name}') needs '{needed}' with this forecast, and no '{other}'"
-                    f"{hint}"
-                )
-        if self.is_on_site or self.log is None:
+                needs = f"needs '{needed}' with this forecast, and no '{other}'"
+                yield f"offers[{k}] ('{offer.name}') {needs}{hint}"
+        if (log := self.log_on_machine) is None:
             return
         tables = ("queues", "failures", "messages", "crashes", "clock_jumps", "retire")
         given = [name for name in tables if getattr(self, name)]
@@ -219,14 +214,14 @@ class Plan(RunSettings):
         if given:
             yield f"{given[0]} does not apply to the rigid jobs of a log; leave it out"
         usual: int = Plan.model_fields["most_replications"].default
-        if self.most_replications not in (usual, min(self.most_replications, self.log.n_parts)):
+        if self.most_replications not in (usual, self.replications):
             yield (
                 f"most_replications is {self.most_replications}, which has no effect: each of the "
-                f"{self.log.n_parts} parts of the log is a replication; set log.parts instead"
+                f"{log.n_parts} parts of the log is a replication; set log.parts instead"
             )
-        if self.log.n_parts < self.first_replications:
+        if log.n_parts < self.first_replications:
             least = f"first_replications, {self.first_replications}, or more"
-            yield f"log.parts is {self.log.n_parts}; expected {least}"
+            yield f"log.parts is {log.n_parts}; expected {least}"
 
     def _of_offers(self) -> Iterator[str]:
         names = [offer.name for offer in self.offers]
@@ -243,14 +238,13 @@ class Plan(RunSettings):
         if self.size is not None and self.goals[0].metric in (UTILISATION.key, GPU_UTILISATION.key):
             falls = "falls with each added machine; choose another first goal"
             yield f"size.target cannot be a utilisation, which {falls}"
-        if self.budget is not None and self.offers:
-            cheapest = min(self.offers, key=self.cost)
+        cheapest = min(self.offers, key=self.cost, default=None)
+        if self.budget is not None and cheapest is not None and self.cost(cheapest) > self.budget:
             running = f" with running costs of {self.period}" if cheapest.running_cost else ""
-            if self.cost(cheapest) > self.budget:
-                yield (
-                    f"budget is {self.budget:,g}, which buys nothing: the cheapest offer, '{cheapest.name}', "
-                    f"costs {self.cost(cheapest):,g}{running}"
-                )
+            yield (
+                f"budget is {self.budget:,g}, which buys nothing: the cheapest offer, '{cheapest.name}', "
+                f"costs {self.cost(cheapest):,g}{running}"
+            )
 
     def _of_numbers(self) -> Iterator[str]:
         drawn = self.workload or self.history
@@ -287,12 +281,16 @@ class Plan(RunSettings):
         return self.log is None or self.log.weeks is not None or bool(self.site)
 
     @property
+    def log_on_machine(self) -> PlanLogTable | None:
+        """The log, if the plan is for its machine."""
+        return None if self.is_on_site else self.log
+
+    @property
     def observed(self) -> LogTable | HistoryTable | None:
         """The log or the past whose jobs arrive at the nodes of the site as they were; None if jobs are drawn
         at random, or are those of a log on its own machine."""
-        if self.log is not None:
-            return self.log if self.is_on_site else None
-        return None if self.history is None or self.history.jobs is not None else self.history
+        past = None if self.history is None or self.history.jobs is not None else self.history
+        return (self.log or past) if self.is_on_site else None
 
     @property
     def weeks(self) -> int | None:
@@ -302,18 +300,13 @@ class Plan(RunSettings):
     @property
     def key_of_replications(self) -> str:
         """The key that allows more of them."""
-        return "most_replications" if self.is_on_site or self.log is None else "log.parts"
-
-    def in_one_replication(self) -> Plan:
-        """The same plan where all replications would be the same. There are no intervals then."""
-        return self.model_copy(update={"first_replications": 1, "most_replications": 1})
+        return "most_replications" if self.is_on_site else "log.parts"
 
     @property
     def replications(self) -> int:
         """The maximum."""
-        if self.is_on_site or self.log is None:
-            return self.most_replications
-        return min(self.most_replications, self.log.n_parts)
+        log = self.log_on_machine
+        return self.most_replications if log is None else min(self.most_replications, log.n_parts)
 
     @property
     def forecast(self) -> WorkloadTable:

@@ -86,13 +86,15 @@ def positive(found: Estimate, cases: int = 1) -> Verdict:
     """Of one of several cases: holds if the whole interval is above zero; does not if none of it is. Several
     replications without a spread decide nothing, since a rare effect may be in none of them; a single one is
     exact."""
-    of = found.interval(cases)
+    return _verdict(found, found.interval(cases))
+
+
+def _verdict(found: Estimate, of: Interval) -> Verdict:
+    if len(found.values) > 1 and of.half_width is None:
+        return Verdict.INCONCLUSIVE
     if of.low > 0.0:
-        outcome = Verdict.HOLDS
-    else:
-        outcome = Verdict.DOES_NOT_HOLD if of.high <= 0.0 else Verdict.INCONCLUSIVE
-    is_unsure = len(found.values) > 1 and of.half_width is None
-    return Verdict.INCONCLUSIVE if is_unsure else outcome
+        return Verdict.HOLDS
+    return Verdict.DOES_NOT_HOLD if of.high <= 0.0 else Verdict.INCONCLUSIVE
 
 
 def all_positive(found: Iterable[Estimate], unit: str = "") -> Judged:
@@ -141,11 +143,13 @@ def _positive(found: Sequence[Estimate], needed: int, unit: str) -> Judged:
     if not found:
         return Judged(Verdict.NOT_TESTABLE, "no case")
     refuting = len(found) - needed + 1
-    holding = [x.interval(refuting) for x in found if positive(x, refuting) is Verdict.HOLDS]
+    intervals = [(x, x.interval(refuting)) for x in found]
+    holding = [of for x, of in intervals if _verdict(x, of) is Verdict.HOLDS]
     if len(holding) >= needed:
         deciding = sorted(holding, key=lambda x: x.low)[-needed]
         return Judged(Verdict.HOLDS, signed(deciding, unit))
-    failing = [x.interval(needed) for x in found if positive(x, needed) is Verdict.DOES_NOT_HOLD]
+    intervals = [(x, x.interval(needed)) for x in found]
+    failing = [of for x, of in intervals if _verdict(x, of) is Verdict.DOES_NOT_HOLD]
     if len(failing) >= refuting:
         deciding = sorted(failing, key=lambda x: x.high)[refuting - 1]
         return Judged(Verdict.DOES_NOT_HOLD, signed(deciding, unit))
