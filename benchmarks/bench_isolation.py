@@ -28,7 +28,7 @@ from scheduler.free_nodes.placer import Placer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, NodeSchedule, Schedule
 from sil.experiment.matrix import Matrix, map_matrix
-from sil.experiment.overhead import COLUMNS, _timed, random_problem
+from sil.experiment.overhead import COLUMNS, random_problem, timed_rows
 from sil.runs.on_log import Replay
 from sil.runs.under_test import InProcess, resolve
 from sil.settings.estimates import Engine
@@ -98,7 +98,7 @@ def of_small_problems(scheduler: InProcess, folder: Path) -> tuple[float, ...]:
 
 
 def of_a_large_problem(scheduler: InProcess, matrix: Matrix) -> tuple[float, ...]:
-    rows = _timed(scheduler, random_problem, (*MATRIX, 0, 0), DECISIONS, 600.0)
+    rows = timed_rows(scheduler, random_problem, (*MATRIX, 0, 0), DECISIONS, 600.0)
     assert isinstance(rows, list), rows
     wall = COLUMNS_OF_ROWS.index("wall_s")
     began_s = time.perf_counter()

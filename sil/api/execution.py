@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+from sil.api.progress import shown
 from sil.api.settings import one_of
 from sil.workers.execution import Execution
-from sil.workers.executor import Executor, Inline
+from sil.workers.executor import Executor, Inline, Listener
 
 OnFault = Literal["raise", "keep"]
 
@@ -24,10 +25,14 @@ def is_elsewhere(isolate: bool, where: Execution) -> bool:
 
 
 @contextmanager
-def executing(isolate: bool, where: Execution) -> Iterator[Executor]:
-    """This process, or others if they are asked for. Raises UserError."""
-    if not is_elsewhere(isolate, where):
-        yield Inline()
-        return
-    with where.executor() as executor:
-        yield executor
+def working(
+    name: str, unit: str, progress: bool, isolate: bool, where: Execution
+) -> Iterator[tuple[Listener, Executor]]:
+    """A listener that shows progress, and what does the work: this process, or others if they are asked for.
+    Raises UserError."""
+    with shown(name, unit, progress) as listener:
+        if not is_elsewhere(isolate, where):
+            yield listener, Inline()
+            return
+        with where.executor() as executor:
+            yield listener, executor

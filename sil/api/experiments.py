@@ -79,8 +79,15 @@ class Experiment:
         for key in changed.grid:
             if "grid" not in settings and _has(settings, key.split(".")):
                 raise UserError(f"{key} has the values of the grid; give grid={{}} to leave these out")
-        notional = {"add": _several(add), "remove": _several(remove), "upgrade": _several(upgrade)}
-        trusted |= _named_by(changed) - _named_by(self.settings)
+        notional = {
+            verb: [texts] if isinstance(texts, str) else texts
+            for verb, texts in (("add", add), ("remove", remove), ("upgrade", upgrade))
+        }
+        before, after = (
+            {*of.schedulers, *(queue.scheduler for queue in of.queues if queue.scheduler)}
+            for of in (self.settings, changed)
+        )
+        trusted |= after - before
         return Experiment(experiment_file.with_notional(changed, **notional), self.source, given, trusted)
 
     @spread(as_keyword)
@@ -115,9 +122,8 @@ class Experiment:
         schedulers, with a warning. Raises UserError for invalid settings, and for schedulers that do not fit
         the experiment. Raises UserError if a file names code that is not trusted.
         """
-        from sil.api.execution import executing, is_elsewhere, raises
+        from sil.api.execution import is_elsewhere, raises, working
         from sil.api.experiment_results import raise_faults
-        from sil.api.progress import shown
         from sil.experiment.run import SiteChoice
         from sil.trust.consent import permit, refuse
         from site_db.store import parse_address
@@ -132,10 +138,7 @@ class Experiment:
         if folder is None:
             kept = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
             folder = kept.name
-        with (
-            shown(self.settings.name, "runs", progress) as listener,
-            executing(isolate, where) as executor,
-        ):
+        with working(self.settings.name, "runs", progress, isolate, where) as (listener, executor):
             find = among(experiment._given, isolated, raises_faults and not isolated)
             found = _or_what_is_done(experiment, find, Path(folder), executor, choice, listener)
         found.kept = found.kept or kept
@@ -155,19 +158,11 @@ class Experiment:
         return f"Experiment {of.name}: {of.replications} replications at {of.site} under {schedulers}"
 
 
-def _named_by(settings: experiment_file.Experiment) -> set[str]:
-    return {*settings.schedulers, *(queue.scheduler for queue in settings.queues if queue.scheduler)}
-
-
 def _has(settings: object, path: list[str]) -> bool:
     """Whether tables have a value at this path of keys."""
     if not path:
         return settings is not None
     return isinstance(settings, dict) and path[0] in settings and _has(settings[path[0]], path[1:])
-
-
-def _several(texts: str | Sequence[str]) -> Sequence[str]:
-    return [texts] if isinstance(texts, str) else texts
 
 
 def _or_what_is_done(

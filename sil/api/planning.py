@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,25 +11,26 @@ from typing import Any
 import polars as pl
 
 from sil.api.charts import Chart
-from sil.api.execution import OnFault, executing, raises
-from sil.api.progress import shown
+from sil.api.execution import OnFault, raises, working
 from sil.declared import as_keyword, spread
 from sil.experiment.output_folder import make_usable
-from sil.planning.answers import RUNS, AllAtFault, Answers, Prepared, answer_questions, fault_texts
+from sil.planning.answers import RUNS, AllAtFault, Answers, Prepared, Watch, answer_questions, fault_texts
 from sil.planning.effects import classes_frame, options_frame
 from sil.planning.page import as_dict, plan_page, write_page
-from sil.planning.plan_file import read_plan
+from sil.planning.plan_file import Plan, read_plan
 from sil.report.origin import record_origin, sha256_sums
 from sil.runs.own_schedulers import among, by_name
+from sil.runs.under_test import Find, resolve
 from sil.settings import files
 from sil.settings.experiment_file import changed
-from sil.trust.consent import permit, refuse
+from sil.trust.consent import Ask, permit, refuse
 from sil.trust.foreign_code import foreign_code
 from sil.workers.execution import Execution
-from sil.workers.runner import Runner
+from sil.workers.executor import Executor
+from sil.workers.runner import OnProgress, Runner
 from sil.workers.store import Store
 from sil.world.guard.faults import SchedulerFault
-from site_db.store import parse_address
+from site_db.store import Address, parse_address
 
 
 @spread(as_keyword)
@@ -62,32 +64,56 @@ def plan(
     broken no rule.
     """
     raises_faults = raises(on_fault)
-    path = files.find(str(plan), "plans", Path())
     given = None if schedulers is None else by_name(schedulers)
-    chosen = changed(read_plan(path), schedulers=None if given is None else tuple(given), **settings)
-    address = None if site is None else parse_address(site)
-    if not trust:
-        permit(foreign_code(chosen, path, address, given or ()), refuse("give trust=True"))
-    inputs = sha256_sums(path)
-    prepared = Prepared(chosen, path, address, among(given or {}, isolated=True))
+    settings["schedulers"] = None if given is None else tuple(given)
+    asked = Asked.of(str(plan), site, settings, None if trust else refuse("give trust=True"))
     if folder is not None:
         make_usable(Path(folder))
-    with (
-        shown(chosen.name, "runs", progress) as listener,
-        Store(None if folder is None else Path(folder) / RUNS) as store,
-        executing(True, where) as executor,
-    ):
-        runner = Runner(executor, store, listener.progressed)
+    find = among(given or {}, isolated=True)
+    store = None if folder is None else Path(folder)
+    with working(asked.plan.name, "runs", progress, True, where) as (listener, executor):
         try:
-            found = answer_questions(prepared, runner, lambda *look: None)
+            found = asked.answered(store, executor, listener.progressed, lambda *look: None, find)
             faults = found.faults if raises_faults else {}
         except AllAtFault as none_left:
             faults = none_left.faults
     for scheduler, fault in faults.items():
-        if isinstance(fault, SchedulerFault):
-            raise fault.named(scheduler)
-        raise fault
-    return PlanAnswers(found, inputs)
+        raise fault.named(scheduler) if isinstance(fault, SchedulerFault) else fault
+    return PlanAnswers(found, asked.inputs)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A plan with settings, and where its site is; `inputs` are the SHA-256 sums of its files, by name."""
+
+    plan: Plan
+    path: Path
+    address: Address | None
+    inputs: Mapping[str, str]
+
+    @classmethod
+    def of(cls, name: str, site: str | None, settings: Mapping[str, Any], consent: Ask | None) -> Asked:
+        """The plan in a file, or a built-in one, with the `settings` that are not None; code that it names
+        needs `consent`, if that is asked for. Raises UserError."""
+        path = files.find(name, "plans", Path())
+        plan = changed(read_plan(path), **settings)
+        address = None if site is None else parse_address(site)
+        if consent is not None:
+            permit(foreign_code(plan, path, address, settings.get("schedulers") or ()), consent)
+        return cls(plan, path, address, sha256_sums(path))
+
+    def answered(
+        self,
+        folder: Path | None,
+        executor: Executor,
+        on_progress: OnProgress,
+        watch: Watch,
+        find: Find = resolve,
+    ) -> Answers:
+        """Runs are stored in the `folder`. Raises UserError and AllAtFault."""
+        prepared = Prepared(self.plan, self.path, self.address, find)
+        with Store(None if folder is None else folder / RUNS) as store:
+            return answer_questions(prepared, Runner(executor, store, on_progress), watch)
 
 
 class PlanAnswers:

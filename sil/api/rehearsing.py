@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from scheduler import UserError
-from sil.api.execution import executing
-from sil.api.progress import shown, warn
+from sil.api.execution import working
+from sil.api.progress import warn
 from sil.declared import as_keyword, spread
 from sil.experiment.replay_folder import render
 from sil.rehearsal.page import write_rehearsal
@@ -51,7 +51,7 @@ def rehearse(
     month, replay, schedulers = asked.prepared()
     for note in month.log.notes:
         warn(note)
-    with shown(month.log.name, "jobs", progress) as listener, executing(True, where) as executor:
+    with working(month.log.name, "jobs", progress, True, where) as (listener, executor):
         try:
             present, *_ = rehearsed(month, replay, schedulers, Path(folder), executor, listener)
         except Interrupted:

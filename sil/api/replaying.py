@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from scheduler import UserError
-from sil.api.execution import OnFault, executing, is_elsewhere, raises
+from sil.api.execution import OnFault, is_elsewhere, raises, working
 from sil.api.progress import shown, warn
 from sil.api.settings import given_log, one_of
 from sil.declared import as_keyword, spread
@@ -81,10 +81,7 @@ def replay(
     of_log = checked(given_log(log, bound_s), under_test, how)
     folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
     found = Replays(Path(folder.name), of_log, under_test, folder)
-    with (
-        shown(of_log.log.name, "jobs", progress) as listener,
-        executing(isolate, where) as executor,
-    ):
+    with working(of_log.log.name, "jobs", progress, isolate, where) as (listener, executor):
         try:
             replay_all(of_log, list(under_test.values()), found.folder, executor, ALL_JOBS, listener)
         except Interrupted as interrupted:
@@ -120,10 +117,8 @@ class Replays:
         kept: object = None,
     ) -> None:
         """Of a folder with results. `kept` lives as long as this object."""
-        self.folder = folder
-        self._replay = replay
-        self._under_test = under_test or {}
-        self._kept = kept
+        self.folder, self._kept = folder, kept
+        self._replay, self._under_test = replay, under_test or {}
         self._with_reasons: dict[str, Replays] = {}
 
     @property
@@ -243,10 +238,8 @@ class Replays:
             return self
         if scheduler not in self._with_reasons:
             folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
-            again, under_test = (
-                replace(self._replay, reasons=True, engine=Engine.HARNESS),
-                replace(self._under_test[scheduler], raises_faults=False),
-            )
+            again = replace(self._replay, reasons=True, engine=Engine.HARNESS)
+            under_test = replace(self._under_test[scheduler], raises_faults=False)
             with shown(scheduler, "jobs", is_shown=True) as listener:
                 try:
                     replay_all(again, [under_test], Path(folder.name), Inline(), ALL_JOBS, listener)

@@ -11,8 +11,8 @@ import polars as pl
 from scheduler import UserError
 from scheduler.messages import counted
 from sil.api.cells import COLUMNS, numbers
-from sil.api.execution import executing
-from sil.api.progress import shown, warn
+from sil.api.execution import working
+from sil.api.progress import warn
 from sil.api.settings import choice, given_log
 from sil.declared import as_keyword, spread, whole_number
 from sil.experiment.log_sweep import LogSweep, run_sweep
@@ -27,7 +27,7 @@ from sil.settings.replays import Asking
 from sil.workers.execution import Execution
 from sil.workers.executor import Interrupted
 from sil.workload.job_log import JobLog
-from sil.workload.slices import SlicedLog, equal_slices, slices_of_size, with_warm_up
+from sil.workload.slices import equal_slices, slices_of_size, with_warm_up
 
 
 @spread(as_keyword)
@@ -63,18 +63,19 @@ def sweep(
     under_test = named(schedulers, isolated=True, raises_faults=False)
     of_one = isinstance(logs, JobLog | str) or not isinstance(logs, Iterable)
     of = [given_log(log, bound_s) for log in cast("Iterable[object]", [logs] if of_one else logs)]
+    sizes, cut = (slices, equal_slices) if slice_jobs is None else (slice_jobs, slices_of_size)
     check_for_logs(under_test.values(), any(log.cluster is not None for log in of))
     warm_up = None if warm_up_jobs is None else whole_number(warm_up_jobs, "warm_up_jobs", least=0)
     kinds = [estimates] if isinstance(estimates, str) else estimates
     wanted = LogSweep(
-        tuple(with_warm_up(_sliced(log, slices, slice_jobs), warm_up) for log in of),
+        tuple(with_warm_up(cut(log, sizes), warm_up) for log in of),
         tuple(under_test.values()),
         tuple([float(load)] if isinstance(load, int | float) else map(float, load)),
         tuple(choice(Estimates, kind, "estimates") for kind in kinds),
         how,
     )
     names = tuple(scheduler.label for scheduler in wanted.schedulers)
-    with shown("sweep", "replays", progress) as listener, executing(True, where) as executor:
+    with working("sweep", "replays", progress, True, where) as (listener, executor):
         try:
             found = Sweep(run_sweep(wanted, executor, listener), names)
         except Interrupted as interrupted:
@@ -84,10 +85,6 @@ def sweep(
             notes = "".join(f"; {note}" for note in found.notes)
             warn(f"interrupted: {interrupted}; the others are left out{notes}")
     return found
-
-
-def _sliced(log: JobLog, slices: int, slice_jobs: int | None) -> SlicedLog:
-    return equal_slices(log, slices) if slice_jobs is None else slices_of_size(log, slice_jobs)
 
 
 @dataclass(frozen=True, repr=False)

@@ -22,7 +22,7 @@ from rich.text import Text
 from scheduler import UserError
 from scheduler.messages import counted, printable
 from sil.experiment.output_folder import failed_access, no_room
-from sil.report.listing import Column, Listing, Row
+from sil.report.listing import Listing
 from sil.trace.json_text import json_text
 from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
@@ -34,10 +34,8 @@ try:
 except ImportError:  # earlier versions use click itself
     from click import get_current_context  # type: ignore[no-redef]
 
-EXIT_FAULT = 1
-"""A scheduler under test broke a rule."""
-EXIT_BAD_INPUT = 2
-EXIT_INTERRUPTED = 130
+EXIT_FAULT, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+"""A scheduler under test broke a rule; a user error; Ctrl-C."""
 
 NO_LIMIT = 100_000
 """More columns than any line has."""
@@ -56,14 +54,6 @@ def end_without_output(error: OSError) -> NoReturn:
     sys.exit(2)
 
 
-@contextmanager
-def _room_on_output() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        end_without_output(error)
-
-
 class Terminal(Console):
     """A console on which all text stands for itself: what it prints may contain names and messages of others,
     so nothing in it is markup, the name of an emoji, or an escape sequence. `styled` makes styles."""
@@ -72,8 +62,10 @@ class Terminal(Console):
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        with _room_on_output():
+        try:
             super().print(*objects, **options)
+        except OSError as error:
+            end_without_output(error)
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(printable(text), **options)
@@ -88,22 +80,17 @@ def styled(text: str, style: str) -> Text:
     return Text(printable(text), style)
 
 
-def _options() -> set[str]:
-    """Of the command that runs."""
-    context = get_current_context(silent=True)
-    return set() if context is None else {name for option in context.command.params for name in option.opts}
-
-
 @contextmanager
 def one_sentence_for_bad_input() -> Iterator[None]:
     """End the command with one sentence: exit code 2 for a user error, a file that cannot be accessed, or an
     error of the testbed or a library; 130 on Ctrl-C."""
+    context = get_current_context(silent=True)
+    options = {name for option in context.command.params for name in option.opts} if context else set()
     try:
-        with of_command(_options()):
+        with of_command(options):
             yield
     except UserError as error:
-        if os.environ.get(SHOW_TRACEBACKS):
-            err.print(traceback.format_exc(), soft_wrap=True)
+        _print_traceback()
         fail(str(error))
     except Interrupted as interrupted:
         err.print(f"Interrupted: {interrupted}. Repeat the command to resume.")
@@ -116,15 +103,15 @@ def one_sentence_for_bad_input() -> Iterator[None]:
     except BaseException as error:  # those of Polars are no Exceptions
         if isinstance(error, SystemExit | GeneratorExit):
             raise
-        if os.environ.get(SHOW_TRACEBACKS):
-            err.print(traceback.format_exc(), soft_wrap=True)
-        fail(failed_access(error) or _failed(error))
+        _print_traceback()
+        what = f"{type(error).__name__}: {one_line(error)}"  # exit code 1 would blame a scheduler
+        unexpected = f"the testbed failed ({what}); no scheduler is to blame; `sil --traceback` shows where"
+        fail(failed_access(error) or unexpected)
 
 
-def _failed(error: BaseException) -> str:
-    """A sentence on an unexpected error: exit code 1 would blame a scheduler."""
-    what = f"{type(error).__name__}: {one_line(error)}"
-    return f"the testbed failed ({what}); no scheduler is to blame; `sil --traceback` shows where"
+def _print_traceback() -> None:
+    if os.environ.get(SHOW_TRACEBACKS):
+        err.print(traceback.format_exc(), soft_wrap=True)
 
 
 def print_table(*forms: Table) -> None:
@@ -175,11 +162,6 @@ def _line_width(terminal: Console) -> int:
     return terminal.width if terminal.is_terminal else NO_LIMIT
 
 
-def text_table(*headings: str, title: str | None = None) -> Table:
-    """A table of sentences."""
-    return Table(*headings, title=title)
-
-
 def print_line(*parts: str | Text) -> None:
     """Print a line of text, parts of which may be `styled`; it is broken between words."""
     _print_in_words(
@@ -203,8 +185,10 @@ def _print_in_words(terminal: Console, text: Text) -> None:
 
 def print_json(value: object) -> None:
     """Print machine-readable output; the caller prints nothing else to standard output."""
-    with _room_on_output():
+    try:
         print(json_text(value), flush=True)
+    except OSError as error:
+        end_without_output(error)
 
 
 def print_fault(sentence: str) -> None:
@@ -232,7 +216,6 @@ def exit_on_faults(sentences: Iterable[str]) -> None:
 
 
 def exit_with_fault(sentence: str) -> NoReturn:
-    """Report a fault of a scheduler under test, and exit with code 1."""
     print_fault(sentence)
     raise typer.Exit(EXIT_FAULT)
 
@@ -249,16 +232,12 @@ def as_table(listing: Listing) -> Table:
     for column in listing.columns:
         table.add_column(column.title, justify="right" if column.is_number else "left")
     for row in listing.rows[: listing.most]:
-        table.add_row(*(_cell(column, row) for column in listing.columns))
+        texts = [(column.show(row), column.warns(row)) for column in listing.columns]
+        table.add_row(*(styled(cell, "red") if warns else cell for cell, warns in texts))
     if listing.total is not None:
         table.add_section()
         table.add_row(*(column.show(listing.total) for column in listing.columns))
     return table
-
-
-def _cell(column: Column, row: Row) -> str | Text:
-    text = column.show(row)
-    return styled(text, "red") if column.warns(row) else text
 
 
 def print_listings(listings: Sequence[Listing], as_json: bool = False) -> None:

@@ -81,23 +81,18 @@ def _print_comparison(found: LiveComparison) -> None:
     at = found.diverged_at
     if at is None:
         preempted = sum(fact == "run_preempted" for fact, _, _ in found.live)
-        starts = len(found.live) - preempted
-        counts = f"{starts} starts and {preempted} preemptions"
+        counts = f"{len(found.live) - preempted} starts and {preempted} preemptions"
         console.print_line(f"The decisions are equal: {counts}, in the same order on each machine.")
     else:
-        live, simulated = (_first(side[at:]) for side in (found.live, found.simulated))
+        live, simulated = (
+            f"{side[at][0].removeprefix('run_')} job {side[at][1]} on {side[at][2]}" if side[at:] else "none"
+            for side in (found.live, found.simulated)
+        )
         console.print_line(
             f"The decisions, by machine, diverge after {at}: live {live}, simulated {simulated}."
         )
     live_s, simulated_s = found.mean_turnaround_s
-    change = 100 * (live_s / simulated_s - 1)
     console.print_line(
-        f"Mean turnaround time: {live_s:.3f} s live, {simulated_s:.3f} s simulated ({change:+.1f} %)."
+        f"Mean turnaround time: {live_s:.3f} s live, {simulated_s:.3f} s simulated "
+        f"({100 * (live_s / simulated_s - 1):+.1f} %)."
     )
-
-
-def _first(decisions: list[tuple[str, int, str]]) -> str:
-    if not decisions:
-        return "none"
-    fact, job, resource = decisions[0]
-    return f"{fact.removeprefix('run_')} job {job} on {resource}"

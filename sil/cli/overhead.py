@@ -18,8 +18,6 @@ from site_db.files.written import no_link
 if TYPE_CHECKING:
     import polars as pl
 
-    from sil.outcome.statistics import PowerLaw
-
 CSV, POINTS, FIGURE = "overhead.csv", "points.csv", "overhead"
 
 
@@ -87,12 +85,22 @@ def _report(measured: pl.DataFrame, names: list[str], folder: Path, as_json: boo
     _draw(points, folder)
     laws = {name: law for name in names if (law := measuring.law_of(measured, name)) is not None}
     if as_json:
-        laws_as_dicts = {name: asdict(law) for name, law in laws.items()}
-        console.print_json({"points": points.to_dicts(), "laws": laws_as_dicts})
+        as_dicts = {name: asdict(law) for name, law in laws.items()}
+        console.print_json({"points": points.to_dicts(), "laws": as_dicts})
     else:
         print_listings([_listing(points, names)])
         for name, law in laws.items():
-            console.print_line(_sentence(name, law))
+            a, *rest = law.exponents
+            shown = " ".join(
+                f"{variable}^({x.mean:.2f} ± {x.half_width:.2f})"
+                for variable, x in zip(("n", "m"), law.exponents, strict=False)
+            )
+            b = rest[0].mean if rest else 0
+            console.print_line(
+                f"{name}: {1e6 * law.coefficient:.3g} µs {shown} for n jobs on m resources, to within a "
+                f"factor of {law.spread:.2f}; as a decision cost: modelled(seconds={law.coefficient:.3g}, "
+                f"a={a.mean:.3f}, b={b:.3f})"
+            )
         console.print_line(f"Results are in {folder}; the figure is {folder / FIGURE}.png.")
 
 
@@ -139,19 +147,6 @@ def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:.3g}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
 
 
-def _sentence(name: str, law: PowerLaw) -> str:
-    a, *rest = law.exponents
-    shown = " ".join(
-        f"{variable}^({x.mean:.2f} ± {x.half_width:.2f})"
-        for variable, x in zip(("n", "m"), law.exponents, strict=False)
-    )
-    model = f"modelled(seconds={law.coefficient:.3g}, a={a.mean:.3f}, b={rest[0].mean if rest else 0:.3f})"
-    return (
-        f"{name}: {1e6 * law.coefficient:.3g} µs {shown} for n jobs on m resources, to within a factor of "
-        f"{law.spread:.2f}; as a decision cost: {model}"
-    )
-
-
 def _draw(points: pl.DataFrame, folder: Path) -> None:
     """Panels by percentage of parallel jobs, by number of machines, or a single one."""
     import polars as pl
@@ -159,17 +154,13 @@ def _draw(points: pl.DataFrame, folder: Path) -> None:
     from sil.report.figures import overhead_figure
     from sil.report.vega_lite import save
 
-    several = points["scheduler"].n_unique() > 1
-    by_share = points["parallel_percent"].n_unique() > 1
-    most = max(points["machines"].to_list())
-    if several and by_share:  # a panel for every pair would be too many
-        points = points.filter(pl.col("machines") == most)
-        chart = overhead_figure(
-            points, "parallel_percent", "scheduler", f"Jobs that can run in parallel (%), on {most} machines"
-        )
-    elif several:
+    chart = overhead_figure(points, "machines", "parallel_percent")
+    if points["scheduler"].n_unique() > 1:
         chart = overhead_figure(points, "machines", "scheduler")
-    else:
-        chart = overhead_figure(points, "machines", "parallel_percent")
+        if points["parallel_percent"].n_unique() > 1:  # a panel for every pair would be too many
+            most = max(points["machines"].to_list())
+            title = f"Jobs that can run in parallel (%), on {most} machines"
+            points = points.filter(pl.col("machines") == most)
+            chart = overhead_figure(points, "parallel_percent", "scheduler", title)
     for ending in ("png", "svg"):
         save(chart, no_link(folder / f"{FIGURE}.{ending}"))

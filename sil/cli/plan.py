@@ -16,7 +16,6 @@ from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
     from sil.planning.answers import Answers
-    from sil.report import page
 
 
 def plan(
@@ -44,47 +43,35 @@ def plan(
     Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
     stored in runs.db: the same command resumes an interrupted plan, and repeats no run.
     """
-    from sil.settings import files
     from sil.workers.nursery import begin_early
 
-    path = files.find(plan_file, "plans", Path())
     if where.dask is None:
         begin_early()  # before large libraries are loaded here
+    from sil.api.planning import Asked
     from sil.experiment.output_folder import default_folder, make_usable
-    from sil.planning.answers import RUNS, AllAtFault, Prepared, answer_questions, fault_texts
+    from sil.planning.answers import AllAtFault, fault_texts
     from sil.planning.page import PAGE, as_dict, write_page
-    from sil.planning.plan_file import read_plan
-    from sil.report.origin import record_origin, sha256_sums
-    from sil.settings.experiment_file import changed
-    from sil.trust.consent import ask_in_terminal, permit
-    from sil.trust.foreign_code import foreign_code
-    from sil.workers.runner import Runner
-    from sil.workers.store import Store
-    from site_db.store import parse_address
+    from sil.report.origin import record_origin
+    from sil.trust.consent import ask_in_terminal
 
-    schedulers = tuple(scheduler) if scheduler else None
-    guard = {"ask_twice": False} if no_determinism_check else None
-    replaced = {"schedulers": schedulers, "budget": budget, "seed": seed, "guard": guard}
-    replaced["bounded_slowdown_threshold_s"] = bounded_slowdown_threshold
-    chosen = changed(read_plan(path), **replaced)
-    address = parse_address(site) if site else None
-    if not trust:
-        permit(foreign_code(chosen, path, address, schedulers or ()), ask_in_terminal)
-    folder = out_folder or default_folder("plan", chosen.name)
+    settings = {
+        "schedulers": tuple(scheduler) if scheduler else None,
+        "budget": budget,
+        "seed": seed,
+        "guard": {"ask_twice": False} if no_determinism_check else None,
+        "bounded_slowdown_threshold_s": bounded_slowdown_threshold,
+    }
+    asked = Asked.of(plan_file, site or None, settings, None if trust else ask_in_terminal)
+    folder = out_folder or default_folder("plan", asked.plan.name)
     make_usable(folder)
-    prepared = Prepared(chosen, path, address)
     try:
-        with (
-            plan_progress(chosen.name) as bar,
-            Store(folder / RUNS) as store,
-            where.executor() as executor,
-        ):
-            answers = answer_questions(prepared, Runner(executor, store, bar.progressed), bar.look)
+        with plan_progress(asked.plan.name) as bar, where.executor() as executor:
+            answers = asked.answered(folder, executor, bar.progressed, bar.look)
     except AllAtFault as none_left:
         for sentence in fault_texts(none_left.faults):
             console.print_fault(sentence)
         raise typer.Exit(console.EXIT_FAULT) from None
-    record_origin(folder, sha256_sums(path))
+    record_origin(folder, asked.inputs)
     write_page(folder, answers)
     if as_json:
         console.print_json(as_dict(answers))
@@ -103,7 +90,13 @@ def _show(answers: Answers) -> None:
             console.print_line("")
         for part in section.parts:
             if part.table is not None:
-                _print_table(section.title, part.table)
+                table = Table(title=section.title, box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+                for heading in part.table.head:
+                    is_text = heading in ("", "option", "offer", "job class")
+                    table.add_column(heading, justify="left" if is_text else "right")
+                for row in part.table.rows:
+                    table.add_row(*map(str, row))
+                console.print_table(table)
         if section.note:
             console.print_line(section.note)
     if answers.model:
@@ -112,13 +105,3 @@ def _show(answers: Answers) -> None:
     for sentence in assumptions.caveats(answers):
         console.print_note(sentence)
     console.print_line("\n", console.styled(recommendation.recommendation(answers), "bold"))
-
-
-def _print_table(title: str, found: page.Table) -> None:
-    table = Table(title=title, box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    for heading in found.head:
-        is_text = heading in ("", "option", "offer", "job class")
-        table.add_column(heading, justify="left" if is_text else "right")
-    for row in found.rows:
-        table.add_row(*map(str, row))
-    console.print_table(table)

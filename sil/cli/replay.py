@@ -23,7 +23,6 @@ from sil.workers.executor import Inline
 from sil.workload.settings import Part
 
 if TYPE_CHECKING:
-    from sil.experiment.replays import Outcome
     from sil.runs.under_test import UnderTest
     from sil.settings.log_events import Events
     from sil.workload.job_log import JobLog
@@ -61,8 +60,10 @@ def replay(
     if not log.exists():  # before anything is loaded
         console.fail(f"{log}: there is no such file")
     from sil.experiment.output_folder import default_folder
-    from sil.experiment.replay_folder import render
-    from sil.experiment.replays import replay_all
+    from sil.experiment.replay_folder import REPORT, render
+    from sil.experiment.replays import left_from_before, replay_all
+    from sil.outcome.metrics import REFUSED
+    from sil.outcome.refused_and_failed import IF_RESUBMITTED
     from sil.runs.on_log import Replay
     from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases
     from sil.settings.decision_costs import check_decision_cost
@@ -94,8 +95,16 @@ def replay(
         for line in [] if chosen.cluster is None else chosen.cluster.model:
             console.print_line(f"{line}.")
     print_statistics({o.scheduler: o.statistics for o in outcomes}, as_json)
-    _print_refusals(outcomes)
-    _print_results(folder, outcomes, not no_report, as_json)
+    for sentence in dict.fromkeys(o.refused for o in outcomes if o.refused is not None):
+        console.print_note(sentence)
+    if any(REFUSED[0].key in o.statistics for o in outcomes):
+        console.print_note(IF_RESUBMITTED)
+    if older := left_from_before(folder, outcomes):
+        console.print_note(f"{folder} also has results of an earlier replay: {', '.join(older)}")
+    if not as_json:
+        look = "" if no_report else f"; open {folder / REPORT} in a browser"
+        console.print_line(f"Results are in {folder}{look}.")
+    console.exit_on_faults(outcome.fault for outcome in outcomes if outcome.fault is not None)
 
 
 def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: float | None) -> Events:
@@ -147,29 +156,6 @@ def print_notes(log: JobLog, estimates: Sequence[Estimates], loads: Sequence[flo
         console.print_note(note)
     if Estimates.HISTORY in estimates and (unknown := int((log.jobs["user"] < 0).sum())):
         console.print_note(f"{counted(unknown, 'job')} of unknown users: their estimates are the users' own")
-
-
-def _print_refusals(outcomes: Sequence[Outcome]) -> None:
-    from sil.outcome.metrics import REFUSED
-    from sil.outcome.refused_and_failed import IF_RESUBMITTED
-
-    for sentence in dict.fromkeys(o.refused for o in outcomes if o.refused is not None):
-        console.print_note(sentence)
-    if any(REFUSED[0].key in o.statistics for o in outcomes):
-        console.print_note(IF_RESUBMITTED)
-
-
-def _print_results(folder: Path, outcomes: Sequence[Outcome], has_report: bool, as_json: bool) -> None:
-    """Where the results are; exit code 1 for faults."""
-    from sil.experiment.replay_folder import REPORT
-    from sil.experiment.replays import left_from_before
-
-    if older := left_from_before(folder, outcomes):
-        console.print_note(f"{folder} also has results of an earlier replay: {', '.join(older)}")
-    if not as_json:
-        look = f"; open {folder / REPORT} in a browser" if has_report else ""
-        console.print_line(f"Results are in {folder}{look}.")
-    console.exit_on_faults(outcome.fault for outcome in outcomes if outcome.fault is not None)
 
 
 def print_statistics(statistics: Mapping[str, Mapping[str, float]], as_json: bool) -> None:

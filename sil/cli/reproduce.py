@@ -18,8 +18,6 @@ from sil.studies import CASE_STUDIES, STUDIES, WITH_DATA
 from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from sil.studies.ledger import Findings
     from sil.workers.runner import Runner
 
@@ -110,7 +108,10 @@ def reproduce(
                 findings = _findings(name, Runner(executor, store), *subject)
                 write_findings(folder, findings)
                 store.remove()
-            found.append(_as_dict(name, findings))
+            texts = {key: getattr(findings, key) for key in ("title", "source", "method")}
+            claims = [claim.as_row() for claim in findings.claims]
+            tables = {title: frame.to_dicts() for title, frame in findings.tables.items()}
+            found.append({"name": name, **texts, "claims": claims, "tables": tables})
             if not as_json:
                 _show(findings)
                 console.print_line(f"Results are in {folder}; open {folder / PAGE} in a browser.\n")
@@ -132,17 +133,12 @@ def _findings(name: str, runner: Runner, subject: int | Path, *sites: int) -> Fi
         console.exit_with_fault(str(failed))
 
 
-def _as_dict(name: str, findings: Findings) -> dict[str, Any]:
-    """For JSON: texts, claims, and tables as lists of rows."""
-    texts = {key: getattr(findings, key) for key in ("title", "source", "method")}
-    tables = {title: frame.to_dicts() for title, frame in findings.tables.items()}
-    claims = [claim.as_row() for claim in findings.claims]
-    return {"name": name, **texts, "claims": claims, "tables": tables}
-
-
 def _show(findings: Findings) -> None:
     console.print_line("\n", console.styled(findings.title, "bold"), f" ({findings.source})")
-    print_listings([_listing(title, frame) for title, frame in findings.tables.items()])
+    for title, frame in findings.tables.items():
+        kinds = frame.schema.items()
+        columns = [number(name, name) if kind.is_numeric() else text(name, name) for name, kind in kinds]
+        print_listings([Listing(title, title, columns, frame.to_dicts())])
     for k, claim in enumerate(findings.claims, start=1):
         colour = COLOURS.get(claim.verdict, "yellow")
         console.print_line(f"\n{k}. {claim.claim}: ", console.styled(claim.verdict.value, colour))
@@ -155,9 +151,3 @@ def _show(findings: Findings) -> None:
             line.add_column(width=WIDTH, style="dim")
             line.add_row(f"   {heading}", sentence)
             console.print_table(line)
-
-
-def _listing(title: str, frame: pl.DataFrame) -> Listing:
-    kinds = frame.schema.items()
-    columns = [number(name, name) if kind.is_numeric() else text(name, name) for name, kind in kinds]
-    return Listing(title, title, columns, frame.to_dicts())

@@ -235,7 +235,9 @@ def experiments(context: typer.Context, as_json: options.Json = False) -> None:
     if as_json:
         console.print_json(found)
         return
-    table = console.text_table("name", "description", "file")
+    from rich.table import Table
+
+    table = Table("name", "description", "file")
     for experiment in found:
         table.add_row(*experiment.values())
     console.print_table(table)

@@ -6,11 +6,10 @@ from __future__ import annotations
 import ast
 import importlib.util
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.table import Table
@@ -24,12 +23,8 @@ from sil.cli.console import print_listings
 from sil.report.listing import Column, Listing, number, text
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from scheduler.registry import SchedulerSpec
     from sil.experiment.checking import Checked
-    from sil.experiment.matrix import MappedMatrix
-
 
 COLUMNS = (
     text("scheduler"),
@@ -72,8 +67,6 @@ def schedule(
     decision_limit: options.DecisionLimit = 3600.0,
 ) -> None:
     """Map one ETC matrix; print makespan, sum of completion times and decision time."""
-    from scheduler import registry
-    from scheduler.rules import Kind
     from sil.experiment.matrix import map_matrix, read_problem, write_mapping
     from sil.runs.under_test import resolve
     from sil.world.guard.faults import SchedulerFault
@@ -89,7 +82,15 @@ def schedule(
             faults.append(fault.by(each.label))
     if out_file is not None:
         write_mapping(out_file, mapped)
-    rows = [_row(result) for result in mapped]
+    rows = [
+        {
+            "scheduler": result.scheduler,
+            "makespan_s": result.schedule.makespan_s,
+            "sum_completion_times_s": result.schedule.sum_completion_s,
+            "decision_s": result.decision_s,
+        }
+        for result in mapped
+    ]
     if as_json:
         console.print_json(rows)
     else:
@@ -104,15 +105,6 @@ def schedule(
     console.exit_on_faults(faults)
 
 
-def _row(result: MappedMatrix) -> dict[str, str | float]:
-    return {
-        "scheduler": result.scheduler,
-        "makespan_s": result.schedule.makespan_s,
-        "sum_completion_times_s": result.schedule.sum_completion_s,
-        "decision_s": result.decision_s,
-    }
-
-
 def schedulers(as_json: options.Json = False) -> None:
     """List the schedulers by kind: built-in ones and plug-ins."""
     from sil.runs.under_test import resolve
@@ -122,7 +114,7 @@ def schedulers(as_json: options.Json = False) -> None:
         groups.setdefault(entry.kind or "plug-in", []).append(entry)
     if as_json:
         console.print_json(
-            [asdict(entry) | {"kind": name} for name, listed in groups.items() for entry in listed]
+            [entry._asdict() | {"kind": name} for name, listed in groups.items() for entry in listed]
         )
         return
     for heading, listed in groups.items():
@@ -136,8 +128,7 @@ def schedulers(as_json: options.Json = False) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A scheduler in a listing: its name, kind if known, origin, and the first line of its docstring."""
 
     name: str
@@ -147,24 +138,20 @@ class Entry:
     summary: str
 
 
-def entries(resolve: Callable[[str], SchedulerSpec]) -> list[Entry]:
+def entries(resolve: Callable[[str], SchedulerSpec]) -> Iterator[Entry]:
     """All named schedulers, for a listing; plug-ins are found by `resolve`. The summary of a plug-in that
     cannot be loaded says so."""
-    built_in = [
-        Entry(name, kind, target, "built in", _summary_in_source(name))
-        for kind, targets in registry.BUILT_IN.items()
-        for name, target in targets.items()
-    ]
-    return built_in + [_plugin_entry(point, resolve) for point in registry.plugins()]
-
-
-def _plugin_entry(point: EntryPoint, resolve: Callable[[str], SchedulerSpec]) -> Entry:
-    source = f"package {point.dist.name if point.dist else '?'}"
-    try:
-        spec = resolve(point.name)
-    except registry.SchedulerNotLoaded as error:
-        return Entry(point.name, None, point.value, source, f"cannot be loaded: {error}")
-    return Entry(point.name, spec.kind, point.value, source, spec.summary)
+    for kind, targets in registry.BUILT_IN.items():
+        for name, target in targets.items():
+            yield Entry(name, kind, target, "built in", _summary_in_source(name))
+    for point in registry.plugins():
+        source = f"package {point.dist.name if point.dist else '?'}"
+        try:
+            spec = resolve(point.name)
+        except registry.SchedulerNotLoaded as error:
+            yield Entry(point.name, None, point.value, source, f"cannot be loaded: {error}")
+        else:
+            yield Entry(point.name, spec.kind, point.value, source, spec.summary)
 
 
 def _summary_in_source(name: str) -> str:
@@ -185,22 +172,19 @@ class Problems(StrEnum):
     CONSUMABLE_NODES = "consumable-nodes"
 
 
-KindOption = Annotated[
-    Problems | None,
-    Option(
-        "--kind",
-        help="Whether it maps jobs to machines, starts them on time-shared nodes, or starts rigid jobs on "
-        "free nodes, or on nodes with CPUs, memory and GPUs. Default: the kind that its class declares, "
-        "else mapping.",
-    ),
-]
-
-
 def check(
     scheduler: Annotated[
         str, Argument(help="A name, or module:Class; with parameters or without: `my:Sched(alpha=0.5)`.")
     ],
-    kind: KindOption = None,
+    kind: Annotated[
+        Problems | None,
+        Option(
+            "--kind",
+            help="Whether it maps jobs to machines, starts them on time-shared nodes, or starts rigid jobs "
+            "on free nodes, or on nodes with CPUs, memory and GPUs. Default: the kind that its class "
+            "declares, else mapping.",
+        ),
+    ] = None,
     examples: Annotated[int, Option(min=1, help="Number of small problems, before some larger ones.")] = 200,
     decision_limit: options.DecisionLimit = 5.0,
     as_json: options.Json = False,
@@ -238,7 +222,7 @@ def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) 
     from scheduler.rules import RIGHT_KIND
 
     title = f"{scheduler}: {checked.kind.does}"
-    table = console.text_table("rule", "meaning", "verdict", title=title)
+    table = Table("rule", "meaning", "verdict", title=title)
     colours = {"holds": "green", "broken": "red"}
     for rule, meaning in rules.items():
         verdict = checked.verdicts[rule]

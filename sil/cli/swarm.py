@@ -100,7 +100,19 @@ def swarm(
         smallest[seed] = out_folder / f"seed-{seed}.json"
         tested.smallest(seed, found.violations[seed]).write(smallest[seed])
     if as_json:
-        console.print_json(_as_json(found, smallest))
+        violations = {
+            str(seed): {**asdict(violation), "smallest": str(smallest.get(seed, ""))}
+            for seed, violation in found.violations.items()
+        }
+        console.print_json(
+            {
+                "cases": found.n_cases,
+                "violations": violations,
+                "cases_with": dict(sorted(found.cases_with.items())),
+                "violations_with": dict(sorted(found.violations_with.items())),
+                "facts": dict(found.facts),
+            }
+        )
     else:
         _report(found, tested, unreached)
     if found.is_interrupted:
@@ -145,6 +157,8 @@ def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
 
 
 def _report(found: Findings, tested: Swarm, unreached: bool) -> None:
+    from sil.swarm.coverage import all_lines, relative
+
     rows = [
         {"fault": kind, "cases": found.cases_with[kind], "violations": found.violations_with[kind]}
         for kind in tested.kinds
@@ -155,45 +169,19 @@ def _report(found: Findings, tested: Swarm, unreached: bool) -> None:
         Listing("faults", f"{found.n_cases:,} cases", columns, rows),
         Listing("facts", "What happened in them", [text("fact"), number("times")], facts),
     ]
+    lines = all_lines() if tested.under_test is None or unreached else set()
     if tested.under_test is None:
-        listings.append(_lines(found))
+        reached, there = (Counter(path for path, _ in some) for some in (found.lines & lines, lines))
+        of_files = [
+            {"file": relative(path), "reached": reached[path], "lines": there[path]} for path in sorted(there)
+        ]
+        title = "Lines of the managers reached, in one case of a hundred"
+        listings.append(Listing("lines", title, [text("file"), number("reached"), number("lines")], of_files))
     print_listings(listings)
-    if unreached:
-        _print_unreached(found)
-
-
-def _lines(found: Findings) -> Listing:
-    from sil.swarm.coverage import all_lines, relative
-
-    lines = all_lines()
-    reached, there = (Counter(path for path, _ in some) for some in (found.lines & lines, lines))
-    rows = [
-        {"file": relative(path), "reached": reached[path], "lines": there[path]} for path in sorted(there)
-    ]
-    title = "Lines of the managers reached, in one case of a hundred"
-    return Listing("lines", title, [text("file"), number("reached"), number("lines")], rows)
-
-
-def _print_unreached(found: Findings) -> None:
-    from sil.swarm.coverage import all_lines, relative
-
-    left = sorted(all_lines() - found.lines)
+    left = sorted(lines - found.lines) if unreached else []
     for path in sorted({path for path, _ in left}):
-        numbers = ", ".join(str(number) for file, number in left if file == path)
+        numbers = ", ".join(str(line) for file, line in left if file == path)
         console.print_line(f"{relative(path)}: not reached: {numbers}")
-
-
-def _as_json(found: Findings, smallest: dict[int, Path]) -> object:
-    return {
-        "cases": found.n_cases,
-        "violations": {
-            str(seed): {**asdict(violation), "smallest": str(smallest.get(seed, ""))}
-            for seed, violation in found.violations.items()
-        },
-        "cases_with": dict(sorted(found.cases_with.items())),
-        "violations_with": dict(sorted(found.violations_with.items())),
-        "facts": dict(found.facts),
-    }
 
 
 def _sentences(found: Findings, smallest: dict[int, Path], command: list[str]) -> list[str]:

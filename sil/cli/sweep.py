@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,9 @@ from sil.workers.execution import Execution
 from sil.workload.settings import LOAD, Period
 
 if TYPE_CHECKING:
-    from sil.outcome.comparison import SweepComparison
+    pass
+
+if TYPE_CHECKING:
     from sil.workload.job_log import JobLog
     from sil.workload.slices import SlicedLog
 
@@ -110,9 +113,10 @@ def sweep(
         console.fail("--slices, --slice-jobs and --jobs all say what the slices are; give one of them")
     from sil.experiment.log_sweep import LogSweep, summary, sweep_into
     from sil.experiment.output_folder import default_folder
-    from sil.outcome.metrics import replay_metric_named
+    from sil.outcome.metrics import replay_metric, replay_metric_named
+    from sil.report.tables import INTERVALS, long_table
     from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases
-    from sil.workload.slices import with_warm_up
+    from sil.workload.slices import chosen_slices, equal_slices, slices_of_size, with_warm_up
 
     chosen = estimates or [Estimates.USER]
     folder = out_folder or default_folder("sweep", logs[0].name.split(".")[0])
@@ -122,9 +126,12 @@ def sweep(
     whole = [file.read(log, cluster) for log in logs]
     bound_s = bounded_slowdown_threshold
     parts = [replace(period.of(log), bound_s=bound_s) for log in whole]
-    sliced = tuple(
-        with_warm_up(_sliced(part, slices, slice_jobs, jobs or []), warm_up_jobs) for part in parts
-    )
+    cut: Callable[[JobLog], SlicedLog] = partial(equal_slices, n=slices or 1)
+    if slice_jobs is not None:
+        cut = partial(slices_of_size, size=slice_jobs)
+    elif jobs:
+        cut = partial(chosen_slices, ranges=jobs)
+    sliced = tuple(with_warm_up(cut(part), warm_up_jobs) for part in parts)
     wanted = LogSweep(sliced, schedulers, tuple(load or [1.0]), tuple(chosen), how)
     for k, part in enumerate(parts):
         print_notes(part, chosen, load or [] if k == 0 else [])
@@ -135,34 +142,16 @@ def sweep(
     if as_json:
         console.print_json(summary(wanted, comparison))
     else:
-        _print(comparison, metric)
+        console.print_table(long_table(comparison, replay_metric(metric), metric))
+        means = "One slice, hence no confidence intervals (see --slices)."
+        if (n := comparison.n_blocks) > 1:
+            means = (
+                f"Means of {n} slices ± half-width of the {100 * comparison.confidence:g} % confidence "
+                f"interval (Student's t, {n - 1} degrees of freedom); {INTERVALS.format('slice')}"
+            )
+        console.print_line(console.styled(means, "dim"))
     for sentence in comparison.refusals():
         console.print_note(sentence)
     if not as_json:
         console.print_line(f"Results are in {folder}.")
     console.exit_on_faults(comparison.faults())
-
-
-def _sliced(log: JobLog, slices: int | None, slice_jobs: int | None, jobs: Sequence[str]) -> SlicedLog:
-    """Raises InvalidFile."""
-    from sil.workload.slices import chosen_slices, equal_slices, slices_of_size
-
-    if slice_jobs is not None:
-        return slices_of_size(log, slice_jobs)
-    if jobs:
-        return chosen_slices(log, jobs)
-    return equal_slices(log, slices or 1)
-
-
-def _print(comparison: SweepComparison, metric: str) -> None:
-    from sil.outcome.metrics import replay_metric
-    from sil.report.tables import INTERVALS, long_table
-
-    console.print_table(long_table(comparison, replay_metric(metric), metric))
-    how = "One slice, hence no confidence intervals (see --slices)."
-    if (n := comparison.n_blocks) > 1:
-        how = (
-            f"Means of {n} slices ± half-width of the {100 * comparison.confidence:g} % confidence interval "
-            f"(Student's t, {n - 1} degrees of freedom); {INTERVALS.format('slice')}"
-        )
-    console.print_line(console.styled(how, "dim"))

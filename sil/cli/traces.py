@@ -16,9 +16,6 @@ from sil.cli import console, options
 if TYPE_CHECKING:
     import polars as pl
 
-    from sil.outcome.trace_inspection import Divergence, Timeline
-    from sil.trace.log_clock import LogClock
-
 
 def compare_traces(
     one: Annotated[Path, Argument(help="A trace.parquet, or its folder.")],
@@ -36,7 +33,7 @@ def compare_traces(
     Exit code 0 if the runs are equal, 1 if they diverge. Scheduler names and charged decision times are
     ignored.
     """
-    from sil.outcome.trace_inspection import divergence
+    from sil.outcome.trace_inspection import divergence, listed, sentence
     from sil.trace.reading import read_clock, trace_file
 
     names = list(scheduler or [])
@@ -57,26 +54,20 @@ def compare_traces(
     elif found is None:
         console.print_line(f"The two runs are equal: {counted(len(runs[0]), 'fact')}.")
     else:
-        _print_divergence(found, one, other, clock)
+        equal = f"The runs are equal for {counted(found.facts, 'fact')}"
+        console.print_line(f"{equal} and diverge at {clock.text(found.time_s)}.")
+        running = [f"job {r.job} on {r.where} since {clock.text(r.since_s)}" for r in found.running]
+        console.print_line(listed("Running then", running))
+        console.print_line(listed("Waiting then", [f"job {job}" for job in found.waiting]))
+        for path, facts in ((one, found.one), (other, found.other)):
+            console.print_line(f"{path}:")
+            for fact in facts:
+                line = f"  {clock.text(fact['time_s'])}  {clock.sentence(sentence(fact))}"
+                console.print_line(line)
+            if not facts:
+                console.print_line("  end of the trace")
     if found is not None:
         raise typer.Exit(console.EXIT_FAULT)
-
-
-def _print_divergence(found: Divergence, one: Path, other: Path, clock: LogClock) -> None:
-    from sil.outcome.trace_inspection import listed, sentence
-
-    equal = f"The runs are equal for {counted(found.facts, 'fact')}"
-    console.print_line(f"{equal} and diverge at {clock.text(found.time_s)}.")
-    running = [f"job {r.job} on {r.where} since {clock.text(r.since_s)}" for r in found.running]
-    console.print_line(listed("Running then", running))
-    console.print_line(listed("Waiting then", [f"job {job}" for job in found.waiting]))
-    for path, facts in ((one, found.one), (other, found.other)):
-        console.print_line(f"{path}:")
-        for fact in facts:
-            line = f"  {clock.text(fact['time_s'])}  {clock.sentence(sentence(fact))}"
-            console.print_line(line)
-        if not facts:
-            console.print_line("  end of the trace")
 
 
 def why(
@@ -104,20 +95,10 @@ def why(
     assert found is not None  # the job has arrived
     if as_json:
         events = [{"time_s": time_s, "event": text} for time_s, text in found.events]
-        console.print_json(
-            {
-                "job": number,
-                **({"log_id": ids.text(number)} if ids.differ else {}),
-                **asdict(found),
-                "events": events,
-            }
-        )
-    else:
-        _print_timeline(found, clock, ids.namesakes(number))
-
-
-def _print_timeline(found: Timeline, clock: LogClock, namesakes: Sequence[str]) -> None:
-    for line in (*found.lines(clock), *namesakes):
+        log_id = {"log_id": ids.text(number)} if ids.differ else {}
+        console.print_json({"job": number, **log_id, **asdict(found), "events": events})
+        return
+    for line in (*found.lines(clock), *ids.namesakes(number)):
         console.print_line(line)
     if not found.has_reasons:
         console.print_line(

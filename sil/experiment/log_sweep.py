@@ -169,19 +169,15 @@ def run_sweep(
     rows: dict[int, Row] = {}
     died: list[int] = []
 
-    def items(parts: Sequence[range]) -> dict[str, tuple[Item, range]]:
-        found = {}
-        for part in parts:
-            key = f"{mark}/{part.start}:{part.stop}"
-            call = partial(_carry_out, tuple(cases[k] for k in part), sweep.settings, few_jobs)
-            found[key] = Item(key, call, printed), part
-        return found
-
     def carry_out(parts: Sequence[range]) -> None:
-        to_do = items(parts)
+        to_do = {f"{mark}/{part.start}:{part.stop}": part for part in parts}
+        items = [
+            Item(key, partial(_carry_out, cases[part.start : part.stop], sweep.settings, few_jobs), printed)
+            for key, part in to_do.items()
+        ]
 
         def finish(item: Item, value: list[Results] | Died) -> None:
-            _, part = to_do[item.key]
+            part = to_do[item.key]
             if not isinstance(value, Died):
                 with runner.store.reading():  # which may be of other replays
                     found = list(zip(part, value, strict=True))
@@ -193,7 +189,7 @@ def run_sweep(
                 died.extend(part)
             listener.progressed(len(rows), len(cases))
 
-        runner.run([item for item, _ in to_do.values()], finish, kind=list[Results])
+        runner.run(items, finish, kind=list[Results])
 
     try:
         carry_out(batches)
@@ -223,13 +219,11 @@ def _batches(cases: Sequence[Case]) -> Iterator[range]:
 
 
 def _carry_out(cases: Sequence[Case], settings: Asking, few_jobs: int, printed: Path) -> list[Results]:
-    return [_replayed(case.replay(settings, few_jobs), case, printed) for case in cases]
+    def log_of(case: Case) -> Path:
+        where = (case.scheduler.label, case.slice.log.name, case.slice.name, f"{case.load:g}")
+        return printed / f"{file_name('-'.join((*where, case.estimates.value)))}.log"
 
-
-def _replayed(replay: Replay, case: Case, printed: Path) -> Results:
-    name = case.scheduler.label
-    where = f"{name}-{replay.log.name}-{case.slice.name}-{case.load:g}-{case.estimates.value}"
-    return replay.results(case.scheduler, printed / f"{file_name(where)}.log")
+    return [case.replay(settings, few_jobs).results(case.scheduler, log_of(case)) for case in cases]
 
 
 TABLE = "sweep.csv"
@@ -261,27 +255,25 @@ def sweep_into(out: Path, sweep: LogSweep, executor: Executor, listener: Listene
 def summary(sweep: LogSweep, comparison: SweepComparison) -> dict[str, Any]:
     """The content of summary.json."""
     return {
-        "logs": [_described(sliced) for sliced in sweep.logs],
+        "logs": [
+            {
+                "log": sliced.log.name,
+                "acknowledge": sliced.log.header.get("acknowledge", ""),
+                "part": list(sliced.log.part),
+                "jobs": len(sliced.log.jobs),
+                "processors": sliced.log.processors,
+                "load": sliced.log.load,
+                "days": sliced.log.span_s / 86_400.0,
+                "repairs": list(sliced.log.notes),
+                "slices": [part.name for part in sliced.slices],
+                "warm_up_jobs": [part.warm_up_jobs for part in sliced.slices],
+                "cool_down_jobs": [part.cool_down_jobs for part in sliced.slices],
+            }
+            for sliced in sweep.logs
+        ],
         "order": sweep.settings.order,
         "seed": sweep.settings.seed,
         "version": package_version(),
         "scheduler_source": scheduler_source(),
         **comparison.as_dict(),
-    }
-
-
-def _described(sliced: SlicedLog) -> dict[str, Any]:
-    log = sliced.log
-    return {
-        "log": log.name,
-        "acknowledge": log.header.get("acknowledge", ""),
-        "part": list(log.part),
-        "jobs": len(log.jobs),
-        "processors": log.processors,
-        "load": log.load,
-        "days": log.span_s / 86_400.0,
-        "repairs": list(log.notes),
-        "slices": [part.name for part in sliced.slices],
-        "warm_up_jobs": [part.warm_up_jobs for part in sliced.slices],
-        "cool_down_jobs": [part.cool_down_jobs for part in sliced.slices],
     }

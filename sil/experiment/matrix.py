@@ -121,7 +121,10 @@ def _read_ready(path: Path, n_machines: int) -> NDArray[np.float64]:
     if arrays.is_npy(path):
         ready_s = arrays.read_numbers(path).ravel()
     else:
-        ready_s = _good_numbers(read_text(path, EACH).replace(",", " ").split(), path)
+        tokens = read_text(path, EACH).replace(",", " ").split()
+        ready_s = np.fromiter(map(number_of, tokens), np.float64, len(tokens))
+        for k in np.flatnonzero(np.isnan(ready_s))[:1].tolist():
+            raise InvalidFile(f"{path}: value {k + 1}, {quoted(tokens[k])}, {NO_NUMBER}")
     if len(ready_s) != n_machines:
         raise InvalidFile(
             f"{path}: {counted(len(ready_s), 'ready time')} for a matrix of {counted(n_machines, 'machine')}"
@@ -161,15 +164,3 @@ def _machine(token: str, n_machines: int, where: str) -> int:
     raise InvalidFile(
         f"{where}: {quoted(token)} is not a machine; expected numbers from 0 to {n_machines - 1}"
     )
-
-
-def _good_numbers(tokens: list[str], path: Path) -> NDArray[np.float64]:
-    values = np.fromiter(map(number_of, tokens), np.float64, len(tokens))
-    if (k := _first_bad(values)) is not None:
-        raise InvalidFile(f"{path}: value {k + 1}, {quoted(tokens[k])}, {NO_NUMBER}")
-    return values
-
-
-def _first_bad(values: NDArray[np.float64]) -> int | None:
-    bad = np.flatnonzero(np.isnan(values))
-    return int(bad[0]) if len(bad) else None

@@ -143,25 +143,24 @@ def measure(
         for done, point in enumerate(points, start=1):
             for name in schedulers:
                 if name not in faults:
-                    timed = partial(_timed, specs[name], ask, point, grid.repetitions, limit_s)
+                    timed = partial(timed_rows, specs[name], ask, point, grid.repetitions, limit_s)
                     executors[name].run([Item(name, timed)], note)
             on_progress(done, grid.size)
     measured = [row for name in schedulers if name not in faults for row in rows[name]]
     return pl.DataFrame(measured, schema=COLUMNS, orient="row"), faults
 
 
-def _timed(
+def timed_rows(
     scheduler: InProcess, ask: Ask, point: tuple[int, int, int, int], repetitions: int, limit_s: float
 ) -> list[Row] | SchedulerFault:
     """A row for each repetition, or the fault of a scheduler that broke a rule."""
-    timed = partial(_timed_at, scheduler.spec, ask, point, repetitions, limit_s)
     try:
-        return asked_apart(timed, scheduler)
+        return asked_apart(partial(_timed, scheduler.spec, ask, point, repetitions, limit_s), scheduler)
     except SchedulerFault as fault:
         return fault
 
 
-def _timed_at(
+def _timed(
     scheduler: SchedulerSpec,
     ask: Ask,
     point: tuple[int, int, int, int],

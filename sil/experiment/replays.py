@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import cast
 
 from scheduler import UserError
 from sil.experiment.output_folder import UNFINISHED, alone_in, make_usable
@@ -39,25 +38,12 @@ FILES = (SUMMARY, REPORT, FIGURES, ORIGIN, UNFINISHED)
 _TABLES = (TRACE, TIMINGS, JOBS, SCHEDULE)
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, kw_only=True)
+class Outcome(Results):
     """The results under one scheduler, and the folder of its tables; without any if its process died."""
 
     scheduler: str
     folder: Path
-    results: Results
-
-    @property
-    def statistics(self) -> dict[str, float]:
-        return self.results.statistics
-
-    @property
-    def fault(self) -> str | None:
-        return self.results.fault
-
-    @property
-    def refused(self) -> str | None:
-        return self.results.refused
 
 
 def replay_all(
@@ -81,37 +67,37 @@ def replay_all(
         read_facts(charged)
         if charged.resolve() in {(folder / TRACE).resolve() for folder in folders.values()}:
             raise UserError(f"{charged} has the costs to be charged; name another folder with --out")
+    # Reasons take long to write.
+    n_jobs = FEW_IN_ALL + 1 if replay.reasons else len(replay.log.jobs) * len(schedulers)
+    executor = fastest(executor, schedulers, len(schedulers), n_jobs)
+    results: dict[UnderTest, Results] = {}
+
+    def outcomes() -> list[Outcome]:
+        found = [
+            Outcome(**vars(results[each]), scheduler=each.label, folder=folder)
+            for each, folder in folders.items()
+            if each in results
+        ]
+        _write_summary(out, replay, schedulers, found, analysis)
+        return found
+
     make_usable(out)
     with alone_in(out):
-        return _replay_into(out, replay, folders, executor, analysis, listener)
-
-
-def _replay_into(
-    out: Path,
-    replay: Replay,
-    folders: Mapping[UnderTest, Path],
-    executor: Executor,
-    analysis: Analysis,
-    listener: Listener,
-) -> list[Outcome]:
-    schedulers = list(folders)
-    for folder in folders.values():
-        make_usable(no_link(folder))
-        no_link(folder / SCHEDULE)  # the others are renamed when they are complete
-    for old in (SUMMARY, REPORT):
-        (out / old).unlink(missing_ok=True)
-    record_origin(out, replay.log.sources or {replay.log.name: replay.log.digest()})
-    with Store(out / UNFINISHED) as store:
-        try:
-            results = _replay(replay, folders, _chosen(executor, replay, schedulers), store, listener)
-        except Interrupted as interrupted:
-            results = cast("dict[UnderTest, Results]", interrupted.finished)
-            _write_summary(out, replay, schedulers, _outcomes(folders, results), analysis)
-            raise
-        outcomes = _outcomes(folders, results)
-        _write_summary(out, replay, schedulers, outcomes, analysis)
-        store.remove()
-    return outcomes
+        for folder in folders.values():
+            make_usable(no_link(folder))
+            no_link(folder / SCHEDULE)  # the others are renamed when they are complete
+        for old in (SUMMARY, REPORT):
+            (out / old).unlink(missing_ok=True)
+        record_origin(out, replay.log.sources or {replay.log.name: replay.log.digest()})
+        with Store(out / UNFINISHED) as store:
+            try:
+                _replay(replay, folders, Runner(executor, store, total=len(folders)), listener, results)
+            except Interrupted:
+                outcomes()
+                raise
+            found = outcomes()
+            store.remove()
+    return found
 
 
 def _folders(out: Path, schedulers: Iterable[UnderTest]) -> dict[UnderTest, Path]:
@@ -133,15 +119,14 @@ def _folders(out: Path, schedulers: Iterable[UnderTest]) -> dict[UnderTest, Path
     return folders
 
 
-def _outcomes(folders: Mapping[UnderTest, Path], results: Mapping[UnderTest, Results]) -> list[Outcome]:
-    return [Outcome(each.label, folder, results[each]) for each, folder in folders.items() if each in results]
-
-
 def _replay(
-    replay: Replay, folders: Mapping[UnderTest, Path], executor: Executor, store: Store, listener: Listener
-) -> dict[UnderTest, Results]:
-    """Write the tables that an interrupted replay has not written. Returns all results; if it is interrupted
-    itself, those of the schedulers that are done are `finished`."""
+    replay: Replay,
+    folders: Mapping[UnderTest, Path],
+    runner: Runner,
+    listener: Listener,
+    results: dict[UnderTest, Results],
+) -> None:
+    """Write the tables that an interrupted replay has not written, and note all results."""
     how = replace(replay, log=replace(replay.log, jobs=replay.log.jobs.clear()))
     mark = digest(code_and_data(), how, replay.log.digest(), list(map(code_under_test, folders)))
     schedulers = {f"{mark}/{scheduler.label}": scheduler for scheduler in folders}
@@ -149,16 +134,14 @@ def _replay(
         Item(key, partial(replay.run, scheduler, on_arrivals=send_report), folders[scheduler])
         for key, scheduler in schedulers.items()
     ]
-    done = {schedulers[item.key] for item in items if store.get(item.key, Results) is not MISSING}
-    if not done or not all((folders[scheduler] / name).is_file() for scheduler in done for name in _TABLES):
-        store.remove()
+    done = {schedulers[item.key] for item in items if runner.store.get(item.key, Results) is not MISSING}
+    if not done or not all((folders[each] / name).is_file() for each in done for name in _TABLES):
+        runner.store.remove()
         done.clear()
     for scheduler in folders.keys() - done:
         for old in _TABLES:
             (folders[scheduler] / old).unlink(missing_ok=True)
-    n_jobs = len(replay.log.jobs)
-    arrived = dict.fromkeys(schedulers, 0)
-    results: dict[UnderTest, Results] = {}
+    n_jobs, arrived = len(replay.log.jobs), dict.fromkeys(schedulers, 0)
 
     def progress(item: Item, n: int) -> None:
         arrived[item.key] = n
@@ -173,23 +156,13 @@ def _replay(
         if value.fault is None:
             listener.finished(scheduler.label)
 
-    try:
-        Runner(executor, store, total=len(items)).run(items, finish, progress, kind=Results)
-    except Interrupted as interrupted:
-        raise Interrupted(interrupted.done, interrupted.total, results) from None
-    return results
+    runner.run(items, finish, progress, kind=Results)
 
 
 def left_from_before(out: Path, outcomes: Sequence[Outcome]) -> list[str]:
     """Other folders in `out` that have a trace."""
     ours = {outcome.folder.name for outcome in outcomes}
     return sorted(trace.parent.name for trace in out.glob(f"*/{TRACE}") if trace.parent.name not in ours)
-
-
-def _chosen(executor: Executor, replay: Replay, schedulers: Sequence[UnderTest]) -> Executor:
-    n_jobs = len(replay.log.jobs) * len(schedulers)
-    # Reasons take long to write.
-    return fastest(executor, schedulers, len(schedulers), FEW_IN_ALL + 1 if replay.reasons else n_jobs)
 
 
 def fastest(executor: Executor, schedulers: Sequence[UnderTest], n_items: int, n_jobs: int) -> Executor:

@@ -188,12 +188,16 @@ def _records(
 ) -> Iterator[JobRecord]:
     for row in jobs.iter_rows(named=True):
         resource, members = resources.recorded(row["resource"], row["tasks"] or 1)
+        state = JobState.DONE
+        if row["ended_s"] is None:
+            unfinished = JobState.FAILED if row["failed"] else JobState.REFUSED
+            state = unfinished if row["detail"] else JobState.WAITING
         yield JobRecord(
             number=str(row["job"]),
             job_class=row["job_class"],
             user=row["user"],
             queue=row["queue"],
-            state=_state(row["ended_s"], row["detail"], row["failed"]),
+            state=state,
             submitted_s=row["submitted_s"],
             resource=resource,
             machine_class=resources.machine_class(row["machines"]),
@@ -207,14 +211,6 @@ def _records(
             reason=row["detail"] or "",
             predicted=tuple(predicted.get(row["job"], ())),
         )
-
-
-def _state(ended_s: float | None, refusal: str | None, failed: bool | None) -> JobState:
-    if ended_s is not None:
-        return JobState.DONE
-    if refusal and failed:
-        return JobState.FAILED
-    return JobState.REFUSED if refusal else JobState.WAITING
 
 
 class Teacher:

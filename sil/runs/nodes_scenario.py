@@ -93,7 +93,11 @@ class NodesScenario(Scenario):
             job_classes=log.job_classes,
             served=self._served,
         )
-        return Arriving(list(runs.arrivals()), lambda job, nodes: runs.run_s(job), _estimate_s)
+        return Arriving(
+            list(runs.arrivals()),
+            lambda job, nodes: runs.run_s(job),
+            lambda job: inf if job.estimate_s is None else job.estimate_s,
+        )
 
     def _drawn(self, replication: int) -> Arriving:
         in_use, streams = self.in_use, self.streams(replication)
@@ -304,7 +308,3 @@ class _Nodes(FreeNodes):
             admission=scenario.admission if scenario.has_queues else None,
             monitor=ports.monitor,
         )
-
-
-def _estimate_s(job: Job) -> float:
-    return inf if job.estimate_s is None else job.estimate_s

@@ -196,7 +196,8 @@ def _serve(connection: socket.socket) -> None:
     ignore_signals()
     be_prompt()
     started: set[int] = set()
-    connection.sendall(b".")
+    with suppress(BrokenPipeError):  # the command has ended
+        connection.sendall(b".")
     while True:
         head, handles, _, _ = socket.recv_fds(connection, _REQUEST.size, 16)
         if len(head) < _REQUEST.size:

@@ -1087,7 +1087,7 @@ def test_an_interrupted_replay_resumes(tmp_path: Path, monkeypatch: pytest.Monke
     started_runs.clear()
     resumed = replay_all(Replay(log_of(FIVE, 3)), names, tmp_path / "out", Inline(), False, Listener())
     assert started_runs == ["sjf"]
-    assert [outcome.results for outcome in resumed] == [outcome.results for outcome in whole]
+    assert [outcome.statistics for outcome in resumed] == [outcome.statistics for outcome in whole]
     assert all(jobs_under(a).equals(jobs_under(b)) for a, b in zip(whole, resumed, strict=True))
     started_runs.clear()
     with pytest.raises(Interrupted):
