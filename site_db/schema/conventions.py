@@ -1,11 +1,16 @@
-"""Shared by all tables: the names of constraints, references to owners, and common checks."""
+"""Shared by all tables: the names of constraints, references to owners, and checks that follow from types."""
 
 from __future__ import annotations
 
-from typing import Any
+from inspect import get_annotations
+from typing import Annotated, Any, get_args
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, Table, text
+from pydantic import Field
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, MetaData, Table, text
 from sqlalchemy.orm import DeclarativeBase, MappedColumn, mapped_column
+
+from site_db.files.toml_file import NotNegative, Positive
+from site_db.site_file.tables import Amount, Megabytes, Name, Whole, WholeNumber
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -14,17 +19,36 @@ NAMING = {
     "fk": "fk_%(table_name)s_%(column_0_N_name)s",
     "pk": "pk_%(table_name)s",
 }
-
-MOST = "1e15"
+Share = Annotated[float, Field(gt=0, le=1)]
+_POSITIVE = ("positive", "{0} > 0 AND {0} < 1e15")
+_NOT_NEGATIVE = ("not_negative", "{0} >= 0 AND {0} < 1e15")
 """As in files (`files.input_errors.MOST`); infinity is greater, and PostgreSQL's NaN too."""
-
-
+CHECKS: dict[Any, tuple[str, str]] = {
+    **dict.fromkeys((Positive, WholeNumber, Amount), _POSITIVE),
+    **dict.fromkeys((NotNegative, Whole, Megabytes), _NOT_NEGATIVE),
+    Share: ("is_a_share", "{0} > 0 AND {0} <= 1"),
+    Name: ("not_empty", "{0} <> ''"),
+}
+"""By the type of a column: the end of the constraint's name, and its condition."""
 ON_POSTGRESQL = "postgresql"
 """The key of what only PostgreSQL has, in the `info` of a table or an index."""
 
 
 class Base(DeclarativeBase):
+    """Columns of the types of site files have the checks of these types."""
+
     metadata = MetaData(naming_convention=NAMING)
+    type_annotation_map = dict.fromkeys((Amount, Megabytes), BigInteger)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for owner in cls.__mro__[: cls.__mro__.index(Base)]:
+            for column, mapped in get_annotations(owner, eval_str=True).items():
+                for kind in get_args(mapped)[:1]:
+                    found = next((CHECKS[of] for of in (kind, *get_args(kind)) if of in CHECKS), None)
+                    if found is not None:
+                        check = CheckConstraint(found[1].format(column), name=f"{column}_{found[0]}")
+                        cls.__table__.append_constraint(check)  # type: ignore[attr-defined]
 
 
 def part_of(table: str, **options: Any) -> MappedColumn[Any]:
@@ -32,17 +56,10 @@ def part_of(table: str, **options: Any) -> MappedColumn[Any]:
     return mapped_column(ForeignKey(f"{table}.id", ondelete="CASCADE"), **options)
 
 
-def named(column: str = "name") -> CheckConstraint:
-    """A name is not empty."""
-    return CheckConstraint(f"{column} <> ''", name=f"{column}_not_empty")
-
-
-def positive(column: str) -> CheckConstraint:
-    return CheckConstraint(f"{column} > 0 AND {column} < {MOST}", name=f"{column}_positive")
-
-
-def not_negative(column: str) -> CheckConstraint:
-    return CheckConstraint(f"{column} >= 0 AND {column} < {MOST}", name=f"{column}_not_negative")
+def related(table: str, **owners: str) -> Any:
+    """The class of rows that relate rows of two tables, which are given by the columns with their ids."""
+    ids = {column: part_of(owner, primary_key=True) for column, owner in owners.items()}
+    return type(table, (Base,), {"__tablename__": table, **ids})
 
 
 def one_of(column: str, *values: str) -> CheckConstraint:
@@ -77,6 +94,6 @@ def use_options_of_postgresql() -> None:
     """Give tables and indexes their options for PostgreSQL. To name them in the tables would load its dialect
     and those of its drivers, which databases on SQLite do without."""
     for table in Base.metadata.tables.values():
-        things: list[Table | Index] = [table, *table.indexes]
-        for thing in things:
-            thing.dialect_options["postgresql"].update(thing.info.get(ON_POSTGRESQL, {}))
+        made: list[Table | Index] = [table, *table.indexes]
+        for each in made:
+            each.dialect_options["postgresql"].update(each.info.get(ON_POSTGRESQL, {}))

@@ -5,18 +5,17 @@ from __future__ import annotations
 from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from site_db.files.toml_file import NotNegative, Positive
 from site_db.schema.conventions import (
     ON_POSTGRESQL,
     Base,
     exactly_one,
     members_of_clusters,
-    named,
-    not_negative,
     one_of,
     part_of,
-    positive,
     unique_where_filled,
 )
+from site_db.site_file.tables import Name, Whole, WholeNumber
 
 
 class SourceRow(Base):
@@ -29,14 +28,13 @@ class SourceRow(Base):
     __tablename__ = "source"
     __table_args__ = (
         UniqueConstraint("site_id", "key"),
-        named("key"),
         one_of("kind", "live", "file", "sacct", "swf", "testbed"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     site_id: Mapped[int] = part_of("site")
     kind: Mapped[str]
-    key: Mapped[str]
+    key: Mapped[Name]
     name: Mapped[str] = mapped_column(default="")
     scheduler: Mapped[str | None]
     point: Mapped[int | None]
@@ -52,9 +50,6 @@ class JobRow(Base):
         Index(None, "site_id", "queue", "state"),
         CheckConstraint("machine_id IS NULL OR cluster_id IS NULL", name="one_place_at_most"),
         one_of("state", "waiting", "running", "done", "failed", "refused"),
-        positive("size"),
-        not_negative("preemptions"),
-        positive("time_limit_s"),
         CheckConstraint("serial > 0", name="serial_positive"),
         {"sqlite_with_rowid": False},
     )
@@ -70,7 +65,7 @@ class JobRow(Base):
     account: Mapped[str] = mapped_column(default="", server_default="")
     qos: Mapped[str] = mapped_column(default="", server_default="")
     """To whom it was charged, and its quality of service, where the source has these."""
-    size: Mapped[float | None]
+    size: Mapped[Positive | None]
     state: Mapped[str]
     reason: Mapped[str] = mapped_column(default="")
     machine_id: Mapped[int | None] = mapped_column(ForeignKey("machine.id", ondelete="SET NULL"))
@@ -78,8 +73,8 @@ class JobRow(Base):
     submitted_unix_s: Mapped[float]
     started_unix_s: Mapped[float | None]
     ended_unix_s: Mapped[float | None]
-    preemptions: Mapped[int] = mapped_column(default=0)
-    time_limit_s: Mapped[float | None]
+    preemptions: Mapped[Whole] = mapped_column(default=0)
+    time_limit_s: Mapped[Positive | None]
     """As requested by the user."""
     run_number: Mapped[int | None]
     """The number of its completed run in the history, which may be pruned before the job is."""
@@ -97,10 +92,7 @@ class PredictionRow(Base):
         ForeignKeyConstraint(["site_id", "job_serial"], ["job.site_id", "job.serial"], ondelete="CASCADE"),
         Index(None, "site_id", "job_serial"),
         one_of("quantity", "run_time", "turnaround"),
-        not_negative("predicted_s"),
-        not_negative("actual_s"),
         CheckConstraint("low_s <= high_s", name="interval_in_order"),
-        not_negative("jobs_there"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -108,14 +100,14 @@ class PredictionRow(Base):
     job_serial: Mapped[int]
     quantity: Mapped[str]
     made_unix_s: Mapped[float]
-    predicted_s: Mapped[float]
+    predicted_s: Mapped[NotNegative]
     low_s: Mapped[float | None]
     high_s: Mapped[float | None]
     grounds: Mapped[str] = mapped_column(default="")
     predictor: Mapped[str] = mapped_column(default="", server_default="")
     waiting: Mapped[bool | None]
-    jobs_there: Mapped[int | None]
-    actual_s: Mapped[float | None]
+    jobs_there: Mapped[Whole | None]
+    actual_s: Mapped[NotNegative | None]
 
 
 class RecordingRow(Base):
@@ -123,11 +115,10 @@ class RecordingRow(Base):
     a lost answer happened."""
 
     __tablename__ = "recording"
-    __table_args__ = (named("recorder"), positive("batches"))
 
     site_id: Mapped[int] = part_of("site", primary_key=True)
-    recorder: Mapped[str] = mapped_column(primary_key=True)
-    batches: Mapped[int]
+    recorder: Mapped[Name] = mapped_column(primary_key=True)
+    batches: Mapped[WholeNumber]
 
 
 class ExecutionHistoryRow(Base):
@@ -142,8 +133,6 @@ class ExecutionHistoryRow(Base):
         CheckConstraint("machine_id IS NULL OR cluster_id IS NULL", name="a_machine_or_a_cluster"),
         members_of_clusters(),
         CheckConstraint("number > 0", name="number_positive"),
-        positive("run_time_s"),
-        positive("size"),
         {"sqlite_with_rowid": False},
     )
 
@@ -156,8 +145,8 @@ class ExecutionHistoryRow(Base):
     cluster_id: Mapped[int | None] = mapped_column(ForeignKey("cluster.id"))
     members: Mapped[int | None]
     started_unix_s: Mapped[float]
-    run_time_s: Mapped[float]
-    size: Mapped[float | None]
+    run_time_s: Mapped[Positive]
+    size: Mapped[Positive | None]
     user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id"))
     queue: Mapped[str]
 
@@ -185,8 +174,8 @@ class ExecutionStatisticsRow(_Moments, Base):
     __table_args__ = (
         exactly_one("machine_class_id", "machine_id", "cluster_id"),
         members_of_clusters(),
-        positive("count"),
-        positive("mean_s"),
+        CheckConstraint("count > 0 AND count < 1e15", name="count_positive"),
+        CheckConstraint("mean_s > 0 AND mean_s < 1e15", name="mean_s_positive"),
         # Squares have another limit than seconds: over years they add up.
         CheckConstraint("squares_s2 >= 0 AND squares_s2 < 1e300", name="squares_s2_not_negative"),
         unique_where_filled("execution_statistics", "job_class_id", "machine_class_id"),

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, CheckConstraint, UniqueConstraint
+from sqlalchemy import JSON, CheckConstraint, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from site_db.files.toml_file import NotNegative, Positive
 from site_db.schema.conventions import (
     Base,
+    Share,
     exactly_one,
-    named,
-    not_negative,
     one_of,
     part_of,
-    positive,
+    related,
     unique_where_filled,
 )
 from site_db.schema.resources import OfSite
+from site_db.site_file.tables import Megabytes, Name, Whole, WholeNumber
 
 
 class JobClassRow(OfSite, Base):
@@ -25,11 +26,10 @@ class JobClassRow(OfSite, Base):
     """
 
     __tablename__ = "job_class"
-    __table_args__ = (UniqueConstraint("site_id", "name"), named(), not_negative("network_mbit_per_s"))
 
     description: Mapped[str] = mapped_column(default="")
     size: Mapped[str] = mapped_column(default="")
-    network_mbit_per_s: Mapped[float | None]
+    network_mbit_per_s: Mapped[NotNegative | None]
 
 
 class AllowedPlaceRow(Base):
@@ -41,7 +41,6 @@ class AllowedPlaceRow(Base):
     __tablename__ = "allowed_place"
     __table_args__ = (
         exactly_one("machine_class_id", "cluster_id"),
-        positive("expected_s"),
         CheckConstraint("expected_s IS NOT NULL OR command_line IS NOT NULL", name="time_or_command"),
         unique_where_filled("allowed_place", "job_class_id", "machine_class_id"),
         unique_where_filled("allowed_place", "job_class_id", "cluster_id"),
@@ -52,7 +51,7 @@ class AllowedPlaceRow(Base):
     machine_class_id: Mapped[int | None] = part_of("machine_class")
     cluster_id: Mapped[int | None] = part_of("cluster")
     command_line: Mapped[str | None]
-    expected_s: Mapped[float | None]
+    expected_s: Mapped[Positive | None]
 
 
 class CharacterisationRow(Base):
@@ -60,18 +59,12 @@ class CharacterisationRow(Base):
     time, and the share of a CPU and the memory that a task uses."""
 
     __tablename__ = "characterisation"
-    __table_args__ = (
-        positive("tasks"),
-        positive("exe_s"),
-        CheckConstraint("cpu > 0 AND cpu <= 1", name="cpu_is_a_share"),
-        not_negative("memory_mb"),
-    )
 
     job_class_id: Mapped[int] = part_of("job_class", primary_key=True)
-    tasks: Mapped[int] = mapped_column(primary_key=True)
-    exe_s: Mapped[float]
-    cpu: Mapped[float]
-    memory_mb: Mapped[float]
+    tasks: Mapped[WholeNumber] = mapped_column(primary_key=True)
+    exe_s: Mapped[Positive]
+    cpu: Mapped[Share]
+    memory_mb: Mapped[NotNegative]
 
 
 class RequestRow(Base):
@@ -79,31 +72,22 @@ class RequestRow(Base):
     `site_resources` once for the job. Lists and amounts by name are JSON."""
 
     __tablename__ = "request"
-    __table_args__ = (
-        positive("nodes"),
-        positive("tasks"),
-        CheckConstraint("tasks IS NULL OR nodes = 1", name="nodes_or_tasks"),
-        not_negative("cores"),
-        not_negative("memory_mb"),
-        not_negative("gpus"),
-        CheckConstraint("gpu_share > 0 AND gpu_share <= 1", name="gpu_share_is_a_share"),
-        positive("time_limit_s"),
-    )
+    __table_args__ = (CheckConstraint("tasks IS NULL OR nodes = 1", name="nodes_or_tasks"),)
 
     job_class_id: Mapped[int] = part_of("job_class", primary_key=True)
-    nodes: Mapped[int]
-    tasks: Mapped[int | None]
-    cores: Mapped[float]
-    memory_mb: Mapped[int] = mapped_column(BigInteger)
-    gpus: Mapped[int]
-    gpu_share: Mapped[float]
+    nodes: Mapped[WholeNumber]
+    tasks: Mapped[WholeNumber | None]
+    cores: Mapped[NotNegative]
+    memory_mb: Mapped[Megabytes]
+    gpus: Mapped[Whole]
+    gpu_share: Mapped[Share]
     gpu_types: Mapped[list[str]] = mapped_column(JSON)
     resources: Mapped[dict[str, int]] = mapped_column(JSON)
     site_resources: Mapped[dict[str, int]] = mapped_column(JSON)
     features: Mapped[list[str]] = mapped_column(JSON)
     partitions: Mapped[list[str]] = mapped_column(JSON)
     exclusive: Mapped[bool]
-    time_limit_s: Mapped[float | None]
+    time_limit_s: Mapped[Positive | None]
 
 
 class PreferenceRow(Base):
@@ -124,7 +108,7 @@ class QueueRow(OfSite, Base):
     """A job queue and its policies; `scheduler` is its algorithm, NULL = the one under test."""
 
     __tablename__ = "queue"
-    __table_args__ = (UniqueConstraint("site_id", "name"), named(), one_of("mapping", "commit", "remap"))
+    __table_args__ = (one_of("mapping", "commit", "remap"),)
 
     priority: Mapped[int] = mapped_column(default=0)
     scheduler: Mapped[str | None]
@@ -136,10 +120,9 @@ class QueueUserRow(Base):
     """A user, by name, who may submit to a queue that is not open to all."""
 
     __tablename__ = "queue_user"
-    __table_args__ = (named("user_name"),)
 
     queue_id: Mapped[int] = part_of("queue", primary_key=True)
-    user_name: Mapped[str] = mapped_column(primary_key=True)
+    user_name: Mapped[Name] = mapped_column(primary_key=True)
 
 
 class QueueDisplacesRow(Base):
@@ -156,21 +139,15 @@ class UserRow(OfSite, Base):
     """A user and the policies for them. One who is not `listed` is in no site file, but has jobs."""
 
     __tablename__ = "site_user"
-    __table_args__ = (UniqueConstraint("site_id", "name"), named(), positive("most_jobs"))
 
     listed: Mapped[bool]
     all_queues: Mapped[bool] = mapped_column(default=True)
-    most_jobs: Mapped[int | None]
+    most_jobs: Mapped[WholeNumber | None]
     highest_priority: Mapped[int | None]
 
 
-class UserQueueRow(Base):
-    """A queue that a user without `all_queues` may use."""
-
-    __tablename__ = "user_queue"
-
-    user_id: Mapped[int] = part_of("site_user", primary_key=True)
-    queue_id: Mapped[int] = part_of("queue", primary_key=True)
+UserQueueRow = related("user_queue", user_id="site_user", queue_id="queue")
+"""A queue that a user without `all_queues` may use."""
 
 
 class SubmissionRightRow(Base):
@@ -192,10 +169,9 @@ class UserUsageRow(Base):
     """The jobs that a user submitted to a queue, and their execution time."""
 
     __tablename__ = "user_usage"
-    __table_args__ = (not_negative("jobs_submitted"), not_negative("runs"), not_negative("execution_time_s"))
 
     user_id: Mapped[int] = part_of("site_user", primary_key=True)
     queue: Mapped[str] = mapped_column(primary_key=True)
-    jobs_submitted: Mapped[int] = mapped_column(default=0)
-    runs: Mapped[int] = mapped_column(default=0)
-    execution_time_s: Mapped[float] = mapped_column(default=0.0)
+    jobs_submitted: Mapped[Whole] = mapped_column(default=0)
+    runs: Mapped[Whole] = mapped_column(default=0)
+    execution_time_s: Mapped[NotNegative] = mapped_column(default=0.0)

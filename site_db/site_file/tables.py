@@ -43,6 +43,7 @@ WholeNumber = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 
 
 Whole = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+Megabytes = Annotated[int, Field(ge=0, lt=MOST, strict=True)]
 Amount = Annotated[int, Field(ge=1, lt=MOST, strict=True)]
 """Of a countable resource: bytes of a disk are more than an integer column holds."""
 
@@ -176,7 +177,7 @@ class RequestTable(Table):
     nodes: WholeNumber = 1
     tasks: WholeNumber | None = None
     cores: NotNegative = 1.0
-    memory_mb: int = Field(default=0, ge=0, lt=MOST, strict=True)
+    memory_mb: Megabytes = 0
     gpus: Whole = 0
     gpu_share: float = Field(default=1.0, ge=0.001, le=1, strict=True)
     gpu_types: Words = ()

@@ -41,7 +41,7 @@ from site_db.files.readers import open_lines
 from site_db.jobs import csv_file, swf
 from site_db.jobs.records import Tally
 from site_db.jobs.sacct import reader as sacct
-from site_db.journals.file_journal import FileJournal
+from site_db.journals import FileJournal
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import read_site_file
 from site_db.slurm_conf import read_cluster

@@ -12,8 +12,7 @@ from scheduler.durability.journal import JournalEntry
 from sil.swarm.case import Case, Machines, drawn
 from sil.swarm.faults import Fault
 from sil.swarm.simulation import Verdict, verdict_on
-from site_db.journals.database_journal import DatabaseJournal
-from site_db.journals.file_journal import ChainedJournal, FileJournal
+from site_db.journals import ChainedJournal, DatabaseJournal, FileJournal
 from site_db.store import Address
 
 CRASHES = Fault("crashes", {"between_s": 150.0, "down_s": 60.0})

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from scheduler.durability.journal import JournalEntry
-from site_db.journals.database_journal import DatabaseJournal
-from site_db.journals.file_journal import ChainedJournal, FileJournal
+from site_db.journals import ChainedJournal, DatabaseJournal, FileJournal
 from site_db.store import parse_address
 
 

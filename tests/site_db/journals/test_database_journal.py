@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from scheduler import UserError
-from site_db.journals.database_journal import DatabaseJournal
+from site_db.journals import DatabaseJournal
 from site_db.store import Address, Unreachable
 from tests.postgres import Server
 from tests.site_db.journals.places import entry

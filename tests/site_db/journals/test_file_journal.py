@@ -14,7 +14,7 @@ import pytest
 
 from scheduler import UserError
 from scheduler.durability.journal import VERSION, JournalEntry
-from site_db.journals.file_journal import HEAD, FileJournal
+from site_db.journals import HEAD, FileJournal
 from tests.site_db.journals.places import entry
 
 N = 2
@@ -122,7 +122,7 @@ def test_a_folder_or_a_missing_one_is_refused(tmp_path: Path) -> None:
 
 def test_a_journal_is_open_once_until_its_process_has_ended(path: Path) -> None:
     opens = (
-        "import sys; from pathlib import Path; from site_db.journals.file_journal import FileJournal; "
+        "import sys; from pathlib import Path; from site_db.journals import FileJournal; "
         "journal = FileJournal(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen(

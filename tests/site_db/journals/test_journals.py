@@ -18,7 +18,7 @@ import pytest
 from scheduler import UserError
 from scheduler.durability.journal import BadEntry, Journal, JournalEntry
 from sil.world.remote.network import MemoryJournal
-from site_db.journals.file_journal import ChainedJournal
+from site_db.journals import ChainedJournal
 from tests.postgres import Server
 from tests.site_db.journals.places import entry, opened
 

@@ -1,4 +1,4 @@
-"""Durable journals in which each entry has a checksum of all before, and one in a file."""
+"""Journals of resource managers that outlive their processes: in a file, or in a database of their own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from zlib import crc32
+
+from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Text, event, insert, inspect, select
 
 from scheduler import UserError
 from scheduler.durability.journal import BadEntry, JournalEntry, entry_of, text_of
+from site_db import store
+from site_db.migrations import execute_outside
+from site_db.store import Address, Damaged, Rejected
 
 
 class ChainedJournal(ABC):
@@ -26,7 +31,9 @@ class ChainedJournal(ABC):
     the journal is opened anew, for a manager that is made anew; it then has that entry, or has not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shown: object) -> None:
+        """`shown` is where the journal is, for messages."""
+        self._shown = str(shown)
         self._n = self._checksum = 0
         """How many entries there are, and the checksum of the last one."""
         self._takes_entries = True
@@ -66,6 +73,9 @@ class ChainedJournal(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __str__(self) -> str:
+        return self._shown
+
     def _check(self) -> None:
         """Count the entries that are stored. Raises UserError if they are damaged."""
         for checksum, _ in self._checked():
@@ -97,10 +107,6 @@ class ChainedJournal(ABC):
     @abstractmethod
     def _close(self) -> None: ...
 
-    @abstractmethod
-    def __str__(self) -> str:
-        """Where the journal is, for a message."""
-
 
 HEAD = b"sil journal\n"
 """The first line. Files that begin otherwise are left alone."""
@@ -118,38 +124,33 @@ class FileJournal(ChainedJournal):
     def __init__(self, path: Path) -> None:
         """Open a journal; make one if there is no such file. Raises UserError if it cannot be opened, is
         damaged, or is open already."""
-        super().__init__()
-        self._shown, self._path = path, path.absolute()
+        super().__init__(path)
+        self._path = path.absolute()
         self._n_incomplete = 0
         """Bytes of an incomplete last line."""
         with self._in_sentences("opened"):
             self._file = FileIO(self._path, "a+")
             try:
-                self._lock()
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._begin()
                 self._check()
-                self._remove_incomplete()
+                if self._n_incomplete:
+                    self._file.truncate(self._file.seek(0, os.SEEK_END) - self._n_incomplete)
                 os.fsync(self._file)  # a process that was killed may not have come so far
+            except BlockingIOError:
+                self._file.close()
+                raise UserError(
+                    f"{self}: the journal is open already, in this process or another one; end that one first"
+                ) from None
             except BaseException:
                 self._file.close()
                 raise
-
-    def __str__(self) -> str:
-        return str(self._shown)
 
     def _place(self, number: int) -> str:
         return f"{self}, line {number + 1}"
 
     def _close(self) -> None:
         self._file.close()
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"{self}: the journal is open already, in this process or another one; end that one first"
-            ) from None
 
     def _begin(self) -> None:
         with self._path.open("rb") as file:
@@ -165,10 +166,6 @@ class FileJournal(ChainedJournal):
             os.fsync(folder)  # which has the file's name
         finally:
             os.close(folder)
-
-    def _remove_incomplete(self) -> None:
-        if self._n_incomplete:
-            self._file.truncate(self._file.seek(0, os.SEEK_END) - self._n_incomplete)
 
     def _stored(self) -> Iterator[tuple[int | None, bytes]]:
         with self._in_sentences("read"), self._path.open("rb") as file:
@@ -197,3 +194,85 @@ class FileJournal(ChainedJournal):
             yield
         except OSError as error:
             raise UserError(f"{self}: the journal cannot be {done}: {error.strerror}") from None
+
+
+_ENTRIES = Table(
+    "journal_entry",
+    MetaData(),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("checksum", BigInteger, nullable=False),
+    Column("entry", Text, nullable=False),
+)
+_DURABLY = {"sqlite": "PRAGMA synchronous = FULL", "postgresql": "SET synchronous_commit = on"}
+
+
+class DatabaseJournal(ChainedJournal):
+    """A database with one table, with a row for each entry: an SQLite file, or one on a PostgreSQL server.
+
+    A site's database is no place for it: commits of a journal wait for the disk. Several processes may have
+    the journal open, but the numbers of entries admit one writer: an entry is refused once another
+    process has appended one.
+    """
+
+    def __init__(self, address: Address) -> None:
+        """Open a journal; make it in an empty database, or in a new file. Raises DatabaseTrouble if the
+        database cannot be used, UserError if it has other tables, or entries that are damaged."""
+        super().__init__(address)
+        self._engine = store.engine_at(address)
+        event.listen(self._engine, "connect", self._wait_for_the_disk)
+        try:
+            with self._in_sentences(), store.in_sentences(address):
+                self._make_table(address.is_sqlite)
+            self._check()
+            if address.is_sqlite:
+                # A process that was killed may not have come so far as to write its last entry to the disk.
+                with self._in_sentences(), store.in_sentences(address):
+                    execute_outside(self._engine, "PRAGMA wal_checkpoint")
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    def _place(self, number: int) -> str:
+        return f"{self}, entry {number}"
+
+    def _close(self) -> None:
+        self._engine.dispose()
+
+    def _wait_for_the_disk(self, connection: Any, _record: Any) -> None:
+        connection.cursor().execute(_DURABLY[self._engine.dialect.name])
+        connection.commit()
+
+    def _make_table(self, is_sqlite: bool) -> None:
+        tables = inspect(self._engine).get_table_names()
+        if _ENTRIES.name in tables:
+            return
+        if tables:
+            raise UserError(f"{self}: this is no journal, but another database; a journal needs its own")
+        if is_sqlite:
+            execute_outside(self._engine, "PRAGMA journal_mode = WAL")
+        with self._engine.begin() as connection:
+            _ENTRIES.create(connection)
+
+    def _stored(self) -> Iterator[tuple[int | None, bytes]]:
+        rows = select(*_ENTRIES.c).order_by(_ENTRIES.c.number)
+        with self._in_sentences(), store.reading(self._engine) as session:
+            found = session.execute(rows, execution_options={"yield_per": 1000})
+            for k, (number, checksum, text) in enumerate(found, 1):
+                yield checksum if number == k else None, str(text).encode()
+
+    def _store(self, number: int, checksum: int, text: str) -> None:
+        row = insert(_ENTRIES).values(number=number, checksum=checksum, entry=text)
+        try:
+            with self._in_sentences(), store.changing(self._engine) as session:
+                session.execute(row)
+        except Rejected:
+            raise UserError(
+                f"{self}: another process has appended entry {number} to the journal; end one of the two"
+            ) from None
+
+    @contextmanager
+    def _in_sentences(self) -> Iterator[None]:
+        try:
+            yield
+        except Damaged:
+            raise UserError(f"{self}: the journal is damaged; restore it from a copy") from None
