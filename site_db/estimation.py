@@ -79,6 +79,12 @@ class ExecutionEstimate:
     runs: int
     by_size: bool = False
 
+    @classmethod
+    def of(cls, runs: RunStatistics, rule: Rule, size: float | None = None) -> ExecutionEstimate:
+        """The estimate that follows from runs."""
+        by_size = size is not None and runs.has_line
+        return cls(runs.expected_s(size), runs.deviation_s, rule, runs.count, by_size)
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -209,10 +215,9 @@ class Estimator:
 
         `members` are those available of a cluster (default: all).
         """
-        n = len(self._layout.machines)
-        if resource < n:
+        cluster = resource - len(self._layout.machines)
+        if cluster < 0:
             return self._on_machine(job_class, resource, size)
-        cluster = resource - n
         available = self._layout.sizes[cluster] if members is None else members
         return self._on_cluster(job_class, cluster, available, size)
 
@@ -244,94 +249,83 @@ class Estimator:
 
     def _row(self, c: int, size: float | None) -> NDArray[np.float64]:
         runs, allowed, class_of = self._individual_runs[c], self._classes[c], self._layout.class_of_machine
-        row = []
-        for j in self._machine_of_column:
+        row = [
             # A fast path, which nearly all machines take after a long history.
-            if j in runs and class_of[j] in allowed:
-                row.append(runs[j].expected_s(size))
-            else:
-                row.append(_seconds(self._on_machine(c, j, size)))
-        for x, available in enumerate(self._members):
-            row.append(_seconds(self._on_cluster(c, x, available, size)))
+            runs[j].expected_s(size)
+            if j in runs and class_of[j] in allowed
+            else _seconds(self._on_machine(c, j, size))
+            for j in self._machine_of_column
+        ]
+        row += [_seconds(self._on_cluster(c, x, n, size)) for x, n in enumerate(self._members)]
         return np.array(row)
 
     def _on_machine(self, c: int, j: int, size: float | None) -> ExecutionEstimate | None:
-        layout = self._layout
-        whole_class = Place(PlaceKind.MACHINE_CLASS, layout.class_of_machine[j])
-        if whole_class not in layout.staff_s[c]:
-            return None
+        whole_class = Place(PlaceKind.MACHINE_CLASS, self._layout.class_of_machine[j])
         own = self.statistics_of(c, Place(PlaceKind.MACHINE, j))
-        if own.count >= ENOUGH_RUNS_OF_ONE_MACHINE:
-            return _from_runs(own, Rule.MACHINE, size)
-        alike = self.statistics_of(c, whole_class)
-        if alike.count >= ENOUGH_RUNS:
-            return _from_runs(alike, Rule.MACHINE_CLASS, size)
-        rating = layout.rating_of_machine[j]
-        if rating is not None and (rated := self._rated_runs(c, PlaceKind.MACHINE)).count >= ENOUGH_RUNS:
-            return _from_runs(rated.scaled(1 / rating), Rule.RATING, size)
-        staff_s = layout.staff_s[c][whole_class]
-        return self._by_staff_or_few_runs(c, staff_s, (alike, Rule.MACHINE_CLASS), size)
+        if own.count >= ENOUGH_RUNS_OF_ONE_MACHINE and whole_class in self._layout.staff_s[c]:
+            return ExecutionEstimate.of(own, Rule.MACHINE, size)
+        alike = [(self.statistics_of(c, whole_class), Rule.MACHINE_CLASS)]
+        return self._by_rules(c, whole_class, alike, self._layout.rating_of_machine[j], size)
 
     def _on_cluster(self, c: int, x: int, available: int, size: float | None) -> ExecutionEstimate | None:
-        layout = self._layout
-        all_members = Place(PlaceKind.CLUSTER, x)
-        if all_members not in layout.staff_s[c]:
-            return None
         # A cluster that is unavailable now is estimated with all members.
-        k = available or layout.sizes[x]
+        n = self._layout.sizes[x]
+        k = available or n
         same = self.statistics_of(c, Place(PlaceKind.CLUSTER, x, k))
-        if same.count >= ENOUGH_RUNS:
-            return _from_runs(same, Rule.CLUSTER, size)
-        others = merged(
-            [
-                self._statistics[c, Place(PlaceKind.CLUSTER, x, m)].scaled(m / k)
-                for m in sorted(self._members_of_runs.get((c, x), ()))
-            ]
-        )
-        if others.count >= ENOUGH_RUNS:
-            return _from_runs(others, Rule.MEMBERS, size)
-        slower = layout.sizes[x] / k
-        rating = self._ratings[x]
-        if rating is not None and (rated := self._rated_runs(c, PlaceKind.CLUSTER)).count >= ENOUGH_RUNS:
-            return _from_runs(rated.scaled(slower / rating), Rule.RATING, size)
-        staff_s = layout.staff_s[c][all_members]
-        few = (same, Rule.CLUSTER) if same.count else (others, Rule.MEMBERS)
-        return self._by_staff_or_few_runs(c, None if staff_s is None else staff_s * slower, few, size)
+        runs = [(same, Rule.CLUSTER)]
+        if same.count < ENOUGH_RUNS:
+            sizes = sorted(self._members_of_runs.get((c, x), ()))
+            seen = ((self._statistics[c, Place(PlaceKind.CLUSTER, x, m)], m / k) for m in sizes)
+            runs.append((merged([one.scaled(factor) for one, factor in seen]), Rule.MEMBERS))
+        return self._by_rules(c, Place(PlaceKind.CLUSTER, x), runs, self._ratings[x], size, slower=n / k)
 
-    def _by_staff_or_few_runs(
-        self, c: int, staff_s: float | None, few: tuple[RunStatistics, Rule], size: float | None
+    def _by_rules(
+        self,
+        c: int,
+        place: Place,
+        runs: Sequence[tuple[RunStatistics, Rule]],
+        rating: float | None,
+        size: float | None,
+        slower: float = 1.0,
     ) -> ExecutionEstimate | None:
+        """The rules after that of one machine; `runs` are of a place `slower` than with all its members."""
+        staff = self._layout.staff_s[c]
+        if place not in staff:
+            return None
+        for seen, rule in runs:
+            if seen.count >= ENOUGH_RUNS:
+                return ExecutionEstimate.of(seen, rule, size)
+        if rating is not None and (rated := self._rated_runs(c, place.kind)).count >= ENOUGH_RUNS:
+            return ExecutionEstimate.of(rated.scaled(slower / rating), Rule.RATING, size)
+        staff_s = staff[place]
         if staff_s is not None:
-            return ExecutionEstimate(staff_s, None, Rule.STAFF, 0)
-        if few[0].count:
-            return _from_runs(*few, size)
-        anywhere = self._runs_anywhere(c)
-        if anywhere.count:
-            return _from_runs(anywhere, Rule.ELSEWHERE, size)
-        given = [time_s for time_s in self._layout.staff_s[c].values() if time_s is not None]
+            return ExecutionEstimate(staff_s * slower, None, Rule.STAFF, 0)
+        for seen, rule in (*runs, (self._runs_anywhere(c), Rule.ELSEWHERE)):
+            if seen.count:
+                return ExecutionEstimate.of(seen, rule, size)
+        given = [time_s for time_s in staff.values() if time_s is not None]
         return ExecutionEstimate(sum(given) / len(given), None, Rule.ELSEWHERE, 0) if given else None
 
     def _rated_runs(self, c: int, kind: PlaceKind) -> RunStatistics:
         """All runs on rated machines or clusters, scaled to a rating of 1."""
+        is_cluster = kind is PlaceKind.CLUSTER
+        kind = PlaceKind.CLUSTER if is_cluster else PlaceKind.MACHINE
         if (c, kind) not in self._rated:
-            ratings = self._layout.rating_of_machine if kind is PlaceKind.MACHINE else self._ratings
-            sizes = (0,) * len(ratings) if kind is PlaceKind.MACHINE else self._layout.sizes
+            ratings = self._ratings if is_cluster else self._layout.rating_of_machine
+            sizes = self._layout.sizes if is_cluster else (0,) * len(ratings)
             self._rated[c, kind] = merged(
                 [
                     seen.scaled(rating)
-                    for index, (rating, members) in enumerate(zip(ratings, sizes, strict=True))
-                    if rating is not None and (seen := self._statistics.get((c, Place(kind, index, members))))
+                    for which, (rating, size) in enumerate(zip(ratings, sizes, strict=True))
+                    if rating is not None and (seen := self._statistics.get((c, Place(kind, which, size))))
                 ]
             )
         return self._rated[c, kind]
 
     def _runs_anywhere(self, c: int) -> RunStatistics:
         if c not in self._anywhere:
-            places = sorted(
-                place
-                for job_class, place in self._statistics
-                if job_class == c and place.kind is not PlaceKind.MACHINE
-            )
+            of_class = [place for job_class, place in self._statistics if job_class == c]
+            places = sorted(place for place in of_class if place.kind is not PlaceKind.MACHINE)
             self._anywhere[c] = merged([self._statistics[c, place] for place in places])
         return self._anywhere[c]
 
@@ -341,8 +335,3 @@ MOST_ROWS_KEPT = 10_000
 
 def _seconds(estimate: ExecutionEstimate | None) -> float:
     return inf if estimate is None else estimate.expected_s
-
-
-def _from_runs(runs: RunStatistics, rule: Rule, size: float | None) -> ExecutionEstimate:
-    by_size = size is not None and runs.has_line
-    return ExecutionEstimate(runs.expected_s(size), runs.deviation_s, rule, runs.count, by_size)

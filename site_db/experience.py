@@ -63,17 +63,10 @@ def expected_times(layout: Layout, experience: MemoryExperience) -> Expect:
     def expect(job_class: str, place: str) -> float | None:
         if place not in resources:
             return None
-        estimate = experience.explain(Job(JobId(0), job_class, 0.0), resources[place])
-        return None if estimate is None else estimate.expected_s
+        found = experience.explain(Job(JobId(0), job_class, 0.0), resources[place])
+        return None if found is None else found.expected_s
 
     return expect
-
-
-_KINDS = {
-    PlaceKind.MACHINE: "machines",
-    PlaceKind.MACHINE_CLASS: "machine_classes",
-    PlaceKind.CLUSTER: "clusters",
-}
 
 
 class StatisticsReader:
@@ -84,32 +77,30 @@ class StatisticsReader:
         reader = SiteReader(session, site)
         self._site_id = reader.site.id
         self.layout = reader.layout()
-        self._job_class = _index_by_id(reader.ids("job_classes"))
-        self._places = {kind: _index_by_id(reader.ids(name)) for kind, name in _KINDS.items()}
+        self._job_class, *places = (
+            {id: index for index, id in enumerate(reader.ids(kind).values())}
+            for kind in ("job_classes", "machines", "machine_classes", "clusters")
+        )
+        self._places = dict(zip(PlaceKind, places, strict=True))
 
     def statistics(self, session: Session, as_of: int | None = None) -> dict[Cell, RunStatistics]:
         """The current statistics, or those after run `as_of`. Raises UserError."""
         if as_of is None:
-            return self._by_cell(read_moments(session, self._site_id))
-        stored = read_stored_as_of(session, self._site_id, as_of)
-        return self._by_cell({key: one.runs for key, one in stored.items()})
+            found = read_moments(session, self._site_id)
+        else:
+            stored = read_stored_as_of(session, self._site_id, as_of)
+            found = {key: one.runs for key, one in stored.items()}
+        cells = ((self.cell(key), runs) for key, runs in found.items())
+        return {cell: runs for cell, runs in cells if cell is not None}
 
     def cell(self, key: Key) -> Cell | None:
         """The cell of the layout for a row of statistics; None if its place is newer than this reader."""
-        kinds = zip(_KINDS, (key.machine_id, key.machine_class_id, key.cluster_id), strict=True)
+        kinds = zip(PlaceKind, (key.machine_id, key.machine_class_id, key.cluster_id), strict=True)
         kind, id = next((kind, id) for kind, id in kinds if id is not None)
         job_class, which = self._job_class.get(key.job_class_id), self._places[kind].get(id)
         if job_class is None or which is None:
             return None
         return job_class, Place(kind, which, key.members or 0)
-
-    def _by_cell(self, statistics: Mapping[Key, RunStatistics]) -> dict[Cell, RunStatistics]:
-        cells = ((self.cell(key), runs) for key, runs in statistics.items())
-        return {cell: runs for cell, runs in cells if cell is not None}
-
-
-def _index_by_id(ids: Mapping[str, int]) -> dict[int, int]:
-    return {id: index for index, id in enumerate(ids.values())}
 
 
 MOST_ERRORS = 200_000

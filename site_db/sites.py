@@ -34,18 +34,16 @@ def site_names(session: Session) -> Sequence[str]:
     return session.scalars(select(SiteRow.name).order_by(SiteRow.name)).all()
 
 
-def only_site(session: Session) -> str:
-    """The name of the only site in the database. Raises UserError if there is none or several."""
+def site_at(session: Session, address: Address) -> str:
+    """The name of the site in the address, or of the only site in the database. Raises UserError if there is
+    none, or several."""
+    if address.site:
+        return address.site
     names = site_names(session)
     if len(names) != 1:
         which = f"it has {', '.join(names)}; add #NAME to its address" if names else "it has none"
         raise UserError(f"which site of the database is meant? {which}")
     return names[0]
-
-
-def site_at(session: Session, address: Address) -> str:
-    """The name of the site in the address, or of the only site. Raises UserError."""
-    return address.site or only_site(session)
 
 
 def site_or_new(session: Session, name: str) -> SiteFile:
@@ -158,20 +156,16 @@ class SiteReader:
         n_slots = sum(m["slots"] for m in machines)
         Memory(f"the {n_slots:,} slots of the site '{self.site.name}'").take(BYTES_OF_A_SLOT * n_slots)
         slots = {m["name"]: slot_names(m["name"], m["slots"]) for m in machines}
+        lines, classes = self.tables("interconnects"), self.tables("job_classes")
         return Site(
             name=self.site.name,
-            machines=tuple(
-                Machine(slot, m["machine_class"])
-                for m in self.tables("machines")
-                for slot in slots[m["name"]]
-            ),
+            machines=tuple(Machine(x, m["machine_class"]) for m in machines for x in slots[m["name"]]),
             clusters=tuple(
                 replace(c, members=tuple(slot for name in c.members for slot in slots[name]))
                 for c in self.clusters()
             ),
             interconnects=tuple(
-                Interconnect(x["name"], x["bandwidth_mbit_per_s"], x["latency_us"])
-                for x in self.tables("interconnects")
+                Interconnect(x["name"], x["bandwidth_mbit_per_s"], x["latency_us"]) for x in lines
             ),
             job_classes=tuple(
                 JobClass(
@@ -180,7 +174,7 @@ class SiteReader:
                     tuple(dict.fromkeys((*k["parallel_s"], *k["parallel_commands"]))),
                     tuple(k["preferred"]),
                 )
-                for k in self.tables("job_classes")
+                for k in classes
             ),
         )
 
@@ -214,31 +208,34 @@ class SiteReader:
             {name: index for index, name in enumerate(self.ids(kind))}
             for kind in ("machine_classes", "clusters", "machines")
         )
-
-        slots = {m["name"]: m["slots"] for m in self.tables("machines")}
-        # Members of a cluster have equally many slots (see `validation`).
-        of_member = (max((slots[name] for name in c["members"]), default=1) for c in self.tables("clusters"))
+        there, groups = self.tables("machines"), self.tables("clusters")
+        slots = {m["name"]: m["slots"] for m in there}
 
         def staff_s(k: PlainTable) -> dict[Place, float | None]:
-            places: dict[Place, float | None] = {}
-            for times_s, commands, kind, index in (
-                ("sequential_s", "commands", PlaceKind.MACHINE_CLASS, machine_classes),
-                ("parallel_s", "parallel_commands", PlaceKind.CLUSTER, clusters),
-            ):
-                for name in (*k[times_s], *k[commands]):
-                    places[Place(kind, index[name])] = k[times_s].get(name)
-            return places
+            sequential, parallel = k["sequential_s"], k["parallel_s"]
+            places = {
+                Place(PlaceKind.MACHINE_CLASS, machine_classes[name]): sequential.get(name)
+                for name in (*sequential, *k["commands"])
+            }
+            return places | {
+                Place(PlaceKind.CLUSTER, clusters[name]): parallel.get(name)
+                for name in (*parallel, *k["parallel_commands"])
+            }
 
         return Layout(
             tuple(self.ids("job_classes")),
             tuple(machines),
             tuple(machine_classes),
-            tuple(machine_classes[m["machine_class"]] for m in self.tables("machines")),
-            tuple(m["rating"] for m in self.tables("machines")),
+            tuple(machine_classes[m["machine_class"]] for m in there),
+            tuple(m["rating"] for m in there),
             tuple(clusters),
-            tuple(tuple(machines[name] for name in c["members"]) for c in self.tables("clusters")),
+            tuple(tuple(machines[name] for name in c["members"]) for c in groups),
             tuple(staff_s(k) for k in self.tables("job_classes")),
-            Slots(tuple(slots.values()), tuple(of_member)),
+            # Members of a cluster have equally many slots (see `validation`).
+            Slots(
+                tuple(slots.values()),
+                tuple(max((slots[name] for name in c["members"]), default=1) for c in groups),
+            ),
         )
 
 

@@ -12,15 +12,7 @@ from shlex import quote
 from typing import Any
 from urllib.parse import unquote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DataError,
-    DBAPIError,
-    IntegrityError,
-    NoSuchModuleError,
-    SQLAlchemyError,
-)
+from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
 from sqlalchemy.orm import Session
 
 from scheduler import UserError
@@ -86,7 +78,7 @@ def parse_address(text: str) -> Address:
         return Address.of_file(address, unquote(site) or None)
     try:
         url = make_url(address)
-    except ArgumentError:
+    except exc.ArgumentError:
         raise DatabaseTrouble(f"'{text}' is not a database address; {_EXPECTED}") from None
     backend = url.get_backend_name()
     if backend not in ("sqlite", "postgresql") or not url.database:
@@ -107,22 +99,20 @@ def create(address: Address) -> Engine:
     Raises DatabaseTrouble if it exists.
     """
     path = address.path
-    if path is not None and path.exists() and not _has_no_tables(path):
-        raise DatabaseTrouble(f"{address}: the file already exists; choose another name or delete it")
+    if path is not None and path.exists():
+        try:
+            with closing(sqlite3.connect(path)) as connection:
+                has_tables = bool(connection.execute("SELECT 1 FROM sqlite_master").fetchall())
+        except sqlite3.Error:
+            has_tables = True
+        if has_tables:
+            raise DatabaseTrouble(f"{address}: the file already exists; choose another name or delete it")
     engine = engine_at(address)
     with in_sentences(address):
         if version_of(engine) is not None:
             raise DatabaseTrouble(f"{address}: a site database already exists")
         make_tables(engine)
     return engine
-
-
-def _has_no_tables(path: Path) -> bool:
-    try:
-        with closing(sqlite3.connect(path)) as connection:
-            return not connection.execute("SELECT 1 FROM sqlite_master").fetchall()
-    except sqlite3.Error:
-        return False
 
 
 def replace(path: Path) -> Engine:
@@ -219,60 +209,41 @@ def in_sentences(address: Address) -> Iterator[None]:
     damaged SQLite file."""
     try:
         yield
-    except DBAPIError as error:
+    except exc.DBAPIError as error:
         raise _trouble(address, error) from error
     except UserError:
         raise
     except OF_DAMAGE as error:
-        if not _is_damaged(address):
+        from site_db.damage import of_sqlite
+
+        if address.path is None:
             raise
+        with closing(sqlite3.connect(address.path)) as connection:
+            if next(of_sqlite(connection), None) is None:
+                raise
         raise Damaged(f"{address}: {DAMAGED}") from error
 
 
-OF_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SQLAlchemyError)
+OF_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, exc.SQLAlchemyError)
 """What may follow from values that no database written by `sil` has, and from messages that quote them."""
 
 
-def _is_damaged(address: Address) -> bool:
-    from site_db.integrity import of_sqlite
-
-    if address.path is None:
-        return False
-    connection = sqlite3.connect(address.path)
-    try:
-        return next(of_sqlite(connection), None) is not None
-    finally:
-        connection.close()
-
-
-def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
+def _trouble(address: Address, error: exc.DBAPIError) -> DatabaseTrouble:
     reason = " ".join(str(error.orig).split())
-    if isinstance(error, (IntegrityError, DataError)):
+    if isinstance(error, (exc.IntegrityError, exc.DataError)):
         return Rejected(f"{address}: {reason}")
-    if not address.is_sqlite:
-        if sentence := _POSTGRESQL.get(getattr(error.orig, "sqlstate", None) or ""):
-            return Unreachable(f"{address}: {sentence}")
-        if _may_pass(error, reason):
-            return Unreachable(f"{address}: the server does not answer: {reason}")
-        return DatabaseTrouble(f"{address}: {reason}")
-    for symptom, sentence in _SQLITE.items():
-        if symptom in reason:
-            if sentence == DAMAGED:
-                return Damaged(f"{address}: {sentence}")
-            kind = Unreachable if symptom in _MAY_PASS else DatabaseTrouble
-            return kind(f"{address}: {sentence}")
-    return DatabaseTrouble(f"{address}: {reason}")
-
-
-def _may_pass(error: DBAPIError, reason: str) -> bool:
-    """Whether a PostgreSQL server may accept a retry."""
-    if error.connection_invalidated:
-        return True
-    state = getattr(error.orig, "sqlstate", None)
-    if state is not None:
-        return str(state).startswith(_PASSING_STATES)
+    if address.is_sqlite:
+        found = ((kind, says) for symptom, (kind, says) in _SQLITE.items() if symptom in reason)
+        kind, sentence = next(found, (DatabaseTrouble, reason))
+        return kind(f"{address}: {sentence}")
+    state = getattr(error.orig, "sqlstate", None) or ""
+    if sentence := _POSTGRESQL.get(state, ""):
+        return Unreachable(f"{address}: {sentence}")
     # Without a state there was no connection. A server that answers FATAL is up and mostly means it.
-    return "FATAL" not in reason or any(symptom in reason for symptom in _PASSING_REFUSALS)
+    no_connection = not state and ("FATAL" not in reason or any(each in reason for each in _PASSING_REFUSALS))
+    if error.connection_invalidated or state.startswith(_PASSING_STATES) or no_connection:
+        return Unreachable(f"{address}: the server does not answer: {reason}")
+    return DatabaseTrouble(f"{address}: {reason}")
 
 
 _PASSING_STATES = ("08", "57", "53", "58", "40")
@@ -288,20 +259,26 @@ _FAILING = "the database cannot be read or written: the disk or the network file
 _LOCKED = "another process keeps the database locked; try again when it is done"
 _POSTGRESQL = {"53100": _FULL, "58030": _FAILING, "55P03": _LOCKED}
 """By the state of the error."""
-_SQLITE = {
-    "database is locked": _LOCKED,
-    "locking protocol": _LOCKED,
+_SQLITE: dict[str, tuple[type[DatabaseTrouble], str]] = {
+    "database is locked": (Unreachable, _LOCKED),
+    "locking protocol": (Unreachable, _LOCKED),
     # A write-ahead log is written beside the database while it is read.
-    "readonly database": "the file or its folder may not be written, which SQLite needs; change the "
-    "permissions, or copy the file into a folder of yours",
-    "unable to open": "the database cannot be opened; its folder must exist and be writable for SQLite",
-    "not a database": "this is not an SQLite database",
-    "disk is full": _FULL,
-    "disk I/O error": _FAILING,
-    "malformed": DAMAGED,
-    "Could not decode": DAMAGED,
+    "readonly database": (
+        DatabaseTrouble,
+        "the file or its folder may not be written, which SQLite needs; change the permissions, or copy the "
+        "file into a folder of yours",
+    ),
+    "unable to open": (
+        DatabaseTrouble,
+        "the database cannot be opened; its folder must exist and be writable for SQLite",
+    ),
+    "not a database": (DatabaseTrouble, "this is not an SQLite database"),
+    "disk is full": (Unreachable, _FULL),
+    "disk I/O error": (Unreachable, _FAILING),
+    "malformed": (Damaged, DAMAGED),
+    "Could not decode": (Damaged, DAMAGED),
 }
-_MAY_PASS = ("database is locked", "locking protocol", "disk is full", "disk I/O error")
+"""By what the driver says."""
 
 
 def engine_at(address: Address) -> Engine:
@@ -311,7 +288,7 @@ def engine_at(address: Address) -> Engine:
         options = {"timeout": BUSY_TIMEOUT_S}
     try:
         engine = create_engine(address.url, connect_args=options)
-    except (NoSuchModuleError, ModuleNotFoundError):
+    except (exc.NoSuchModuleError, ModuleNotFoundError):
         raise DatabaseTrouble(
             "PostgreSQL needs the package psycopg, which is not installed; run: "
             "pip install 'sil-testbed[postgres]'"
@@ -321,11 +298,10 @@ def engine_at(address: Address) -> Engine:
         engine.dialect = _SHARED.setdefault("dialect", engine.dialect)
         engine = engine.execution_options(compiled_cache=_SHARED.setdefault("statements", {}))
         event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
     else:
         # What the driver notes of a lost connection, an error says as well.
         logging.getLogger("psycopg").addHandler(_UNHEARD)
-        event.listen(engine, "begin", _begin_postgresql)
+    event.listen(engine, "begin", _begin)
     return engine
 
 
@@ -337,14 +313,9 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if _writes(connection) else "BEGIN")
-
-
-def _begin_postgresql(connection: Connection) -> None:
-    if _writes(connection):
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("sil_writes", False)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    elif writes:
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{BUSY_TIMEOUT_S:g}s'")
-
-
-def _writes(connection: Connection) -> bool:
-    return bool(connection.get_execution_options().get("sil_writes", False))

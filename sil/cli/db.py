@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from enum import StrEnum
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 from typer import Argument, Option
@@ -15,13 +14,9 @@ from scheduler import UserError
 from scheduler.messages import counted
 from sil.cli import console, db_imports, options
 from sil.cli.console import print_listings
-from sil.cli.db_imports import DEFAULT, Database, opened
+from sil.cli.db_imports import DEFAULT, Database, at_site, opened
 from sil.cli.lazy_group import group
 from site_db.jobs.records import DemandBy
-
-if TYPE_CHECKING:
-    from site_db.store import Address
-
 
 app = group(
     """The database of a site: machines, users, job classes, and execution history.
@@ -46,16 +41,11 @@ def demand(
 ) -> None:
     """Show the demand of past jobs: their number, how many completed, CPU hours, GPU hours and mean wait."""
     from sil.site.experience_listings import past_demand
-    from site_db.sites import SiteReader, site_at
+    from site_db.sites import SiteReader
 
-    with opened(db) as (session, address):
-        listing = past_demand(session, SiteReader(session, site_at(session, address)), by)
+    with at_site(db) as (session, _, site):
+        listing = past_demand(session, SiteReader(session, site), by)
     print_listings([listing], as_json)
-
-
-class UpOrDown(StrEnum):
-    UP = "up"
-    DOWN = "down"
 
 
 @app.command()
@@ -106,15 +96,17 @@ def export(
     is not part of the file.
     """
     from site_db.copying import exported
-    from site_db.site_file import importing
-    from site_db.sites import site_at
+    from site_db.site_file.importing import site_text
 
-    with opened(db) as (session, address):
-        text = importing.site_text(exported(session, site_at(session, address)))
-        if out_file is not None:
-            _write(out_file, text)
+    with at_site(db) as (session, _, site):
+        text = site_text(exported(session, site))
     if out_file is None:
         print(text, end="")
+        return
+    try:
+        out_file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"the file {out_file} cannot be written: {error.strerror}") from None
 
 
 @app.command()
@@ -127,14 +119,13 @@ def show(
 ) -> None:
     """Show all sites, or one: machines, partitions, clusters, states, queues, users, expected times."""
     from sil.site import experience_listings, resource_listings
-    from sil.site.experience_listings import overview
     from site_db.sites import SiteReader, site_at, site_names
 
     with opened(db) as (session, address):
         if address.site is None and len(site_names(session)) != 1 and job_class is None:
             listings = [resource_listings.sites(session)]
         elif job_class is None:
-            listings = overview(session, site_at(session, address))
+            listings = experience_listings.overview(session, site_at(session, address))
         else:
             site = site_at(session, address)
             listings = [
@@ -159,24 +150,17 @@ def history(
     as_json: options.Json = False,
 ) -> None:
     """Show the latest completed runs, or record those of a CSV file."""
-    if import_file is not None:
-        _import_csv(import_file, db)
-        return
     from sil.site.experience_listings import latest_runs
-    from site_db.sites import site_at
+    from site_db.jobs import csv_file
 
-    with opened(db) as (session, address):
-        listing = latest_runs(session, site_at(session, address), last)
-    print_listings([listing], as_json)
-
-
-def _import_csv(path: Path, db: str) -> None:
-    from site_db.jobs.csv_file import import_file
-    from site_db.sites import site_at
-
-    with opened(db, changing=True) as (session, address):
-        n, left_out = import_file(session, site_at(session, address), path, time.time())
-    console.print_line(f"{address}: {counted(n, 'job')} of {path} recorded")
+    if import_file is None:
+        with at_site(db) as (session, _, site):
+            listing = latest_runs(session, site, last)
+        print_listings([listing], as_json)
+        return
+    with at_site(db, changing=True) as (session, address, site):
+        n, left_out = csv_file.import_file(session, site, import_file, time.time())
+    console.print_line(f"{address}: {counted(n, 'job')} of {import_file} recorded")
     if left_out:
         console.print_line(f"Left out: {counted(left_out, 'job')} that the site already has")
 
@@ -184,7 +168,7 @@ def _import_csv(path: Path, db: str) -> None:
 @app.command()
 def state(
     name: Annotated[str, Argument(help="A machine or an interconnect.")],
-    is_: Annotated[UpOrDown, Argument(metavar="up|down", help="Its state now.")],
+    is_: Annotated[Literal["up", "down"], Argument(metavar="up|down", help="Its state now.")],
     db: Database = DEFAULT,
     local_load: Annotated[
         float | None, Option(min=0.0, help="Processors of the machine that local users keep busy.")
@@ -196,53 +180,52 @@ def state(
     ] = None,
 ) -> None:
     """Update the state of a machine or an interconnect; experiments start from these states."""
-    from site_db.sites import SiteReader, site_at
+    from site_db.sites import SiteReader
     from site_db.states import Observation, StateWriter
 
-    with opened(db, changing=True) as (session, address):
-        reader = SiteReader(session, site_at(session, address))
-        seen = Observation(is_ is UpOrDown.UP, local_load, traffic, committed)
-        StateWriter(session, reader).add(name, seen, time.time())
-    console.print_line(f"{address}: {name} is {is_.value}")
+    with at_site(db, changing=True) as (session, address, site):
+        seen = Observation(is_ == "up", local_load, traffic, committed)
+        StateWriter(session, SiteReader(session, site)).add(name, seen, time.time())
+    console.print_line(f"{address}: {name} is {is_}")
 
 
 @app.command()
 def check(db: Database = DEFAULT) -> None:
     """Look for damage of the database, with its own check; recompute all statistics from the history and
     compare; look for contradictions in the site itself."""
+    from site_db.damage import damages
     from site_db.history.stored_statistics import disagreements
-    from site_db.integrity import damages
     from site_db.site_file.nodes import never_satisfied
     from site_db.site_file.validation import errors
-    from site_db.sites import SiteReader, find_site, site_at
+    from site_db.sites import SiteReader, site_at
 
     with opened(db) as (session, address):
-        if damaged := list(damages(session)):
-            _report_damage(address, damaged)
+        if damaged := [*damages(session)]:
+            restore = "restore the database from a backup, as the documentation of PostgreSQL describes"
+            if address.is_sqlite:
+                salvaging = f"sil db salvage NEW.db --db '{address}'"
+                restore = f"restore it from a copy, or save what is intact: {salvaging}"
+            _end_with((*damaged, f"{address}: the database is damaged; {restore}"))
         site = site_at(session, address)
-        row = find_site(session, site)
-        recorded, pruned = row.runs_recorded, row.runs_pruned
-        wrong = len(list(disagreements(session, row.id)))
-        file = SiteReader(session, site).as_file()
+        reader = SiteReader(session, site)
+        recorded, pruned = reader.site.runs_recorded, reader.site.runs_pruned
+        wrong = len([*disagreements(session, reader.site.id)])
+        file = reader.as_file()
         found = [sentence for _, sentence in errors(file)]
         impossible = [sentence for _, sentence in never_satisfied(file)] if not found else []
     if wrong:
         found.append(f"{wrong} statistics of the site '{site}' do not agree with its history")
-    for sentence in (*found, *impossible):
-        console.print_note(sentence)
     if found:
-        raise typer.Exit(1)
+        _end_with((*found, *impossible))
+    for sentence in impossible:
+        console.print_note(sentence)
     kept = counted(recorded - pruned, "run") + (f" (and {pruned:,} that were pruned)" if pruned else "")
     console.print_line(f"The statistics of the site '{site}' agree with its history of {kept}.")
 
 
-def _report_damage(address: Address, sentences: Sequence[str]) -> NoReturn:
+def _end_with(sentences: Iterable[str]) -> NoReturn:
     for sentence in sentences:
         console.print_note(sentence)
-    restore = "restore the database from a backup, as the documentation of PostgreSQL describes"
-    if address.is_sqlite:
-        restore = f"restore it from a copy, or save what is intact: sil db salvage NEW.db --db '{address}'"
-    console.print_note(f"{address}: the database is damaged; {restore}")
     raise typer.Exit(1)
 
 
@@ -256,21 +239,19 @@ def salvage(
     Prints how many rows of each table were saved and left out. What can no longer be derived from them, like
     the statistics of lost runs, is named by `sil db check`.
     """
-    from site_db import store
-    from site_db.salvage import salvage as salvaged
+    from site_db import damage, store
 
     address, new_address = store.parse_address(db), store.parse_address(str(new))
     if address.path is None:
         console.fail(f"{address}: only SQLite files can be salvaged; restore a server's from a backup")
-    tables = salvaged(address.path, new_address)
+    tables = damage.salvage(address.path, new_address)
     for table in tables:
         if table.left_out or table.is_torn:
             lost = " more may be on damaged pages" if table.is_torn else ""
             left_out = f"{table.left_out:,} left out;{lost}".rstrip(";")
             console.print_note(f"table {table.table}: {counted(table.saved, 'row')} saved, {left_out}")
-    n = sum(table.saved for table in tables)
-    saved = f"{new_address}: {counted(n, 'row')} saved"
-    console.print_line(f"{saved}; check it: sil db check --db '{new_address}'")
+    saved = counted(sum(table.saved for table in tables), "row")
+    console.print_line(f"{new_address}: {saved} saved; check it: sil db check --db '{new_address}'")
 
 
 @app.command()
@@ -279,14 +260,13 @@ def prune(
     keep: Annotated[int, Option(min=0, help="Number of latest runs to keep.")] = 100_000,
 ) -> None:
     """Delete old runs and their jobs; the statistics keep what they contributed."""
-    from site_db.history.writer import prune as prune_history
-    from site_db.sites import find_site, site_at
+    from site_db.history import writer
+    from site_db.sites import find_site
 
-    with opened(db, changing=True) as (session, address):
-        site = find_site(session, site_at(session, address))
+    with at_site(db, changing=True) as (session, address, name):
+        site = find_site(session, name)
         to = max(site.runs_recorded - keep, site.runs_pruned)
-        gone = prune_history(session, site.id, to)
-        left = site.runs_recorded - to
+        gone, left = writer.prune(session, site.id, to), site.runs_recorded - to
     console.print_line(f"{address}: {counted(gone, 'run')} deleted, {left:,} kept")
 
 
@@ -301,15 +281,6 @@ def upgrade(db: Database = DEFAULT) -> None:
         before = migrations.version_of(engine)
         migrations.upgrade(engine)
     store.open_database(address).dispose()
-    done = (
-        f"is upgraded from {before} to {migrations.HEAD}" if before != migrations.HEAD else "was up to date"
-    )
+    is_new = before == migrations.HEAD
+    done = "was up to date" if is_new else f"is upgraded from {before} to {migrations.HEAD}"
     console.print_line(f"{address}: the database {done}")
-
-
-def _write(path: Path, text: str) -> None:
-
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"the file {path} cannot be written: {error.strerror}") from None

@@ -41,6 +41,15 @@ def opened(db: str, changing: bool = False) -> Iterator[tuple[Session, Address]]
         yield session, address
 
 
+@contextmanager
+def at_site(db: str, changing: bool = False) -> Iterator[tuple[Session, Address, str]]:
+    """As `opened`, with the name of the site in the address, or of the only one."""
+    from site_db.sites import site_at
+
+    with opened(db, changing) as (session, address):
+        yield session, address, site_at(session, address)
+
+
 HOW_TO_CREATE = f"""Create the log, of any time (-S, -E), with:
 
 \b
@@ -91,10 +100,8 @@ def import_slurm_conf(
     follow it.
     """
     from site_db.nodes_import import import_nodes
-    from site_db.sites import site_at
 
-    with opened(db, changing=True) as (session, address):
-        site = site_at(session, address)
+    with at_site(db, changing=True) as (session, address, site):
         imported = import_nodes(session, site, conf, time.time())
     state = "new" if imported.is_new else "updated"
     console.print_line(f"{address}: the site '{site}' is {state}: {imported.cluster}.")
@@ -125,11 +132,9 @@ def _import_log(
     """Record the jobs of a log, and report what happened to its rows."""
     from site_db.jobs.log_import import count_members, count_things
     from site_db.jobs.records import Tally
-    from site_db.sites import site_at
 
     tally = Tally()
-    with opened(db, changing=True) as (session, address):
-        site = site_at(session, address)
+    with at_site(db, changing=True) as (session, address, site):
         before, members_before = count_things(session, site), count_members(session, site)
         left_out, notes = import_jobs(session, site, log, tally, time.time())
         if not tally.used:

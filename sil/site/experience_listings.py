@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +17,7 @@ from scheduler.time_shared.forecast import prediction_limits
 from sil.report.listing import Column, Listing, Row, number, text
 from sil.site import resource_listings
 from sil.site.resource_listings import rows_of, utc
-from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
+from site_db.estimation import ExecutionEstimate, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader, known_errors, schedulers_predicted
 from site_db.files.input_errors import InvalidFile
 from site_db.history.stored_statistics import StoredStatistics, read_stored
@@ -55,18 +54,21 @@ def expected_times(session: Session, site: str) -> Listing:
     reader = StatisticsReader(session, site)
     layout, statistics = reader.layout, reader.statistics(session)
     experience = MemoryExperience(layout, statistics)
-    resources = _representatives(layout)
-    empty = [k for k in range(len(layout.machine_classes)) if k not in layout.class_of_machine]
+    size, n_machines = Counter(layout.class_of_machine), len(layout.machines)
+    resources = [
+        (f"{layout.machine_classes[k]} ({size[k]})", layout.class_of_machine.index(k)) for k in sorted(size)
+    ]
+    resources += [
+        (f"{name} (all {layout.sizes[c]})", n_machines + c) for c, name in enumerate(layout.clusters)
+    ]
+    empty = [(k, f"{name} (0)") for k, name in enumerate(layout.machine_classes) if k not in size]
     rows = []
     for c, name in enumerate(layout.job_classes):
-        for label, resource in resources:
-            if estimate := experience.explain(_job(name), resource):
-                rows.append({"job_class": name, "resource": label, **_facts(estimate)})
-        for k in empty:
+        found = [(label, experience.explain(_job(name), resource)) for label, resource in resources]
+        for k, label in empty:
             if seen := statistics.get((c, Place(PlaceKind.MACHINE_CLASS, k))):
-                estimate = ExecutionEstimate(seen.mean_s, seen.deviation_s, Rule.MACHINE_CLASS, seen.count)
-                label = f"{layout.machine_classes[k]} (0)"
-                rows.append({"job_class": name, "resource": label, **_facts(estimate)})
+                found.append((label, ExecutionEstimate.of(seen, Rule.MACHINE_CLASS)))
+        rows += [{"job_class": name, "resource": label, **_facts(one)} for label, one in found if one]
     columns = [Column("job class", lambda row: _short(row["job_class"])), text("resource"), *ESTIMATE]
     hint = "; --job-class NAME shows one class, --json all names in full"
     return Listing("expected_times", "Expected times", columns, rows, most=MOST_TIMES_SHOWN, hint=hint)
@@ -80,15 +82,19 @@ def one_job_class(session: Session, site: str, name: str) -> Listing:
         known = ", ".join(layout.job_classes[:10]) or "none"
         raise InvalidFile(f"the site '{site}' has no job class '{name}'; it has {known}")
     experience = MemoryExperience(layout, reader.statistics(session))
-    kept = _kept_by_place(session, reader, site, name)
+    site_id = find_site(session, site).id
+    ids = select(JobClassRow.id).where(JobClassRow.site_id == site_id, JobClassRow.name == name)
+    stored = read_stored(session, site_id, session.scalars(ids).all())
+    kept = {cell[1]: one for key, one in stored.items() if (cell := reader.cell(key))}
     rows = []
     for resource, label in enumerate(layout.resources):
-        estimate = experience.explain(_job(name), resource)
-        if estimate is None:
-            continue
-        c = resource - len(layout.machines)
-        here = Place(PlaceKind.MACHINE, resource) if c < 0 else Place(PlaceKind.CLUSTER, c, layout.sizes[c])
-        rows.append({"resource": label, **_facts(estimate), **_own_runs(kept.get(here, StoredStatistics()))})
+        if estimate := experience.explain(_job(name), resource):
+            c = resource - len(layout.machines)
+            here = Place(PlaceKind.MACHINE, resource)
+            if c >= 0:
+                here = Place(PlaceKind.CLUSTER, c, layout.sizes[c])
+            own = _own_runs(kept.get(here, StoredStatistics()))
+            rows.append({"resource": label, **_facts(estimate), **own})
     everywhere = StoredStatistics()
     for place, one in kept.items():
         if place.kind is not PlaceKind.MACHINE:
@@ -114,32 +120,21 @@ def _own_runs(kept: StoredStatistics) -> dict[str, Any]:
     return {"own_runs": n, "median_s": median_s, "percentile_95_s": percentile_95_s}
 
 
-def _representatives(layout: Layout) -> list[tuple[str, int]]:
-    """One machine of each class, and all clusters with all members: label and index of the resource."""
-    size = Counter(layout.class_of_machine)
-    first = {k: layout.class_of_machine.index(k) for k in sorted(size)}
-    machines = [(f"{layout.machine_classes[k]} ({size[k]})", j) for k, j in first.items()]
-    return machines + [
-        (f"{name} (all {layout.sizes[c]})", len(layout.machines) + c)
-        for c, name in enumerate(layout.clusters)
-    ]
-
-
-def _kept_by_place(
-    session: Session, reader: StatisticsReader, site: str, job_class: str
-) -> Mapping[Place, StoredStatistics]:
-    site_id = find_site(session, site).id
-    ids = select(JobClassRow.id).where(JobClassRow.site_id == site_id, JobClassRow.name == job_class)
-    kept = read_stored(session, site_id, session.scalars(ids).all())
-    return {cell[1]: one for key, one in kept.items() if (cell := reader.cell(key))}
-
-
 def _job(job_class: str) -> Job:
     return Job(JobId(0), job_class, 0.0)
 
 
 def latest_runs(session: Session, site: str, n: int) -> Listing:
     """The latest completed runs, the last one last."""
+
+    def resource_and_members(row: Row) -> str:
+        members = row["members"]
+        return f"{row['resource']} ({counted(members, 'machine')})" if members else str(row["resource"])
+
+    def started(row: Row) -> str:
+        is_simulated = row["source_kind"] == SourceKind.TESTBED or not 0 <= row["started_s"] < 2e11
+        return f"{row['started_s']:,.0f} s simulated" if is_simulated else utc(row["started_s"])
+
     row, site_id = ExecutionHistoryRow, find_site(session, site).id
     query = (
         select(
@@ -168,8 +163,8 @@ def latest_runs(session: Session, site: str, n: int) -> Listing:
     columns = [
         number("number"),
         text("job class"),
-        Column("resource", _resource),
-        Column("started (UTC)", _started, is_number=True),
+        Column("resource", resource_and_members),
+        Column("started (UTC)", started, is_number=True),
         number("run time (s)", "run_time_s", ",.1f"),
         number("size", spec="g"),
         text("user"),
@@ -177,18 +172,6 @@ def latest_runs(session: Session, site: str, n: int) -> Listing:
         Column("source", lambda row: f"{row['source_kind']}: {row['source']}"),
     ]
     return Listing("runs", f"The latest completed runs at {site}", columns, rows_of(session, query)[::-1])
-
-
-def _resource(row: Row) -> str:
-    members = row["members"]
-    return f"{row['resource']} ({counted(members, 'machine')})" if members else str(row["resource"])
-
-
-def _started(row: Row) -> str:
-    started_s: float = row["started_s"]
-    if row["source_kind"] == SourceKind.TESTBED or not 0 <= started_s < 2e11:
-        return f"{started_s:,.0f} s simulated"
-    return utc(started_s)
 
 
 def measured_in_isolation(reader: SiteReader, job_class: str | None = None) -> Listing:
@@ -209,12 +192,12 @@ def measured_in_isolation(reader: SiteReader, job_class: str | None = None) -> L
     return Listing("in_isolation", "Measured in isolation", columns, rows)
 
 
-def _limits(row: Mapping[str, Any]) -> str:
-    return "-" if row["low_ratio"] is None else f"{row['low_ratio']:.2f} to {row['high_ratio']:.2f}"
-
-
 def predictions(session: Session, reader: SiteReader) -> Listing:
     """Errors of turnaround predictions so far, by scheduler and predictor."""
+
+    def limits(row: Row) -> str:
+        return "-" if row["low_ratio"] is None else f"{row['low_ratio']:.2f} to {row['high_ratio']:.2f}"
+
     ratios: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for name in schedulers_predicted(session, reader.site.id):
         for error in known_errors(session, reader.site.id, name, reader.site.runs_recorded):
@@ -229,7 +212,7 @@ def predictions(session: Session, reader: SiteReader) -> Listing:
         text("predictor"),
         number("scored predictions", "predictions"),
         number("actual / predicted, median", "median_ratio", ".2f"),
-        Column("80 % interval", _limits, True),
+        Column("80 % interval", limits, is_number=True),
     ]
     return Listing("predictions", "Turnaround predictions so far", columns, rows)
 

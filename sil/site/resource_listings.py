@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Cast, ScalarSelect, Select, cast, func, select
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import BigInteger, Select, cast, func, select
+from sqlalchemy.orm import Session
 
 from scheduler.node_request import Node
 from scheduler.time_shared.social_contract import MOST_CPU
@@ -28,22 +28,22 @@ def rows_of(session: Session, query: Select[*tuple[Any, ...]]) -> list[Row]:
     return [dict(row) for row in session.execute(query).mappings()]
 
 
+def yes_or_blank(title: str, key: str) -> Column:
+    return Column(title, lambda row: "yes" if row[key] else "")
+
+
 def sites(session: Session) -> Listing:
     """All sites of the database."""
-
-    def count(row: type[MachineRow | JobClassRow]) -> ScalarSelect[int]:
-        return select(func.count()).where(row.site_id == SiteRow.id).scalar_subquery()
-
-    query = select(
-        SiteRow.name.label("site"),
-        SiteRow.description,
-        count(MachineRow).label("machines"),
-        count(JobClassRow).label("job_classes"),
-        (SiteRow.runs_recorded - SiteRow.runs_pruned).label("runs"),
-        SiteRow.runs_pruned,
-    ).order_by(SiteRow.name)
+    machines, job_classes = (
+        select(func.count()).where(row.site_id == SiteRow.id).scalar_subquery().label(name)
+        for row, name in ((MachineRow, "machines"), (JobClassRow, "job_classes"))
+    )
+    runs = (SiteRow.runs_recorded - SiteRow.runs_pruned).label("runs")
+    site = SiteRow.name.label("site")
+    query = select(site, SiteRow.description, machines, job_classes, runs, SiteRow.runs_pruned)
     columns = [text("site"), text("description"), number("machines"), number("job classes"), number("runs")]
-    return Listing("sites", "Sites", [*columns, number("pruned", "runs_pruned")], rows_of(session, query))
+    columns.append(number("pruned", "runs_pruned"))
+    return Listing("sites", "Sites", columns, rows_of(session, query.order_by(SiteRow.name)))
 
 
 def machines(reader: SiteReader, states: CurrentStates) -> Listing:
@@ -51,43 +51,33 @@ def machines(reader: SiteReader, states: CurrentStates) -> Listing:
     down, in_class = set(states.down), defaultdict[str, list[Row]](list)
     for machine in reader.tables("machines"):
         in_class[machine["machine_class"]].append(machine)
-    rows = [
-        {
-            "machine_class": k["name"],
-            "architecture": k["architecture"],
-            "machines": len(in_class[k["name"]]),
-            "slots": sum(machine["slots"] for machine in in_class[k["name"]]),
-            "down": sum(machine["name"] in down for machine in in_class[k["name"]]),
-            "notional": sum(machine["notional"] for machine in in_class[k["name"]]),
-        }
-        for k in reader.tables("machine_classes")
-    ]
-    columns = [
-        text("machine class"),
-        text("architecture"),
-        number("machines"),
-        number("of which down", "down"),
-    ]
-    if any(row["slots"] != row["machines"] for row in rows):
-        columns.insert(3, number("slots"))
-    return Listing("machines", f"Machines of {reader.site.name}", [*columns, number("notional")], rows)
+    rows = []
+    for k in reader.tables("machine_classes"):
+        here = in_class[k["name"]]
+        slots, notional = (sum(machine[key] for machine in here) for key in ("slots", "notional"))
+        n_down = sum(machine["name"] in down for machine in here)
+        row = {"machine_class": k["name"], "architecture": k["architecture"], "machines": len(here)}
+        rows.append({**row, "slots": slots, "down": n_down, "notional": notional})
+    columns = [text("machine class"), text("architecture"), number("machines")]
+    columns += [number("slots")] if any(row["slots"] != row["machines"] for row in rows) else []
+    columns += [number("of which down", "down"), number("notional")]
+    return Listing("machines", f"Machines of {reader.site.name}", columns, rows)
 
 
 def partitions(cluster: Cluster) -> Listing:
     """The partitions of a site of nodes, with what their nodes have, and what all nodes have."""
-    rows: list[Row] = []
-    for partition in cluster.partitions.values():
-        nodes = [node for node in cluster.nodes.values() if partition.name in node.partitions]
-        rows.append(
-            {
-                "partition": partition.name,
-                **_what_have(nodes),
-                "max_time_s": partition.max_time_s,
-                "default_time_s": partition.default_time_s,
-                "max_nodes": partition.max_nodes,
-                "exclusive": partition.is_exclusive,
-            }
-        )
+    nodes = [*cluster.nodes.values()]
+    rows: list[Row] = [
+        {
+            "partition": one.name,
+            **_what_have([node for node in nodes if one.name in node.partitions]),
+            "max_time_s": one.max_time_s,
+            "default_time_s": one.default_time_s,
+            "max_nodes": one.max_nodes,
+            "exclusive": one.is_exclusive,
+        }
+        for one in cluster.partitions.values()
+    ]
     columns = [
         text("partition"),
         number("nodes"),
@@ -97,10 +87,10 @@ def partitions(cluster: Cluster) -> Listing:
         number("longest (s)", "max_time_s", ",g"),
         number("default (s)", "default_time_s", ",g"),
         number("most nodes", "max_nodes"),
-        Column("whole nodes", lambda row: "yes" if row["exclusive"] else ""),
+        yes_or_blank("whole nodes", "exclusive"),
     ]
     limits = dict.fromkeys(("max_time_s", "default_time_s", "max_nodes", "exclusive"))
-    total = {"partition": "all nodes", **_what_have([*cluster.nodes.values()]), **limits}
+    total = {"partition": "all nodes", **_what_have(nodes), **limits}
     return Listing("partitions", "Partitions", columns, rows, total if rows else None)
 
 
@@ -116,9 +106,8 @@ def _what_have(nodes: Sequence[Node]) -> Row:
 def site_resources(cluster: Cluster) -> Listing:
     """The resources of the whole site."""
     rows: list[Row] = [{"name": name, "amount": n} for name, n in cluster.site_resources.items()]
-    return Listing(
-        "site_resources", "Site resources", [text("site resource", "name"), number("amount")], rows
-    )
+    columns = [text("site resource", "name"), number("amount")]
+    return Listing("site_resources", "Site resources", columns, rows)
 
 
 def clusters(reader: SiteReader, states: CurrentStates) -> Listing:
@@ -142,8 +131,16 @@ def clusters(reader: SiteReader, states: CurrentStates) -> Listing:
         text("cluster"),
         number("members"),
         number("available"),
-        Column("parallel execution", _parallel_execution, warns=_accepts_nothing),
-        Column("interconnects", _interconnects, warns=_has_one_down),
+        Column(
+            "parallel execution",
+            _parallel_execution,
+            warns=lambda row: _is_cut_off(row) or not row["accepts_parallel"],
+        ),
+        Column(
+            "interconnects",
+            lambda row: ", ".join(f"{x['name']} ({UP if x['up'] else DOWN})" for x in row["interconnects"]),
+            warns=lambda row: not all(line["up"] for line in row["interconnects"]),
+        ),
     ]
     if any(row["social_contract"] for row in rows):
         columns.append(Column("time-shared nodes", _social_contract))
@@ -154,14 +151,6 @@ def _is_cut_off(row: Row) -> bool:
     return bool(row["interconnects"]) and not any(line["up"] for line in row["interconnects"])
 
 
-def _accepts_nothing(row: Row) -> bool:
-    return _is_cut_off(row) or not row["accepts_parallel"]
-
-
-def _has_one_down(row: Row) -> bool:
-    return not all(line["up"] for line in row["interconnects"])
-
-
 def _parallel_execution(row: Row) -> str:
     if _is_cut_off(row):
         return "no, its members are not connected"
@@ -170,33 +159,23 @@ def _parallel_execution(row: Row) -> str:
     return f"yes, with {some}" if row["accepts_parallel"] else f"no, it takes {some}"
 
 
-def _interconnects(row: Row) -> str:
-    return ", ".join(f"{line['name']} ({UP if line['up'] else DOWN})" for line in row["interconnects"])
-
-
 def _social_contract(row: Row) -> str:
     contract = row["social_contract"]
     if contract is None:
         return "no"
-    most_cpu = contract["most_cpu"] or MOST_CPU
-    cpu = f"{most_cpu:g} CPU in total"
+    cpu = f"{contract['most_cpu'] or MOST_CPU:g} CPU in total"
     return f"{contract['share']:.0%} for jobs, up to {contract['most_jobs']} on a node, {cpu}"
 
 
 def states(current: CurrentStates) -> Listing:
     """Machines and interconnects that are down, or whose load or traffic was measured."""
     measured = ("local_load", "traffic_mbit_per_s", "committed_mbit_per_s")
-    rows = [
-        {
-            "name": name,
-            "up": state.up,
-            "since_unix_s": state.since_unix_s,
-            **{key: getattr(state, key, None) for key in measured},
-        }
-        for latest in (current.machines, current.interconnects)
-        for name, state in latest.items()
-    ]
-    rows = [row for row in rows if not row["up"] or any(row[key] is not None for key in measured)]
+    rows = []
+    latest: list[tuple[str, Any]] = [*current.machines.items(), *current.interconnects.items()]
+    for name, state in latest:
+        seen = {key: getattr(state, key, None) for key in measured}
+        if not state.up or any(value is not None for value in seen.values()):
+            rows.append({"name": name, "up": state.up, "since_unix_s": state.since_unix_s, **seen})
     columns = [
         text("machine or interconnect", "name"),
         Column("state", lambda row: UP if row["up"] else DOWN, warns=lambda row: not row["up"]),
@@ -210,12 +189,11 @@ def states(current: CurrentStates) -> Listing:
 
 def queues(session: Session, reader: SiteReader) -> Listing:
     """The queues, their policies and their jobs now."""
-    row = JobRow
     query = (
-        select(row.queue, row.state, func.count())
-        .join(SourceRow, SourceRow.id == row.source_id)
-        .where(row.site_id == reader.site.id, SourceRow.kind != SourceKind.TESTBED)
-        .group_by(row.queue, row.state)
+        select(JobRow.queue, JobRow.state, func.count())
+        .join(SourceRow, SourceRow.id == JobRow.source_id)
+        .where(JobRow.site_id == reader.site.id, SourceRow.kind != SourceKind.TESTBED)
+        .group_by(JobRow.queue, JobRow.state)
     )
     counts = {(queue, state): n for queue, state, n in session.execute(query)}
     rows = [
@@ -227,16 +205,12 @@ def queues(session: Session, reader: SiteReader) -> Listing:
         }
         for queue in reader.tables("queues")
     ]
-
-    def users_of(row: Row) -> str:
-        return "all" if row["users"] is None else ", ".join(row["users"]) or "none"
-
     columns = [
         text("queue"),
         number("priority", spec=""),
         text("scheduler"),
         text("mapping"),
-        Column("users", users_of),
+        Column("users", lambda x: "all" if x["users"] is None else ", ".join(x["users"]) or "none"),
         Column("displaces", lambda row: ", ".join(row["displaces"])),
         number("waiting", spec=""),
         number("running", spec=""),
@@ -246,30 +220,27 @@ def queues(session: Session, reader: SiteReader) -> Listing:
 
 def users(session: Session, reader: SiteReader) -> Listing:
     """The users and what they have used, listed users first."""
-    row, time_s = UserUsageRow, func.coalesce(func.sum(UserUsageRow.execution_time_s), 0.0)
-
-    def total(count: InstrumentedAttribute[int]) -> Cast[int]:
-        return cast(func.coalesce(func.sum(count), 0), BigInteger)
-
+    used, time_s = UserUsageRow, func.coalesce(func.sum(UserUsageRow.execution_time_s), 0.0)
+    submitted, runs = (
+        cast(func.coalesce(func.sum(count), 0), BigInteger) for count in (used.jobs_submitted, used.runs)
+    )
     query = (
         select(
             UserRow.name.label("user"),
             UserRow.listed,
-            total(row.jobs_submitted).label("jobs_submitted"),
-            total(row.runs).label("completed_runs"),
+            submitted.label("jobs_submitted"),
+            runs.label("completed_runs"),
             time_s.label("execution_time_s"),
         )
-        .outerjoin(row, row.user_id == UserRow.id)
+        .outerjoin(used, used.user_id == UserRow.id)
         .where(UserRow.site_id == reader.site.id)
         .group_by(UserRow.id, UserRow.name, UserRow.listed)
         .order_by(UserRow.listed.desc(), time_s.desc(), UserRow.name)
     )
-    columns = [
-        text("user"),
-        Column("listed", lambda row: "yes" if row["listed"] else ""),
-        number("jobs submitted"),
-        number("completed runs"),
-        Column("execution time (h)", lambda row: f"{row['execution_time_s'] / 3600:,.1f}", is_number=True),
+    columns = [text("user"), yes_or_blank("listed", "listed")]
+    columns += [number("jobs submitted"), number("completed runs")]
+    columns += [
+        Column("execution time (h)", lambda x: f"{x['execution_time_s'] / 3600:,.1f}", is_number=True)
     ]
     return Listing("users", "Users", columns, rows_of(session, query), most=MOST_USERS_SHOWN)
 

@@ -50,7 +50,15 @@ class Cluster:
 
     def first_for(self, request: Request) -> str | None:
         """The first node on which a chunk of a request fits; None if there is none."""
-        return next((name for name, node in self._sorts if request.chunks_on(node)), None)
+        return next((name for name, node in self._first.values() if request.chunks_on(node)), None)
+
+    @cached_property
+    def _first(self) -> dict[Hashable, tuple[str, Node]]:
+        """The first node of each specification: there are few, and thousands of nodes and of requests."""
+        found: dict[Hashable, tuple[str, Node]] = {}
+        for name, node in self.nodes.items():
+            found.setdefault(node.specification, (name, node))
+        return found
 
     def held(self, request: Request) -> Held:
         """What a job of this request keeps from others: what it requests, or all of whole nodes.
@@ -69,17 +77,9 @@ class Cluster:
             wanted * sum(len(node.gpus) * n for node, n in there) / n_nodes,
         )
 
-    @cached_property
-    def _sorts(self) -> list[tuple[str, Node]]:
-        """The first node of each specification: there are few, and thousands of nodes and of requests."""
-        found: dict[Hashable, tuple[str, Node]] = {}
-        for name, node in self.nodes.items():
-            found.setdefault(node.specification, (name, node))
-        return [*found.values()]
-
     def has(self, resource: str) -> bool:
         """Whether some node has a resource of the site's own."""
-        return resource in self._others
+        return any(resource in node.others for node, _ in self._alike)
 
     def site_resource(self, name: str) -> str | None:
         """The site's resource that a job calls `name`, perhaps without the only server of a licence.
@@ -154,10 +154,6 @@ class Cluster:
     def _partition_names(self) -> set[str]:
         return {*self.partitions, *(name for node in self.nodes.values() for name in node.partitions)}
 
-    @cached_property
-    def _others(self) -> set[str]:
-        return {name for node in self.nodes.values() for name in node.others}
-
     @property
     def cores(self) -> int:
         return int(sum(node.cores for node in self.nodes.values()))
@@ -168,22 +164,13 @@ class Cluster:
 
     def threads_in(self, partitions: frozenset[str]) -> int:
         """The most CPUs on one core, among the nodes in these partitions; among all nodes without any."""
-        return self._threads_by_partition.get(partitions) or self._note_threads(partitions)
-
-    def _note_threads(self, partitions: frozenset[str]) -> int:
-        found = max(
-            (
-                self.threads.get(name, 1)
-                for name, node in self.nodes.items()
-                if not partitions or not partitions.isdisjoint(node.partitions)
-            ),
-            default=1,
-        )
-        self._threads_by_partition[partitions] = found
-        return found
+        if partitions not in self._threads_in:
+            there = (x for x, node in self.nodes.items() if not partitions or partitions & node.partitions)
+            self._threads_in[partitions] = max((self.threads.get(name, 1) for name in there), default=1)
+        return self._threads_in[partitions]
 
     @cached_property
-    def _threads_by_partition(self) -> dict[frozenset[str], int]:
+    def _threads_in(self) -> dict[frozenset[str], int]:
         return {}
 
     def __str__(self) -> str:
@@ -194,20 +181,6 @@ class Cluster:
     @property
     def model(self) -> list[str]:
         """How the nodes are modelled, in two lines."""
-        memory = "CPUs, memory and GPUs" if self.has_memory else "CPUs and GPUs"
-        sizes = (
-            f"{name} ({sum(name in node.partitions for node in self.nodes.values()):,}"
-            f"{', exclusive' if partition.is_exclusive else ''})"
-            for name, partition in self.partitions.items()
-        )
-        where = f"; partitions, by number of nodes: {', '.join(sizes)}" if self.partitions else ""
-        has = ", ".join(f"{n:,} {name}" for name, n in self.site_resources.items())
-        of_site = f"; the whole site has {has}" if has else ""
-        return [f"Nodes: {'; '.join(self._groups)}", f"Jobs share nodes by {memory}{where}{of_site}"]
-
-    @property
-    def _groups(self) -> list[str]:
-        """A text for each sort of node, like "300 with 64 CPUs, 256,000 MiB"."""
         counts = Counter(
             ", ".join(
                 [
@@ -219,7 +192,17 @@ class Cluster:
             )
             for node in self.nodes.values()
         )
-        return [f"{n:,} with {text}" for text, n in counts.items()]
+        groups = (f"{n:,} with {text}" for text, n in counts.items())
+        memory = "CPUs, memory and GPUs" if self.has_memory else "CPUs and GPUs"
+        sizes = (
+            f"{name} ({sum(name in node.partitions for node in self.nodes.values()):,}"
+            f"{', exclusive' if partition.is_exclusive else ''})"
+            for name, partition in self.partitions.items()
+        )
+        where = f"; partitions, by number of nodes: {', '.join(sizes)}" if self.partitions else ""
+        has = ", ".join(f"{n:,} {name}" for name, n in self.site_resources.items())
+        of_site = f"; the whole site has {has}" if has else ""
+        return [f"Nodes: {'; '.join(groups)}", f"Jobs share nodes by {memory}{where}{of_site}"]
 
 
 def _in_blocks(request: Request, most: int) -> Request:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import tomlkit
-from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from scheduler import UserError
 from scheduler.messages import counted, printable
@@ -41,15 +41,17 @@ def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()
     caller adds afterwards.
     """
     site = locked_site(session, file.name)
-    site.description = file.description
-    site.only_listed_users = file.only_listed_users
+    site.description, site.only_listed_users = file.description, file.only_listed_users
     session.flush()
     before = {name: ids_of(session, kind.row, site.id) for name, kind in KINDS.items()}
     _check_history(session, site, file, before)
     tables = plain_site(file)
     ids: dict[str, Mapping[str, int]] = {}
     _reset_moved_machines(session, site, tables["machines"], before)
-    _unlist_users(session, site.id)
+    # Users remain because of their jobs; one who is not in the file has no limits.
+    unlisted = {"listed": False, "all_queues": True, "most_jobs": None, "highest_priority": None}
+    users = update(schema.UserRow).where(schema.UserRow.site_id == site.id).values(unlisted)
+    session.execute(users.execution_options(synchronize_session=False))
     for name, kind in KINDS.items():
         ids[name] = _put_rows(session, site.id, kind, tables[name], ids, before[name])
     for name, kind in KINDS.items():
@@ -58,9 +60,17 @@ def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()
     # Last, since remaining rows may have referred to rows that are removed.
     for name in reversed([*KINDS]):
         if name != "users":
-            removed = [id for thing, id in before[name].items() if thing not in ids[name]]
+            removed = [id for one, id in before[name].items() if one not in ids[name]]
             _delete(session, KINDS[name].row, "id", removed)
-    _check_times(session, ids["job_classes"], file, experienced)
+    with_history = set(session.scalars(select(schema.ExecutionStatisticsRow.job_class_id).distinct()))
+    for n, k in enumerate(file.job_classes):
+        has_time = k.sequential_s or k.parallel_s or k.in_isolation or k.name in experienced
+        if not has_time and ids["job_classes"][k.name] not in with_history:
+            raise SiteConflict(
+                ("job_classes", n, "name"),
+                f"job class '{k.name}' has no time anywhere, neither from the site's staff nor in the "
+                f"history; give it at least one in sequential_s or parallel_s",
+            )
     return site
 
 
@@ -78,23 +88,12 @@ def _reset_moved_machines(
     """A machine that changes its class is new hardware: its earlier runs no longer count for it."""
     row = schema.MachineRow
     query = select(row.name, row.machine_class_id).where(row.site_id == site.id)
-    class_ids: dict[str, int] = dict(session.execute(query).all())
-    moved = [
-        before["machines"][machine["name"]]
-        for machine in machines
-        if machine["name"] in class_ids
-        and class_ids[machine["name"]] != before["machine_classes"].get(machine["machine_class"])
-    ]
+    class_of: dict[str, int] = dict(session.execute(query).all())
+    new = {one["name"]: before["machine_classes"].get(one["machine_class"]) for one in machines}
+    moved = [before["machines"][name] for name, id in class_of.items() if new.get(name, id) != id]
     if moved:
         session.execute(update(row), [{"id": id, "runs_before": site.runs_recorded} for id in moved])
         _delete(session, schema.ExecutionStatisticsRow, "machine_id", moved)
-
-
-def _unlist_users(session: Session, site_id: int) -> None:
-    """Users remain because of their jobs; a user who is not in the file has no limits."""
-    unlimited = {"listed": False, "all_queues": True, "most_jobs": None, "highest_priority": None}
-    users = update(schema.UserRow).where(schema.UserRow.site_id == site_id).values(unlimited)
-    session.execute(users.execution_options(synchronize_session=False))
 
 
 def _put_rows(
@@ -157,16 +156,21 @@ def _delete(
 
 
 def _check_history(session: Session, site: schema.SiteRow, file: SiteFile, before: Ids) -> None:
-    """Raise SiteConflict for a thing with history that is not in the file any more."""
-    run = schema.ExecutionHistoryRow
-    for kind, column in _WITH_RUNS.items():
+    """Raise SiteConflict for what has history, and is not in the file any more."""
+
+    def count(row: Any, column: InstrumentedAttribute[Any], id: int) -> int:
+        return session.scalar(select(func.count()).where(row.site_id == site.id, column == id)) or 0
+
+    run, job = schema.ExecutionHistoryRow, schema.JobRow
+    of_class, of_cluster, of_machines = run.job_class_id, run.cluster_id, run.machine_class_id
+    columns = {"job_classes": of_class, "clusters": of_cluster, "machine_classes": of_machines}
+    for kind, column in columns.items():
         names = {table.name for table in getattr(file, kind)}
         for name, id in before[kind].items():
             if name in names:
                 continue
-            runs = _count(session, run, run.site_id == site.id, getattr(run, column) == id)
-            job = schema.JobRow
-            jobs = _count(session, job, job.job_class_id == id) if kind == "job_classes" else 0
+            runs = count(run, column, id)
+            jobs = 0 if runs or kind != "job_classes" else count(job, job.job_class_id, id)
             if runs or jobs:
                 raise SiteConflict(
                     (),
@@ -174,32 +178,6 @@ def _check_history(session: Session, site: schema.SiteRow, file: SiteFile, befor
                     f"the site '{file.name}' has {counted(runs or jobs, 'run' if runs else 'job')} of it; "
                     f"keep it in the file, or delete them first with `sil db prune`",
                 )
-
-
-_WITH_RUNS = {
-    "job_classes": "job_class_id",
-    "clusters": "cluster_id",
-    "machine_classes": "machine_class_id",
-}
-"""Kinds whose things cannot be removed while the history refers to them, in these columns."""
-
-
-def _count(session: Session, row: type[schema.Base], *where: ColumnElement[bool]) -> int:
-    return session.scalar(select(func.count()).select_from(row).where(*where)) or 0
-
-
-def _check_times(
-    session: Session, ids: Mapping[str, int], file: SiteFile, experienced: Collection[str]
-) -> None:
-    with_history = set(session.scalars(select(schema.ExecutionStatisticsRow.job_class_id).distinct()))
-    for n, k in enumerate(file.job_classes):
-        has_time = k.sequential_s or k.parallel_s or k.in_isolation
-        if not has_time and ids[k.name] not in with_history and k.name not in experienced:
-            raise SiteConflict(
-                ("job_classes", n, "name"),
-                f"job class '{k.name}' has no time anywhere, neither from the site's staff nor in the "
-                f"history; give it at least one in sequential_s or parallel_s",
-            )
 
 
 def read_site_file(path: Path) -> SiteFile:
@@ -213,10 +191,7 @@ def read_site_file(path: Path) -> SiteFile:
 def site_text(site: SiteFile) -> str:
     """The site as the text of a site file: reading it again gives an equal site."""
     data = site.model_dump(mode="json", exclude_defaults=True)
-    for table, group in zip(data.get("machines", ()), site.machines, strict=True):
-        table["names"] = machine_names.fold(group.names)
-    for table, cluster in zip(data.get("clusters", ()), site.clusters, strict=True):
-        table["members"] = machine_names.fold(cluster.members)
-    for table, partition in zip(data.get("partitions", ()), site.partitions, strict=True):
-        table["nodes"] = machine_names.fold(partition.nodes)
+    for kind, key in (("machines", "names"), ("clusters", "members"), ("partitions", "nodes")):
+        for table, of in zip(data.get(kind, ()), getattr(site, kind), strict=True):
+            table[key] = machine_names.fold(getattr(of, key))
     return printable(tomlkit.dumps(data))  # escapes in strings, which tomlkit leaves out of many

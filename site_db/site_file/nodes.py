@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, count
+from typing import Any
 
 from scheduler.node_request import Gpus, Node, Partition, Request
+from site_db.files.toml_file import Table
 from site_db.site_file.cluster import Cluster, Held
 from site_db.site_file.tables import (
-    ClusterTable,
     JobClassTable,
     MachineClassTable,
     MachinesTable,
@@ -22,20 +24,15 @@ from site_db.site_file.tables import (
 
 def cluster_of(site: SiteFile) -> Cluster:
     """The machines of a site as nodes. Memory counts if some machine states it."""
-    partitions_of: dict[str, set[str]] = {name: set() for group in site.machines for name in group.names}
+    partitions_of = defaultdict[str, set[str]](set)
     for partition in site.partitions:
         for name in partition.nodes:
-            if name in partitions_of:  # otherwise it is a mistake in the file, which is reported
-                partitions_of[name].add(partition.name)
-    nodes, threads = {}, {}
-    for group in site.machines:
-        for name in group.names:
-            nodes[name] = node_of(group, frozenset(partitions_of[name]))
-            threads[name] = group.threads_per_core
+            partitions_of[name].add(partition.name)
+    group_of = {name: group for group in site.machines for name in group.names}
     return Cluster(
-        nodes,
-        {partition.name: _partition(partition) for partition in site.partitions},
-        threads,
+        {name: node_of(group, frozenset(partitions_of[name])) for name, group in group_of.items()},
+        {x.name: Partition(x.name, *(getattr(x, key) for key in _LIMITS)) for x in site.partitions},
+        {name: group.threads_per_core for name, group in group_of.items()},
         has_memory=any(group.memory_mb is not None for group in site.machines),
         site_resources={table.name: table.amount for table in site.site_resources},
     )
@@ -53,8 +50,8 @@ def node_of(group: MachinesTable, partitions: frozenset[str] = frozenset()) -> N
     )
 
 
-def _partition(table: PartitionTable) -> Partition:
-    return Partition(table.name, table.max_time_s, table.max_nodes, table.exclusive, table.default_time_s)
+_LIMITS = ("max_time_s", "max_nodes", "exclusive", "default_time_s")
+"""Keys of a partition, in the order of the fields of `Partition`."""
 
 
 def request_of(table: RequestTable | None) -> Request:
@@ -146,36 +143,47 @@ def with_cluster(site: SiteFile, cluster: Cluster) -> SiteFile:
 
     Nodes of one specification are machines of one class, which keeps its name if the site has machines of
     that specification. A machine keeps its slots; if it keeps its class, it also keeps its rating, and
-    whatever else `cluster` does not tell. A partition that only nodes name has no limits. Clusters lose the
+    whatever else `cluster` does not say. A partition that only nodes name has no limits. Clusters lose the
     members that are gone, and are left out without any. A job class that could run nowhere else may run on
     the nodes that satisfy it.
     """
-    machines = _machines(site, cluster)
-    clusters = [
-        table for table in (_with_members(table, cluster) for table in site.clusters) if table.members
-    ]
-    known = {table.name: table for table in site.machine_classes}
+    machines = [*_machines(site, cluster)]
     class_of = {table.names[0]: table.machine_class for table in machines}
-    names = {table.name for table in clusters}
-    update = {
-        "machine_classes": tuple(
+    known = {table.name: table for table in site.machine_classes}
+    members = {table.name: [name for name in table.members if name in class_of] for table in site.clusters}
+    clusters = [table for table in site.clusters if members[table.name]]
+    nodes_of: dict[str, list[str]] = {name: [] for name in cluster.partitions}
+    for name, node in cluster.nodes.items():
+        for partition in sorted(node.partitions):
+            nodes_of.setdefault(partition, []).append(name)
+    limits = {name: cluster.partitions.get(name, Partition(name)) for name in nodes_of}
+    update: dict[str, Sequence[Table]] = {
+        "machine_classes": [
             known.get(name) or MachineClassTable(name=name)
             for name in dict.fromkeys([*known, *class_of.values()])
-        ),
-        "machines": tuple(machines),
-        "clusters": tuple(clusters),
-        "partitions": tuple(_partitions(cluster)),
-        "site_resources": tuple(
-            SiteResourceTable(name=name, amount=n) for name, n in cluster.site_resources.items()
-        ),
-        "job_classes": tuple(
-            _runnable(_without_clusters(table, names), cluster, class_of) for table in site.job_classes
-        ),
+        ],
+        "machines": machines,
+        "clusters": [x.model_copy(update={"members": tuple(members[x.name])}) for x in clusters],
+        "partitions": [
+            PartitionTable(
+                name=name,
+                nodes=tuple(nodes),
+                max_time_s=limits[name].max_time_s,
+                default_time_s=limits[name].default_time_s,
+                max_nodes=limits[name].max_nodes,
+                exclusive=limits[name].is_exclusive,
+            )
+            for name, nodes in nodes_of.items()
+        ],
+        "site_resources": [SiteResourceTable(name=x, amount=n) for x, n in cluster.site_resources.items()],
+        "job_classes": [
+            _runnable(table, {x.name for x in clusters}, cluster, class_of) for table in site.job_classes
+        ],
     }
-    return site.model_copy(update=update)
+    return site.model_copy(update={key: tuple(tables) for key, tables in update.items()})
 
 
-def _machines(site: SiteFile, cluster: Cluster) -> list[MachinesTable]:
+def _machines(site: SiteFile, cluster: Cluster) -> Iterator[MachinesTable]:
     """One group for each node."""
     before = {name: group for group in site.machines for name in group.names}
     # Later groups first, so that the first of one specification counts.
@@ -184,30 +192,32 @@ def _machines(site: SiteFile, cluster: Cluster) -> list[MachinesTable]:
         for group in reversed(site.machines)
     }
     taken = {table.name for table in site.machine_classes}
-    machines = []
     for name, node in cluster.nodes.items():
         has = node if cluster.has_memory else replace(node, memory_mib=0)
-        threads = cluster.threads.get(name, 1)
+        threads, gpus = cluster.threads.get(name, 1), Counter(node.gpus)
         key = _hardware(has, threads)
         if key not in class_of:
-            class_of[key] = _unused(_describe(has), taken)
+            # The name of a new class is like "64-cpus-256000-mb-4-a100".
+            parts = [f"{has.cores:g}-cpus", *([f"{has.memory_mib}-mb"] if has.memory_mib else [])]
+            described = "-".join((*parts, *(f"{n}-{gpu_type}" for gpu_type, n in gpus.items())))
+            names = chain([described], (f"{described}-{number}" for number in count(2)))
+            class_of[key] = next(unused for unused in names if unused not in taken)
             taken.add(class_of[key])
         group = before.get(name)
-        is_new = group is None or group.machine_class != class_of[key]
-        told = MachinesTable(
+        known = MachinesTable(
             names=(name,),
             machine_class=class_of[key],
             processors=int(node.cores),
             threads_per_core=threads,
             slots=1 if group is None else group.slots,
             memory_mb=float(has.memory_mib) or None,
-            gpus=dict(Counter(node.gpus)),
+            gpus=dict(gpus),
             resources=dict(node.others),
             features=tuple(node.features),
         )
-        untold = {} if group is None or is_new else {key: getattr(group, key) for key in _UNTOLD}
-        machines.append(told.model_copy(update=untold))
-    return machines
+        if group is not None and group.machine_class == class_of[key]:
+            known = known.model_copy(update={key: getattr(group, key) for key in _NOT_OF_NODES})
+        yield known
 
 
 def _hardware(node: Node, threads: int) -> Hashable:
@@ -216,63 +226,22 @@ def _hardware(node: Node, threads: int) -> Hashable:
     return plain.specification, threads
 
 
-_UNTOLD = ("storage_gb", "os", "rating", "interconnects")
-"""What a cluster does not tell of a machine."""
+_NOT_OF_NODES = ("storage_gb", "os", "rating", "interconnects")
+"""What a cluster does not say of a machine."""
 
 
-def _describe(node: Node) -> str:
-    """The name of a new class, like "64-cpus-256000-mb-4-a100"."""
-    parts = [f"{node.cores:g}-cpus", f"{node.memory_mib}-mb" if node.memory_mib else ""]
-    parts += [f"{n}-{gpu_type}" for gpu_type, n in Counter(node.gpus).items()]
-    return "-".join(filter(None, parts))
-
-
-def _unused(name: str, names: set[str]) -> str:
-    number = 2
-    unused = name
-    while unused in names:
-        unused, number = f"{name}-{number}", number + 1
-    return unused
-
-
-def _partitions(cluster: Cluster) -> Iterator[PartitionTable]:
-    members: dict[str, list[str]] = {name: [] for name in cluster.partitions}
-    for name, node in cluster.nodes.items():
-        for partition in sorted(node.partitions):
-            members.setdefault(partition, []).append(name)
-    for name, nodes in members.items():
-        limits = cluster.partitions.get(name, Partition(name))
-        yield PartitionTable(
-            name=name,
-            nodes=tuple(nodes),
-            max_time_s=limits.max_time_s,
-            default_time_s=limits.default_time_s,
-            max_nodes=limits.max_nodes,
-            exclusive=limits.is_exclusive,
-        )
-
-
-def _with_members(table: ClusterTable, cluster: Cluster) -> ClusterTable:
-    members = tuple(name for name in table.members if name in cluster.nodes)
-    return table.model_copy(update={"members": members})
-
-
-def _without_clusters(table: JobClassTable, names: set[str]) -> JobClassTable:
-    """Without the times and commands of clusters that are gone."""
-    kept = {
-        key: {name: value for name, value in getattr(table, key).items() if name in names}
+def _runnable(
+    table: JobClassTable, clusters: set[str], cluster: Cluster, class_of: Mapping[str, str]
+) -> JobClassTable:
+    """The class without the times and commands of clusters that are gone, and allowed on the first nodes that
+    satisfy it if it could run nowhere, as when all nodes are replaced. Its runs elsewhere then say what to
+    expect."""
+    kept: dict[str, Any] = {
+        key: {name: value for name, value in getattr(table, key).items() if name in clusters}
         for key in ("parallel_s", "parallel_commands")
     }
-    return table.model_copy(update=kept)
-
-
-def _runnable(table: JobClassTable, cluster: Cluster, class_of: Mapping[str, str]) -> JobClassTable:
-    """The class, allowed on the first nodes that satisfy it if it could run nowhere, as when all nodes are
-    replaced. Its runs elsewhere then tell what to expect."""
     sequential = table.sequential_s.keys() | table.commands.keys()
-    if table.in_isolation or table.parallel_s or table.parallel_commands:
-        return table
-    if not sequential.isdisjoint(class_of.values()):
-        return table
-    node = cluster.first_for(request_of(table.request)) or next(iter(class_of))
-    return table.model_copy(update={"commands": {**table.commands, class_of[node]: ""}})
+    if not (table.in_isolation or any(kept.values())) and sequential.isdisjoint(class_of.values()):
+        node = cluster.first_for(request_of(table.request)) or next(iter(class_of))
+        kept["commands"] = {**table.commands, class_of[node]: ""}
+    return table.model_copy(update=kept)

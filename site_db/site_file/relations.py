@@ -1,4 +1,4 @@
-"""The kinds of things and the relations of a site, each specified once: its rows and its keys in a site file.
+"""The kinds and the relations of a site, each specified once: its rows and its keys in a site file.
 
 Columns and references follow from the schema. `SiteReader` reads a site by these specifications, `importing`
 writes one, and `validation` checks names. In between, a site is a set of plain tables: dictionaries with the
@@ -53,22 +53,17 @@ class Relation:
     @cached_property
     def columns(self) -> Mapping[str, str | None]:
         """All columns but the parent's id, each with the kind whose id it holds (None: a plain value)."""
-        return {
-            column.key: _kind_of_id(column)
-            for column in _columns(self.row)
-            if column.key not in ("id", self.parent_id)
-        }
+        columns = [x for x in _columns(self.row) if x.key not in ("id", self.parent_id)]
+        return {column.key: _kind_of_id(column) for column in columns}
 
     def in_order(self, rows: Iterable[Values], position: Mapping[str, Mapping[str, int]]) -> list[Values]:
         """`rows` in site order; `position` is that of every name, by kind."""
-        if not self.is_ordered:
-            return list(rows)
 
         def place(row: Values) -> Values:
             kinds = zip(row, self.columns.values(), strict=True)
             return tuple(-1 if v is None else position[kind][v] if kind else v for v, kind in kinds)
 
-        return sorted(rows, key=place)
+        return sorted(rows, key=place) if self.is_ordered else list(rows)
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ class EntityKind:
         return [relation.unlimited for relation in self.relations if relation.unlimited]
 
 
-def _columns(row: type[schema.Base] | type[schema.OfSite]) -> tuple[Column[Any], ...]:
+def _columns(row: type[schema.Base] | type[schema.OfSite]) -> Sequence[Column[Any]]:
     table: Any = row.__table__  # type: ignore[union-attr]
     return tuple(table.columns)
 
@@ -128,36 +123,19 @@ def _amounts(key: str, row: type[schema.Base]) -> Relation:
     return Relation(row, {}, lambda table: table[key].items(), lambda rows: {key: dict(rows)})
 
 
-def _preferences(key: str, row: type[schema.Base], kind: str) -> Relation:
-    """An array of names whose order counts."""
-    return Relation(
-        row,
-        {key: kind},
-        lambda table: ((name, rank) for rank, name in enumerate(table[key])),
-        lambda rows: {key: [name for name, _ in sorted(rows, key=itemgetter(1))]},
-        is_ordered=False,
-    )
-
-
-def _tables(key: str, row: type[schema.Base], table: type[Table]) -> Relation:
-    """An array of tables of plain values."""
+def _tables(key: str, row: type[schema.Base], table: type[Table], most: int | None = None) -> Relation:
+    """An array of tables of plain values; with `most` of one, a table or None."""
     columns = [*table.model_fields]
-    return Relation(
-        row,
-        {},
-        lambda parent: (tuple(one[column] for column in columns) for one in parent[key]),
-        lambda rows: {key: [dict(zip(columns, values, strict=True)) for values in rows]},
-    )
 
+    def to_rows(parent: PlainTable) -> Iterable[Values]:
+        found = parent[key] if most is None else filter(None, [parent[key]])
+        return (tuple(one[column] for column in columns) for one in found)
 
-def _table_or_none(key: str, row: type[schema.Base], table: type[Table]) -> Relation:
-    array = _tables(key, row, table)
-    return Relation(
-        row,
-        {},
-        lambda parent: array.to_rows({key: [parent[key]] if parent[key] else ()}),
-        lambda rows: {key: next(iter(array.to_keys(rows)[key]), None)},
-    )
+    def to_keys(rows: Sequence[Values]) -> PlainTable:
+        found = [dict(zip(columns, values, strict=True)) for values in rows]
+        return {key: found if most is None else next(iter(found), None)}
+
+    return Relation(row, {}, to_rows, to_keys)
 
 
 def _rows_of_places(table: PlainTable) -> Iterable[Values]:
@@ -178,31 +156,20 @@ def _keys_of_places(rows: Sequence[Values]) -> PlainTable:
 
 
 _ALLOWED = (("sequential_s", "commands", False), ("parallel_s", "parallel_commands", True))
-
-
-def _rights_of_user(table: PlainTable) -> Iterable[Values]:
-    for right in table["may_submit_as"]:
-        for queue in (None,) if right["queues"] is None else right["queues"]:
-            yield right["user"], queue
+_PLACES = {
+    key: "clusters" if is_cluster else "machine_classes"
+    for times_s, commands, is_cluster in _ALLOWED
+    for key in (times_s, commands)
+}
 
 
 def _keys_of_rights(rows: Sequence[Values]) -> PlainTable:
     queues: defaultdict[str, list[str | None]] = defaultdict(list)
     for user, queue in rows:
         queues[user].append(queue)
-    return {
-        "may_submit_as": [
-            {"user": user, "queues": None if None in some else some} for user, some in sorted(queues.items())
-        ]
-    }
+    rights = [(user, None if None in some else some) for user, some in sorted(queues.items())]
+    return {"may_submit_as": [{"user": user, "queues": some} for user, some in rights]}
 
-
-_PLACES = {
-    "sequential_s": "machine_classes",
-    "parallel_s": "clusters",
-    "commands": "machine_classes",
-    "parallel_commands": "clusters",
-}
 
 KINDS: Mapping[str, EntityKind] = {
     "interconnects": EntityKind("interconnect", schema.InterconnectRow, tables.InterconnectTable),
@@ -225,7 +192,7 @@ KINDS: Mapping[str, EntityKind] = {
         (
             _names("members", schema.ClusterMemberRow, "machines"),
             _names("interconnects", schema.ClusterInterconnectRow, "interconnects"),
-            _table_or_none("social_contract", schema.SocialContractRow, tables.SocialContractTable),
+            _tables("social_contract", schema.SocialContractRow, tables.SocialContractTable, most=1),
         ),
     ),
     "partitions": EntityKind(
@@ -242,8 +209,14 @@ KINDS: Mapping[str, EntityKind] = {
         (
             Relation(schema.AllowedPlaceRow, _PLACES, _rows_of_places, _keys_of_places, is_ordered=False),
             _tables("in_isolation", schema.CharacterisationRow, tables.InIsolationTable),
-            _preferences("preferred", schema.PreferenceRow, "machine_classes"),
-            _table_or_none("request", schema.RequestRow, tables.RequestTable),
+            Relation(
+                schema.PreferenceRow,
+                {"preferred": "machine_classes"},
+                lambda table: ((name, rank) for rank, name in enumerate(table["preferred"])),
+                lambda rows: {"preferred": [name for name, _ in sorted(rows, key=itemgetter(1))]},
+                is_ordered=False,
+            ),
+            _tables("request", schema.RequestRow, tables.RequestTable, most=1),
         ),
     ),
     "queues": EntityKind(
@@ -261,7 +234,16 @@ KINDS: Mapping[str, EntityKind] = {
         tables.UserTable,
         (
             _names("queues", schema.UserQueueRow, "queues", unlimited="all_queues"),
-            Relation(schema.SubmissionRightRow, {}, _rights_of_user, _keys_of_rights),
+            Relation(
+                schema.SubmissionRightRow,
+                {},
+                lambda user: (
+                    (right["user"], queue)
+                    for right in user["may_submit_as"]
+                    for queue in ((None,) if right["queues"] is None else right["queues"])
+                ),
+                _keys_of_rights,
+            ),
         ),
         constants={"listed": True},
     ),

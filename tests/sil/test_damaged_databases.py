@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from site_db import integrity, store
+from site_db import damage, store
 from site_db.store import parse_address
 from tests.postgres import Server
 from tests.sil.test_cli import sil
@@ -169,7 +169,7 @@ def test_a_damaged_table_on_a_server_is_reported(server: Server, here: Path) -> 
     assert sil("db", "import-sacct", "sacct.txt", "--db", f"{shown}#ours").exit_code == 0
     engine = store.open_database(parse_address(shown))
     with store.reading(engine) as session:
-        assert not list(integrity.damages(session))
+        assert not list(damage.damages(session))
         where = "SELECT current_setting('data_directory') || '/' || pg_relation_filepath('preference')"
         file = Path(session.scalar(text(where)))
     engine.dispose()

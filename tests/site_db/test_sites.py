@@ -22,11 +22,12 @@ from site_db.site_file.machine_names import Slots
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
-from site_db.sites import SiteReader, only_site, site_names
+from site_db.sites import SiteReader, site_at, site_names
 from site_db.store import parse_address
 from tests.examples import up_to
 from tests.site_db.site_texts import FULL, HCS_2001, NODES, SMALL, changed, read, site_of
 
+ADDRESS = parse_address("small.db")
 FAST, SLOW = (Place(PlaceKind.MACHINE_CLASS, k) for k in (0, 1))
 PAIR, MIXED = (Place(PlaceKind.CLUSTER, c) for c in (0, 1))
 
@@ -258,14 +259,14 @@ def test_an_unknown_site_of_an_empty_database_is_reported(empty: Session) -> Non
 
 
 def test_the_only_site_of_a_database_need_not_be_named(session: Session) -> None:
-    assert only_site(session) == "small"
+    assert site_at(session, ADDRESS) == "small"
 
 
 def test_a_site_must_be_named_if_there_are_several(session: Session) -> None:
     session.add(SiteRow(name="annex"))
     assert site_names(session) == ["annex", "small"]
     with pytest.raises(UserError) as caught:
-        only_site(session)
+        site_at(session, ADDRESS)
     assert str(caught.value) == (
         "which site of the database is meant? it has annex, small; add #NAME to its address"
     )
@@ -273,7 +274,7 @@ def test_a_site_must_be_named_if_there_are_several(session: Session) -> None:
 
 def test_an_empty_database_has_no_default_site(empty: Session) -> None:
     with pytest.raises(UserError) as caught:
-        only_site(empty)
+        site_at(empty, ADDRESS)
     assert str(caught.value) == "which site of the database is meant? it has none"
 
 

@@ -14,7 +14,7 @@ from time import sleep
 
 import pytest
 
-from site_db import integrity, store
+from site_db import damage, store
 from site_db.history.stored_statistics import disagreements
 from site_db.store import Address, DatabaseTrouble, parse_address
 from tests.postgres import Server
@@ -194,7 +194,7 @@ def is_accepted(copy: Path) -> bool:
     """Whether `sil db check` finds nothing."""
     try:
         with store.opened(parse_address(str(copy))) as session:
-            return not list(integrity.damages(session)) and disagreements(session, 1) == []
+            return not list(damage.damages(session)) and disagreements(session, 1) == []
     except DatabaseTrouble:
         return False
 
