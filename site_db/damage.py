@@ -20,9 +20,7 @@ from sqlalchemy.orm import Session
 
 from scheduler.messages import counted
 from site_db.files.input_errors import quoted
-from site_db.migrations import HEAD
 from site_db.schema import Base
-from site_db.store import Address, DatabaseTrouble, create, in_sentences
 
 MOST_REPORTED = 5
 """Findings of a kind that are named."""
@@ -157,31 +155,16 @@ class Saved:
     is_torn: bool
 
 
-def salvage(damaged: Path, new: Address) -> list[Saved]:
-    """Copy all rows that can be read, keep the rules of the schema and refer to rows that were copied.
-
-    A table is read from its beginning and from its end, up to the damage. Raises DatabaseTrouble if the new
-    database exists, or nothing can be read.
-    """
-    if not damaged.is_file():
-        raise DatabaseTrouble(f"{damaged}: there is no such file")
+@contextmanager
+def copy_of(damaged: Path) -> Iterator[sqlite3.Connection]:
+    """A copy of a damaged file, of which what is intact can be read, with texts as bytes."""
     with TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.db"
         _copy_file(damaged, copy)
         with closing(sqlite3.connect(copy)) as old, _texts_as_bytes(old):
             # With it, a table of which the definition is damaged does not keep the others from being read.
             old.execute("PRAGMA writable_schema = ON")
-            _check_version(old, damaged)
-            engine = create(new)
-            try:
-                with in_sentences(new), engine.execution_options(sil_writes=True).begin() as connection:
-                    driver: Any = connection.connection.driver_connection
-                    found = [_copy_table(old, driver, table) for table in Base.metadata.sorted_tables]
-                    if not any(table.saved for table in found):
-                        raise DatabaseTrouble(f"{damaged}: no row of the file can be read")
-                    return found
-            finally:
-                engine.dispose()
+            yield old
 
 
 _HEADER = 100
@@ -204,16 +187,18 @@ def _copy_file(damaged: Path, copy: Path) -> None:
                 file.truncate(n_bytes)
 
 
-def _check_version(old: sqlite3.Connection, damaged: Path) -> None:
+def is_of_version(old: sqlite3.Connection, version: str) -> bool:
+    """Whether a database is of a version; true if it cannot be read which it has."""
     try:
         versions = old.execute("SELECT version_num FROM alembic_version").fetchall()
     except UNREADABLE:
-        return
-    if versions and versions != [(HEAD.encode(),)]:
-        raise DatabaseTrouble(f"{damaged}: the file is not a site database of version {HEAD}")
+        return True
+    return versions in ([], [(version.encode(),)])
 
 
-def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: Table) -> Saved:
+def copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: Table) -> Saved:
+    """Copy the rows of a table that can be read, keep the rules of the schema and refer to rows that were
+    copied. It is read from its beginning and from its end, up to the damage."""
     marks = ", ".join("?" * len(table.columns))
     insert = f'INSERT INTO "{table.name}" ({_names(table)}) VALUES ({marks})'
     is_keyed = not table.dialect_options["sqlite"]["with_rowid"]

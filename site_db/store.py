@@ -16,7 +16,9 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 from sqlalchemy.orm import Session
 
 from scheduler import UserError
+from site_db import damage
 from site_db.migrations import HEAD, OLDEST, make_tables, version_of
+from site_db.schema import Base
 
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another one."""
@@ -161,6 +163,26 @@ def open_to_upgrade(address: Address) -> Engine:
     return engine
 
 
+def salvage(damaged: Path, new: Address) -> list[damage.Saved]:
+    """Save what is intact of a damaged SQLite file into a new database (`damage.copy_table`). Raises
+    DatabaseTrouble if that exists, or nothing can be read."""
+    if not damaged.is_file():
+        raise DatabaseTrouble(f"{damaged}: there is no such file")
+    with damage.copy_of(damaged) as old:
+        if not damage.is_of_version(old, HEAD):
+            raise DatabaseTrouble(f"{damaged}: the file is not a site database of version {HEAD}")
+        engine = create(new)
+        try:
+            with in_sentences(new), engine.execution_options(sil_writes=True).begin() as connection:
+                driver: Any = connection.connection.driver_connection
+                saved = [damage.copy_table(old, driver, table) for table in Base.metadata.sorted_tables]
+                if not any(table.saved for table in saved):
+                    raise DatabaseTrouble(f"{damaged}: no row of the file can be read")
+                return saved
+        finally:
+            engine.dispose()
+
+
 def open_file(path: Path) -> Engine:
     """Open an existing SQLite file. Raises DatabaseTrouble."""
     return open_database(Address.of_file(path))
@@ -214,12 +236,10 @@ def in_sentences(address: Address) -> Iterator[None]:
     except UserError:
         raise
     except OF_DAMAGE as error:
-        from site_db.damage import of_sqlite
-
         if address.path is None:
             raise
         with closing(sqlite3.connect(address.path)) as connection:
-            if next(of_sqlite(connection), None) is None:
+            if next(damage.of_sqlite(connection), None) is None:
                 raise
         raise Damaged(f"{address}: {DAMAGED}") from error
 

@@ -239,12 +239,12 @@ def salvage(
     Prints how many rows of each table were saved and left out. What can no longer be derived from them, like
     the statistics of lost runs, is named by `sil db check`.
     """
-    from site_db import damage, store
+    from site_db import store
 
     address, new_address = store.parse_address(db), store.parse_address(str(new))
     if address.path is None:
         console.fail(f"{address}: only SQLite files can be salvaged; restore a server's from a backup")
-    tables = damage.salvage(address.path, new_address)
+    tables = store.salvage(address.path, new_address)
     for table in tables:
         if table.left_out or table.is_torn:
             lost = " more may be on damaged pages" if table.is_torn else ""
