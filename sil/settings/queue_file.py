@@ -8,8 +8,9 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from site_db.files import toml_file
+from site_db.files.fields import Name
 from site_db.files.toml_file import Count, NotNegative, Table
-from site_db.site_file.tables import Name, Names
+from site_db.site_file.tables import Names
 
 
 class RunningTable(Table):

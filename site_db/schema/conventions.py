@@ -9,8 +9,8 @@ from pydantic import Field
 from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, MetaData, Table, text
 from sqlalchemy.orm import DeclarativeBase, MappedColumn, mapped_column
 
+from site_db.files.fields import Amount, Megabytes, Name, Whole, WholeNumber
 from site_db.files.toml_file import NotNegative, Positive
-from site_db.site_file.tables import Amount, Megabytes, Name, Whole, WholeNumber
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",

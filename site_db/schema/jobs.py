@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from site_db.files.fields import Name, Whole, WholeNumber
 from site_db.files.toml_file import NotNegative, Positive
 from site_db.schema.conventions import (
     ON_POSTGRESQL,
@@ -15,7 +16,6 @@ from site_db.schema.conventions import (
     part_of,
     unique_where_filled,
 )
-from site_db.site_file.tables import Name, Whole, WholeNumber
 
 
 class SourceRow(Base):

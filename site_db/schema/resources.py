@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from site_db.files.fields import Amount, Name, Whole, WholeNumber
 from site_db.files.toml_file import NotNegative, Positive
 from site_db.schema.conventions import Base, Share, part_of, related
-from site_db.site_file.tables import Amount, Name, Whole, WholeNumber
 
 
 class SiteRow(Base):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import JSON, CheckConstraint, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
+from site_db.files.fields import Megabytes, Name, Whole, WholeNumber
 from site_db.files.toml_file import NotNegative, Positive
 from site_db.schema.conventions import (
     Base,
@@ -16,7 +17,6 @@ from site_db.schema.conventions import (
     unique_where_filled,
 )
 from site_db.schema.resources import OfSite
-from site_db.site_file.tables import Megabytes, Name, Whole, WholeNumber
 
 
 class JobClassRow(OfSite, Base):

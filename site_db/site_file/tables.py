@@ -7,66 +7,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from scheduler.node_request import MOST_GPUS
+from site_db.files.fields import (
+    Amount,
+    Amounts,
+    GpuCounts,
+    Megabytes,
+    Name,
+    Priority,
+    Text,
+    Whole,
+    WholeNumber,
+    Words,
+)
 from site_db.files.input_errors import MOST
 from site_db.files.toml_file import NotNegative, Positive, Table
 from site_db.site_file import machine_names
 
-
-def _checked_name(name: str) -> str:
-    if not name.strip():
-        raise ValueError("a name cannot be empty")
-    if name != name.strip():
-        raise ValueError(f"the name '{name}' has spaces around it")
-    if not name.isprintable():
-        raise ValueError(f"the name '{name}' has a character that cannot be printed")
-    return name
-
-
-Name = Annotated[str, AfterValidator(_checked_name)]
 Names = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(machine_names.expand(names)))]
-
-
-def _text(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("the text has a NUL character, which no database keeps")
-    return text
-
-
-Text = Annotated[str, AfterValidator(_text)]
-
-# Strict: neither true nor "10" is a number here.
-Priority = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
-"""As wide as an integer column of every database."""
-
-WholeNumber = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
-
-
-Whole = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
-Megabytes = Annotated[int, Field(ge=0, lt=MOST, strict=True)]
-Amount = Annotated[int, Field(ge=1, lt=MOST, strict=True)]
-"""Of a countable resource: bytes of a disk are more than an integer column holds."""
-
-
-def _by_name(amounts: dict[str, int]) -> dict[str, int]:
-    return dict(sorted(amounts.items()))
-
-
-Amounts = Annotated[dict[Name, Amount], AfterValidator(_by_name)]
-"""How much there is, or is requested, of each countable resource."""
-
-
-def _at_most(counts: dict[str, int]) -> dict[str, int]:
-    if sum(counts.values()) > MOST_GPUS:
-        raise ValueError(f"{sum(counts.values()):,} GPUs on a node; expected at most {MOST_GPUS}")
-    return _by_name(counts)
-
-
-GpuCounts = Annotated[dict[Name, WholeNumber], AfterValidator(_at_most)]
-"""The number of GPUs of each type."""
-
-Words = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(sorted(set(names))))]
-"""A set of names that stand for themselves."""
 
 
 class MachineClassTable(Table):
