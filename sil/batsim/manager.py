@@ -6,6 +6,7 @@ import heapq
 import json
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import nan
 from typing import Any
 
@@ -69,7 +70,8 @@ class BatsimManager(ResourceManager):
         return self._calls_s[0] if self._calls_s else None
 
     def why_waiting(self) -> dict[JobId, str]:
-        return dict.fromkeys(self._session.waiting(), "its scheduler did not start it")
+        waiting = (entry.job.id for entry in self._session.jobs.values() if entry.run is None)
+        return dict.fromkeys(waiting, "its scheduler did not start it")
 
     # -- notices --------------------------------------------------------------------------------------------
 
@@ -83,8 +85,8 @@ class BatsimManager(ResourceManager):
 
     def _submit(self, job_id: str, job: Job, submit_s: float) -> None:
         profile = self._nodes.profile(job)
-        self._session.submit(job_id, job, profile["delay"])
         walltime_s = profile["delay"]
+        self._session.jobs[job_id] = SessionJob(job, walltime_s)
         request = {
             "id": job_id,
             "subtime": submit_s,
@@ -186,12 +188,12 @@ class BatsimManager(ResourceManager):
         wall_s = time.perf_counter() - wall_s
         reply = read_reply(text, asked_s)
         self._check_times(reply, asked_s)
-        self._note((asked_s, len(self._session), self._n_nodes, len(reply.events), wall_s, nan, nan))
+        self._note((asked_s, len(self._session.jobs), self._n_nodes, len(reply.events), wall_s, nan, nan))
         if self._charge is not None:
-            self._charge(len(self._session), self._n_nodes, wall_s)
+            self._charge(len(self._session.jobs), self._n_nodes, wall_s)
         for decision in reply.events:
             self._clock.wait_until(decision.timestamp)
-            self._carry_out(decision.data)
+            self._carry_out(decision.type, dict(decision.data))
         self._clock.wait_until(reply.now)
 
     def _check_times(self, reply: Reply, asked_s: float) -> None:
@@ -207,29 +209,29 @@ class BatsimManager(ResourceManager):
 
     # -- decisions ------------------------------------------------------------------------------------------
 
-    def _carry_out(self, decision: object) -> None:
-        match decision:
-            case messages.ExecuteJob():
-                self._execute(decision.job_id, decision.alloc)
-            case messages.RejectJob():
-                self._reject(decision.job_id)
-            case messages.CallMeLater():
-                self._call_later(decision.timestamp)
-            case messages.KillJob():
-                self._kill(decision.job_ids)
-            case messages.RegisterProfile():
-                self._profiles[decision.workload_name, decision.profile_name] = decision.profile
-            case messages.RegisterJob():
-                self._register(decision.job_id, decision.job)
-            case messages.ChangeJobState():
-                self._change_state(decision.job_id, decision.job_state)
-            case messages.SetJobMetadata():
-                self._orders.describe(self._session.of(decision.job_id).job.id, decision.metadata)
-            case messages.Query():
-                self._answer(decision.requests)
-            case messages.SetResourceState():
-                # Nodes have no power states here: the request succeeds at once, and changes nothing.
-                self._tell("RESOURCE_STATE_CHANGED", resources=decision.resources, state=decision.state)
+    def _carry_out(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Some say nothing to the world."""
+        do: dict[str, Callable[..., None]] = {
+            "EXECUTE_JOB": self._execute,
+            "REJECT_JOB": self._reject,
+            "CALL_ME_LATER": self._call_later,
+            "KILL_JOB": self._kill,
+            "REGISTER_JOB": self._register,
+            "REGISTER_PROFILE": self._register_profile,
+            "CHANGE_JOB_STATE": self._change_state,
+            "SET_JOB_METADATA": self._describe,
+            "QUERY": self._answer,
+            # Nodes have no power states here: the request succeeds at once, and changes nothing.
+            "SET_RESOURCE_STATE": partial(self._tell, "RESOURCE_STATE_CHANGED"),
+        }
+        if kind in do:
+            do[kind](**data)
+
+    def _register_profile(self, workload_name: str, profile_name: str, profile: dict[str, Any]) -> None:
+        self._profiles[workload_name, profile_name] = profile
+
+    def _describe(self, job_id: str, metadata: str) -> None:
+        self._orders.describe(self._session.of(job_id).job.id, metadata)
 
     def _execute(self, job_id: str, alloc: str) -> None:
         entry = self._session.start(job_id, alloc)
@@ -240,21 +242,21 @@ class BatsimManager(ResourceManager):
         entry = self._session.of(job_id)
         if entry.run is not None:
             raise self._session.fault(EACH_JOB_ONCE, f"job {job_id} was rejected while it runs", entry)
-        self._session.forget(job_id)
+        del self._session.jobs[job_id]
         self._orders.give_up(entry.job.id, "rejected by its scheduler")
 
-    def _call_later(self, at_s: float) -> None:
+    def _call_later(self, timestamp: float) -> None:
         now_s = self._clock.now_s
-        if not at_s > now_s:
-            message = f"it wants to be called at {at_s} s, when it was {now_s} s"
+        if not timestamp > now_s:
+            message = f"it wants to be called at {timestamp} s, when it was {now_s} s"
             raise SchedulerFault(NOT_IN_THE_PAST, message, now_s)
-        heapq.heappush(self._calls_s, at_s)
+        heapq.heappush(self._calls_s, timestamp)
 
     def _kill(self, job_ids: list[str]) -> None:
         """Jobs that have ended while the scheduler was busy are left out."""
         progress = {}
         for job_id in job_ids:
-            entry = self._session.get(job_id)
+            entry = self._session.jobs.get(job_id)
             if entry is None or entry.is_killed:
                 continue
             if entry.run is None:
@@ -267,45 +269,45 @@ class BatsimManager(ResourceManager):
         self._killing.append((job_ids, progress))
         self.wants_round = True
 
-    def _register(self, job_id: str, new: messages.NewJob) -> None:
+    def _register(self, job_id: str, job: messages.NewJob) -> None:
         """A job that the scheduler submits; its run time is that of its profile, a delay."""
         now_s = self._clock.now_s
         if not self._nodes.accepts_new_jobs:
             message = f"job {job_id} was registered; an experiment's jobs are those of its file"
             raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, now_s)
-        if job_id in self._session or job_id in self._registered.values():
+        if job_id in self._session.jobs or job_id in self._registered.values():
             raise SchedulerFault(EACH_JOB_ONCE, f"job {job_id} was registered, and is known already", now_s)
         self._n_registered += 1
         if self._n_registered > self._most_registered:
             message = f"it registered more than {self._most_registered:,} jobs of its own"
             raise SchedulerFault(MAKES_PROGRESS, message, now_s)
-        profile = self._profiles.get((job_id.partition("!")[0], new.profile), {})
+        profile = self._profiles.get((job_id.partition("!")[0], job.profile), {})
         delay = profile.get("delay")
         if not isinstance(delay, int | float) or not 0.0 < delay <= LARGEST:
             message = (
-                f"job {job_id} was registered with profile '{new.profile}', which is not a registered delay"
+                f"job {job_id} was registered with profile '{job.profile}', which is not a registered delay"
             )
             raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, now_s)
-        walltime_s = new.walltime if new.walltime > 0 else None
-        job = self._nodes.new_job(now_s, float(delay), new.res, walltime_s)
-        self._registered[job.id] = job_id
-        self._orders.submit(job)
+        walltime_s = job.walltime if job.walltime > 0 else None
+        new = self._nodes.new_job(now_s, float(delay), job.res, walltime_s)
+        self._registered[new.id] = job_id
+        self._orders.submit(new)
 
-    def _change_state(self, job_id: str, state: str) -> None:
+    def _change_state(self, job_id: str, job_state: str) -> None:
         """Of a job that does not run: some schedulers submit jobs that only represent others."""
         entry = self._session.of(job_id)
         if entry.run is not None:
-            message = f"the state of job {job_id} was to be {state}, while it runs on {entry.nodes}"
+            message = f"the state of job {job_id} was to be {job_state}, while it runs on {entry.nodes}"
             raise self._session.fault(SPEAKS_THE_PROTOCOL, message, entry)
-        if state in messages.FINAL_STATES:
-            self._session.forget(job_id)
-            self._orders.give_up(entry.job.id, f"{state}, by its scheduler")
-        elif state != "RUNNING":
-            raise self._session.fault(SPEAKS_THE_PROTOCOL, f"job {job_id} cannot be made {state}", entry)
+        if job_state in messages.FINAL_STATES:
+            del self._session.jobs[job_id]
+            self._orders.give_up(entry.job.id, f"{job_state}, by its scheduler")
+        elif job_state != "RUNNING":
+            raise self._session.fault(SPEAKS_THE_PROTOCOL, f"job {job_id} cannot be made {job_state}", entry)
 
     def _tell_of_the_killed(self) -> None:
         """Once all jobs of a kill order have ended, for any reason."""
-        while self._killing and not any(job_id in self._session for job_id in self._killing[0][0]):
+        while self._killing and not any(job_id in self._session.jobs for job_id in self._killing[0][0]):
             job_ids, progress = self._killing.pop(0)
             killed = {
                 job_id: {"profile": job_id, "progress": share}

@@ -1,15 +1,13 @@
-"""Batsim's messages: events to a scheduler, and its decisions.
-
-Version 4 of the protocol: <https://batsim.readthedocs.io/en/latest/protocol.html>. Requests have every key
-that existing clients read.
-"""
+"""Batsim's messages, <https://batsim.readthedocs.io/en/latest/protocol.html>, version 4: events to a
+scheduler, which have every key that existing clients read, and its decisions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Union
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from sil.workload.job_log import LARGEST, MOST_PROCESSORS
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault
@@ -22,11 +20,9 @@ MAX_SHOWN = 200
 """Characters of an invalid message that are shown."""
 
 JsonEvent = dict[str, Any]
-Type = TypeVar("Type", bound=str)
-Data = TypeVar("Data")
 
 
-# -- from the world to the scheduler -----------------------------------------------------------------------
+# -- what is sent ------------------------------------------------------------------------------------------
 
 
 def resource(number: int, name: str, **properties: str) -> JsonEvent:
@@ -92,7 +88,7 @@ def event(time_s: float, kind: str, **data: Any) -> JsonEvent:
     return {"timestamp": time_s, "type": kind, "data": data}
 
 
-# -- from the scheduler to the world -----------------------------------------------------------------------
+# -- what is received --------------------------------------------------------------------------------------
 
 
 class Message(BaseModel):
@@ -107,83 +103,55 @@ Walltime = Annotated[float, Field(le=LARGEST)]
 """Seconds; 0 or less is none."""
 
 
-class RejectJob(Message):
-    job_id: str
-
-
-class ExecuteJob(Message):
-    job_id: str
-    alloc: str
-
-
-class CallMeLater(Message):
-    timestamp: Time
-
-
-class KillJob(Message):
-    job_ids: list[str]
-
-
 class NewJob(Message):
     res: Size
     profile: str
     walltime: Walltime = -1.0
 
 
-class RegisterJob(Message):
-    job_id: str
-    job: NewJob
+class SubmittedJob(Message):
+    res: Annotated[int, Field(gt=0, lt=2**31)]
+    walltime: Walltime = -1.0
 
 
-class RegisterProfile(Message):
-    workload_name: str
-    profile_name: str
-    profile: dict[str, Any]
+_made: Any = create_model
 
 
-class ChangeJobState(Message):
-    job_id: str
-    job_state: str
+def _models(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Of types of fields, or of types with defaults."""
+    return {kind: _made(kind, __base__=Message, **data) for kind, data in table.items()}
 
 
-class SetJobMetadata(Message):
-    job_id: str
-    metadata: str
-
-
-class SetResourceState(Message):
-    resources: str
-    state: str
-
-
-class Notify(Message):
-    type: str
-
-
-class Query(Message):
-    requests: dict[str, Any]
-
-
-class Decision(Message, Generic[Type, Data]):
-    type: Type
-    timestamp: Time
-    data: Data
-
-
-AnyDecision = Annotated[
-    Decision[Literal["EXECUTE_JOB"], ExecuteJob]
-    | Decision[Literal["REJECT_JOB"], RejectJob]
-    | Decision[Literal["CALL_ME_LATER"], CallMeLater]
-    | Decision[Literal["KILL_JOB"], KillJob]
-    | Decision[Literal["REGISTER_JOB"], RegisterJob]
-    | Decision[Literal["REGISTER_PROFILE"], RegisterProfile]
-    | Decision[Literal["CHANGE_JOB_STATE"], ChangeJobState]
-    | Decision[Literal["SET_JOB_METADATA"], SetJobMetadata]
-    | Decision[Literal["SET_RESOURCE_STATE"], SetResourceState]
-    | Decision[Literal["NOTIFY"], Notify]
-    | Decision[Literal["QUERY"], Query]
-    | Decision[Literal["ANSWER"], dict[str, Any]],
-    Field(discriminator="type"),
+DECISIONS = _models(
+    {
+        "EXECUTE_JOB": {"job_id": str, "alloc": str},
+        "REJECT_JOB": {"job_id": str},
+        "CALL_ME_LATER": {"timestamp": Time},
+        "KILL_JOB": {"job_ids": list[str]},
+        "REGISTER_JOB": {"job_id": str, "job": NewJob},
+        "REGISTER_PROFILE": {"workload_name": str, "profile_name": str, "profile": dict[str, Any]},
+        "CHANGE_JOB_STATE": {"job_id": str, "job_state": str},
+        "SET_JOB_METADATA": {"job_id": str, "metadata": str},
+        "SET_RESOURCE_STATE": {"resources": str, "state": str},
+        "NOTIFY": {"type": str},
+        "QUERY": {"requests": dict[str, Any]},
+        "ANSWER": {},
+    }
+)
+"""Of a scheduler: what is read of the data of each."""
+EVENTS = _models(
+    {
+        "SIMULATION_BEGINS": {"nb_resources": Size, "nb_compute_resources": (Size | None, None)},
+        "JOB_SUBMITTED": {"job_id": str, "job": SubmittedJob},
+        "JOB_COMPLETED": {"job_id": str},
+    }
+)
+"""Of a simulator."""
+_DECISION: Any = Union[  # noqa: UP007 (made from a table)
+    tuple(
+        _made(kind, __base__=Message, type=(Literal[kind], ...), timestamp=(Time, ...), data=(data, ...))
+        for kind, data in DECISIONS.items()
+    )
 ]
 
 
@@ -191,7 +159,28 @@ class Reply(Message):
     """Decisions in order of time, and the time when the scheduler had made them."""
 
     now: Time
-    events: list[AnyDecision]
+    events: list[Annotated[_DECISION, Field(discriminator="type")]]
+
+
+class Event(Message):
+    timestamp: Time
+    type: str
+    data: dict[str, Any] = Field(default_factory=dict)
+
+
+class Request(Message):
+    """Events of a simulator in order of time, and the time when they were sent."""
+
+    now: Time
+    events: list[Event]
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Request:
+        times_s = [0.0, *(event.timestamp for event in self.events), self.now]
+        for before_s, after_s in pairwise(times_s):
+            if after_s < before_s:
+                raise ValueError(f"the time goes back from {before_s:.15g} s to {after_s:.15g} s")
+        return self
 
 
 def read_reply(text: str, asked_s: float) -> Reply:

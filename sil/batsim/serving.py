@@ -6,89 +6,28 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
 import zmq
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from scheduler import UserError
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting_manager import StartingManager
-from scheduler.model import (
-    DispatchOrder,
-    Job,
-    JobId,
-    RunId,
-)
+from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet
 from scheduler.notices import JobArrived, RunEnded, TimePassed
 from scheduler.ports import AnyScheduler, RuntimeEstimator
 from scheduler.resource_manager import OnFreeNodes
-from sil.batsim.messages import JsonEvent, Message, Size, Time, Walltime, longest_message
+from sil.batsim.messages import EVENTS, Event, JsonEvent, Request, longest_message
 from sil.batsim.messages import event as decision
 from site_db.files.input_errors import quoted
 from site_db.files.readers import Memory
 
-Model = TypeVar("Model", bound=BaseModel)
 BYTES_OF_A_JOB = 1_000
 """Memory for a job, about: also the names of those that have ended are kept."""
 BYTES_OF_A_NODE = 100
-
-
-# Messages of a simulator; the counterpart of `sil.batsim.messages.Reply`.
-
-
-class Event(Message):
-    timestamp: Time
-    type: str
-    data: dict[str, Any] = Field(default_factory=dict)
-
-
-class Request(Message):
-    """Events in order of time, and the time when they were sent."""
-
-    now: Time
-    events: list[Event]
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Request:
-        times_s = [0.0, *(event.timestamp for event in self.events), self.now]
-        for before_s, after_s in pairwise(times_s):
-            if after_s < before_s:
-                raise ValueError(f"the time goes back from {before_s:.15g} s to {after_s:.15g} s")
-        return self
-
-
-class Platform(Message):
-    """Of SIMULATION_BEGINS."""
-
-    nb_resources: Size
-    nb_compute_resources: Size | None = None
-
-    @property
-    def n_nodes(self) -> int:
-        """Nodes that compute."""
-        return self.nb_compute_resources or self.nb_resources
-
-
-class SubmittedJob(Message):
-    res: Annotated[int, Field(gt=0, lt=2**31)]
-    walltime: Walltime = -1.0
-
-
-class Submission(Message):
-    """Of JOB_SUBMITTED."""
-
-    job_id: str
-    job: SubmittedJob
-
-
-class CompletedJob(Message):
-    """Of JOB_COMPLETED."""
-
-    job_id: str
 
 
 @dataclass
@@ -171,7 +110,8 @@ class ServedScheduler:
             case "SIMULATION_BEGINS":
                 if self._manager is not None:
                     raise UserError("the simulator sent a second SIMULATION_BEGINS; expected one")
-                n_nodes = _valid(Platform.model_validate, event.data, event.type).n_nodes
+                described = _valid(EVENTS[event.type].model_validate, event.data, event.type)
+                n_nodes = described.nb_compute_resources or described.nb_resources
                 self._memory.take(BYTES_OF_A_NODE * n_nodes)
                 ports = OnFreeNodes(self.clock, self._orders, n_nodes, self._run_times)
                 nodes = FreeNodeAllocation(n_nodes, self._run_times)
@@ -179,9 +119,9 @@ class ServedScheduler:
             case "SIMULATION_ENDS":
                 self.is_over = True
             case "JOB_SUBMITTED":
-                self._submit(_valid(Submission.model_validate, event.data, event.type))
+                self._submit(_valid(EVENTS[event.type].model_validate, event.data, event.type))
             case "JOB_COMPLETED":
-                completed = _valid(CompletedJob.model_validate, event.data, event.type)
+                completed = _valid(EVENTS[event.type].model_validate, event.data, event.type)
                 run = self._orders.run_of.pop(completed.job_id, None)
                 if run is None:
                     raise UserError(
@@ -193,7 +133,7 @@ class ServedScheduler:
                 if wakes_at_s is not None and wakes_at_s <= self.clock.now_s:
                     self._running().handle(TimePassed())
 
-    def _submit(self, submitted: Submission) -> None:
+    def _submit(self, submitted: Any) -> None:
         if submitted.job_id in self._known:
             raise UserError(f"the simulator submitted {_named(submitted.job_id)} twice")
         self._memory.take(BYTES_OF_A_JOB + len(submitted.job_id))
@@ -264,7 +204,7 @@ def _named(job_id: str) -> str:
     return f"job {quoted(job_id)}"
 
 
-def _valid(validate: Callable[[Any], Model], data: object, what: str) -> Model:
+def _valid(validate: Callable[[Any], Any], data: object, what: str) -> Any:
     try:
         return validate(data)
     except ValidationError as error:

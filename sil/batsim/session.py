@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduler.model import Job, JobId, RunId
+from scheduler.model import Job, RunId
 from scheduler.node_set import NodeSet
 from scheduler.ports import Clock
 from scheduler.rules import EACH_JOB_ONCE, KNOWN_JOB, KNOWN_NODES, NODES_FREE, ONE_TASK_ON_EACH_NODE
@@ -28,43 +28,24 @@ class SessionJob:
 
 
 class Session:
-    """Jobs by the ids of the protocol. Raises SchedulerFault for a job that is unknown or has ended, and
-    for nodes on which it cannot start."""
+    """`jobs` that have not ended, by their ids. Raises SchedulerFault for others, and for nodes on
+    which a job cannot start."""
 
     def __init__(self, n_nodes: int, clock: Clock) -> None:
         self._n_nodes = n_nodes
         self._clock = clock
-        self._jobs: dict[str, SessionJob] = {}
+        self.jobs: dict[str, SessionJob] = {}
         self._id_of_run: dict[RunId, str] = {}
         self._held = HeldNodes(n_nodes)
         self._runs = -1
 
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def __contains__(self, job_id: object) -> bool:
-        return job_id in self._jobs
-
-    def waiting(self) -> list[JobId]:
-        return [entry.job.id for entry in self._jobs.values() if entry.run is None]
-
-    def submit(self, job_id: str, job: Job, estimate_s: float) -> None:
-        self._jobs[job_id] = SessionJob(job, estimate_s)
-
     def of(self, job_id: str) -> SessionJob:
         """An unfinished job."""
-        entry = self._jobs.get(job_id)
+        entry = self.jobs.get(job_id)
         if entry is None:
             message = f"job {job_id} is unknown; it was never submitted or has ended"
             raise SchedulerFault(KNOWN_JOB, message, self._clock.now_s)
         return entry
-
-    def get(self, job_id: str) -> SessionJob | None:
-        return self._jobs.get(job_id)
-
-    def forget(self, job_id: str) -> None:
-        """End a job that never ran."""
-        del self._jobs[job_id]
 
     def start(self, job_id: str, alloc: str) -> SessionJob:
         """Start a job now on `alloc`, a set of nodes like `0-3 5`."""
@@ -83,7 +64,7 @@ class Session:
         job_id = self._id_of_run.pop(run, None)
         if job_id is None:
             return None
-        entry = self._jobs.pop(job_id)
+        entry = self.jobs.pop(job_id)
         self._held.give_back(entry.nodes)
         return job_id, entry
 
@@ -104,7 +85,7 @@ class Session:
             message = f"{asked}, but was started on {nodes.n}: {nodes}"
             raise self.fault(ONE_TASK_ON_EACH_NODE, message, entry)
         if self._held.first_of(nodes) is not None:
-            jobs = self._jobs.items()
+            jobs = self.jobs.items()
             there = next(name for name, job in jobs if any(node in job.nodes for node in nodes))
             message = f"job {job_id} was started on {nodes}, where job {there} is running"
             raise self.fault(NODES_FREE, message, entry)

@@ -11,21 +11,13 @@ import os
 import re
 import secrets
 import subprocess
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from scheduler.rules import RETURNS_IN_TIME
-from sil.slurm.daemons import (
-    STARTS_WITHIN_S,
-    CommandFailed,
-    ControllerHangs,
-    Daemons,
-    InvalidConfiguration,
-)
+from sil.slurm.daemons import CommandFailed, Daemons, InvalidConfiguration
 from sil.slurm.runtime_environment import calling_user, reserved_port
 from sil.slurm.settings.own import credential_settings
 from sil.world.guard.faults import one_line
@@ -108,7 +100,7 @@ def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) 
     reservation, port = reserved_port()
     context.enter_context(reservation)
     user = f"sil_{secrets.token_hex(8)}"  # which no other database has
-    socket, database = _started_database(daemons, user)
+    database = _started_database(daemons, user)
     own = {
         **dict[str, object](credential_settings(munge)),
         "DbdHost": "localhost",
@@ -130,7 +122,8 @@ def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) 
     path = daemons.folder / "slurmdbd.conf"
     path.write_text("".join(f"{Pair(key, str(value))}\n" for key, value in own.items()))
     path.chmod(0o600)  # slurmdbd insists on it
-    daemons.start("slurmdbd", slurmdbd, ["-D"], port, {"MYSQL_UNIX_PORT": str(socket)})
+    socket = {"MYSQL_UNIX_PORT": str(daemons.folder / "mariadb.socket")}
+    daemons.start("slurmdbd", slurmdbd, ["-D"], port, socket)
     with suppress(ProcessLookupError):  # of which slurmdbd complains
         daemons.clock.watch_servant(database)
     return port
@@ -243,17 +236,16 @@ def _says_something(key: str, value: str) -> bool:
     return value not in ("", "00:00:00", "cluster") and not (key == "priority" and value == "0")
 
 
-def _started_database(daemons: Daemons, user: str) -> tuple[Path, int]:
-    """Start MariaDB on new tables, with this user. Returns its socket and its process id."""
+def _started_database(daemons: Daemons, user: str) -> int:
+    """Start MariaDB on new tables, with this user. Returns its process id."""
     folder, installation = daemons.folder, daemons.installation
     mariadbd = installation.helper("mariadbd", REMEDY)
     install = installation.helper("mariadb-install-db", REMEDY)
-    socket, pid = folder / "mariadb.sock", folder / "mariadb.pid"
     own = {
         "datadir": folder / "mariadb",
-        "socket": socket,
+        "socket": folder / "mariadb.socket",
         "tmpdir": folder / "mariadb.tmp",
-        "pid-file": pid,
+        "pid-file": folder / "mariadb.pid",
         "skip-networking": 1,
         "skip-log-bin": 1,
         "performance-schema": 0,
@@ -279,15 +271,4 @@ def _started_database(daemons: Daemons, user: str) -> tuple[Path, int]:
     made = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
     if made.returncode:
         raise InvalidConfiguration(f"MariaDB cannot make its tables: {one_line(made.stderr or made.stdout)}")
-    process = daemons.started("mariadb", [mariadbd, f"--defaults-file={options}"], {})
-    deadline_s = time.monotonic() + STARTS_WITHIN_S
-    while not (socket.exists() and pid.exists() and pid.read_text().strip()):
-        if process.how_it_ended() is not None:
-            said = [line for line in daemons.log_tail("mariadb", 1000) if "[ERROR]" in line]
-            raise InvalidConfiguration(
-                f"mariadbd does not start: {' | '.join(said[-3:]) or 'it says nothing'}"
-            )
-        if time.monotonic() > deadline_s:
-            raise ControllerHangs(RETURNS_IN_TIME, "mariadbd did not start", 0.0)
-        time.sleep(0.005)
-    return socket, int(pid.read_text())
+    return daemons.helper("mariadb", [mariadbd, f"--defaults-file={options}"])

@@ -201,6 +201,22 @@ class Daemons(ABC):
             raise ControllerDied(PROCESS_SURVIVES, f"{command[0]} cannot be run: {why_not}", 0.0)
         return process
 
+    def helper(self, name: str, command: Sequence[object]) -> int:
+        """Start a program that daemons use, in real time: in the folder, it makes `name`.socket, and
+        `name`.pid with its process id, which is returned. Raises InvalidConfiguration, too."""
+        socket, pid = (self.folder / f"{name}.{ending}" for ending in ("socket", "pid"))
+        process, program = self.started(name, command, {}), Path(str(command[0])).name
+        deadline_s = time.monotonic() + STARTS_WITHIN_S
+        while not (socket.exists() and pid.exists() and pid.read_text().strip()):
+            if process.how_it_ended() is not None:
+                lines = [one_line(line) for line in self.log_tail(name, 1000)]
+                said = [line for line in lines if "[ERROR]" in line] or lines or ["it says nothing"]
+                raise InvalidConfiguration(f"{program} does not start: {' | '.join(said[-3:])}")
+            if time.monotonic() > deadline_s:
+                raise ControllerHangs(RETURNS_IN_TIME, f"{program} did not start", 0.0)
+            time.sleep(0.001)
+        return int(pid.read_text())
+
     def _reached(self, outcome: Outcome) -> bool:
         if outcome in (Outcome.REACHED, Outcome.READABLE):
             return outcome is Outcome.REACHED

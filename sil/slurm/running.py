@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.node_request import Node
-from scheduler.rules import RETURNS_IN_TIME
 from sil.slurm.accounting import Accounting, declared, loaded, started_accounting
 from sil.slurm.clock.driver import LIMIT_S, Clock
 from sil.slurm.clock.library import built
 from sil.slurm.clock.waits import waits_of
 from sil.slurm.configuration import Configuration, configuration_of
 from sil.slurm.controller import Controller
-from sil.slurm.daemons import STARTS_WITHIN_S, ControllerHangs, Daemons, InvalidConfiguration
+from sil.slurm.daemons import Daemons
 from sil.slurm.installation import Installation, NoSlurm, installed
 from sil.slurm.protocol.records import BatchJobLaunch, Submitted, script_completed
 from sil.slurm.protocol.releases import ProtocolError
@@ -44,25 +42,14 @@ _TEST_RESTS_WITHIN_S = 30.0
 
 
 def stated(daemons: Daemons) -> None:
-    """Everybody is believed."""
+    """Whatever sender is named is believed."""
 
 
 def munge(daemons: Daemons) -> Path:
     """Start munge's daemon, which works in real time. Raises NoSlurm if it is not installed, and as
-    `Daemons.started`."""
-    folder = daemons.folder
-    socket, pid = folder / "munge.socket", folder / "munge.pid"
-    process = daemons.started("munge", munge_command(folder, daemons.installation), {})
-    deadline_s = time.monotonic() + STARTS_WITHIN_S
-    while not (socket.exists() and pid.exists() and pid.read_text().strip()):
-        if process.how_it_ended() is not None:
-            said = " | ".join(map(one_line, daemons.log_tail("munge"))) or "it says nothing"
-            raise InvalidConfiguration(f"munged does not start: {said}")
-        if time.monotonic() > deadline_s:
-            raise ControllerHangs(RETURNS_IN_TIME, "munged did not start", 0.0)
-        time.sleep(0.001)
-    daemons.clock.watch(int(pid.read_text()))
-    return socket
+    `Daemons.helper`."""
+    daemons.clock.watch(daemons.helper("munge", munge_command(daemons.folder, daemons.installation)))
+    return daemons.folder / "munge.socket"
 
 
 def munge_command(folder: Path, installation: Installation) -> list[str]:
@@ -71,14 +58,8 @@ def munge_command(folder: Path, installation: Installation) -> list[str]:
     key = folder / "munge.key"
     key.touch(mode=0o600)
     key.write_bytes(secrets.token_bytes(128))
-    endings = {
-        "key-file": "key",
-        "socket": "socket",
-        "pid-file": "pid",
-        "seed-file": "seed",
-        "log-file": "log",
-    }
-    options = [f"--{what}={folder / 'munge'}.{ending}" for what, ending in endings.items()]
+    files = ("key-file", "socket", "pid-file", "seed-file", "log-file")
+    options = [f"--{what}={folder / 'munge'}.{what.removesuffix('-file')}" for what in files]
     # It is used to sockets that all can reach, which this one is not.
     return [str(program), "--foreground", "--force", "--num-threads=1", *options]
 
