@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -114,17 +115,17 @@ def engine(address: Address) -> Iterator[Engine]:
 
 def run(
     path: Path,
-    address: Address,
+    address: Address | None = None,
     out: str = "out",
     learns: bool = True,
     workers: int = 1,
     listener: Listener | None = None,
+    as_of: int | None = None,
 ) -> Comparison:
-    experiment, choice = experiment_file.read_experiment(path), SiteChoice(address, learns)
+    definition = Definition(experiment_file.read_experiment(path), path)
+    choice = SiteChoice(address, learns, as_of=as_of)
     with Processes(workers) if workers > 1 else Inline() as executor:
-        return run_experiment(
-            Definition(experiment, path), path.parent / out, executor, choice, listener or Listener()
-        )
+        return run_experiment(definition, path.parent / out, executor, choice, listener or Listener())
 
 
 def count(engine: Engine, row: type[object]) -> int:
@@ -225,8 +226,8 @@ def test_preempted_and_lost_runs_are_not_learned(address: Address, engine: Engin
     failures = "[failures]\nmean_time_between_failures_s = 60\nmean_time_to_repair_s = 20\n"
     run(tiny_experiment(tmp_path, failures), address)
     facts = traced(tmp_path / "out")
-    ended = facts.filter(pl.col("event") == Fact.RUN_ENDED)
-    assert len(facts.filter(pl.col("event") == Fact.RUN_LOST)) > 0
+    ended = facts.filter(event=Fact.RUN_ENDED)
+    assert len(facts.filter(event=Fact.RUN_LOST)) > 0
     assert len(history(engine)) == len(ended)
     # Run times are the truth of whole runs: exact ones, here.
     assert {round(float(str(row[-1])), 6) for row in history(engine)} <= {6.0, 10.0, 30.0, 100.0, 300.0}
@@ -309,7 +310,7 @@ def test_estimates_come_from_the_history(address: Address, engine: Engine, tmp_p
     """The history makes the machine f1 three times as fast as staff said; all else is as they said."""
     teach(engine, *[3.0] * 30)
     run(tiny_experiment(tmp_path, "mix = { short = 1 }", jobs="4"), address, learns=False)
-    started = traced(tmp_path / "out").filter(pl.col("event") == Fact.RUN_STARTED)
+    started = traced(tmp_path / "out").filter(event=Fact.RUN_STARTED)
     assert set(started.filter(pl.col("resource") == 0)["expected_s"].round(6)) == {3.0}
 
 
@@ -320,8 +321,8 @@ def test_resources_down_at_the_site_are_down_in_the_run(
         StateWriter(session, SiteReader(session, "tiny")).add("f1", Observation(up=False), 1.7e9)
     run(tiny_experiment(tmp_path), address, learns=False)
     facts = traced(tmp_path / "out")
-    assert set(facts.filter(pl.col("event") == Fact.MACHINE_DOWN)["time_s"]) == {0.0}
-    started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
+    assert set(facts.filter(event=Fact.MACHINE_DOWN)["time_s"]) == {0.0}
+    started = facts.filter(event=Fact.RUN_STARTED)
     assert 0 not in set(started["resource"])
     assert 0 not in {machine for machines in started["machines"] for machine in machines}
 
@@ -347,9 +348,8 @@ def test_a_site_cannot_be_used_as_of_a_time_without_any_estimate_for_a_class(
         put_site(session, read_site_file(tmp_path / "tiny.toml"))
     path = tiny_experiment(tmp_path, site_text=commands)
     run(path, address, learns=False)
-    experiment, choice = experiment_file.read_experiment(path), SiteChoice(address, as_of=1)
     with pytest.raises(DatabaseTrouble, match="cannot be used as of run 1: job class 'long' has no time"):
-        run_experiment(Definition(experiment, path), tmp_path / "then", Inline(), choice, Listener())
+        run(path, address, "then", learns=False, as_of=1)
 
 
 def test_results_are_recorded_in_a_separate_database(
@@ -371,7 +371,7 @@ def test_results_are_recorded_in_a_separate_database(
         states = session.scalars(select(MachineStateRow)).all()
     assert len(predictions) == N_RUNS_OF_THE_HARNESS * N_JOBS
     assert all(p.predicted_s == p.actual_s for p in predictions)  # run times are exact here
-    down = facts.filter(pl.col("event") == Fact.MACHINE_DOWN)
+    down = facts.filter(event=Fact.MACHINE_DOWN)
     assert sorted(s.since_unix_s for s in states if not s.up) == sorted(down["time_s"])
 
 
@@ -389,8 +389,7 @@ def test_the_past_of_results_is_never_far_from_a_snapshot(
 def test_a_site_file_and_its_imported_database_give_the_same_trace(address: Address, tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     run(path, address, "from-database", learns=False)
-    experiment = experiment_file.read_experiment(path)
-    run_experiment(Definition(experiment, path), tmp_path / "from-file", Inline(), SiteChoice(), Listener())
+    run(path, out="from-file", learns=False)
     one, other = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("from-database", "from-file"))
     assert one == other
 
@@ -402,18 +401,15 @@ def test_an_experiment_repeated_as_of_a_past_run_is_equal_and_not_learned_twice(
     teach(engine, *[3.0] * 30)
     run(path, address, "first")
     teach(engine, *[500.0] * 200)
-    choice = SiteChoice(address, learns=True, as_of=30)
     n = len(history(engine))
-    experiment = experiment_file.read_experiment(path)
-    run_experiment(Definition(experiment, path), tmp_path / "again", Inline(), choice, Listener())
+    run(path, address, "again", as_of=30)
     one, other = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("first", "again"))
     assert one == other
     assert len(history(engine)) == n
     assert read_trace(tmp_path / "again" / "trace.parquet")[1].runs_known == 30
     # Its own results are a database, too, that knows what it began with.
     results = parse_address(str(tmp_path / "first" / "results.db"))
-    choice = SiteChoice(results, as_of=30)
-    run_experiment(Definition(experiment, path), tmp_path / "third", Inline(), choice, Listener())
+    run(path, results, "third", learns=False, as_of=30)
     assert (tmp_path / "third" / "trace.parquet").read_bytes() == one
 
 
@@ -421,16 +417,14 @@ def test_an_interrupted_run_as_of_the_past_is_not_resumed_with_the_history_of_to
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
     path = tiny_experiment(tmp_path)
-    experiment = experiment_file.read_experiment(path)
     teach(engine, *[3.0] * 30)
     teach(engine, *[500.0] * 200)
 
     def interrupt(done: int) -> None:
         raise KeyboardInterrupt
 
-    past, listener = SiteChoice(address, as_of=30), RecordingListener(interrupt)
     with pytest.raises(Interrupted):
-        run_experiment(Definition(experiment, path), tmp_path / "out", Inline(), past, listener)
+        run(path, address, learns=False, listener=RecordingListener(interrupt), as_of=30)
     assert (tmp_path / "out" / "unfinished.db").exists()
     run(path, address, "out", learns=False)
     run(path, address, "fresh", learns=False)
@@ -440,15 +434,8 @@ def test_an_interrupted_run_as_of_the_past_is_not_resumed_with_the_history_of_to
 
 
 def test_an_as_of_run_in_the_future_is_rejected(address: Address, tmp_path: Path) -> None:
-    experiment, choice = (
-        experiment_file.read_experiment(tiny_experiment(tmp_path)),
-        SiteChoice(address, as_of=7),
-    )
-    with pytest.raises(UserError) as caught:
-        run_experiment(Definition(experiment, tmp_path / "x"), tmp_path / "out", Inline(), choice, Listener())
-    assert str(caught.value) == (
-        "the history of the site 'tiny' can be read as of run 0 to 0, not as of run 7"
-    )
+    with pytest.raises(UserError, match=r"'tiny' can be read as of run 0 to 0, not as of run 7$"):
+        run(tiny_experiment(tmp_path), address, learns=False, as_of=7)
 
 
 # -- users and sizes ---------------------------------------------------------------------------------------
@@ -482,18 +469,10 @@ def test_refused_submissions_are_recorded_with_their_reason(tmp_path: Path) -> N
         'users = { ann = 1, "bob as ann" = 1, bob = 1, "ann as bob" = 1, eve = 1 }\nqueues = { day = 1 }'
     )
     path = tiny_experiment(tmp_path, workload, site_text=with_staff(TINY_SITE), jobs="40", replications="1")
-    run_experiment(
-        Definition(experiment_file.read_experiment(path), path),
-        tmp_path / "out",
-        Inline(),
-        SiteChoice(),
-        Listener(),
-    )
+    run(path, learns=False)
     facts = traced(tmp_path / "out")
-    arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
-        "scheduler", "job", "user", "submitted_by"
-    )
-    refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED).select("scheduler", "job", "detail")
+    arrived = facts.filter(event=Fact.JOB_ARRIVED).select("scheduler", "job", "user", "submitted_by")
+    refused = facts.filter(event=Fact.JOB_REFUSED).select("scheduler", "job", "detail")
     both = arrived.join(refused, on=("scheduler", "job"), how="left")
     of_eve = both.filter(pl.col("user") == "eve")
     assert len(of_eve) > 0
@@ -523,20 +502,14 @@ def test_refused_submissions_are_recorded_with_their_reason(tmp_path: Path) -> N
 def test_jobs_have_the_sizes_of_their_class_and_larger_ones_take_longer(
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
-    jobs = [
-        JobRecord(
-            str(k), "short", "ann", "day", JobState.DONE, 0.0, "f1", 1, 0.0, 2.0 * k + 1.0, size=float(k)
-        )
-        for k in range(1, 40)
-    ]
+    of = "short", "ann", "day", JobState.DONE, 0.0, "f1", 1, 0.0
+    jobs = [JobRecord(str(k), *of, 2.0 * k + 1.0, size=float(k)) for k in range(1, 40)]
     with Session(engine) as session, session.begin():
         JobWriter(session, "tiny").add(session, Source(SourceKind.FILE, "sized"), jobs)
     workload = "mix = { short = 1 }\nsizes = { short = [5, 30] }\n"
     run(tiny_experiment(tmp_path, workload, jobs="30"), address, learns=False)
     facts = traced(tmp_path / "out")
-    sizes = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
-        "scheduler", "replication", "job", "size"
-    )
+    sizes = facts.filter(event=Fact.JOB_ARRIVED).select("scheduler", "replication", "job", "size")
     assert set(sizes["size"]) == {5.0, 30.0}
     started = facts.filter((pl.col("event") == Fact.RUN_STARTED) & (pl.col("resource") == 0))
     on_f1 = started.join(sizes, on=("scheduler", "replication", "job"), suffix="_of_job")
@@ -549,17 +522,18 @@ def test_jobs_have_the_sizes_of_their_class_and_larger_ones_take_longer(
 # -- mistakes ----------------------------------------------------------------------------------------------
 
 
-def test_learning_without_a_database_is_rejected(tmp_path: Path) -> None:
-    path = tiny_experiment(tmp_path)
-    experiment = experiment_file.read_experiment(path)
-    with pytest.raises(UserError, match="with learn=True, say with site= which database is to learn"):
-        run_experiment(
-            Definition(experiment, path),
-            tmp_path / "out",
-            Inline(),
-            SiteChoice(None, learns=True),
-            Listener(),
-        )
+@pytest.mark.parametrize(
+    ("choice", "sentence"),
+    [
+        ({"learns": True}, "with learn=True, say with site= which database is to learn"),
+        ({"learns": False, "as_of": 3}, "with as_of=, say with site= which database has the history"),
+    ],
+)
+def test_what_needs_a_database_is_rejected_without_one(
+    choice: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=sentence):
+        run(tiny_experiment(tmp_path), **choice)
     assert not (tmp_path / "out").exists()
 
 
@@ -579,23 +553,13 @@ def test_results_never_replace_their_source_database(address: Address, tmp_path:
     assert results.read_bytes() == before
 
 
-def test_an_as_of_without_a_database_is_rejected(tmp_path: Path) -> None:
-    path = tiny_experiment(tmp_path)
-    experiment = experiment_file.read_experiment(path)
-    with pytest.raises(UserError, match="with as_of=, say with site= which database has the history"):
-        run_experiment(
-            Definition(experiment, path), tmp_path / "out", Inline(), SiteChoice(as_of=3), Listener()
-        )
-
-
 def test_a_site_without_machines_cannot_be_used(tmp_path: Path) -> None:
     """As one is that an archive log has made, which tells of no machines."""
     (tmp_path / "log.swf").write_text("1 0 5 100 4 -1 -1 4 200 -1 1 3 1 7 1 2 -1 -1\n")
-    database = str(tmp_path / "site.db")
+    database = tmp_path / "site.db"
     assert sil("db", "init", "--db", database).exit_code == 0
-    log = str(tmp_path / "log.swf")
-    assert sil("db", "import-swf", log, "--db", f"{database}#archive").exit_code == 0
-    sentence = the_sentence(sil("run", str(tiny_experiment(tmp_path)), "--site", database))
+    assert sil("db", "import-swf", tmp_path / "log.swf", "--db", f"{database}#archive").exit_code == 0
+    sentence = the_sentence(sil("run", tiny_experiment(tmp_path), "--site", database))
     assert sentence == f"{database}: the site 'archive' cannot be used: the site has no machines"
 
 

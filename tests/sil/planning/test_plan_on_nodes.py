@@ -27,6 +27,7 @@ from sil.runs.nodes_scenario import NodesScenario
 from sil.workers.executor import Inline
 from sil.workers.runner import Runner
 from tests.sil.planning.nodes_site import DRAWN, HOUR_S, OFFERS, SITE, WEEK_HOURS, accounting, on_site, plan
+from tests.sil.planning.test_plan import refusal_of
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_queueing_theory_on_nodes import mean_wait_mmc_s
 
@@ -447,26 +448,18 @@ MEMORY = {"change": "cpu-node", "more_memory_mb": 8_000}
 NEW = {"add": "1 x new", "processors": 8, "memory_mb": 64_000, "gpus": {"h100": 2}, "partitions": ["gpu"]}
 
 
+NO_EFFECT = "no effect, since past jobs run as long as they did, on any node"
+ON_CHANGED = "no job of the forecast that may run on the changed nodes requests"
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (
-            {**NEW, "like": "gpu-node", "times_as_fast": 2.0},
-            "like and times_as_fast have no effect, since past",
-        ),
-        (
-            {**NEW, "rating": 2.0},
-            "rating has no effect, since past jobs run as long as they did, on any node",
-        ),
+        ({**NEW, "like": "gpu-node", "times_as_fast": 2.0}, f"like and times_as_fast have {NO_EFFECT}"),
+        ({**NEW, "rating": 2.0}, f"rating has {NO_EFFECT}"),
         ({**NEW, "partitions": ["all"]}, "no job of the forecast can run on the added nodes"),
-        (
-            {"change": "gpu-node", "processors": 16, "resources": {"fpga": 1}},
-            "no job of the forecast that may run on the changed nodes requests fpga",
-        ),
-        (
-            {"change": "cpu-node", "gpus": {"a100": 1}},
-            "no job of the forecast that may run on the changed nodes requests GPUs",
-        ),
+        ({"change": "gpu-node", "processors": 16, "resources": {"fpga": 1}}, f"{ON_CHANGED} fpga"),
+        ({"change": "cpu-node", "gpus": {"a100": 1}}, f"{ON_CHANGED} GPUs"),
     ],
 )
 def test_parts_of_offers_without_effect_are_said(
@@ -479,17 +472,12 @@ def test_parts_of_offers_without_effect_are_said(
     assert sentence in said
 
 
+RARELY_FAILING = {"failures": {"mean_time_between_failures_s": 1e9, "mean_time_to_repair_s": 1.0}}
+
+
 @pytest.mark.parametrize(
     ("goal", "more", "is_tied"),
-    [
-        ("mean_waiting", {}, True),
-        ("utilisation", {}, False),
-        (
-            "mean_waiting",
-            {"failures": {"mean_time_between_failures_s": 1e9, "mean_time_to_repair_s": 1.0}},
-            False,
-        ),
-    ],
+    [("mean_waiting", {}, True), ("utilisation", {}, False), ("mean_waiting", RARELY_FAILING, False)],
     ids=["waiting", "utilisation", "failures"],
 )
 def test_nodes_that_no_job_can_use_are_a_tie_without_replications(
@@ -559,69 +547,32 @@ def plan_file(folder: Path, forecast: str = WORKLOAD, text: str = FILE) -> Path:
     return folder / "plan.toml"
 
 
-WEEKS = '\n[log]\nfile = "sacct.txt"\nweeks = 2\n'
+LOG = '\n[log]\nfile = "sacct.txt"\n'
+WEEKS = f"{LOG}weeks = 2\n"
+AT_SITE, GOAL = 'site = "site.toml"', '"gpu_waiting"'
+VARIED = "[run_times]\nkind = 'gamma'\ncoefficient_of_variation = 1\n"
 
 
 @pytest.mark.parametrize(
     ("find", "put", "forecast", "message"),
     [
-        ('site = "site.toml"', "", WEEKS, "site is missing, and the weeks of a log are drawn for its nodes"),
-        (
-            "",
-            "",
-            '\n[log]\nfile = "sacct.txt"\nparts = 5\n',
-            "log.parts is for a log without a site, and the plan is for the nodes of 'site.toml'",
-        ),
-        (
-            'site = "site.toml"',
-            "",
-            '\n[log]\nfile = "sacct.txt"\n',
-            "and no 'changes'; a log for the nodes of a site needs 'site'",
-        ),
+        (AT_SITE, "", WEEKS, "site is missing, and the weeks of a log are drawn for its nodes"),
+        ("", "", f"{LOG}parts = 5\n", "a log without a site, and the plan is for the nodes of 'site.toml'"),
+        (AT_SITE, "", LOG, "and no 'changes'; a log for the nodes of a site needs 'site'"),
         ("", "", f"{WEEKS}parts = 5\n", "log.parts is for a log without a site, and log.weeks for the nodes"),
-        (
-            "most_replications = 3\n",
-            "",
-            '\n[log]\nfile = "sacct.txt"\n',
-            "first_replications has no effect where all jobs arrive once",
-        ),
+        ("most_replications = 3\n", "", LOG, "first_replications has no effect where all jobs arrive once"),
         ("", "", f"{WEEKS}processors = 5\n", "log.processors is for a log without a site"),
-        (
-            "",
-            "",
-            "\n[history]\nweeks = 2\njobs = 5\n",
-            "either jobs or weeks of a history, and this one both",
-        ),
-        (
-            "",
-            "",
-            f"{WEEKS}[run_times]\nkind = 'gamma'\ncoefficient_of_variation = 1\n",
-            "run_times has no effect",
-        ),
+        ("", "", "\n[history]\nweeks = 2\njobs = 5\n", "jobs or weeks of a history, and this one both"),
+        ("", "", WEEKS + VARIED, "run_times has no effect"),
         (
             "",
             "",
             f"{WORKLOAD}[preemption]\nleast_gain_s = 2\n",
             "preemption.least_gain_s has no effect on nodes",
         ),
-        (
-            "gpu_waiting",
-            "mean_waiting', job_class = 'x".replace("'", '"'),
-            WEEKS,
-            "no job of job class 'x' ever",
-        ),
-        (
-            '"gpu_waiting"',
-            '"makespan", partition = "gp"',
-            WORKLOAD,
-            "no job of partition 'gp' ever arrives; there",
-        ),
-        (
-            '"gpu_waiting"',
-            '"makespan", partition = "a", queue = "b"',
-            WORKLOAD,
-            "in a queue or in a partition",
-        ),
+        (GOAL, '"mean_waiting", job_class = "x"', WEEKS, "no job of job class 'x' ever"),
+        (GOAL, '"makespan", partition = "gp"', WORKLOAD, "no job of partition 'gp' ever arrives; there"),
+        (GOAL, '"makespan", partition = "a", queue = "b"', WORKLOAD, "in a queue or in a partition"),
         ('["easy"]', '["mct"]', WORKLOAD, "mct"),
         ("gpu-node", "gpu-nod", WORKLOAD, "add 1 x gpu-nod: the site has no machines of class 'gpu-nod'"),
     ],
@@ -630,8 +581,7 @@ def test_plans_that_do_not_fit_nodes_are_rejected_with_one_sentence(
     find: str, put: str, forecast: str, message: str, tmp_path: Path
 ) -> None:
     accounting(tmp_path / "sacct.txt", 3)
-    path = plan_file(tmp_path, forecast, FILE.replace(find, put, 1) if find else FILE)
-    assert message in the_sentence(sil("plan", path, "--out", tmp_path / "out"))
+    assert message in refusal_of(plan_file(tmp_path, forecast, FILE.replace(find, put, 1)))
 
 
 ON_MACHINES = (
@@ -647,26 +597,24 @@ ON_MACHINES = (
     ],
 )
 def test_weeks_are_rejected_for_a_site_of_machines(forecast: str, message: str, tmp_path: Path) -> None:
-    assert message in the_sentence(sil("plan", plan_file(tmp_path, forecast, ON_MACHINES)))
+    assert message in refusal_of(plan_file(tmp_path, forecast, ON_MACHINES))
 
 
 def test_goals_of_gpus_are_rejected_where_there_are_none(tmp_path: Path) -> None:
     path = plan_file(tmp_path, text=FILE.replace('"1 x gpu-node"', '"1 x node"'))
     (tmp_path / "site.toml").write_text(ONE_NODE)
-    assert "the goal is gpu_waiting, and the site has no GPUs" in the_sentence(sil("plan", path))
-    assert "the site has no GPUs" in the_sentence(sil("plan", plan_file(tmp_path, text=ON_MACHINES)))
-    of_processors = ON_MACHINES.replace("gpu_waiting", "weighted_waiting_time_mean")
-    sentence = the_sentence(sil("plan", plan_file(tmp_path, text=of_processors)))
-    assert "jobs of a site without partitions request no processors" in sentence
-    of_partition = ON_MACHINES.replace('"gpu_waiting"', '"makespan", partition = "gpu"')
-    sentence = the_sentence(sil("plan", plan_file(tmp_path, text=of_partition)))
-    assert "the goal is of the partition 'gpu', and the site has none" in sentence
+    assert "the goal is gpu_waiting, and the site has no GPUs" in refusal_of(path)
+    for goal, sentence in (
+        (GOAL, "the site has no GPUs"),
+        ('"weighted_waiting_time_mean"', "jobs of a site without partitions request no processors"),
+        ('"makespan", partition = "gpu"', "the goal is of the partition 'gpu', and the site has none"),
+    ):
+        assert sentence in refusal_of(plan_file(tmp_path, text=ON_MACHINES.replace(GOAL, goal)))
 
 
 def test_a_log_that_is_too_short_at_the_forecast_load_is_rejected(tmp_path: Path) -> None:
     accounting(tmp_path / "sacct.txt", 1)
-    path = plan_file(tmp_path, f"{WEEKS}load = 0.5\n")
-    sentence = the_sentence(sil("plan", path))
+    sentence = refusal_of(plan_file(tmp_path, f"{WEEKS}load = 0.5\n"))
     assert "its submissions span 7.0 days; expected 2 whole weeks or more" in sentence
 
 
