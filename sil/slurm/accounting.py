@@ -125,7 +125,7 @@ def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) 
     socket = {"MYSQL_UNIX_PORT": str(daemons.folder / "mariadb.socket")}
     daemons.start("slurmdbd", slurmdbd, ["-D"], port, socket)
     with suppress(ProcessLookupError):  # of which slurmdbd complains
-        daemons.clock.watch_servant(database)
+        daemons.clock.watch(database, is_servant=True)
     return port
 
 

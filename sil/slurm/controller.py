@@ -33,7 +33,6 @@ from sil.slurm.protocol.records import (
     BatchJobLaunch,
     HeterogeneousJob,
     KillJob,
-    NodeGres,
     NodeRegistration,
     ReturnCode,
     ReturnCodeWithText,
@@ -117,6 +116,10 @@ class Controller(Daemons):
             now_s = int(self.clock.now_s)
             began_s = self._began_s.setdefault(name, now_s)
             cores = max(1, int(node.cores))
+            types = Counter(None if kind == UNTYPED else kind for kind in node.gpus)
+            gpus = (node_gres("gpu", n, kind, cores) for kind, n in types.items())
+            others = (node_gres(resource, n, None, cores) for resource, n in node.others.items())
+            steps = (of_job(job, BATCH_STEP) for job, first in self._first_of.items() if first == name)
             registration = NodeRegistration(
                 sent=now_s,
                 started=began_s,
@@ -129,28 +132,24 @@ class Controller(Daemons):
                 memory=max(1, node.memory_mib),
                 disk=1_000_000,
                 up_time_s=now_s - began_s + 100,
-                steps=tuple(
-                    of_job(job, BATCH_STEP) for job, first in self._first_of.items() if first == name
-                ),
-                gres=_gres(node),
+                steps=(*steps,),
+                gres=(*gpus, *others),
                 version=self.installation.release.name,
             )
             answer = self.ask(registration)
             if isinstance(answer, ReturnCode) and answer.code != SUCCESS:
                 raise ProtocolError(f"node {name} cannot register: {reason(answer.code)}")
 
-    def fail(self, names: Sequence[str]) -> None:
-        """These nodes do not respond: the controller ends or requeues what runs there."""
-        if names:
-            self._update(names, "State=DOWN", "Reason=it does not respond")
-
-    def come_back(self, names: Sequence[str]) -> None:
-        """These nodes have been repaired."""
-        if names:
-            self._update(names, "State=RESUME")
-            for name in names:
-                self._began_s.pop(name, None)
-            self.register(names)
+    def update_nodes(self, are_up: Mapping[str, bool]) -> None:
+        """Some do not respond: the controller ends or requeues what runs there. Others have been repaired."""
+        down = ("State=DOWN", "Reason=it does not respond")
+        for is_up, words in ((False, down), (True, ("State=RESUME",))):
+            if names := [name for name, up in are_up.items() if up is is_up]:
+                self.slurm("scontrol", "update", f"NodeName={','.join(names)}", *words)
+        repaired = [name for name, up in are_up.items() if up]
+        for name in repaired:
+            self._began_s.pop(name, None)
+        self.register(repaired)
 
     def changed(self, words: Sequence[str]) -> None:
         """An operator has carried out this command. Since 23.11, a node that is resumed is used only when it
@@ -159,9 +158,6 @@ class Controller(Daemons):
             key, _, nodes = word.partition("=")
             if key.lower() == "nodename":
                 self._resumed += self.cluster if nodes.upper() == "ALL" else node_names(nodes)
-
-    def _update(self, names: Sequence[str], *words: str) -> None:
-        self.slurm("scontrol", "update", f"NodeName={','.join(names)}", *words)
 
     def ask(self, body: Any) -> Any:
         """The body of the controller's answer; meanwhile its own requests are answered."""
@@ -198,11 +194,8 @@ class Controller(Daemons):
             connection.settimeout(LIMIT_S)
             request = receive(connection, self._authentication)
             if request.type not in NEVER_ANSWERED:
-                send(
-                    connection,
-                    reply(request, self._answer(request), self._first(request)),
-                    self._authentication,
-                )
+                first = next(iter(self.cluster))  # which one it is does not matter
+                send(connection, reply(request, _answer(request), first), self._authentication)
         if request.type == MessageType.REQUEST_NODE_REGISTRATION_STATUS:
             resumed, self._resumed = self._resumed, []
             self.register(name for name in dict.fromkeys(resumed) if name in self.cluster)
@@ -223,19 +216,9 @@ class Controller(Daemons):
             self.settle()
             raise
 
-    def _answer(self, request: Message) -> Answer:
-        if isinstance(request.body, KillJob):
-            # No process is left, and there is no epilog: the nodes are free at once.
-            return lambda node: ReturnCode(JOB_ALREADY_COMPLETE)
-        return usual_answer(request)
 
-    def _first(self, request: Message) -> str:
-        """The node to which a request is sent; which one it is does not matter, except in these."""
-        return next(iter(self.cluster))
-
-
-def _gres(node: Node) -> tuple[NodeGres, ...]:
-    cores = max(1, int(node.cores))
-    types = Counter(None if kind == UNTYPED else kind for kind in node.gpus)
-    gpus = (node_gres("gpu", n, kind, cores) for kind, n in types.items())
-    return *gpus, *(node_gres(name, n, None, cores) for name, n in node.others.items())
+def _answer(request: Message) -> Answer:
+    if isinstance(request.body, KillJob):
+        # No process is left, and there is no epilog: the nodes are free at once.
+        return lambda node: ReturnCode(JOB_ALREADY_COMPLETE)
+    return usual_answer(request)

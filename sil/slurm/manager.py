@@ -261,8 +261,7 @@ class SlurmManager(ResourceManager):
     def _tell_of_nodes(self) -> None:
         changed, self._changed = dict(self._changed), []
         if changed:
-            self._controller.fail([name for name, up in changed.items() if not up])
-            self._controller.come_back([name for name, up in changed.items() if up])
+            self._controller.update_nodes(changed)
             self._reconsider()
 
     def _reconsider(self) -> None:

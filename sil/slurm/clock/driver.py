@@ -143,31 +143,22 @@ class Clock:
         children = " ".join(_read(path) for path in tasks.glob("*/children")).split()
         return any(_read(Path(f"/proc/{child}/stat")).rpartition(")")[2][1:2] != "S" for child in children)
 
-    def watch(self, process: int) -> None:
-        """Wait for this process, too, which does not know the clock. Raises ProcessLookupError."""
-        self._watch(process, _DAEMON)
-
-    def watch_servant(self, process: int) -> None:
-        """As `watch`, in less time: only the daemon that began last talks to it."""
-        self._watch(process, _SERVANT)
-
-    def _watch(self, process: int, kind: int) -> None:
-        if self._library.sil_clock_watch(self._driver, process, kind):
+    def watch(self, process: int, is_servant: bool = False) -> None:
+        """Wait for this process, too, which does not know the clock; in less time for a servant, to which
+        only the daemon that began last talks. Raises ProcessLookupError."""
+        if self._library.sil_clock_watch(self._driver, process, _SERVANT if is_servant else _DAEMON):
             raise ProcessLookupError(f"there is no process {process}")
 
     def finish(self, command: subprocess.Popen[str]) -> Outcome:
         """Let time pass until a command has ended, which talks to the daemons: READABLE then, or if a
         connection waits. No time passes while anybody computes."""
-        ended = os.pidfd_open(command.pid)
-        try:
+        with open(os.pidfd_open(command.pid), "rb", buffering=0) as ended:
             if self._library.sil_clock_watch(self._driver, command.pid, _GUEST):
                 return Outcome.READABLE
             try:
-                return self.until_readable(ended)
+                return self.until_readable(ended.fileno())
             finally:
                 self._library.sil_clock_forget(self._driver)
-        finally:
-            os.close(ended)
 
     def wake_on(self, handles: Sequence[int]) -> None:
         """Advances end early when one of these handles is readable."""
@@ -182,15 +173,14 @@ class Clock:
     def event(self) -> None:
         """Something happened that daemons will look at: their loops do so now, and each second for some
         time."""
-        fine_until_us = _us(self.now_s + FINE_S)
-        self._library.sil_clock_beats(self._driver, self._step_us, fine_until_us)
+        self._library.sil_clock_beats(self._driver, self._step_us, _us(self.now_s + FINE_S))
 
     def classify(self, waits: Iterable[Wait]) -> None:
         """How the waits of daemons that are started from now on are taken; without, each is woken on time."""
         for wait in waits:
-            name, function = wait.thread.encode(), wait.function.encode()
+            names = wait.thread.encode(), wait.function.encode()
             length = _us(wait.least_s), _FOREVER_US if wait.most_s == math.inf else _us(wait.most_s)
-            if self._library.sil_clock_rule(self._driver, name, function, *length, wait.pace):
+            if self._library.sil_clock_rule(self._driver, *names, *length, wait.pace):
                 raise ValueError("there are too many kinds of waits")
 
     @property
@@ -215,12 +205,12 @@ class Clock:
     def advance(self, to_s: float) -> Outcome:
         """Let time pass: each waiting thread is woken at its time, one at a time in order, and the daemons
         come to rest after each. Where computing is charged, the time reached may be later."""
-        return self._advanced(to_s, 0)
+        return self._advanced(to_s, False)
 
     def jump(self, to_s: float) -> Outcome:
         """As `advance`, but the time is `to_s` at once, and threads whose time was before are late: much
         faster, for when nothing is to be decided."""
-        return self._advanced(to_s, 1)
+        return self._advanced(to_s, True)
 
     def until_readable(self, handle: int) -> Outcome:
         """Let the daemons answer: READABLE as soon as `handle` is readable, or one of `wake_on`. As little
@@ -229,10 +219,11 @@ class Clock:
         self.wake_on([*before, handle])
         deadline_s = time.monotonic() + self.limit_s
         try:
-            while (found := self._rest()) is Outcome.REACHED:
-                if time.monotonic() > deadline_s:
+            while (found := self.settle()) is Outcome.REACHED:
+                time.sleep(ON_ITS_WAY_S)  # or for a process that is not watched
+                if (found := self.settle()) is Outcome.REACHED and time.monotonic() > deadline_s:
                     return Outcome.HANGS
-                if self.next_s < math.inf:
+                if found is Outcome.REACHED and self.next_s < math.inf:
                     found = self.advance(self.next_s)
                 if found is not Outcome.REACHED:
                     break
@@ -240,21 +231,9 @@ class Clock:
         finally:
             self._handles = before
 
-    def _rest(self) -> Outcome:
-        """As `settle`, also if a packet is still on its way, or a process works that is not watched."""
-        found = self.settle()
-        if found is Outcome.REACHED:
-            time.sleep(ON_ITS_WAY_S)
-            found = self.settle()
-        return found
-
-    def _advanced(self, to_s: float, jumps: int) -> Outcome:
-        handles = self._handles
-        return Outcome(
-            self._library.sil_clock_advance(
-                self._driver, _us(to_s), jumps, handles, len(handles), self.limit_s
-            )
-        )
+    def _advanced(self, to_s: float, jumps: bool) -> Outcome:
+        waited_for = self._handles, len(self._handles), self.limit_s
+        return Outcome(self._library.sil_clock_advance(self._driver, _us(to_s), jumps, *waited_for))
 
 
 def _read(path: Path) -> str:
