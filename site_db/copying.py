@@ -51,12 +51,11 @@ def _copy_states(states: CurrentStates, here: SiteReader, copy: Session) -> None
         "cluster": (schema.ClusterStateRow, states.clusters),
     }
     for kind, (row, latest) in kinds.items():
-        parent_id = f"{kind}_id"
-        columns = [c.key for c in row.__table__.columns if c.key not in ("id", parent_id)]
+        columns = [c.key for c in row.__table__.columns if c.key not in ("id", f"{kind}_id")]
+        ids = here.ids(f"{kind}s")
         rows = [
-            {parent_id: id, **{column: getattr(latest[name], column) for column in columns}}
-            for name, id in here.ids(f"{kind}s").items()
-            if name in latest
+            {f"{kind}_id": ids[name], **{column: getattr(state, column) for column in columns}}
+            for name, state in latest.items()
         ]
         if rows:
             copy.execute(insert(row), rows)

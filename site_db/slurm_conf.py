@@ -84,7 +84,13 @@ class _Found:
         elif kind == "nodename":
             self._add_nodes(whole)
         elif kind == "partitionname":
-            self._add_partition(whole)
+            if not name:
+                raise line.mistake("PartitionName is empty; expected a name, like PartitionName=batch")
+            if name in self.partitions:
+                raise line.mistake(
+                    f"partition {name} is defined twice; expected one line PartitionName={name}"
+                )
+            self.partitions[name] = partition_of(whole, self.ignored), whole
         elif kind == "nodeset":
             for each in hosts(line, name):
                 self.sets.setdefault(each, []).append(line)
@@ -104,14 +110,6 @@ class _Found:
             self.nodes[name], self.threads[name] = node, threads
         if takes_no_jobs(line.get("state")):
             self.down.append((line.values["nodename"], line))
-
-    def _add_partition(self, line: Line) -> None:
-        name = line.values["partitionname"]
-        if not name:
-            raise line.mistake("PartitionName is empty; expected a name, like PartitionName=batch")
-        if name in self.partitions:
-            raise line.mistake(f"partition {name} is defined twice; expected one line PartitionName={name}")
-        self.partitions[name] = partition_of(line, self.ignored), line
 
     def cluster(self, notes: list[str]) -> Cluster:
         members: dict[str, set[str]] = {name: {*node.partitions} for name, node in self.nodes.items()}

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
 from scheduler import UserError
+from scheduler.model import Cluster
 from site_db import schema
 from site_db.schema.resources import OfSite
 from site_db.sites import SiteReader
@@ -41,8 +42,8 @@ class CurrentStates:
     @property
     def down(self) -> list[str]:
         """Names of the machines and interconnects that are down."""
-        machines = [name for name, state in self.machines.items() if not state.up]
-        return machines + [name for name, state in self.interconnects.items() if not state.up]
+        kinds: tuple[Mapping[str, Any], ...] = (self.machines, self.interconnects)
+        return [name for states in kinds for name, state in states.items() if not state.up]
 
 
 def current_states(session: Session, reader: SiteReader) -> CurrentStates:
@@ -64,12 +65,11 @@ class StateWriter:
         self._source_id = source_id
         self._machines = reader.ids("machines")
         self._interconnects = reader.ids("interconnects")
-        self._clusters = {c.name: c for c in reader.clusters()}
         self._cluster_ids = reader.ids("clusters")
-        self._clusters_of: defaultdict[str, list[str]] = defaultdict(list)
-        for c in self._clusters.values():
-            for name in (*c.members, *c.interconnects):
-                self._clusters_of[name].append(c.name)
+        self._clusters_of: defaultdict[str, list[Cluster]] = defaultdict(list)
+        for cluster in reader.clusters():
+            for name in (*cluster.members, *cluster.interconnects):
+                self._clusters_of[name].append(cluster)
         now = CurrentStates({}, {}, {}) if source_id is not None else current_states(session, reader)
         self._down = set(now.down)
         self._recorded = {
@@ -79,47 +79,38 @@ class StateWriter:
     def add(self, name: str, seen: Observation, at_unix_s: float) -> None:
         """Record the state of a machine or an interconnect. Raises UserError."""
         common = {"source_id": self._source_id, "since_unix_s": at_unix_s, "up": seen.up}
+        traffic = {key: getattr(seen, key) for key in ("traffic_mbit_per_s", "committed_mbit_per_s")}
         if name in self._machines:
-            if (seen.traffic_mbit_per_s, seen.committed_mbit_per_s) != (None, None):
+            if any(value is not None for value in traffic.values()):
                 raise UserError(f"'{name}' is a machine, which carries no traffic; interconnects do")
             id = self._machines[name]
             self._session.add(schema.MachineStateRow(machine_id=id, local_load=seen.local_load, **common))
         elif name in self._interconnects:
             if seen.local_load is not None:
                 raise UserError(f"'{name}' is an interconnect, which has no local load; machines have")
-            self._session.add(
-                schema.InterconnectStateRow(
-                    interconnect_id=self._interconnects[name],
-                    traffic_mbit_per_s=seen.traffic_mbit_per_s,
-                    committed_mbit_per_s=seen.committed_mbit_per_s,
-                    **common,
-                )
-            )
+            id = self._interconnects[name]
+            self._session.add(schema.InterconnectStateRow(interconnect_id=id, **traffic, **common))
         else:
             raise UserError(f"the site '{self._site}' has no machine or interconnect '{name}'")
         (self._down.discard if seen.up else self._down.add)(name)
         for cluster in self._clusters_of[name]:
-            self._update_cluster(cluster, at_unix_s)
+            available = sum(member not in self._down for member in cluster.members)
+            connected = not cluster.interconnects or not self._down.issuperset(cluster.interconnects)
+            enough = available > 0 and available / len(cluster.members) >= cluster.least_share
+            state = (available, connected and enough)
+            if self._recorded.get(cluster.name) != state:
+                self._recorded[cluster.name] = state
+                self._session.add(
+                    schema.ClusterStateRow(
+                        cluster_id=self._cluster_ids[cluster.name],
+                        source_id=self._source_id,
+                        since_unix_s=at_unix_s,
+                        available_members=available,
+                        accepts_parallel=state[1],
+                    )
+                )
         # One by one: ids are in the order of the reports.
         self._session.flush()
-
-    def _update_cluster(self, name: str, at_unix_s: float) -> None:
-        cluster = self._clusters[name]
-        available = sum(member not in self._down for member in cluster.members)
-        connected = not cluster.interconnects or not self._down.issuperset(cluster.interconnects)
-        accepts = connected and available > 0 and available / len(cluster.members) >= cluster.least_share
-        if self._recorded.get(name) == (available, accepts):
-            return
-        self._recorded[name] = (available, accepts)
-        self._session.add(
-            schema.ClusterStateRow(
-                cluster_id=self._cluster_ids[name],
-                source_id=self._source_id,
-                since_unix_s=at_unix_s,
-                available_members=available,
-                accepts_parallel=accepts,
-            )
-        )
 
 
 def _latest(session: Session, row: Any, owner: type[OfSite], site_id: int) -> dict[str, Any]:

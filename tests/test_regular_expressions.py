@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 METHODS = ("fullmatch", "match", "search", "sub", "split", "findall", "finditer")
 N = 8_000
 PARTS = [*" \t\n1a_.,:;|=+-*/\\\"'()[]{}#%@!<>", "a=", "1.", "1:", "a.", "a ", "(a", '"\\', "a|"]
-BOUNDED = {pattern.pattern for pattern in (notional._ADD, notional._UPGRADE, notional._SOME)}
+BOUNDED = {pattern.pattern for pattern in notional._PATTERNS.values()}
 """Of texts whose length is checked before."""
 
 

@@ -18,13 +18,8 @@ HISTORY = {
     "job_class": pl.String,
     "resource": pl.String,
     "members": pl.Int64,
-    "started_s": pl.Float64,
-    "run_time_s": pl.Float64,
-    "size": pl.Float64,
-    "user": pl.String,
-    "queue": pl.String,
-    "source_kind": pl.String,
-    "source": pl.String,
+    **dict.fromkeys(("started_s", "run_time_s", "size"), pl.Float64),
+    **dict.fromkeys(("user", "queue", "source_kind", "source"), pl.String),
 }
 """The columns of a site's history; times are seconds, `started_s` since 1970."""
 

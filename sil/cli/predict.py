@@ -24,45 +24,41 @@ MOST_SECONDS = 3.2e9
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-SiteOption = Annotated[
-    str,
-    Option(
-        metavar="SITE",
-        help="A site in a database (site.db#SITE), whose past prediction errors give the intervals; or a "
-        "site file, or the name of a built-in one.",
-    ),
-]
-PredictorOption = Annotated[
-    str,
-    Option(help="aware, blind or hybrid, optionally with methods, as in 'blind mpl-mpl' (default cpu-cpu)."),
-]
-SubmitOption = Annotated[
-    str | None,
-    Option(metavar="CLASS:TASKS", help="Predict a hypothetical job submitted now, such as CG.B:4."),
-]
-ByOption = Annotated[
-    str | None,
-    Option(
-        metavar="TIME",
-        help="Whether completion by then can be promised: a duration from now (900, 15m, 2h), or a time "
-        "(2026-11-22T17:00).",
-    ),
-]
-
-
 def predict(
     queue: Annotated[
         Path, Argument(help="A queue file: the running and waiting jobs (see docs/how-to/shared-nodes.md).")
     ],
-    site: SiteOption,
+    site: Annotated[
+        str,
+        Option(
+            metavar="SITE",
+            help="A site in a database (site.db#SITE), whose past prediction errors give the intervals; or a "
+            "site file, or the name of a built-in one.",
+        ),
+    ],
     cluster: Annotated[
         str | None, Option(help="The time-shared cluster; optional if the site has only one.")
     ] = None,
     scheduler: Annotated[str, Option(help="The scheduler of that cluster.")] = "normal_easy",
-    predictor: PredictorOption = "aware",
-    submit: SubmitOption = None,
+    predictor: Annotated[
+        str,
+        Option(
+            help="aware, blind or hybrid, optionally with methods, as in 'blind mpl-mpl' (default cpu-cpu)."
+        ),
+    ] = "aware",
+    submit: Annotated[
+        str | None,
+        Option(metavar="CLASS:TASKS", help="Predict a hypothetical job submitted now, such as CG.B:4."),
+    ] = None,
     job: Annotated[int | None, Option(help="Predict only this job.")] = None,
-    by: ByOption = None,
+    by: Annotated[
+        str | None,
+        Option(
+            metavar="TIME",
+            help="Whether completion by then can be promised: a duration from now (900, 15m, 2h), or a time "
+            "(2026-11-22T17:00).",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Predict when jobs on time-shared nodes start and complete, with an interval and its basis."""
@@ -155,6 +151,9 @@ def _seconds_from(now: datetime, by: str) -> float:
 
 
 def _print_table(predictions: list[TurnaroundPrediction], now: datetime) -> None:
+    def seconds(value: float) -> str:
+        return "never (predicted)" if isinf(value) else f"{value:,.0f}"
+
     table = Table("job", "class", title="Predicted, from now")
     for heading in ("tasks", "starts in (s)", "ends in (s)", "80 % interval (s)", "ends at"):
         table.add_column(heading, justify="right")
@@ -165,16 +164,12 @@ def _print_table(predictions: list[TurnaroundPrediction], now: datetime) -> None
             str(one.job),
             one.job_class,
             str(one.tasks),
-            "runs" if one.start_s is None else _seconds(one.start_s),
-            "overdue" if one.overdue else _seconds(one.end_s),
+            "runs" if one.start_s is None else seconds(one.start_s),
+            "overdue" if one.overdue else seconds(one.end_s),
             f"{one.low_s:,.0f} to {one.high_s:,.0f}" if has_interval else "-",
             f"{now + timedelta(seconds=one.end_s):%a %H:%M:%S}" if has_end else "-",
         )
     console.print_table(table)
-
-
-def _seconds(value: float) -> str:
-    return "never (predicted)" if isinf(value) else f"{value:,.0f}"
 
 
 def _print_basis(predictions: list[TurnaroundPrediction], state: QueueFile, question: Question) -> None:

@@ -18,12 +18,12 @@ VERBS = ("add", "remove", "upgrade", "change")
 # Names may have spaces in them.
 _LONGEST = 500
 """Characters of a change: the time to match it grows with their cube."""
-_ADD = re.compile(
-    r"(?P<count>\d+) x (?P<what>.+?)(?: as cluster (?P<cluster>.+?))?(?: over (?P<interconnect>.+))?"
-)
-_SOME = re.compile(r"(?P<count>\d+) x (?P<what>.+)")
-_UPGRADE = re.compile(r"(?P<count>\d+) x (?P<what>.+?) to (?P<to>.+)")
-
+_SOME = r"(?P<count>\d+) x (?P<what>.+?)"
+_PATTERNS = {
+    "add": re.compile(rf"{_SOME}(?: as cluster (?P<cluster>.+?))?(?: over (?P<interconnect>.+))?"),
+    "remove": re.compile(_SOME),
+    "upgrade": re.compile(rf"{_SOME} to (?P<to>.+)"),
+}
 MOST_MACHINES = 100_000
 
 NO_TIME_CHANGES = (
@@ -110,7 +110,7 @@ class NotionalTable(Table):
         if self.until_s is not None and self.until_s <= self.from_s:
             raise ValueError(f"'until_s' is {self.until_s:g}; expected more than 'from_s', {self.from_s:g}")
         for key in self.given - {self.verb, "from_s", "until_s"} - _KEYS[self.verb]:
-            raise ValueError(f"'{key}' has no effect when machines {HAPPENS[self.verb]}; leave it out")
+            raise ValueError(no_effect(key, self.verb))
         if self.memory_mb is not None and self.more_memory_mb is not None:
             raise ValueError("a change has either memory_mb or more_memory_mb, and this one has both")
         self.parsed()
@@ -144,11 +144,10 @@ class NotionalTable(Table):
     def parsed(self) -> ParsedChange:
         """The text after the verb in parts. Raises ValueError if it cannot be parsed."""
         text = getattr(self, self.verb)
-        pattern = {"add": _ADD, "remove": _SOME, "upgrade": _UPGRADE}.get(self.verb)
-        is_short = len(text) <= _LONGEST
-        match = pattern.fullmatch(text.strip()) if pattern is not None and is_short else None
+        pattern = _PATTERNS.get(self.verb)
+        match = pattern.fullmatch(text.strip()) if pattern is not None and len(text) <= _LONGEST else None
         if match is None:
-            if self.verb in ("add", "upgrade"):
+            if self.verb in _EXPECTED:
                 raise ValueError(f"{quoted(text)} is not a valid change; {_EXPECTED[self.verb]}")
             return ParsedChange(text.strip())
         parts: dict[str, Any] = match.groupdict()
@@ -166,7 +165,6 @@ _EXPECTED = {
 }
 OF_CLUSTERS = {"bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s"}
 """Keys that apply only to clusters of machines."""
-HAPPENS = {"add": "are added", "remove": "are removed", "upgrade": "are upgraded", "change": "are changed"}
 SPECIFICATION = ("processors", "threads_per_core", "memory_mb", "gpus", "resources", "features")
 """What a node of partitions has."""
 OF_NODES = {*SPECIFICATION, "more_memory_mb", "partitions"} - {"memory_mb"}
@@ -180,9 +178,15 @@ _KEYS = {
 }
 
 
-def _from_text(value: object) -> object:
-    """An addition may be written as its text alone."""
-    return {"add": value} if isinstance(value, str) else value
+def no_effect(key: str, verb: str) -> str:
+    return f"'{key}' has no effect when machines are {verb.rstrip('e')}ed; leave it out"
 
 
-Notional = Annotated[NotionalTable, BeforeValidator(_from_text, json_schema_input_type=NotionalTable | str)]
+Notional = Annotated[
+    NotionalTable,
+    BeforeValidator(
+        lambda value: {"add": value} if isinstance(value, str) else value,
+        json_schema_input_type=NotionalTable | str,
+    ),
+]
+"""An addition may be written as its text alone."""

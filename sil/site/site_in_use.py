@@ -27,18 +27,11 @@ from sil.site.what_if_times import estimation_uncertainty
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules
 from sil.workload.slices import check_weeks
+from site_db import experience as past
 from site_db import sites, store
 from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
-from site_db.experience import (
-    Expect,
-    KnownError,
-    MemoryExperience,
-    StatisticsReader,
-    expected_times,
-    known_errors,
-    schedulers_predicted,
-)
+from site_db.experience import Expect, KnownError, MemoryExperience, StatisticsReader
 from site_db.history.statistics import RunStatistics
 from site_db.site_file import importing, validation
 from site_db.site_file.importing import SiteConflict
@@ -200,7 +193,7 @@ class SiteSource:
                 reader = StatisticsReader(session, self.name)
                 statistics = reader.statistics(session, find_site(session, self.name).runs_pruned)
             unchanged.dispose()
-        return expected_times(reader.layout, MemoryExperience(reader.layout, statistics))
+        return past.expected_times(reader.layout, MemoryExperience(reader.layout, statistics))
 
     def _in_use(self, database: Engine, changed: ChangedSite | None) -> SiteInUse:
         queues = queues_of(self._experiment)
@@ -209,6 +202,10 @@ class SiteSource:
             as_of = reader.site.runs_pruned
             history = StatisticsReader(session, self.name)
             statistics = history.statistics(session, as_of)
+            file, log = reader.as_file(), self._observed
+            if log is not None:
+                cluster = cluster_of(file)
+                log = replace(log, cluster=cluster, processors=cluster.cores)
             uncertainty: dict[tuple[str, str], float] = {}
             if changed is not None:
                 uncertainty = estimation_uncertainty(history.layout, statistics, changed.new_classes)
@@ -219,54 +216,39 @@ class SiteSource:
                 users=tuple(reader.user_policies()),
                 only_listed_users=reader.site.only_listed_users,
                 down=tuple(current_states(session, reader).down),
-                file=reader.as_file(),
+                file=file,
                 as_of=as_of,
                 layout=history.layout,
                 statistics=statistics,
                 errors=self._errors_as_of(as_of),
                 absences=() if changed is None else changed.absences,
                 uncertainty=uncertainty,
-                log=self._log(reader.as_file()),
+                log=log,
             )
-
-    def _log(self, file: SiteFile) -> JobLog | None:
-        """The jobs of a log or of the past, on the nodes of `file`. Raises UserError."""
-        if self._observed is None:
-            return None
-        cluster = cluster_of(file)
-        return replace(self._observed, cluster=cluster, processors=cluster.cores)
 
     @cached_property
     def _observed(self) -> JobLog | None:
         """The jobs of a log or of the past, as they are at the unchanged site: what they request does not
         depend on what-if changes."""
-        experiment = self._experiment
-        table = experiment.log or experiment.history
-        if table is None or not self._file.partitions or self._jobs_are_drawn:
-            return None
-        log = self._logged(self._file)
+        experiment, file = self._experiment, self._file
+        in_file, history = experiment.log, experiment.history
+        table = in_file or history
+        if table is None or not file.partitions or (in_file is None and history and history.jobs is not None):
+            return None  # jobs are drawn
+        if in_file is not None:
+            rules = Rules(time_zone=in_file.time_zone)
+            log = read_log(files.named(in_file.file, self._folder), rules, None, cluster_of(file))
+        elif self._origin is None or history is None:
+            raise UserError(
+                "the jobs of this experiment are the history of a site; name its database with --site"
+            )
+        else:
+            with store.reading(self._origin) as origin:
+                log = past_log(origin, file, history.days)
         if table.weeks is None:
             return log.with_load(table.load)
         check_weeks(log)  # the load of weeks is scaled after they are drawn: a week has seven days
         return log
-
-    @property
-    def _jobs_are_drawn(self) -> bool:
-        history = self._experiment.history
-        return self._experiment.log is None and (history is None or history.jobs is not None)
-
-    def _logged(self, file: SiteFile) -> JobLog:
-        table, history = self._experiment.log, self._experiment.history
-        if table is not None:
-            rules = Rules(time_zone=table.time_zone)
-            return read_log(files.named(table.file, self._folder), rules, None, cluster_of(file))
-        assert history is not None
-        if self._origin is None:
-            raise UserError(
-                "the jobs of this experiment are the history of a site; name its database with --site"
-            )
-        with store.reading(self._origin) as origin:
-            return past_log(origin, file, history.days)
 
     def _errors_as_of(self, number: int) -> tuple[KnownError, ...]:
         """Only predictions for time-shared nodes have errors, and only a database stores them."""
@@ -282,9 +264,9 @@ def errors_under(
 ) -> Iterator[KnownError]:
     """The errors of predictions under some schedulers, however they were named."""
     keys = {key_of(name) for name in schedulers}
-    for name in schedulers_predicted(session, site_id):
+    for name in past.schedulers_predicted(session, site_id):
         if key_of(name) in keys:
-            yield from known_errors(session, site_id, name, as_of)
+            yield from past.known_errors(session, site_id, name, as_of)
 
 
 def queues_of(experiment: Experiment) -> Queues:

@@ -9,31 +9,26 @@ from difflib import get_close_matches
 from math import inf
 from typing import Any
 
-from sil.settings.notional import HAPPENS, OF_CLUSTERS, OF_NODES, SPECIFICATION, NotionalTable
+from sil.settings.notional import OF_CLUSTERS, OF_NODES, SPECIFICATION, NotionalTable, no_effect
 from sil.site.what_if_site import Absence, InapplicableChange, WhatIfSite
 from site_db.experience import Expect
 from site_db.site_file.tables import MachinesTable, SiteFile
 
 
-def check_keys(site: WhatIfSite, change: NotionalTable) -> None:
+def _check_keys(site: WhatIfSite, change: NotionalTable) -> None:
     """Raises InapplicableChange for keys that mean nothing at this site: of nodes, or of clusters."""
-    if site.has_nodes:
-        if change.verb == "add" and change.parsed().cluster is not None:
-            raise InapplicableChange("jobs on nodes use no clusters; leave out 'as cluster NAME'")
-        for key in sorted(change.given & OF_CLUSTERS):
-            raise InapplicableChange(f"jobs on nodes use no clusters; leave out '{key}'")
-        return
-    for key in sorted(change.given & OF_NODES):
+    of_cluster = ["as cluster NAME"] if change.verb == "add" and change.parsed().cluster is not None else []
+    for key in (*of_cluster, *sorted(change.given & OF_CLUSTERS)) if site.has_nodes else ():
+        raise InapplicableChange(f"jobs on nodes use no clusters; leave out '{key}'")
+    for key in () if site.has_nodes else sorted(change.given & OF_NODES):
         raise InapplicableChange(
             f"'{key}' is of nodes that jobs share, and the site has no partitions; leave it out"
         )
-    if change.verb == "upgrade" and change.memory_mb is not None:
-        raise InapplicableChange(
-            f"'memory_mb' has no effect when machines {HAPPENS['upgrade']}; leave it out"
-        )
+    if change.verb == "upgrade" and change.memory_mb is not None and not site.has_nodes:
+        raise InapplicableChange(no_effect("memory_mb", "upgrade"))
 
 
-def specification(site: WhatIfSite, machine_class: str, change: NotionalTable) -> dict[str, Any]:
+def _specification(site: WhatIfSite, machine_class: str, change: NotionalTable) -> dict[str, Any]:
     """What the nodes of a class have: what the change says, else what the machines of the class have.
 
     A key that is neither said nor known is left out. Without nodes, only the memory counts. Raises
@@ -55,25 +50,33 @@ def specification(site: WhatIfSite, machine_class: str, change: NotionalTable) -
     return found
 
 
-def check_new_nodes(
+def _check_new_nodes(
     site: WhatIfSite, machine_class: str, change: NotionalTable, said: Collection[str]
 ) -> None:
     """Raises InapplicableChange where it is unknown what nodes of a class without machines have."""
     if not site.has_nodes or site.of_class(machine_class):
         return
     counts_memory = any(table.memory_mb is not None for table in site.machines.values())
-    needed = ["processors", *(["memory_mb"] if counts_memory else [])]
-    missing = [key for key in needed if key not in said]
-    if missing:
-        close = get_close_matches(machine_class, {m.machine_class for m in site.machines.values()}, n=1)
-        hint = f" (did you mean '{close[0]}'?)" if close else ""
-        raise InapplicableChange(
-            f"the site has no machines of class '{machine_class}'{hint}; say what new ones have: "
-            f"{' and '.join(missing)}, as {_example(site, change)}"
-        )
+    missing = [key for key in ("processors", "memory_mb")[: 1 + counts_memory] if key not in said]
+    if not missing:
+        return
+    close = get_close_matches(machine_class, {m.machine_class for m in site.machines.values()}, n=1)
+    hint = f" (did you mean '{close[0]}'?)" if close else ""
+    # What else new nodes need is as of other nodes, which have GPUs if any node has.
+    name, like = max(site.machines.items(), key=lambda one: bool(one[1].gpus))
+    places = [place for place, table in site.partitions.items() if name in table.nodes]
+    gpus, memory_mb = change.gpus or like.gpus, change.memory_mb or like.memory_mb
+    parts = [f'add = "{change.add}"', f"processors = {change.processors or like.processors}"]
+    parts += [f"memory_mb = {memory_mb:.0f}"] if memory_mb is not None else []
+    parts += [f"gpus = {{ {', '.join(f'{of} = {n}' for of, n in gpus.items())} }}"] if gpus else []
+    parts += [f"partitions = {_list(change.partitions or places)}"]
+    raise InapplicableChange(
+        f"the site has no machines of class '{machine_class}'{hint}; say what new ones have: "
+        f"{' and '.join(missing)}, as {{ {', '.join(parts)} }}"
+    )
 
 
-def partitions_of_new(site: WhatIfSite, machine_class: str, change: NotionalTable) -> Sequence[str]:
+def _partitions_of_new(site: WhatIfSite, machine_class: str, change: NotionalTable) -> Sequence[str]:
     """Those that the change names, else those of the machines of the class. Raises InapplicableChange if
     there are none, or if these machines are in different ones."""
     if not site.has_nodes:
@@ -102,47 +105,9 @@ def partitions_of_new(site: WhatIfSite, machine_class: str, change: NotionalTabl
     return common
 
 
-def _example(site: WhatIfSite, change: NotionalTable) -> str:
-    """The change with all that new nodes need: its own values, and for the rest those of other nodes, which
-    have GPUs if any node has."""
-    name, like = max(site.machines.items(), key=lambda one: bool(one[1].gpus))
-    places = [place for place, table in site.partitions.items() if name in table.nodes]
-    gpus = change.gpus or like.gpus
-    parts = [f'add = "{change.add}"', f"processors = {change.processors or like.processors}"]
-    memory_mb = change.memory_mb or like.memory_mb
-    parts += [f"memory_mb = {memory_mb:.0f}"] if memory_mb is not None else []
-    parts += [f"gpus = {{ {', '.join(f'{of} = {n}' for of, n in gpus.items())} }}"] if gpus else []
-    parts += [f"partitions = {_list(change.partitions or places)}"]
-    return "{ " + ", ".join(parts) + " }"
-
-
 def _list(names: Sequence[str]) -> str:
     """As in TOML."""
     return "[" + ", ".join(f'"{name}"' for name in names) + "]"
-
-
-def join(site: WhatIfSite, names: Sequence[str], partitions: Sequence[str]) -> None:
-    for name in partitions:
-        table = site.partitions[name]
-        site.partitions[name] = table.model_copy(update={"nodes": (*table.nodes, *names)})
-
-
-def leave(site: WhatIfSite, names: Collection[str]) -> None:
-    """Removed nodes leave all partitions."""
-    for name, table in site.partitions.items():
-        left = tuple(node for node in table.nodes if node not in names)
-        if len(left) < len(table.nodes):
-            site.partitions[name] = table.model_copy(update={"nodes": left})
-
-
-def with_more_memory(table: MachinesTable, more_mb: float) -> float:
-    """Raises InapplicableChange where it is unknown how much there is."""
-    if table.memory_mb is None:
-        raise InapplicableChange(
-            f"more_memory_mb is {more_mb:g}, but the site does not say what memory these machines have; give "
-            f"memory_mb"
-        )
-    return table.memory_mb + more_mb
 
 
 @dataclass(frozen=True)
@@ -162,7 +127,7 @@ def apply_changes(file: SiteFile, expect: Expect, changes: Sequence[NotionalTabl
     site = WhatIfSite(file, expect)
     for place, change in enumerate(changes):
         try:
-            check_keys(site, change)
+            _check_keys(site, change)
             _VERBS[change.verb](site, change)
         except InapplicableChange as error:
             raise InapplicableChange(f"{change.text}: {error}", place) from None
@@ -180,9 +145,9 @@ def apply_changes(file: SiteFile, expect: Expect, changes: Sequence[NotionalTabl
 def _add(site: WhatIfSite, change: NotionalTable) -> None:
     parsed = change.parsed()
     machine_class, cluster = site.class_for(parsed.what, change), parsed.cluster
-    has = specification(site, machine_class, change)
-    check_new_nodes(site, machine_class, change, has)
-    partitions = partitions_of_new(site, machine_class, change)
+    has = _specification(site, machine_class, change)
+    _check_new_nodes(site, machine_class, change, has)
+    partitions = _partitions_of_new(site, machine_class, change)
     site.add_class(machine_class, change)
     names = site.new_names(cluster or f"new-{machine_class}", parsed.count or 0)
     table = MachinesTable(
@@ -195,7 +160,9 @@ def _add(site: WhatIfSite, change: NotionalTable) -> None:
         **has,
     )
     site.machines |= dict.fromkeys(names, table)
-    join(site, names, partitions)
+    for name in partitions:
+        nodes = (*site.partitions[name].nodes, *names)
+        site.partitions[name] = site.partitions[name].model_copy(update={"nodes": nodes})
     if change.from_s:
         site.absences += [Absence(name, 0.0, change.from_s) for name in names]
     if change.until_s is not None:
@@ -218,7 +185,10 @@ def _remove(site: WhatIfSite, change: NotionalTable) -> None:
         site.absences += [Absence(name, change.from_s, until_s) for name in removed]
         return
     site.machines = {name: table for name, table in site.machines.items() if name not in removed}
-    leave(site, removed)
+    for name, partition in site.partitions.items():
+        left = tuple(node for node in partition.nodes if node not in removed)
+        if len(left) < len(partition.nodes):
+            site.partitions[name] = partition.model_copy(update={"nodes": left})
     for cluster in reversed([*site.clusters.values()]):
         members = tuple(name for name in cluster.members if name not in removed)
         if len(members) < len(cluster.members):
@@ -233,7 +203,7 @@ def _upgrade(site: WhatIfSite, change: NotionalTable) -> None:
     parsed = change.parsed()
     machines = site.find_machines(parsed.what, parsed.count)
     to = site.class_for(parsed.to, change)
-    has = specification(site, to, change)
+    has = _specification(site, to, change)
     site.add_class(to, change)
     if change.from_s or change.until_s is not None:
         raise InapplicableChange(
@@ -278,7 +248,12 @@ def _change(site: WhatIfSite, change: NotionalTable) -> None:
     for name, table in before.items():
         own: dict[str, Any] = {"machine_class": new_class.get(table.machine_class, table.machine_class)}
         if change.more_memory_mb is not None:
-            own["memory_mb"] = with_more_memory(table, change.more_memory_mb)
+            if table.memory_mb is None:
+                raise InapplicableChange(
+                    f"more_memory_mb is {change.more_memory_mb:g}, but the site does not say what memory "
+                    f"these machines have; give memory_mb"
+                )
+            own["memory_mb"] = table.memory_mb + change.more_memory_mb
         site.machines[name] = table.model_copy(update=update | own)
     if site.has_nodes and all(site.machines[name] == table for name, table in before.items()):
         raise InapplicableChange(f"nothing is changed: all machines of class '{machine_class}' have that")

@@ -12,7 +12,7 @@ from typing import Any
 from scheduler import UserError
 from sil.settings.notional import SPECIFICATION, NotionalTable
 from site_db.experience import Expect
-from site_db.site_file import machine_names
+from site_db.site_file.machine_names import expand
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import ClusterTable, InterconnectTable, MachineClassTable, SiteFile
 
@@ -68,8 +68,6 @@ class WhatIfSite:
         tables = {kind: tuple(getattr(self, kind).values()) for kind in kinds}
         return in_site_order(self._file.model_copy(update={"machines": tuple(groups), **tables}))
 
-    # -- machine classes ------------------------------------------------------------------------------------
-
     def add_class(self, name: str, change: NotionalTable) -> None:
         """Add a machine class with its times, by `sequential_s`, `like` or `rating`, unless it exists."""
         given = [key for key in ("sequential_s", "like", "rating") if key in change.given]
@@ -93,29 +91,28 @@ class WhatIfSite:
             self.check_known("job class", job_class, self.job_classes)
         if change.like is not None:
             self.check_known("machine class", change.like, self.machine_classes)
-        allowed = [job_class for job_class in self.job_classes if self._allow(job_class, name, change)]
-        if not allowed and not self.has_nodes:
+        if not self._allow(name, change) and not self.has_nodes:
             raise InapplicableChange(f"no job class would run on machines of class '{name}'")
 
-    def _allow(self, job_class: str, machine_class: str, change: NotionalTable) -> bool:
-        """Allow a job class on a new machine class, if a time follows from the change."""
-        table = self.job_classes[job_class]
-        if change.rating is not None:
-            if not (table.sequential_s or table.commands):
-                return False
-            self._set(job_class, "commands", machine_class, ESTIMATED)
-            return True
-        if change.like is not None:
-            like_s = self._sequential_s(job_class, change.like)
-            time_s = None if like_s is None else like_s / change.times_as_fast
-        else:
-            time_s = change.sequential_s.get(job_class)
-        if time_s is None:
-            return False
-        self._set(job_class, "sequential_s", machine_class, time_s)
-        if change.uncertainty:
-            self.uncertainty[job_class, machine_class] = change.uncertainty
-        return True
+    def _allow(self, machine_class: str, change: NotionalTable) -> bool:
+        """Allow job classes on a new machine class, where a time follows from the change; whether any is."""
+        is_any = False
+        for job_class, table in self.job_classes.items():
+            if change.rating is not None:
+                key: str = "commands"
+                value: Any = ESTIMATED if table.sequential_s or table.commands else None
+            elif change.like is not None:
+                like_s = self._sequential_s(job_class, change.like)
+                key, value = "sequential_s", None if like_s is None else like_s / change.times_as_fast
+            else:
+                key, value = "sequential_s", change.sequential_s.get(job_class)
+            if value is None:
+                continue
+            is_any = True
+            self._set(job_class, key, machine_class, value)
+            if change.uncertainty and change.rating is None:
+                self.uncertainty[job_class, machine_class] = change.uncertainty
+        return is_any
 
     def _set(self, job_class: str, key: str, place: str, value: Any) -> None:
         table = self.job_classes[job_class]
@@ -178,8 +175,6 @@ class WhatIfSite:
         times_s = self.job_classes[job_class].sequential_s
         return times_s.get(machine_class) or self._expect(job_class, machine_class)
 
-    # -- clusters -------------------------------------------------------------------------------------------
-
     def add_cluster(
         self, name: str, members: list[str], interconnect: str | None, change: NotionalTable
     ) -> None:
@@ -190,16 +185,28 @@ class WhatIfSite:
             raise InapplicableChange(
                 f"'{name}' is the name of a machine; choose another name for the cluster"
             )
+        scales = bool(change.speedup or change.parallel_s)
         if interconnect is not None:
             if change.bandwidth_mbit_per_s is not None:
-                self._add_interconnect(interconnect, change)
+                if any(table.name == interconnect for table in self._file.interconnects):
+                    raise InapplicableChange(
+                        f"the site has an interconnect '{interconnect}'; leave out bandwidth_mbit_per_s and "
+                        f"latency_us"
+                    )
+                if not scales:
+                    raise InapplicableChange(
+                        f"run times over the new interconnect '{interconnect}' are unknown; give speedup or "
+                        f"parallel_s"
+                    )
+                new = {key: getattr(change, key) for key in ("bandwidth_mbit_per_s", "latency_us")}
+                self.interconnects.setdefault(interconnect, InterconnectTable(name=interconnect, **new))
             self.check_known("interconnect", interconnect, self.interconnects)
         else:
             of_class = {self.machines[name].machine_class for name in members}
             alike = [c for c in self.clusters.values() if self.classes_in(c) == of_class and c.interconnects]
             if alike:
                 interconnect = alike[0].interconnects[0]
-            elif not (change.speedup or change.parallel_s):
+            elif not scales:
                 raise InapplicableChange(
                     f"the interconnect of cluster '{name}' is missing; write '... as cluster {name} "
                     f"over NAME', or give speedup or parallel_s"
@@ -208,44 +215,25 @@ class WhatIfSite:
         self.clusters[name] = ClusterTable(name=name, members=tuple(members), interconnects=interconnects)
         self.set_parallel_times(self.clusters[name], change)
 
-    def _add_interconnect(self, name: str, change: NotionalTable) -> None:
-        if any(table.name == name for table in self._file.interconnects):
-            raise InapplicableChange(
-                f"the site has an interconnect '{name}'; leave out bandwidth_mbit_per_s and latency_us"
-            )
-        if not (change.speedup or change.parallel_s):
-            raise InapplicableChange(
-                f"run times over the new interconnect '{name}' are unknown; give speedup or parallel_s"
-            )
-        assert change.bandwidth_mbit_per_s is not None
-        new = InterconnectTable(
-            name=name, bandwidth_mbit_per_s=change.bandwidth_mbit_per_s, latency_us=change.latency_us
-        )
-        self.interconnects.setdefault(name, new)
-
     def set_parallel_times(self, cluster: ClusterTable, change: NotionalTable) -> None:
         """Set the expected parallel times of a cluster of machines of one class."""
         for job_class in change.parallel_s:
             self.check_known("job class", job_class, self.job_classes)
-        times_s = dict(change.parallel_s) or self._scaled_times_s(cluster, change.speedup)
+        times_s = dict(change.parallel_s)
+        (machine_class,) = self.classes_in(cluster)
+        for name, table in () if times_s else self.job_classes.items():
+            # By the speedup over one machine, of what runs in parallel anywhere.
+            alone_s = self._sequential_s(name, machine_class)
+            if alone_s is not None and (table.parallel_s or table.parallel_commands):
+                factor = change.speedup or self._speedup(name, cluster)
+                if factor is not None:
+                    times_s[name] = alone_s / factor
         for job_class, time_s in times_s.items():
             self._set(job_class, "parallel_s", cluster.name, time_s)
         if not times_s:
             raise InapplicableChange(
                 f"parallel run times on cluster '{cluster.name}' are unknown; give speedup or parallel_s"
             )
-
-    def _scaled_times_s(self, cluster: ClusterTable, speedup: float | None) -> dict[str, float]:
-        """Parallel times by the speedup over one machine, for job classes that run in parallel anywhere."""
-        (machine_class,) = self.classes_in(cluster)
-        times_s = {}
-        for name, table in self.job_classes.items():
-            alone_s = self._sequential_s(name, machine_class)
-            if alone_s is not None and (table.parallel_s or table.parallel_commands):
-                factor = speedup or self._speedup(name, cluster)
-                if factor is not None:
-                    times_s[name] = alone_s / factor
-        return times_s
 
     def _speedup(self, job_class: str, cluster: ClusterTable) -> float | None:
         """By the law S(n) = n / (1 + a (n - 1)), with the mean a of clusters over the same interconnect."""
@@ -279,36 +267,29 @@ class WhatIfSite:
     def classes_in(self, cluster: ClusterTable) -> set[str]:
         return {self.machines[name].machine_class for name in cluster.members}
 
-    # -- names ----------------------------------------------------------------------------------------------
-
     def find_machines(self, what: str, number: int | None) -> list[str]:
         """Machines of a class, the last ones first; those of a cluster; or those with these names. A name
         with a space in it has to be the only one."""
         found = self.of_class(what)
         if number is not None and not found:
             found = self.of_class(self.class_of_nodes(what))
-        found = found or ([what] if what in self.machines else self._named(what))
+        if not found and what in self.machines:
+            found = [what]
+        elif not found:
+            try:
+                members = self.clusters[what].members if what in self.clusters else expand(what.split())
+            except ValueError as error:
+                raise InapplicableChange(str(error)) from None
+            named = {*members}
+            for missing in sorted(named - self.machines.keys())[:1]:
+                known = (*self.machine_classes, *self.clusters, *self.machines)
+                self.check_known("machine, machine class or cluster", missing, known)
+            found = [name for name in self.machines if name in named]
         if number is None:
             return found
         if len(found) < number:
             raise InapplicableChange(f"there are {len(found)} machines of '{what}', and {number} are named")
         return found[::-1][:number]
-
-    def _named(self, what: str) -> list[str]:
-        try:
-            names = {
-                *(
-                    self.clusters[what].members
-                    if what in self.clusters
-                    else machine_names.expand(what.split())
-                )
-            }
-        except ValueError as error:
-            raise InapplicableChange(str(error)) from None
-        for missing in sorted(names - self.machines.keys())[:1]:
-            known = (*self.machine_classes, *self.clusters, *self.machines)
-            self.check_known("machine, machine class or cluster", missing, known)
-        return [name for name in self.machines if name in names]
 
     def new_names(self, base: str, number: int) -> list[str]:
         """Names for so many new machines."""

@@ -55,13 +55,11 @@ _SAME = {"procs": "cpus", "features": "feature", "shared": "oversubscribe", "soc
 _SIMILAR = 0.8
 
 
-def _by_small_letters(kind: str, *others: str) -> dict[str, str]:
-    names = [name for text in (_READ[kind], _WITHOUT_EFFECT[kind], *others) for name in text.split()]
-    return {name.lower(): name for name in names}
-
-
-_KNOWN = {kind: _by_small_letters(kind, *(NOT_MODELLED if kind == "partitionname" else ())) for kind in _READ}
-_IGNORED = {kind: {name.lower() for name in _WITHOUT_EFFECT[kind].split()} for kind in _READ}
+_KNOWN = {
+    kind: {name.lower(): name for name in f"{_READ[kind]} {_WITHOUT_EFFECT[kind]}".split()} for kind in _READ
+}
+"""Keys by their names in small letters."""
+_KNOWN["partitionname"] |= {name.lower(): name for name in NOT_MODELLED}
 
 
 @dataclass
@@ -98,7 +96,7 @@ class IgnoredKeys:
                 self._note_unknown(kind, pair, what, whole)
 
     def _note_known(self, kind: str, name: str, value: str, what: str, line: Line) -> None:
-        if name.lower() in _IGNORED[kind]:
+        if name in _WITHOUT_EFFECT[kind].split():
             if not line.is_output:
                 self._counts[name] += 1
         elif name in NOT_MODELLED and value.lower() not in _NO_EFFECT:

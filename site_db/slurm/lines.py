@@ -45,9 +45,8 @@ class Pair(NamedTuple):
         text = re.sub(r"[\\#]", r"\\\g<0>", self.value)
         if not self.key:
             return text
-        return (
-            f'{self.key}="{text}"' if not text or re.search(r"\s", text, re.ASCII) else f"{self.key}={text}"
-        )
+        has_blanks = not text or re.search(r"\s", text, re.ASCII)
+        return f'{self.key}="{text}"' if has_blanks else f"{self.key}={text}"
 
 
 def pairs_of(text: str) -> Iterator[Pair]:
@@ -101,7 +100,7 @@ class Line:
 def lines_of(path: Path, notes: list[str]) -> Iterator[Line]:
     """The lines of a file and of those that it includes; each record of the output of a command is a line.
     `notes` gets a sentence for each file that is taken from another folder. Raises InvalidFile."""
-    return _Reader(path.parent, notes).lines(path, ())
+    return _Reader(path.parent, notes).lines(path)
 
 
 @dataclass
@@ -111,7 +110,7 @@ class _Reader:
     notes: list[str]
     n_files: int = 0
 
-    def lines(self, path: Path, including: tuple[Path, ...]) -> Iterator[Line]:
+    def lines(self, path: Path, including: tuple[Path, ...] = ()) -> Iterator[Line]:
         here = (*including, path.resolve())
         for line in _lines(path, self.notes):
             words = (f"{pair.key}={pair.value}" if pair.key else pair.value for pair in line.pairs)
@@ -134,21 +133,19 @@ class _Reader:
 
     def _included(self, name: str, path: Path, line: Line) -> Path:
         """The file of that name; in place of one of another machine, a copy beside the first file."""
-        parts = Path(name).parts
-        if Path(name).is_absolute():
-            copies = [self.root.joinpath(*parts[k:]) for k in range(1, len(parts))]
-        else:
-            copies = [path.parent / name]
+        parts, is_absolute = Path(name).parts, Path(name).is_absolute()
+        copies = [self.root.joinpath(*parts[k:]) for k in range(1, len(parts))]
+        copies = copies if is_absolute else [path.parent / name]
         wanted = self.root / name
         found = next((file for file in (wanted, *copies) if file.exists()), None)
         if found is None:
-            beside = f", nor {copies[-1]}" if Path(name).is_absolute() else ""
+            beside = f", nor {copies[-1]}" if is_absolute else ""
             raise line.mistake(
                 f"it includes {name}, but there is no file {wanted}{beside}; add it beside {path}"
             )
         if not found.is_file():  # a pipe might never end
             raise line.mistake(f"it includes {found}, which is not a regular file; expected one")
-        if found in copies and Path(name).is_absolute():
+        if is_absolute and found in copies:
             self.notes.append(f"{line.where}: read {found} for {name}, which is not on this machine")
         return found
 
@@ -167,24 +164,17 @@ def _lines(path: Path, notes: list[str]) -> Iterator[Line]:
             continue
         for at, raw in enumerate(raw_lines, start=number):
             first = first if continues else at
-            part, continues = _without_comment(raw)
-            text += part
+            uncommented = _UNCOMMENTED.match(raw)
+            part = uncommented[0].rstrip(_BLANKS) if uncommented else ""
+            # As in Slurm, an odd number of backslashes joins the next line, without a space.
+            continues = (len(part) - len(part.rstrip("\\"))) % 2 == 1
+            text += part[:-1] if continues else part
             if not continues:
                 yield from _configured(text, f"{path}, line {first}")
                 text = ""
     yield from _configured(text, f"{path}, line {first}")
 
 
-def _without_comment(raw: str) -> tuple[str, bool]:
-    """What counts of a line, and whether the next one continues it: as in Slurm, after an odd number of
-    backslashes, and without a space."""
-    found = _UNCOMMENTED.match(raw)
-    line = found[0].rstrip(_BLANKS) if found else ""
-    continues = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-    return line[:-1] if continues else line, continues
-
-
 def _configured(text: str, where: str) -> Iterator[Line]:
-    pairs = (*pairs_of(text),)
-    if pairs:
+    if pairs := (*pairs_of(text),):
         yield Line({pair.name: pair.value for pair in pairs if pair.key}, where, pairs)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from math import inf
-from typing import NamedTuple
 
 from scheduler.messages import abbreviated, counted
 from scheduler.node_request import MOST_GPUS, Node, Partition
@@ -37,21 +36,15 @@ def partition_of(line: Line, ignored: IgnoredKeys) -> Partition:
     max_nodes = None if line.get("maxnodes").lower() in NO_LIMIT else line.number("maxnodes", default=0)
     if max_nodes == 0:
         raise line.mistake("maxnodes is 0; expected 1 or more, or UNLIMITED")
-    is_exclusive = _is_exclusive(line, shared, ignored)
-    return Partition(name, max_time_s, max_nodes, is_exclusive, default_time_s)
-
-
-def _is_exclusive(line: Line, shared: str, ignored: IgnoredKeys) -> bool:
-    """Whether jobs have whole nodes."""
     exclusive = line.get("exclusive").upper()
     if exclusive and exclusive not in _SHARED + _EXCLUSIVE:
         raise line.mistake(f"Exclusive is '{exclusive}'; expected NO, NODE, USER or TOPO")
-    reason = NOT_MODELLED.get(f"Exclusive{exclusive.title()}") if exclusive in _EXCLUSIVE else None
-    if reason is not None:
-        what = f"PartitionName={line.values['partitionname']}"
-        ignored.ignore(line.where, f"Exclusive={exclusive}", what, reason)
+    not_modelled = NOT_MODELLED.get(f"Exclusive{exclusive.title()}")
+    if exclusive in _EXCLUSIVE and not_modelled is not None:
+        ignored.ignore(line.where, f"Exclusive={exclusive}", what, not_modelled)
     before = shared == "EXCLUSIVE" or line.get("exclusivetopo").upper() == "YES"
-    return exclusive in ("NODE", "TOPO") or (before and exclusive not in _SHARED)
+    is_exclusive = exclusive in ("NODE", "TOPO") or (before and exclusive not in _SHARED)
+    return Partition(name, max_time_s, max_nodes, is_exclusive, default_time_s)
 
 
 def _time_s(line: Line, key: str) -> float | None:
@@ -98,13 +91,6 @@ _FLAGS = "*~#!%$@^-+"
 """Signs after a state; `*` says that the node does not answer."""
 
 
-class Hardware(NamedTuple):
-    """A node without partitions, and how many CPUs are on one of its cores."""
-
-    node: Node
-    threads: int
-
-
 def hosts(line: Line, text: str) -> list[str]:
     """The names that a list like n[1-3],m stands for. Raises InvalidFile."""
     try:
@@ -121,10 +107,14 @@ def takes_no_jobs(state: str) -> bool:
     )
 
 
-def hardware_of(line: Line, ignored: IgnoredKeys) -> Hardware:
-    """Raises InvalidFile."""
+def hardware_of(line: Line, ignored: IgnoredKeys) -> tuple[Node, int]:
+    """A node, and how many CPUs are on one of its cores. Raises InvalidFile."""
     cpus, threads = _cpus(line, ignored)
-    specialised = _specialised(line, threads)
+    listed = line.get("cpuspeclist")
+    # CPUs that jobs do not get, since the system has them.
+    specialised = line.number("corespeccount", default=0) * threads
+    if not specialised and listed:
+        specialised = len(hosts(line, f"cpu[{listed}]"))
     if specialised >= cpus:
         raise line.mistake(
             f"a node has {counted(cpus, 'CPU')}, and the system has {specialised:,}; expected fewer"
@@ -141,7 +131,7 @@ def hardware_of(line: Line, ignored: IgnoredKeys) -> Hardware:
         features=frozenset(filter(None, re.split(r"[,&]", features))),
         partitions=frozenset(filter(None, line.get("partitions").split(","))),
     )
-    return Hardware(node, threads)
+    return node, threads
 
 
 def _cpus(line: Line, ignored: IgnoredKeys) -> tuple[int, int]:
@@ -170,14 +160,6 @@ def _cpus(line: Line, ignored: IgnoredKeys) -> tuple[int, int]:
         cpus = in_all
     # Where CPUs are cores, Slurm does not allocate threads.
     return cpus, threads if cpus > sockets * cores else 1
-
-
-def _specialised(line: Line, cpus_of_a_core: int) -> int:
-    """CPUs that jobs do not get, since the system has them."""
-    if cores := line.number("corespeccount", default=0):
-        return cores * cpus_of_a_core
-    listed = line.get("cpuspeclist")
-    return len(hosts(line, f"cpu[{listed}]")) if listed else 0
 
 
 def _gres(line: Line) -> tuple[tuple[str, ...], dict[str, int]]:

@@ -25,22 +25,14 @@ def duration_s(text: str, alone_s: int) -> int | None:
     units of `alone_s`; None for other texts."""
     if "-" not in text and ":" not in text:
         return None if (alone := whole(text)) is None else alone * alone_s
-    return _of_clock_s(text)
-
-
-@lru_cache(4_096)
-def _of_clock_s(text: str) -> int | None:
     days, dash, clock = text.rpartition("-")
     numbers = [whole(part) for part in ([days] if dash else []) + clock.split(":")]
     if len(numbers) > 3 + bool(dash):
         return None
     first = 0 if dash else 1 if len(numbers) == 3 else 2
-    found_s = 0
-    for number, unit_s in zip(numbers, _UNITS_S[first:], strict=False):
-        if number is None:
-            return None
-        found_s += number * unit_s
-    return found_s
+    known = [number for number in numbers if number is not None]
+    counted = sum(number * unit_s for number, unit_s in zip(known, _UNITS_S[first:], strict=False))
+    return counted if len(known) == len(numbers) else None
 
 
 def limit_s(text: str) -> float:

@@ -209,7 +209,7 @@ def test_files_that_include_too_many_files_are_refused(n: int, each: int, tmp_pa
     "reader",
     [
         lambda text: sum(1 for _ in pairs_of(text)),
-        slurm_lines._without_comment,
+        slurm_lines._UNCOMMENTED.match,
         lambda text: values_of([f"NodeName=a {text} CPUTot=4 OS={text}"]),
         lambda text: is_output([f"NodeName=a {text} CPUTo {text}"]),
     ],
