@@ -427,15 +427,6 @@ def test_an_inconsistent_site_file_is_rejected_with_its_line(
     assert sentence in refused("import", "tiny.toml")
 
 
-def test_a_job_class_with_history_cannot_be_removed_from_the_file(tiny: Path) -> None:
-    (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,0,10\n")
-    done("history", "--import", "mine.csv")
-    (tiny / "tiny.toml").write_text(TINY_SITE.replace('name = "short"', 'name = "play"'))
-    sentence = refused("import", "tiny.toml")
-    assert "the job class 'short' is not in the file any more" in sentence
-    assert "1 run of it" in sentence
-
-
 def test_all_database_commands_work_on_a_server(here: Path, server: Server) -> None:
     address: Address = server.new_database()
     url = address.url.render_as_string(hide_password=False)
