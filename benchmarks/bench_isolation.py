@@ -31,7 +31,7 @@ from sil.experiment.matrix import Matrix, map_matrix
 from sil.experiment.overhead import COLUMNS, random_problem, timed_rows
 from sil.runs.on_log import Replay
 from sil.runs.under_test import InProcess, resolve
-from sil.settings.estimates import Engine
+from sil.settings.replays import Engine
 from sil.workers import channel
 from sil.workers.channel import Message
 from sil.workers.own_process import own_process

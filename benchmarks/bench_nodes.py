@@ -27,9 +27,9 @@ from sil.runs.on_log import Replay
 from sil.runs.scenario import scenario_of
 from sil.runs.simulation import RunKey
 from sil.runs.under_test import resolve
-from sil.settings.estimates import Engine
 from sil.settings.experiment_file import Experiment
 from sil.settings.log_tables import HistoryTable
+from sil.settings.replays import Engine
 from sil.site.log_nodes import read_nodes_of
 from sil.site.logs import read_log
 from sil.site.site_in_use import SiteSource

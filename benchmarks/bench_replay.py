@@ -28,7 +28,7 @@ from sil.runs.compiled import CODES, CompiledReplay
 from sil.runs.on_log import Replay
 from sil.runs.simulation import RunKey
 from sil.runs.under_test import resolve
-from sil.settings.estimates import Engine, Estimates
+from sil.settings.replays import Engine, Estimates
 from sil.trace.facts import TRACE, trace_stream
 from sil.trace.recorder import CHUNK
 from sil.workload.job_log import JobLog

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sil.api.sites import Site
     from sil.api.sweeping import Sweep, sweep
     from sil.policy import from_policy
-    from sil.runs.own_schedulers import Factory, factory
+    from sil.runs.under_test import Factory, factory
     from sil.workload.job_log import JobLog
     from sil.world.guard.faults import SchedulerFault
 
@@ -90,7 +90,7 @@ _DEFINED_IN = {
     "sil.api.sites": ["Site"],
     "sil.api.sweeping": ["Sweep", "sweep"],
     "sil.policy": ["from_policy"],
-    "sil.runs.own_schedulers": ["Factory", "factory"],
+    "sil.runs.under_test": ["Factory", "factory"],
     "sil.workload.job_log": ["JobLog"],
     "sil.world.guard.faults": ["SchedulerFault"],
 }

@@ -37,6 +37,8 @@ class Setting:
     """Makes the value of a text of the command line; raises UserError."""
     known: tuple[str, ...] = ()
     """All texts that the value may be."""
+    in_python: bool = True
+    """Whether it is also a keyword argument of Python."""
 
 
 class Settings:
@@ -158,8 +160,10 @@ def _hints(function: Callable[..., object]) -> dict[str, Any]:
     return found
 
 
-def as_keyword(field: Field) -> Shown:
+def as_keyword(field: Field) -> Shown | None:
     """A keyword argument of Python: choices are texts."""
+    if not field.setting.in_python:
+        return None
     kind, default = (str, str(field.default)) if field.choices else (field.kind, field.default)
     return Shown(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kind), field.name)
 

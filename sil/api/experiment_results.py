@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from scheduler.model import JobId
-from sil.api.cells import COLUMNS, numbers
 from sil.api.charts import Chart
+from sil.api.sweeping import COLUMNS, numbers
 from sil.experiment.output_folder import copy_results
 from sil.experiment.run import evaluated
 from sil.outcome.comparison import Comparison

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler import UserError
 from sil.declared import as_keyword, spread
-from sil.runs.own_schedulers import Factory, among, by_name
+from sil.runs.under_test import Factory, among, by_name
 from sil.settings import experiment_file, files
+from sil.settings.replays import AtSite
 from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
-    from sil.api.execution import OnFault
     from sil.api.experiment_results import ExperimentResults
+    from sil.api.progress import OnFault
     from sil.experiment.run import SiteChoice
     from sil.runs.under_test import Find
     from sil.trust.foreign_code import Named
@@ -95,9 +96,7 @@ class Experiment:
         self,
         schedulers: object = None,
         *,
-        site: str | None = None,
-        learn: bool = False,
-        as_of: int | None = None,
+        at: AtSite,
         folder: str | Path | None = None,
         isolate: bool = False,
         where: Execution,
@@ -122,18 +121,18 @@ class Experiment:
         schedulers, with a warning. Raises UserError for invalid settings, and for schedulers that do not fit
         the experiment. Raises UserError if a file names code that is not trusted.
         """
-        from sil.api.execution import is_elsewhere, raises, working
         from sil.api.experiment_results import raise_faults
+        from sil.api.progress import is_elsewhere, raises, working
         from sil.experiment.run import SiteChoice
         from sil.trust.consent import permit, refuse
         from site_db.store import parse_address
 
         raises_faults, isolated = raises(on_fault), is_elsewhere(isolate, where)
         experiment = self if schedulers is None else self.with_(schedulers=schedulers)
-        address = None if site is None else parse_address(site)
+        address = None if at.site is None else parse_address(at.site)
         if not trust:
             permit(experiment.foreign_code(address), refuse("give trust=True"))
-        choice = SiteChoice(address, learn, as_of)
+        choice = SiteChoice(address, at.learn, at.as_of)
         kept = None
         if folder is None:
             kept = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from sil.api.charts import Chart
-from sil.api.execution import OnFault, raises, working
+from sil.api.progress import OnFault, raises, working
 from sil.declared import as_keyword, spread
 from sil.experiment.output_folder import make_usable
 from sil.planning.answers import RUNS, AllAtFault, Answers, Prepared, Watch, answer_questions, fault_texts
@@ -19,8 +19,7 @@ from sil.planning.effects import classes_frame, options_frame
 from sil.planning.page import as_dict, plan_page, write_page
 from sil.planning.plan_file import Plan, read_plan
 from sil.report.origin import record_origin, sha256_sums
-from sil.runs.own_schedulers import among, by_name
-from sil.runs.under_test import Find, resolve
+from sil.runs.under_test import Find, among, by_name, resolve
 from sil.settings import files
 from sil.settings.experiment_file import changed
 from sil.trust.consent import Ask, permit, refuse

@@ -1,4 +1,4 @@
-"""Progress bars, in terminals and notebooks."""
+"""How the work of a call is done, and its progress shown, in terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Literal
 
 from markupsafe import escape
 from rich.console import Console
@@ -21,7 +22,9 @@ from rich.progress import (
 )
 
 from scheduler.messages import printable
-from sil.workers.executor import Listener
+from sil.api.settings import one_of
+from sil.workers.execution import Execution
+from sil.workers.executor import Executor, Inline, Listener
 
 SHOWN_EVERY_S = 0.2
 """In notebooks."""
@@ -125,3 +128,30 @@ def warn(sentence: str) -> None:
     ):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(printable(sentence), stacklevel=depth)
+
+
+OnFault = Literal["raise", "keep"]
+
+
+def raises(on_fault: OnFault) -> bool:
+    """Whether faults are raised. Raises UserError for another word."""
+    return one_of(["raise", "keep"], on_fault, "on_fault") == "raise"
+
+
+def is_elsewhere(isolate: bool, where: Execution) -> bool:
+    """Whether other processes than this one do the work."""
+    return isolate or where != Execution()
+
+
+@contextmanager
+def working(
+    name: str, unit: str, progress: bool, isolate: bool, where: Execution
+) -> Iterator[tuple[Listener, Executor]]:
+    """A listener that shows progress, and what does the work: this process, or others if they are asked for.
+    Raises UserError."""
+    with shown(name, unit, progress) as listener:
+        if not is_elsewhere(isolate, where):
+            yield listener, Inline()
+            return
+        with where.executor() as executor:
+            yield listener, executor

@@ -7,8 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from scheduler import UserError
-from sil.api.execution import working
-from sil.api.progress import warn
+from sil.api.progress import warn, working
 from sil.declared import as_keyword, spread
 from sil.experiment.replay_folder import render
 from sil.rehearsal.page import write_rehearsal

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from scheduler import UserError
-from sil.api.execution import OnFault, is_elsewhere, raises, working
-from sil.api.progress import shown, warn
+from sil.api.progress import OnFault, is_elsewhere, raises, shown, warn, working
 from sil.api.settings import given_log, one_of
 from sil.declared import as_keyword, spread
 from sil.experiment import replay_folder
@@ -26,11 +25,9 @@ from sil.report.analysis import ALL_JOBS
 from sil.report.file_name import file_name
 from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
-from sil.runs.own_schedulers import named
-from sil.runs.under_test import COMPARED, UnderTest, check_for_logs
+from sil.runs.under_test import COMPARED, UnderTest, check_for_logs, named
 from sil.settings.decision_costs import check_decision_cost
-from sil.settings.estimates import Engine
-from sil.settings.replays import ReplaySettings
+from sil.settings.replays import Engine, ReplaySettings
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, Fact
 from sil.trace.log_ids import ids_in
 from sil.trace.reading import NoTrace, read_facts, read_table

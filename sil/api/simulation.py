@@ -15,9 +15,8 @@ from scheduler.messages import counted
 from sil.api.replaying import checked
 from sil.api.settings import Moment, second_of_log
 from sil.declared import Field, Shown, as_keyword, spread
-from sil.runs.own_schedulers import named
-from sil.settings.estimates import Engine
-from sil.settings.replays import ReplaySettings
+from sil.runs.under_test import named
+from sil.settings.replays import Engine, ReplaySettings
 from sil.trace.facts import FACT_SCHEMA, Fact
 from sil.workload.job_log import JobLog
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.api.cells import COLUMNS, numbers
-from sil.api.execution import working
-from sil.api.progress import warn
+from sil.api.progress import warn, working
 from sil.api.settings import choice, given_log
 from sil.declared import as_keyword, spread, whole_number
 from sil.experiment.log_sweep import LogSweep, run_sweep
@@ -20,14 +18,40 @@ from sil.outcome.comparison import SETTING, SweepComparison
 from sil.outcome.jobs import BOUND_S
 from sil.outcome.metrics import replay_metric_named
 from sil.outcome.statistics import CONFIDENCE
-from sil.runs.own_schedulers import named
-from sil.runs.under_test import check_for_logs
-from sil.settings.estimates import Estimates
-from sil.settings.replays import Asking
+from sil.runs.under_test import check_for_logs, named
+from sil.settings.replays import Asking, Estimates
 from sil.workers.execution import Execution
 from sil.workers.executor import Interrupted
 from sil.workload.job_log import JobLog
 from sil.workload.slices import equal_slices, slices_of_size, with_warm_up
+
+if TYPE_CHECKING:
+    from sil.outcome.comparison import Cell
+
+
+NUMBERS = (
+    *("mean", "half_width", "difference", "difference_half_width", "difference_low", "difference_high"),
+    *("percent", "percent_low", "percent_high"),
+)
+COLUMNS: dict[str, pl.DataType] = {**dict.fromkeys(NUMBERS, pl.Float64()), "not_settled": pl.String()}
+"""The mean over replications or slices and the half-width of its confidence interval; the mean paired
+difference to the first scheduler, half the width of its interval and its limits; the same as a percentage;
+why the difference has no interval, if hardly any replication shows one."""
+
+
+def numbers(cell: Cell | None) -> list[float | str | None]:
+    """The values of COLUMNS."""
+    if cell is None:
+        return [None] * len(COLUMNS)
+    of = [
+        {} if each is None else each.as_dict() for each in (cell.value, cell.difference, cell.change_percent)
+    ]
+    return [
+        *(of[0].get(name) for name in ("mean", "half_width")),
+        *(of[1].get(name) for name in ("mean", "half_width", "low", "high")),
+        *(of[2].get(name) for name in ("mean", "low", "high")),
+        cell.not_settled or None,
+    ]
 
 
 @spread(as_keyword)

@@ -16,7 +16,7 @@ from scheduler import UserError
 from sil.cli import console
 from sil.declared import Field, Settings, Shown, declared, spread
 from sil.report.analysis import Analysis
-from sil.settings.replays import ReplaySettings
+from sil.settings.replays import AtSite, Repetition, ReplaySettings
 from sil.site.log_file import LogFile
 from sil.workload.settings import Period, Rules
 
@@ -81,18 +81,9 @@ def _info(field: Field) -> Any:
 
 
 Json = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
-Seed = Annotated[int | None, Option(min=0, help="Override the seed in the file.")]
 Schedulers = Annotated[
     list[str] | None,
     Option(help="Override those in the file. May be repeated; the first is the baseline."),
-]
-Site = Annotated[
-    str | None,
-    Option(
-        metavar="DATABASE#SITE",
-        help="A site in a database instead of the one in the file: site.db, sqlite:///site.db#SITE or "
-        "postgresql://user@host/database#SITE.",
-    ),
 ]
 Trust = Annotated[
     bool,
@@ -160,6 +151,8 @@ def _of(settings: type[Settings], name: str) -> Any:
     return _info(field)
 
 
+Seed = Annotated[int | None, _of(Repetition, "seed")]
+Site = Annotated[str | None, _of(AtSite, "site")]
 TimeZone = Annotated[str | None, _of(Rules, "time_zone")]
 Begin = Annotated[datetime | None, _of(Period, "begin")]
 Processors = Annotated[int | None, _of(LogFile, "processors")]

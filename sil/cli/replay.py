@@ -15,8 +15,7 @@ from scheduler.messages import counted
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.report.analysis import Analysis
-from sil.settings.estimates import Estimates
-from sil.settings.replays import ReplaySettings
+from sil.settings.replays import Estimates, ReplaySettings
 from sil.site.log_file import LogFile
 from sil.workers.execution import Execution
 from sil.workers.executor import Inline

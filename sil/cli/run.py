@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +12,13 @@ from typer import Argument, Option
 from typer.core import TyperGroup
 
 from scheduler import UserError
+from scheduler.registry import ON_FREE_NODES, ON_MACHINES, OPTIMISING
 from sil.cli import console, options
 from sil.cli.lazy_group import Group, group
 from sil.cli.progress import ProgressBar, progress
 from sil.report import FigureKind
+from sil.settings.experiment_file import Experiment
+from sil.settings.replays import AtSite, Repetition
 from sil.workers.execution import Execution
 from sil.workers.executor import Executor, Inline
 
@@ -23,49 +27,17 @@ if TYPE_CHECKING:
     from sil.settings.experiment_file import Experiment as Settings
 
 
-AddOption = Annotated[
-    list[str] | None,
-    Option(
-        metavar="'8 x CLASS'",
-        help="Add notional machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them a "
-        "cluster. May be repeated.",
-    ),
-]
-RemoveOption = Annotated[
-    list[str] | None,
-    Option(metavar="'4 x CLASS'", help="Remove machines, by class or by name. May be repeated."),
-]
-UpgradeOption = Annotated[
-    list[str] | None,
-    Option(
-        metavar="'8 x CLASS to CLASS'", help="Replace machines by those of another class. May be repeated."
-    ),
-]
-AsOfOption = Annotated[
-    int | None,
-    Option(min=0, metavar="RUN", help="Estimate run times from the history of --site up to this run."),
-]
-
-
 def run(
     experiment: Annotated[
         str, Argument(help="An experiment file, or the name of a built-in one (see `sil experiments`).")
     ],
     out_folder: Annotated[Path | None, options.folder("sil-NAME")] = None,
-    seed: options.Seed = None,
-    replications: Annotated[int | None, Option(min=1, help="Override the number in the file.")] = None,
     *,
+    again: Repetition,
     where: Execution,
     scheduler: options.Schedulers = None,
     metric: options.Metric = options.METRIC,
-    site: options.Site = None,
-    add: AddOption = None,
-    remove: RemoveOption = None,
-    upgrade: UpgradeOption = None,
-    learn: Annotated[
-        bool, Option("--learn", help="Record completed runs in the database of --site.")
-    ] = False,
-    as_of: AsOfOption = None,
+    at: AtSite,
     bounded_slowdown_threshold: options.OtherThreshold = None,
     reasons: options.Reasons = False,
     no_determinism_check: options.NoDeterminismCheck = False,
@@ -86,15 +58,14 @@ def run(
     guard |= {"ask_twice": False} if no_determinism_check else {}
     chosen = Experiment.read(experiment).with_(
         schedulers=scheduler or None,
-        add=add or (),
-        remove=remove or (),
-        upgrade=upgrade or (),
-        seed=seed,
-        replications=replications,
+        add=at.add or (),
+        remove=at.remove or (),
+        upgrade=at.upgrade or (),
+        **asdict(again),
         guard=guard,
         bounded_slowdown_threshold_s=bounded_slowdown_threshold,
     )
-    address = parse_address(site) if site else None
+    address = parse_address(at.site) if at.site else None
     if not trust:
         permit(chosen.foreign_code(address), ask_in_terminal)
     name = chosen.settings.name
@@ -105,7 +76,7 @@ def run(
 
     metrics.metric(metric)
     folder = out_folder or default_folder(name)
-    choice = SiteChoice(address, learn, as_of)
+    choice = SiteChoice(address, at.learn, at.as_of)
     definition = Definition(chosen.settings, chosen.source)
     with progress("runs") as bars, executor:
         bar = ProgressBar(bars, name)
@@ -119,7 +90,7 @@ def run(
 def _chosen_executor(experiment: Settings, where: Execution) -> Executor:
     """This process where worker processes would take longer to start. They start before large libraries are
     loaded here."""
-    from sil.experiment.little_work import is_little_work
+    from sil.cli.run import is_little_work
 
     if where.dask is None:
         if is_little_work(experiment):
@@ -254,3 +225,20 @@ def copy(
     first = folder / "experiments" / "light-to-heavy.toml"
     command = shlex.join(["sil", "run", str(first)])
     console.print_line(f"Copied {len(copied)} files into {folder}; edit {first}, and run it: {command}")
+
+
+MOST_JOBS = 2_000
+"""Over all runs. A job takes about a millisecond, starting the workers some seconds of CPU time."""
+QUICK = {*ON_MACHINES, *ON_FREE_NODES} - OPTIMISING - {"gsa"}
+"""Schedulers by name that never take seconds for a decision."""
+
+
+def is_little_work(experiment: Experiment) -> bool:
+    """Whether the process of the command carries out all runs itself: few jobs under quick built-in
+    schedulers, which need no process of their own. Predictions on time-shared nodes are not quick."""
+    workload = experiment.workload
+    if workload is None or experiment.shared_nodes is not None or not QUICK.issuperset(experiment.schedulers):
+        return False
+    of_points = (point.get("workload.jobs", workload.jobs) for point in experiment.points)
+    n_runs = experiment.replications * len(experiment.schedulers)
+    return n_runs * sum(n for n in of_points if isinstance(n, int)) <= MOST_JOBS

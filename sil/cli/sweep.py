@@ -13,8 +13,7 @@ from typer import Argument, Option
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import print_notes, print_notes_on_slurm
-from sil.settings.estimates import Estimates
-from sil.settings.replays import Asking
+from sil.settings.replays import Asking, Estimates
 from sil.site.log_file import LogFile
 from sil.workers.execution import Execution
 from sil.workload.settings import LOAD, Period

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -14,21 +14,46 @@ from scheduler.model import Site
 from sil.experiment.output_folder import make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
-from sil.live.computer import Computer, usable_cores
+from sil.isolation.host import Host
+from sil.live.computer import Computer, RealEvents, RealMachines, Shared, usable_cores
 from sil.outcome.jobs import job_table
 from sil.outcome.metrics import faults
 from sil.runs.faults import is_remote
-from sil.runs.live import LiveScenario
-from sil.runs.machines_scenario import MachinesScenario
+from sil.runs.machines_scenario import Machines, MachinesScenario
 from sil.runs.scenario import Scenario, scenario_of_file
-from sil.runs.simulation import PRINTED, RunKey
+from sil.runs.simulation import PRINTED, RunKey, Simulation
 from sil.settings.experiment_file import Experiment, changed
 from sil.settings.replays import NONE
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import TRACE, Fact, write_trace
 from sil.workers.executor import Listener
+from sil.world.events import EventQueue
+from sil.world.failures import Hindrances
 from sil.world.guard.faults import SchedulerFault
 from site_db.files.written import no_link
+
+
+@dataclass(frozen=True)
+class LiveScenario(MachinesScenario):
+    """Machine j is the j-th core of a computer, jobs are processes, and time is real."""
+
+    computer: Computer = field(kw_only=True)
+
+    def simulation(self, replication: int, host: Host, decisions: list[float]) -> Simulation:
+        computer = Shared(self.computer, host)
+        site = _Cores(self, replication, computer)
+        disturbances = self.disturbances(site, replication, decisions)
+        return Simulation(site, disturbances, events=RealEvents(computer))
+
+
+class _Cores(Machines):
+    def __init__(self, scenario: LiveScenario, replication: int, computer: Shared) -> None:
+        super().__init__(scenario, replication)
+        self._computer = computer
+
+    def machines(self, events: EventQueue, hindrances: Hindrances | None) -> RealMachines:
+        return RealMachines(self._computer, self._site, self._actual, events)
+
 
 Decision = tuple[str, int, str]
 """A start or a preemption: fact, job, resource."""

@@ -18,7 +18,7 @@ from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.report.file_name import file_name
 from sil.report.replay.measured import SENTENCES, Replayed
-from sil.settings.estimates import Estimates
+from sil.settings.replays import Estimates
 from sil.trace.facts import TRACE
 from sil.trace.log_clock import KEY
 from sil.trace.reading import DAMAGED

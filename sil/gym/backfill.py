@@ -20,7 +20,7 @@ from sil.declared import whole_number
 from sil.gym.environments import Numbers, Observation, Options, Single, Vector, reward_of
 from sil.outcome.jobs import BOUND_S
 from sil.runs.compiled import CODES
-from sil.settings.estimates import Estimates
+from sil.settings.replays import Estimates
 from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.asking import GOES_ON, NO_ANSWER, NO_JOB, Answers, answer_all
 from sil.world.compiled_replay.engine import EmptyQueue, Jobs, Running

@@ -14,8 +14,8 @@ from sil.planning.ranking import Ranking
 from sil.planning.recommendation import listed, share_text
 from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, Refused
 from sil.planning.verdicts import PairVerdict
-from sil.settings.estimates import Estimates
 from sil.settings.log_tables import HistoryTable, LogTable
+from sil.settings.replays import Estimates
 from sil.workload.job_log import JobLog
 from sil.workload.slices import few_weeks, n_weeks
 

@@ -19,7 +19,7 @@ from scheduler.free_nodes.kernels.queues import CONSERVATIVE
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.managers.queues import never_fits
 from sil.runs.under_test import InProcess, UnderTest
-from sil.settings.estimates import Estimates
+from sil.settings.replays import Estimates
 from sil.trace.facts import SCHEMA
 from sil.trace.recorder import CHUNK
 from sil.trace.requests import request_text

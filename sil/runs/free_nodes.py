@@ -16,7 +16,7 @@ from sil.outcome.invariants.checker import Capacity
 from sil.runs.hosting import Supervision
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess
-from sil.settings.estimates import Estimates
+from sil.settings.replays import Estimates
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog, user_names
 from sil.world.events import EventQueue

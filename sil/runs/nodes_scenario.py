@@ -21,9 +21,9 @@ from sil.runs.hosting import Supervision
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, controllers
-from sil.settings.estimates import run_times_by
 from sil.settings.experiment_file import RunSettings
 from sil.settings.log_tables import HistoryTable, LogTable
+from sil.settings.replays import run_times_by
 from sil.site.resource_names import ResourceNames
 from sil.site.what_if_times import with_uncertainty
 from sil.workload.accounting import default_limit_s

@@ -24,11 +24,10 @@ from sil.runs.free_nodes import FreeNodes, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
 from sil.runs.simulation import PRINTED, Disturbances, RunKey, Simulation
 from sil.runs.under_test import InProcess, UnderTest, controllers
-from sil.settings.estimates import Engine, run_times_by
 from sil.settings.experiment_file import GuardTable
 from sil.settings.files import package_version, scheduler_source
 from sil.settings.log_events import Events
-from sil.settings.replays import NONE, Asking, ReplaySettings
+from sil.settings.replays import NONE, Asking, Engine, ReplaySettings, run_times_by
 from sil.trace.facts import (
     TIMINGS,
     TIMINGS_SCHEMA,

@@ -13,11 +13,10 @@ from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from sil.settings.decision_costs import check_decision_cost
-from sil.settings.estimates import Estimates
 from sil.settings.faults import ClockJumpTable, CrashesTable, FailuresTable, MessagesTable
 from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
 from sil.settings.notional import Notional
-from sil.settings.replays import NONE
+from sil.settings.replays import NONE, Estimates
 from sil.settings.time_shared_table import SharedNodesTable
 from site_db.files import toml_file
 from site_db.files.input_errors import InvalidFile

@@ -1,13 +1,62 @@
-"""How a log is replayed: the settings."""
+"""How a log is replayed, and what commands change of an experiment: the settings."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
 from sil.declared import Setting, Settings
-from sil.settings.estimates import Engine, Estimates
 from sil.world.events import ORDERS
+
+if TYPE_CHECKING:
+    from scheduler.model import Job
+    from scheduler.ports import RuntimeEstimator
+
+
+class Engine(StrEnum):
+    AUTO = "auto"  # compiled where it can, and the log is not short
+    HARNESS = "harness"  # event by event, for all schedulers
+    COMPILED = "compiled"  # built-in schedulers on identical processors
+
+
+class Estimates(StrEnum):
+    USER = "user"  # what users requested
+    ACTUAL = "actual"  # actual run times
+    HISTORY = "history"  # the mean of the user's last two run times
+
+
+class Clairvoyant:
+    """Estimates the actual run times, `run_s`, and leaves everything else to another estimator."""
+
+    def __init__(self, other: RuntimeEstimator, run_s: Callable[[Job], float]) -> None:
+        self._other = other
+        self._run_s = run_s
+
+    def estimate_s(self, job: Job) -> float:
+        return self._run_s(job)
+
+    def outlived_s(self, job: Job, ran_s: float) -> float:
+        return self._other.outlived_s(job, ran_s)
+
+    def learn(self, job: Job, ran_s: float) -> None:
+        self._other.learn(job, ran_s)
+
+
+def run_times_by(estimates: Estimates, run_s: Callable[[Job], float]) -> RuntimeEstimator:
+    """The estimator of that name; `run_s` gives actual run times."""
+    # Imported here, since `sil --help` needs only the names.
+    from scheduler.free_nodes.runtime_estimates import RecentRuns, UserEstimates
+
+    match estimates:
+        case Estimates.USER:
+            return UserEstimates()
+        case Estimates.HISTORY:
+            return RecentRuns()
+        case Estimates.ACTUAL:
+            return Clairvoyant(UserEstimates(), run_s)
+
 
 DECISION_LIMIT_S = 60.0
 NONE = "none"
@@ -92,4 +141,56 @@ class ReplaySettings(Asking):
             "sprio and scontrol from another terminal.",
             least=0.0,
         ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repetition(Settings):
+    """How often an experiment is repeated, and with which random numbers."""
+
+    seed: Annotated[int | None, Setting("Override the seed in the file.", least=0)] = None
+    replications: Annotated[int | None, Setting("Override the number in the file.", least=1)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtSite(Settings):
+    """The site of an experiment in a database, changes of it, and what is done with its history."""
+
+    site: Annotated[
+        str | None,
+        Setting(
+            "A site in a database instead of the one in the file: site.db, sqlite:///site.db#SITE or "
+            "postgresql://user@host/database#SITE.",
+            metavar="DATABASE#SITE",
+        ),
+    ] = None
+    add: Annotated[
+        list[str] | None,
+        Setting(
+            "Add notional machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them a "
+            "cluster. May be repeated.",
+            metavar="'8 x CLASS'",
+            in_python=False,
+        ),
+    ] = None
+    remove: Annotated[
+        list[str] | None,
+        Setting(
+            "Remove machines, by class or by name. May be repeated.",
+            metavar="'4 x CLASS'",
+            in_python=False,
+        ),
+    ] = None
+    upgrade: Annotated[
+        list[str] | None,
+        Setting(
+            "Replace machines by those of another class. May be repeated.",
+            metavar="'8 x CLASS to CLASS'",
+            in_python=False,
+        ),
+    ] = None
+    learn: Annotated[bool, Setting("Record completed runs in the database of --site.")] = False
+    as_of: Annotated[
+        int | None,
+        Setting("Estimate run times from the history of --site up to this run.", least=0, metavar="RUN"),
     ] = None

@@ -28,7 +28,7 @@ from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs import compiled as compiled_replay
 from sil.runs.compiled import CompiledReplay
 from sil.runs.under_test import resolve
-from sil.settings.estimates import Estimates
+from sil.settings.replays import Estimates
 from sil.trace.facts import as_frame
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.world.compiled_replay import loop, node_queue

@@ -23,7 +23,7 @@ from sil import cli
 from sil.cli.app import Commands, app
 from sil.cli.lazy_group import loaded
 from sil.cli.progress import ProgressBar
-from sil.experiment.little_work import is_little_work
+from sil.cli.run import is_little_work
 from sil.experiment.matrix import read_matrix
 from sil.settings.experiment_file import changed, read_experiment
 from sil.settings.files import package_version

@@ -23,7 +23,7 @@ from scheduler.free_nodes.rigid import Backfilling
 from scheduler.model import NodeSchedule
 from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import resolve
-from sil.settings.estimates import Engine, Estimates
+from sil.settings.replays import Engine, Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
 from sil.trace.reading import read_facts
 from sil.workload.job_log import SCHEMA, JobLog

@@ -14,7 +14,7 @@ from scheduler import UserError
 from scheduler.node_request import Gpus, Node, Partition, Request
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.estimates import Engine, Estimates
+from sil.settings.replays import Engine, Estimates
 from sil.trace.facts import Fact
 from sil.workload.job_log import SCHEMA, JobLog
 from site_db.site_file.cluster import Cluster

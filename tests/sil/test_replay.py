@@ -53,7 +53,7 @@ from sil.report.replay.over_time import BINS, GANTT_RECTANGLES, gantt, queue_len
 from sil.report.vega_lite import specification
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, resolve
-from sil.settings.estimates import Engine, Estimates
+from sil.settings.replays import Engine, Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
 from sil.trace.stream import COMPATIBLE
 from sil.workers.executor import Inline, Interrupted, Item, Listener

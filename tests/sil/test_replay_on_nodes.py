@@ -22,7 +22,7 @@ from scheduler.model import Share
 from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.estimates import Engine
+from sil.settings.replays import Engine
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from sil.trace.requests import request_of, request_text, shares_of, shares_text

@@ -30,8 +30,7 @@ from sil.outcome.replayed_log import Results
 from sil.runs.compiled import Chunk, CompiledReplay
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, schedulers_for_logs
-from sil.settings.estimates import Engine, Estimates
-from sil.settings.replays import Asking
+from sil.settings.replays import Asking, Engine, Estimates
 from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
 from sil.workload.job_log import JobLog

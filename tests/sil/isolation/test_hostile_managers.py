@@ -11,7 +11,7 @@ from scheduler.resource_manager import OnFreeNodes, OnMachines
 from scheduler.rules import KNOWN_NODES, KNOWN_RESOURCE
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.estimates import Engine
+from sil.settings.replays import Engine
 from sil.trace.facts import Fact
 from sil.world.events import SimClock
 from sil.world.guard.faults import SchedulerFault

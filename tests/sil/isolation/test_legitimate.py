@@ -8,7 +8,7 @@ import pytest
 
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.estimates import Engine
+from sil.settings.replays import Engine
 from sil.workers.executor import Listener
 from sil.workers.processes import Processes
 from tests.sil.replaying import replay_all

@@ -26,7 +26,7 @@ from sil.isolation.descriptions import described
 from sil.outcome.replayed_log import ReplayedLog
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.estimates import Engine
+from sil.settings.replays import Engine
 from sil.trace.facts import TIMINGS, Fact
 from sil.workers.executor import TRIES, Died, tried
 from sil.world.guard.faults import (

@@ -14,7 +14,7 @@ from sil.runs.scenario import scenario_of
 from sil.runs.simulation import RunKey
 from sil.runs.under_test import resolve
 from sil.settings import experiment_file, files
-from sil.settings.estimates import Engine
+from sil.settings.replays import Engine
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact, RunTables
 from sil.workload.job_log import JobLog

@@ -13,7 +13,7 @@ import pytest
 
 from scheduler import UserError
 from sil.runs.on_log import Replay
-from sil.settings.estimates import Engine
+from sil.settings.replays import Engine
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.protocol.releases import Release
 from sil.slurm.running import running

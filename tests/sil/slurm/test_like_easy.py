@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sil.runs.on_log import Replay
-from sil.settings.estimates import Engine
+from sil.settings.replays import Engine
 from sil.workload.swf import read_swf
 from tests.oracles import oracle
 from tests.sil.slurm.easy_on_nodes import Task, starts_s

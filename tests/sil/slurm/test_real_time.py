@@ -10,7 +10,7 @@ import pytest
 
 from scheduler import UserError
 from sil.runs.on_log import Replay
-from sil.settings.estimates import Engine
+from sil.settings.replays import Engine
 from sil.slurm.configuration import configuration_of
 from sil.slurm.installation import installed
 from sil.slurm.running import munged

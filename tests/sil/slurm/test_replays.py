@@ -18,8 +18,8 @@ from typer.testing import Result
 from sil.outcome.jobs import JOBS
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.estimates import Engine
 from sil.settings.log_events import Command, Events
+from sil.settings.replays import Engine
 from sil.slurm.installation import installed
 from sil.slurm.running import credential_used
 from sil.trace.facts import TRACE, Fact

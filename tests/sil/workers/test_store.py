@@ -175,9 +175,9 @@ def global_named(module: str, name: str) -> bytes:
     return f"c{module}\n{name}\n".encode()
 
 
-FACTORY = b"\x80\x04" + global_named("sil.runs.own_schedulers", "Copies")
+FACTORY = b"\x80\x04" + global_named("sil.runs.under_test", "Copies")
 RUNS_WITHIN = pickle.dumps(_Calls(Path.touch, Path("RAN")))
-FACTORY += global_named("sil.runs.own_schedulers", "Factory") + b")\x81}X\x08\0\0\0_pickledB"
+FACTORY += global_named("sil.runs.under_test", "Factory") + b")\x81}X\x08\0\0\0_pickledB"
 FACTORY += struct.pack("<I", len(RUNS_WITHIN)) + RUNS_WITHIN + b"sb\x85R."
 """A factory whose copy unpickles what it has."""
 
