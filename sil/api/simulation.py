@@ -86,13 +86,10 @@ class Simulation:
             raise UserError(f"{len(under_test)} schedulers are given; a simulation has one")
         (only,) = under_test.values()
         self._printed = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
-        self._facts: list[pl.DataFrame] = []
-        self._jobs = _Jobs()
+        self._facts, self._jobs = list[pl.DataFrame](), _Jobs()
         self._world, self._steps = replay.steps(only, self._take, Path(self._printed.name) / "printed")
-        self._clock = log.clock
-        self._now_s = log.clock.first_s
+        self._clock, self._now_s, self._processors = log.clock, log.clock.first_s, log.processors
         self._is_done = False
-        self._processors = log.processors
         self._next()
 
     @property

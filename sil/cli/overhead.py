@@ -62,8 +62,8 @@ def overhead(
     grid = measuring.Grid(*sizes, _numbers("--share", share, 0, 100), tables, repetitions)
     ask: measuring.Ask = measuring.random_problem
     if site is not None:
-        of_site = measuring.ProblemsOfSite(site)
-        ask, grid = of_site.problem, replace(grid, machines=(of_site.n_machines,), shares=(0,))
+        ask, n_machines = measuring.problems_of_site(site)
+        grid = replace(grid, machines=(n_machines,), shares=(0,))
     make_usable(out_folder)
     with progress("problems") as bars:
         bar = ProgressBar(bars, scheduler)

@@ -94,13 +94,13 @@ def schedule(
     if as_json:
         console.print_json(rows)
     else:
-        title = f"{counted(given.n_jobs, 'job')} on {counted(given.n_machines, 'machine')}"
+        title = f"{counted(len(given.etc_s), 'job')} on {counted(given.n_machines, 'machine')}"
         if n_clusters := len(given.members):
             title += f" in {counted(n_clusters, 'cluster')}"
         print_listings([Listing("mappings", title, COLUMNS, rows)])
     for result in mapped:
         if n := len(result.schedule.wait_reasons):
-            left = f"{result.scheduler} left {n:,} of {counted(given.n_jobs, 'job')} waiting"
+            left = f"{result.scheduler} left {n:,} of {counted(len(given.etc_s), 'job')} waiting"
             console.print_note(f"{left}; the times exclude them")
     console.exit_on_faults(faults)
 

@@ -46,15 +46,8 @@ class Matrix:
     members: Sequence[Sequence[int]] = ()
 
     @property
-    def n_jobs(self) -> int:
-        return len(self.etc_s)
-
-    @property
     def n_machines(self) -> int:
         return int(self.etc_s.shape[1]) - len(self.members)
-
-    def problem(self) -> MappingProblem:
-        return MappingProblem.from_matrix(self.etc_s, self.ready_s, self.members)
 
 
 def map_matrix(matrix: Matrix, scheduler: InProcess, limit_s: float) -> MappedMatrix:
@@ -65,7 +58,8 @@ def map_matrix(matrix: Matrix, scheduler: InProcess, limit_s: float) -> MappedMa
 def _mapped(matrix: Matrix, scheduler: SchedulerSpec, limit_s: float, host: Host) -> MappedMatrix:
     timings: list[Timing] = []
     guard = Guard(SimClock(), limit_s, timings.append)
-    schedule = CheckedScheduler(host.respondent(scheduler, 0, guard), guard).schedule(matrix.problem())
+    problem = MappingProblem.from_matrix(matrix.etc_s, matrix.ready_s, matrix.members)
+    schedule = CheckedScheduler(host.respondent(scheduler, 0, guard), guard).schedule(problem)
     *_, wall_s, _, _ = timings[0]
     return MappedMatrix(scheduler.name, schedule, wall_s)
 

@@ -15,8 +15,9 @@ import numpy as np
 import polars as pl
 
 from scheduler.mapping.problem import MappingProblem
-from scheduler.model import Job, JobId
+from scheduler.model import Job, JobId, Site
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
+from scheduler.resource_manager import Experience
 from scheduler.rules import Kind
 from sil.isolation.host import Host
 from sil.outcome.statistics import PowerLaw, fit_power_law, quantile
@@ -88,31 +89,26 @@ def random_problem(n: int, m: int, share: int, table: int) -> MappingProblem:
     return MappingProblem.from_matrix(np.hstack([etc_s, offered_s]), None, members)
 
 
-class ProblemsOfSite:
-    """Jobs of the classes of a site, all equally likely, on its machines and clusters."""
+def problems_of_site(name: str) -> tuple[Ask, int]:
+    """Makes problems with jobs of the classes of a site, all equally likely, on its machines and clusters;
+    and the number of these machines."""
+    experiment = Experiment.model_validate(
+        {"name": "overhead", "site": name, "schedulers": ["olb"], "workload": {"jobs": 1}}
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        in_use = SiteSource(experiment, Path.cwd(), None).snapshot(Path(folder) / "site.db")
+    if not in_use.site.job_classes:
+        raise SchedulerNotLoaded(f"the site '{in_use.site.name}' has no job classes to draw jobs from")
+    return partial(_drawn, in_use.site, in_use.experience()), in_use.site.n_machines
 
-    def __init__(self, name: str) -> None:
-        experiment = Experiment.model_validate(
-            {"name": "overhead", "site": name, "schedulers": ["olb"], "workload": {"jobs": 1}}
-        )
-        with tempfile.TemporaryDirectory() as folder:
-            in_use = SiteSource(experiment, Path.cwd(), None).snapshot(Path(folder) / "site.db")
-            self._site, self._experience = in_use.site, in_use.experience()
-        if not self._site.job_classes:
-            raise SchedulerNotLoaded(f"the site '{self._site.name}' has no job classes to draw jobs from")
 
-    @property
-    def n_machines(self) -> int:
-        return self._site.n_machines
-
-    def problem(self, n: int, m: int, share: int, table: int) -> MappingProblem:
-        rng = np.random.default_rng([SEED, n, table])
-        classes = [job_class.name for job_class in self._site.job_classes]
-        drawn = rng.integers(0, len(classes), n)
-        jobs = [Job(JobId(i), classes[c], 0.0) for i, c in enumerate(drawn)]
-        members = self._site.members
-        etc = self._experience.estimate(jobs, [len(machines) for machines in members])
-        return MappingProblem.from_etc(etc, None, members)
+def _drawn(site: Site, experience: Experience, n: int, m: int, share: int, table: int) -> MappingProblem:
+    rng = np.random.default_rng([SEED, n, table])
+    classes = [job_class.name for job_class in site.job_classes]
+    drawn = rng.integers(0, len(classes), n)
+    jobs = [Job(JobId(i), classes[c], 0.0) for i, c in enumerate(drawn)]
+    etc = experience.estimate(jobs, [len(machines) for machines in site.members])
+    return MappingProblem.from_etc(etc, None, site.members)
 
 
 def measurable(name: str) -> InProcess:

@@ -57,12 +57,8 @@ def _workload(scenario: Scenario) -> str:
         return ", ".join([log.summary, *log.part, *drawn])
     assert workload is not None
     in_grid = "workload.jobs" in scenario.experiment.grid
-    parts = [
-        "jobs as the grid says" if in_grid else counted(workload.jobs, "job"),
-        f"arrivals {workload.arrivals.kind.replace('_', ' ')}",
-        f"classes {workload.order}",
-    ]
-    return ", ".join(parts)
+    jobs = "jobs as the grid says" if in_grid else counted(workload.jobs, "job")
+    return f"{jobs}, arrivals {workload.arrivals.kind.replace('_', ' ')}, classes {workload.order}"
 
 
 def fingerprint(scenario: Scenario) -> str:

@@ -229,11 +229,8 @@ class Teacher:
         notify: Callable[[str], None],
     ) -> None:
         """Raises DatabaseTrouble if the database cannot be reached at the beginning."""
-        self._address = address
-        self._resources = resources
-        self._identity = identity
-        self._leftover = leftover
-        self._notify = notify
+        self._address, self._resources, self._identity = address, resources, identity
+        self._leftover, self._notify = leftover, notify
         self._recorder = Recorder(store.open_database(address), resources.site, notify)
 
     def teach(self, tables: RunTables, is_last: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
@@ -128,7 +127,11 @@ def run_experiment(
         )
         return render(out)
     record_origin(out, {**sha256_sums(source), "experiment with its site and code": identity.whole})
-    for sentence in _notes(scenario):
+    if down := scenario.in_use.down:
+        more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
+        names = ", ".join(down[:MAX_NAMES]) + more
+        listener.notify(f"down at the site, and in the experiment from its beginning: {names}")
+    for sentence in scenario.notes():
         listener.notify(sentence)
     with Store(out / UNFINISHED) as store:
         stored_as = _stored_as(identity, choice)
@@ -158,14 +161,6 @@ def run_experiment(
             raise Interrupted(runner.done, runner.total, sweep.n_whole_replications) from interrupted
         store.remove()
     return comparison
-
-
-def _notes(scenario: Scenario) -> Iterator[str]:
-    if down := scenario.in_use.down:
-        more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
-        names = ", ".join(down[:MAX_NAMES]) + more
-        yield f"down at the site, and in the experiment from its beginning: {names}"
-    yield from scenario.notes()
 
 
 def _use_site(definition: Definition, site: SiteSource, out: Path, choice: SiteChoice) -> Scenario:

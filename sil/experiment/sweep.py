@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from io import BytesIO
 from itertools import takewhile
@@ -16,7 +16,7 @@ from sil.outcome.metrics import faults
 from sil.report.file_name import file_name
 from sil.runs.scenario import Scenario
 from sil.runs.simulation import RunKey
-from sil.trace.facts import RUN, SCHEMAS, Fact, RunTables
+from sil.trace.facts import SCHEMAS, Fact, RunTables
 from sil.trace.reading import difference, unpacked_table
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Died, Item
@@ -72,11 +72,14 @@ class Sweep:
             if isinstance(value, Died):
                 if value.from_outside:
                     self.killed.add(run)
-                self._finished[run] = value = _packed(RunTables.of(facts=_died(run, value)))
+                trace = TraceRecorder()
+                trace.note(0.0, Fact.FAULT, detail=value.rule, message=str(value))
+                facts = trace.frame(*run).with_columns(time_s=pl.lit(None, pl.Float64))
+                self._finished[run] = value = _packed(RunTables.of(facts=facts))
             if FAULTED in value:
                 task = self._task_of[run]
                 self._faulted_at[run.scheduler] = min(task, self._faulted_at.get(run.scheduler, task))
-            while on_tables and next_task and self._can_be_recorded(next_task):
+            while on_tables and next_task and self._are_over(next_task) and self.killed.isdisjoint(next_task):
                 done, next_task = next_task, next(following, None)
                 on_tables(self._tables(done), next_task is None)
 
@@ -87,8 +90,7 @@ class Sweep:
     @property
     def n_whole_replications(self) -> int:
         """The number of first replications whose runs are all done."""
-        whole = takewhile(lambda task: all(map(self._is_over, task)), self._tasks)
-        return sum(1 for _ in whole) // self._n_points
+        return sum(1 for _ in takewhile(self._are_over, self._tasks)) // self._n_points
 
     def collect(self) -> RunTables:
         """The tables of all runs, in order of point, replication and scheduler as listed."""
@@ -98,23 +100,17 @@ class Sweep:
     def _is_left_out(self, run: RunKey) -> bool:
         return self._task_of[run] > self._faulted_at.get(run.scheduler, inf)
 
-    def _can_be_recorded(self, task: Sequence[RunKey]) -> bool:
-        return all(map(self._is_over, task)) and self.killed.isdisjoint(task)
-
-    def _is_over(self, run: RunKey) -> bool:
-        return run in self._finished or self._is_left_out(run)
+    def _are_over(self, runs: Iterable[RunKey]) -> bool:
+        return all(run in self._finished or self._is_left_out(run) for run in runs)
 
     def _tables(self, runs: Sequence[RunKey]) -> RunTables:
-        packed = [self._packed(run) for run in runs if not self._is_left_out(run)]
+        store = self._runner.store
+        found = [self._finished[run] for run in runs if not self._is_left_out(run)]
+        packed = [store.get(each, Packed) if isinstance(each, str) else each for each in found]
         if not packed:
             return RunTables.of()
-        with self._runner.store.reading():  # whose values may have any content
+        with store.reading():  # whose values may have any content
             return RunTables(*(pl.concat(_table(of_run, kind) for of_run in packed) for kind in SCHEMAS))
-
-    def _packed(self, run: RunKey) -> Packed:
-        found = self._finished[run]
-        packed: Packed = self._runner.store.get(found, Packed) if isinstance(found, str) else found
-        return packed
 
 
 def _carry_out(scenario: Scenario, run: RunKey, printed: Path) -> Packed:
@@ -142,10 +138,3 @@ def _table(packed: Packed, kind: str) -> pl.DataFrame:
     if differs := difference(table, SCHEMAS[kind]):
         raise ValueError(differs)
     return table
-
-
-def _died(run: RunKey, died: Died) -> pl.DataFrame:
-    trace = TraceRecorder()
-    trace.note(0.0, Fact.FAULT, detail=died.rule, message=str(died))
-    frame = trace.frame(*run)
-    return frame.with_columns(time_s=pl.lit(None, pl.Float64)).select(*RUN, pl.exclude(RUN))

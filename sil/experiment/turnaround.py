@@ -16,12 +16,12 @@ from scheduler.naming import Misnamed
 from scheduler.registry import SchedulerSpec
 from scheduler.rules import Kind
 from scheduler.time_shared import predictors
-from scheduler.time_shared.forecast import COVERAGE, Basis, Forecast, circumstances_of
+from scheduler.time_shared.forecast import COVERAGE, Basis, circumstances_of
 from scheduler.time_shared.system import ReportedLoad, SystemState
 from sil.isolation.host import Host
 from sil.runs.hosting import asked_apart, what_if_scheduler
 from sil.runs.under_test import UnderTest
-from sil.settings.queue_file import QueueFile, RunningTable, WaitingTable
+from sil.settings.queue_file import QueueFile
 from sil.site.time_shared_cluster import NodesOfSite, histories
 from sil.world.events import SimClock
 from site_db.experience import KnownError
@@ -144,12 +144,15 @@ def _predicted(
     view = _state_of(file, question).view()
     alike = circumstances_of(view)
     forecasts = predictor.predict(0.0, view)
-    predictions = [
-        _prediction(forecast, file.jobs[forecast.job], errors_of(name.uncorrected).basis(alike[forecast.job]))
-        for forecast in forecasts
-    ]
-    overdue = tuple(one.job for one in predictions if one.overdue)
-    return [one if one.start_s is None else replace(one, after=overdue) for one in predictions]
+    predictions = []
+    for made in forecasts:
+        table = file.jobs[made.job]
+        job, overdue = (table.job, table.job_class, table.tasks), made.start_s is None and made.end_s <= 0.0
+        basis = errors_of(name.uncorrected).basis(alike[made.job])
+        found = TurnaroundPrediction(*job, made.start_s, made.end_s, made.low_s, made.high_s, basis)
+        predictions.append(TurnaroundPrediction(*job, None, 0.0, overdue=True) if overdue else found)
+    late = tuple(one.job for one in predictions if one.overdue)
+    return [one if one.start_s is None else replace(one, after=late) for one in predictions]
 
 
 def _state_of(file: QueueFile, question: Question) -> SystemState:
@@ -176,13 +179,3 @@ def _state_of(file: QueueFile, question: Question) -> SystemState:
     for name in question.down & at.keys():
         state.set_available(at[name], False)
     return state
-
-
-def _prediction(
-    forecast: Forecast, table: RunningTable | WaitingTable, basis: Basis | None
-) -> TurnaroundPrediction:
-    job = table.job, table.job_class, table.tasks
-    if forecast.start_s is None and forecast.end_s <= 0.0:
-        return TurnaroundPrediction(*job, None, 0.0, overdue=True)
-    start_s, end_s, bounds_s = forecast.start_s, forecast.end_s, (forecast.low_s, forecast.high_s)
-    return TurnaroundPrediction(*job, start_s, end_s, *bounds_s, basis)

@@ -186,7 +186,7 @@ class Plan(RunSettings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Plan:
-        check_one_workload(self)
+        check_one_workload(self.workload, self.history, self.log)
         drawn = self.workload or self.history
         check_sizes(None if drawn is None else drawn.jobs, self.most_replications, (), len(self.schedulers))
         for sentence in chain(self._of_forecast(), self._of_offers(), self._of_numbers()):

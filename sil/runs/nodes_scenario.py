@@ -22,7 +22,6 @@ from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, controllers
 from sil.settings.experiment_file import RunSettings
-from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.replays import run_times_by
 from sil.site.resource_names import ResourceNames
 from sil.site.what_if_times import with_uncertainty
@@ -257,17 +256,15 @@ class NodesScenario(Scenario):
 
     @property
     def weeks(self) -> int | None:
-        """So many weeks of the log are drawn for each replication."""
-        return None if self._observed is None else self._observed.weeks
+        """The number of weeks of the log that are drawn for each replication."""
+        observed = self.experiment.log or self.experiment.history
+        return None if observed is None else observed.weeks
 
     @property
     def load(self) -> float:
         """The load of drawn weeks, as a multiple of that in the log."""
-        return 1.0 if self._observed is None else self._observed.load
-
-    @property
-    def _observed(self) -> LogTable | HistoryTable | None:
-        return self.experiment.log or self.experiment.history
+        observed = self.experiment.log or self.experiment.history
+        return 1.0 if observed is None else observed.load
 
 
 class _Nodes(FreeNodes):

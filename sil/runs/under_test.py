@@ -180,17 +180,14 @@ def schedulers_for_logs(
 def check_for_logs(schedulers: Iterable[UnderTest], with_requests: bool = False) -> None:
     """`with_requests` if jobs request parts of nodes. Raises SchedulerNotLoaded with a sentence for each
     scheduler that cannot replay a log."""
-    mistakes = []
-    for scheduler in schedulers:
-        try:
-            scheduler.require(Kind.FREE_NODES, LOGS)
-        except SchedulerNotLoaded as error:
-            mistakes.append(str(error))
+    by_name = {scheduler.label: scheduler for scheduler in schedulers}
+    _, mistakes = resolve_all(by_name, Kind.FREE_NODES, LOGS, by_name.__getitem__)
+    for name, scheduler in by_name.items():
         if with_requests and isinstance(scheduler, BatsimProgram):
             no_requests = "Batsim's protocol has no requests of CPUs, memory and GPUs"
-            mistakes.append(f"scheduler '{scheduler.label}': {no_requests}")
+            mistakes[name] = f"scheduler '{name}': {no_requests}"
     if mistakes:
-        raise SchedulerNotLoaded("\n".join(mistakes))
+        raise SchedulerNotLoaded("\n".join(mistakes.values()))
 
 
 def controllers(schedulers: Iterable[UnderTest]) -> list[SlurmController]:
@@ -272,9 +269,9 @@ class Copies:
         return deepcopy(self._instance)
 
 
-def factory_of(scheduler: object) -> Factory:
-    """Raises UserError unless it is a class, an instance, or a function that makes one."""
-    if isinstance(scheduler, Factory):
+def factory_of(scheduler: object) -> str | Factory:
+    """A name as it is. Raises UserError unless it is a class, an instance, or a function that makes one."""
+    if isinstance(scheduler, str | Factory):
         return scheduler
     if not isinstance(scheduler, type) and callable(getattr(scheduler, "schedule", None)):
         return Factory(Copies(scheduler))
@@ -296,10 +293,10 @@ def by_name(schedulers: object) -> dict[str, str | Factory]:
     """One scheduler, several, or a mapping from names, by name: import strings or factories. By default, the
     name is that of the class, with its arguments. Raises UserError."""
     if isinstance(schedulers, Mapping):
-        pairs = [(str(name), _maker(each)) for name, each in schedulers.items()]
+        pairs = [(str(name), factory_of(each)) for name, each in schedulers.items()]
     else:
         several = not isinstance(schedulers, str) and isinstance(schedulers, Iterable)
-        given = map(_maker, cast("Iterable[object]", schedulers) if several else [schedulers])
+        given = map(factory_of, cast("Iterable[object]", schedulers) if several else [schedulers])
         pairs = [(str(each), each) for each in given]
     if not pairs:
         raise UserError("there is no scheduler; give one or more")
@@ -325,7 +322,3 @@ def among(given: Mapping[str, str | Factory], isolated: bool, raises_faults: boo
         return replace(under_test, raises_faults=raises_faults)
 
     return found
-
-
-def _maker(scheduler: object) -> str | Factory:
-    return scheduler if isinstance(scheduler, str) else factory_of(scheduler)

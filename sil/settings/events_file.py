@@ -32,13 +32,6 @@ _MINUTES = re.compile(r"\+\d+$", re.ASCII)
 MOST_OF_A_RANGE = 1_000_000
 
 
-def _jobs(given: Any) -> Any:
-    """17, '100_1', [17, '100_1'] or '17-20,100_1' as jobs and ranges of numbers."""
-    if isinstance(given, int) and not isinstance(given, bool):
-        return (given,)
-    return tuple(given.split(",")) if isinstance(given, str) else given
-
-
 class OfJobs(Table):
     jobs: tuple[Annotated[int, Field(strict=True, ge=0)] | Text, ...]
     """Numbers, or ids of the log: 17, [17, '100_1'] or '17-20,100_1'"""
@@ -46,7 +39,9 @@ class OfJobs(Table):
     @field_validator("jobs", mode="before")
     @classmethod
     def _as_jobs(cls, given: Any) -> Any:
-        return _jobs(given)
+        if isinstance(given, int) and not isinstance(given, bool):
+            return (given,)
+        return tuple(given.split(",")) if isinstance(given, str) else given
 
 
 class AtATime(OfJobs):
@@ -122,7 +117,8 @@ def read_events(path: Path, log: JobLog) -> Events:
 def events_of(file: EventsFile, log: JobLog, path: Path) -> Events:
     """As `read_events`; `path` is for the message."""
     reader = _Reader(log)
-    found = reader.events(file)
+    commands = sorted(reader.commands(file), key=lambda command: command.at_s)
+    found = Events(tuple(commands), tuple(reader.arrays(file.array)), reader.options(file.submission))
     if reader.mistakes:
         raise invalid(path, reader.mistakes)
     return found
@@ -135,11 +131,7 @@ class _Reader:
         self._rows = {row["job"]: row for row in log.jobs.iter_rows(named=True)} if len(log.jobs) else {}
         self.mistakes: list[tuple[Location, str]] = []
 
-    def events(self, file: EventsFile) -> Events:
-        commands = sorted(self._commands(file), key=lambda command: command.at_s)
-        return Events(tuple(commands), tuple(self._arrays(file.array)), self._options(file.submission))
-
-    def _commands(self, file: EventsFile) -> Iterator[Command]:
+    def commands(self, file: EventsFile) -> Iterator[Command]:
         for k, drain in enumerate(file.drain):
             of = f"NodeName={drain.nodes}"
             at_s = self._second(drain.at, ("drain", k, "at"))
@@ -184,7 +176,7 @@ class _Reader:
         times: list[str | OfJob | AtSecond] = [AtSecond("StartTime", start_s), AtSecond("EndTime", end_s)]
         return Command(at_s, ("scontrol", "create", "reservation", name, *times, where, *who, *flags))
 
-    def _arrays(self, arrays: Iterable[Array]) -> Iterator[JobArray]:
+    def arrays(self, arrays: Iterable[Array]) -> Iterator[JobArray]:
         of_arrays: set[int] = set()
         for k, array in enumerate(arrays):
             place = ("array", k, "jobs")
@@ -203,7 +195,7 @@ class _Reader:
                     break
             yield JobArray(tuple(sorted(numbers)), array.at_once)
 
-    def _options(self, submissions: Iterable[Submission]) -> dict[int, dict[str, Any]]:
+    def options(self, submissions: Iterable[Submission]) -> dict[int, dict[str, Any]]:
         found: dict[int, dict[str, Any]] = {}
         for k, submission in enumerate(submissions):
             given = submission.model_dump(exclude={"jobs", "held"}, exclude_none=True)

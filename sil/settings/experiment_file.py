@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
@@ -50,20 +50,9 @@ class WorkloadTable(Table):
     sizes: dict[str, Annotated[tuple[Positive, ...], Field(min_length=1)]] = Field(default_factory=dict)
 
 
-class HasWorkload(Protocol):
-    """Settings with one of the three tables that describe the arriving jobs."""
-
-    @property
-    def workload(self) -> WorkloadTable | None: ...
-    @property
-    def history(self) -> HistoryTable | None: ...
-    @property
-    def log(self) -> LogTable | None: ...
-
-
-def check_one_workload(settings: HasWorkload) -> None:
+def check_one_workload(*tables: Table | None) -> None:
     """Raises ValueError unless the jobs are described by just one table."""
-    if sum(table is not None for table in (settings.workload, settings.history, settings.log)) != 1:
+    if sum(table is not None for table in tables) != 1:
         raise ValueError("the arriving jobs are those of one of the tables [workload], [history] and [log]")
 
 
@@ -214,7 +203,7 @@ class Experiment(RunSettings):
 
     @model_validator(mode="after")
     def _every_point_is_valid(self) -> Experiment:
-        check_one_workload(self)
+        check_one_workload(self.workload, self.history, self.log)
         drawn = self.workload or self.history
         n_values = map(len, self.grid.values())
         check_sizes(None if drawn is None else drawn.jobs, self.replications, n_values, len(self.schedulers))

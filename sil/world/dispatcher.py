@@ -21,10 +21,7 @@ class SimDispatcher:
     def __init__(
         self, clock: SimClock, events: EventQueue, machines: ExecutionModel, trace: TraceRecorder
     ) -> None:
-        self._clock = clock
-        self._events = events
-        self._machines = machines
-        self._trace = trace
+        self._clock, self._events, self._machines, self._trace = clock, events, machines, trace
         self._starts: dict[JobId, int] = {}
 
     @property

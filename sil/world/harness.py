@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from scheduler.model import DispatchOrder, Job, JobId
+from scheduler.model import Job, JobId
 from scheduler.notices import (
     JobArrived,
     MonitorNews,
@@ -139,7 +139,9 @@ class Harness:
             **world.node_handlers,
             EndDue: self._run_ended,
             ReleaseDue: self._run_released,
-            OrderOvertaken: self._order_overtaken,
+            OrderOvertaken: lambda event: self._notify(
+                RunLost(event.run, self._clock.now_s, event.found_down)
+            ),
             RunPreempted: self._notify,
             StateChange: self._state_changed,
             LocalChanged: self._local_changed,
@@ -188,26 +190,20 @@ class Harness:
         if not self._machines.has_ended(run, now_s):
             return  # it was preempted or lost before, or its completion has moved
         order = self._machines.stop(run, now_s)
-        if self._machines.has_failed(run, order.job.id):
-            self._run_failed(order)
+        job = order.job.id
+        if self._machines.has_failed(run, job):
+            self._trace.note(now_s, Fact.RUN_LOST, job=job, run=run, resource=order.resource, detail=FAILED)
+            self._idle_rounds = 0
+            self._notify(RunLost(run, now_s, failed_job=job))
             return
         self._trace.note_end(now_s, order)
-        self._unfinished.discard(order.job.id)
+        self._unfinished.discard(job)
         self._idle_rounds = self._idle_wake_ups = 0
         self._notify(RunEnded(run, now_s))
-
-    def _run_failed(self, order: DispatchOrder) -> None:
-        run, now_s, job = order.run, self._clock.now_s, order.job.id
-        self._trace.note(now_s, Fact.RUN_LOST, job=job, run=run, resource=order.resource, detail=FAILED)
-        self._idle_rounds = 0
-        self._notify(RunLost(run, now_s, failed_job=job))
 
     def _run_released(self, event: ReleaseDue) -> None:
         if self._machines.release(event.run, self._clock.now_s):
             self._notify(RunReleased(event.run))
-
-    def _order_overtaken(self, event: OrderOvertaken) -> None:
-        self._notify(RunLost(event.run, self._clock.now_s, event.found_down))
 
     def _local_changed(self, event: LocalChanged) -> None:
         self._push_next_change()
@@ -217,17 +213,17 @@ class Harness:
         job = self._next_arrival
         assert job is not None
         self._appoint_next_arrival()
-        self._job_arrived(job)
+        self._job_arrived(JobArrived(job))
 
     def _other_job_arrived(self, event: JobArrived) -> None:
         self._events.submissions -= 1
-        self._job_arrived(event.job)
+        self._job_arrived(event)
 
-    def _job_arrived(self, job: Job) -> None:
-        self._unfinished.add(job.id)
+    def _job_arrived(self, event: JobArrived) -> None:
+        self._unfinished.add(event.job.id)
         self._idle_rounds = self._idle_wake_ups = 0
-        self._trace.note_arrival(self._clock.now_s, job)
-        self._notify(JobArrived(job))
+        self._trace.note_arrival(self._clock.now_s, event.job)
+        self._notify(event)
 
     def _job_given_up(self, event: JobGivenUp) -> None:
         self._unfinished.discard(event.job)

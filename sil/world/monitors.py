@@ -143,10 +143,7 @@ class NodeMonitors:
         rng: np.random.Generator,
         note_silent: Callable[[int], None] = lambda node: None,
     ) -> None:
-        self._clock = clock
-        self._events = events
-        self._sampling = sampling
-        self._rng = rng
+        self._clock, self._events, self._sampling, self._rng = clock, events, sampling, rng
         self._note_silent = note_silent
         self._nodes: dict[int, _Node] = {}
         self._unseen: deque[tuple[float, NodeReading]] = deque()
