@@ -25,29 +25,16 @@ COLOURS = (
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 LETTERS = (*ascii_uppercase, *(f"{a}{b}" for a in ascii_uppercase for b in ascii_uppercase))
 
+INTERVALS = ("gain", "gain_percent")
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "scheduler": pl.String,
-    "question": pl.String,
-    "option": pl.String,
+    **dict.fromkeys(("scheduler", "question", "option"), pl.String),
     "cost": pl.Float64,
     "replications": pl.Int64,
-    "gain": pl.Float64,
-    "gain_half_width": pl.Float64,
-    "gain_low": pl.Float64,
-    "gain_high": pl.Float64,
-    "gain_percent": pl.Float64,
-    "gain_percent_half_width": pl.Float64,
-    "gain_percent_low": pl.Float64,
-    "gain_percent_high": pl.Float64,
-    "gain_per_price": pl.Float64,
-    "gain_per_price_half_width": pl.Float64,
+    **{f"{of}{part}": pl.Float64 for of in INTERVALS for part in ("", "_half_width", "_low", "_high")},
+    **dict.fromkeys(("gain_per_price", "gain_per_price_half_width"), pl.Float64),
     "against_today": pl.String,
-    "best_rank": pl.Int64,
-    "worst_rank": pl.Int64,
-    "tied_with": pl.String,
-    "not_told_apart_from": pl.String,
-    "no_interval": pl.String,
-    "against_recommended": pl.String,
+    **dict.fromkeys(("best_rank", "worst_rank"), pl.Int64),
+    **dict.fromkeys(("tied_with", "not_told_apart_from", "no_interval", "against_recommended"), pl.String),
 }
 """One row per option; `gain` is of the first goal, in its unit; more is better. The intervals are
 simultaneous for all options of a question; half-widths are half their widths, whether they are symmetrical or
@@ -60,13 +47,12 @@ LEFT_OUT = "left out"
 
 def options_frame(answers: Answers) -> pl.DataFrame:
     """SCHEMA, then a column for the mean of each goal."""
-    plan = answers.plan
+    goals = [goal.key for goal in answers.plan.goals]
     rows = [
-        (scheduler, question, *_cells(ranking, effect), *(effect.of_goals[goal.key] for goal in plan.goals))
+        (scheduler, question, *_cells(ranking, effect), *(effect.of_goals[key] for key in goals))
         for scheduler, question, ranking, effect in answers.effects()
     ]
-    goals = {goal.key: pl.Float64() for goal in plan.goals}
-    schema = {**SCHEMA, **goals}
+    schema = {**SCHEMA, **dict.fromkeys(goals, pl.Float64)}
     left_out = [
         {"scheduler": scheduler, "question": question, "option": option.name, "cost": option.cost}
         | {"against_today": LEFT_OUT}
@@ -133,29 +119,16 @@ def effect_against_cost(answers: Answers) -> Figure:
     options = frame.sort("place")["what"].unique(maintain_order=True).to_list()
     title = f"{goal.label.partition(' (')[0]}: improvement (%)"
     highest = float(frame["x"].max() or 1.0)  # type: ignore[arg-type]
-    x = column(
-        "x:Q",
-        title="Price (in the currency of the plan)",
-        axis={"format": "~s"},
-        scale={"domain": [0.0, highest], "nice": True},
-    )
+    prices = {"domain": [0.0, highest], "nice": True}
+    x = column("x:Q", title="Price (in the currency of the plan)", axis={"format": "~s"}, scale=prices)
     least = min(0.0, float(frame["low"].min() or 0.0))  # type: ignore[arg-type]
     most = max(0.0, float(frame["high"].max() or 0.0))  # type: ignore[arg-type]
     letters = {"domain": [least, most + ROOM_FOR_LETTERS * (most - least)]}
     y = column("gain_percent:Q", title=title, scale=letters)
-    colour = column(
-        "what:N",
-        sort=options,
-        scale={"domain": options, "range": [COLOURS[k % len(COLOURS)] for k in range(len(options))]},
-        legend={
-            "title": "Option",
-            "orient": "bottom",
-            "columns": 2,
-            "labelLimit": 420,
-            "symbolOpacity": 1,
-            "symbolType": "square",
-        },
-    )
+    colours = {"domain": options, "range": [COLOURS[k % len(COLOURS)] for k in range(len(options))]}
+    symbols = {"symbolOpacity": 1, "symbolType": "square"}
+    legend = {"title": "Option", "orient": "bottom", "columns": 2, "labelLimit": 420} | symbols
+    colour = column("what:N", sort=options, scale=colours, legend=legend)
     shape = column(
         "scheduler:N",
         sort=schedulers,

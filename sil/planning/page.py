@@ -37,11 +37,7 @@ MOST_CLASSES = 12
 LEAST_GAIN_S = 0.05
 """Job classes with smaller gains and losses are not shown."""
 
-TITLES = {
-    EACH_OFFER: "Each offer alone",
-    BEST_BUY: "Best buy",
-    RETIRE: "Retirement candidates",
-}
+TITLES = {EACH_OFFER: "Each offer alone", BEST_BUY: "Best buy", RETIRE: "Retirement candidates"}
 
 
 def write_page(folder: Path, answers: Answers) -> None:
@@ -114,10 +110,9 @@ def _options(
 ) -> Section:
     """`letters` are those of the chart, if it has these options."""
     first, *others = goals
-    rows = []
+    unit, rows = PLAN_METRICS[first.metric].unit, []
+    better = f"better by ({unit})" if unit else "better by"
     for effect in ranking.effects:
-        unit = PLAN_METRICS[first.metric].unit
-        better = f"better by ({unit})" if unit else "better by"
         row = {"": letters[effect.option.name]} if letters else {}
         row |= {
             "rank": rank_text(ranking, effect),
@@ -132,14 +127,10 @@ def _options(
         row |= {goal.label: figure(effect.of_goals[goal.key]) for goal in others}
         row |= {f"compared with {base}": effect.against_today.value}
         if ranking.criteria.only_first:
-            gain = ranking.against_choice.get(effect.option.name)
-            row |= {
-                better.replace("by", "than the recommended"): "recommended"
-                if gain is None
-                else interval(gain),
-                "compared with it": "" if gain is None else rank_text(ranking, effect),
-            }
-            del row["rank"]
+            gain, verdict = ranking.against_choice.get(effect.option.name), row.pop("rank")
+            than = better.replace("by", "than the recommended")
+            row[than] = "recommended" if gain is None else interval(gain)
+            row["compared with it"] = "" if gain is None else verdict
         rows.append(row | {"replications": str(effect.n)})
     where = "Today" if base == "today" else f"With {base}"
     note = f"{where}: {first.label} {figure(ranking.base_means[first.key])}."
@@ -163,14 +154,11 @@ def _classes(title: str, ranking: Ranking, base: str) -> Iterator[Section]:
     shown = sorted(changed, key=lambda name: (-largest[name], name))[:MOST_CLASSES]
     if not shown:
         return
-    rows = [
-        {"job class": name}
-        | {
-            effect.option.name: interval(effect.of_classes[name]) if name in effect.of_classes else ""
-            for effect in ranking.effects
-        }
-        for name in shown
-    ]
+    rows = []
+    for name in shown:
+        gains = ((e.option.name, e.of_classes.get(name)) for e in ranking.effects)
+        cells = {option: "" if gain is None else interval(gain) for option, gain in gains}
+        rows.append({"job class": name} | cells)
     note = f"Reduction of mean turnaround (s) compared with {base}."
     if len(shown) < len(largest):
         others = counted(len(largest) - len(shown), "other job class")

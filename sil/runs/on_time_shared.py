@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -24,11 +23,11 @@ from sil.runs.simulation import Disturbances, RunKey, Simulation, SiteModel, run
 from sil.runs.under_test import InProcess
 from sil.settings import files
 from sil.site.time_shared_cluster import Characterisations
-from sil.trace.facts import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, Fact
+from sil.trace.facts import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, Fact, RunTables
 from sil.world.events import ControlDue, EventQueue, LocalChanged, SampleDue
 from sil.world.failures import Hindrances
 from sil.world.harness import Handlers, World
-from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
+from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.monitors import NodeMonitors
 from sil.world.random_streams import RandomStreams
 from sil.world.time_shared_cluster import TimeSharedCluster
@@ -44,15 +43,6 @@ CISNE = "cisne-2006"
 def built_in_characterisations() -> Characterisations:
     """The NAS Parallel Benchmarks on the nodes of the built-in site."""
     return Characterisations.of_site(importing.read_site_file(files.built_in("sites")[CISNE]))
-
-
-@dataclass(frozen=True)
-class TimeSharedRun:
-    """The facts of one run (columns of the trace), its predictions, and the responses of local users."""
-
-    facts: pl.DataFrame
-    predictions: list[Prediction]
-    local_responses: list[LocalResponse]
 
 
 class TimeSharedSystem(SiteModel):
@@ -121,14 +111,13 @@ class TimeSharedSystem(SiteModel):
         forecasting = Forecasting(self._allocation, predictors, self, promises)
         return StartingManager(ports, self._allocation, scheduler, admission=admission, new_jobs=forecasting)
 
-    def run(self, scheduler: AnyScheduler, predictors: Mapping[str, Predictor], run: RunKey) -> TimeSharedRun:
+    def run(self, scheduler: AnyScheduler, predictors: Mapping[str, Predictor], run: RunKey) -> RunTables:
         """A run without disturbances, under a scheduler that is trusted."""
         simulation = Simulation(self, Disturbances())
         assert isinstance(simulation.ports, OnSharedNodes)
         manager = self.predicting(simulation.ports, scheduler, predictors)
         run_in(simulation.world, self.jobs, nullcontext(manager))
-        facts = simulation.checked(run)
-        return TimeSharedRun(facts, self._predictions, self._machines.local_responses(self._clock.now_s))
+        return RunTables.of(facts=simulation.checked(run), **self.tables(run))
 
     def batsim_nodes(self, ports: OnSharedNodes) -> Nodes:
         from sil.batsim.nodes import TimeSharedNodes

@@ -46,21 +46,9 @@ class Machines(StrEnum):
     NODES = "nodes"
 
 
-SCHEDULERS = {
-    Machines.DIFFERENT: (
-        "olb",
-        "met",
-        "mct",
-        "min_min",
-        "max_min",
-        "sufferage",
-        "sjs",
-        "pjs",
-        "pjs_try_next",
-    ),
-    Machines.PROCESSORS: ("fcfs", "sjf", "easy", "easy_sjbf", "conservative"),
-    Machines.NODES: ("fcfs", "sjf", "easy", "easy_sjbf", "conservative"),
-}
+MAPPING = ("olb", "met", "mct", "min_min", "max_min", "sufferage", "sjs", "pjs", "pjs_try_next")
+RIGID = ("fcfs", "sjf", "easy", "easy_sjbf", "conservative")
+SCHEDULERS = {Machines.DIFFERENT: MAPPING, Machines.PROCESSORS: RIGID, Machines.NODES: RIGID}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +70,13 @@ class Case:
 
     * `has_queues`: urgent jobs have a queue of their own, which displaces the other one.
     * `is_remapping`: planned runs are mapped again in each round.
+    * `longest_wait_s`: each job starts within this time; None = in the end.
 
     And on different machines (see `scheduler.managers.queues`):
 
     * `keeps_starts`: planned starts are kept.
     * `raised_after`: this many displacements raise a job to the next queue; None = none do.
     * `least_gain_s`: urgent jobs displace others only for a gain of more than this; 0 = always.
-
-    `longest_wait_s`: each job starts within this time; None = in the end.
     """
 
     seed: Annotated[int, Field(ge=0)]
@@ -105,9 +92,6 @@ class Case:
     raised_after: Annotated[int, Field(ge=1)] | None = None
     least_gain_s: NotNegative = 0.0
     longest_wait_s: Period | None = None
-
-    def streams(self) -> RandomStreams:
-        return RandomStreams(self.seed)
 
     @property
     def policies(self) -> list[str]:

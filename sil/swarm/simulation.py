@@ -26,6 +26,7 @@ from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.events import MessageDue, SimClock
 from sil.world.guard.faults import SchedulerFault, fault_of
+from sil.world.random_streams import RandomStreams
 from sil.world.remote.network import CrashingJournal, ManagerClock, MemoryJournal, Network
 from sil.world.remote.remote_manager import RemoteManager
 
@@ -73,7 +74,7 @@ class _Simulation:
         self._faulty = faulty = Faulty(self._clock, case.n_machines, case.until_s, self._site.n_interconnects)
         self._breach: Breach | None = None
         """The first one in the account of a manager that is built in."""
-        streams = case.streams()
+        streams = RandomStreams(case.seed)
         for fault in case.faults:
             faulty.add(fault, streams)
         for job in self._site.last_jobs:

@@ -38,9 +38,8 @@ from sil.studies.cisne.experiments import (
     POLICIES,
     Deviations,
     PredictionCase,
-    ends_s,
-    jobs_of,
     run_case,
+    scored,
 )
 from sil.studies.grid_samples import table
 from sil.studies.ledger import Findings
@@ -222,15 +221,11 @@ def _drawings_of_one_run() -> list[Part]:
     for policy in POLICIES:
         case = PredictionCase(policy, SHOWN_LOAD, 0)
         done = run_case(case, {AWARE: PolicyAware(case.composition.scheduler(), *CPU)})
-        end_s = ends_s(done)
-        first = {p.forecast.job: p.forecast.end_s for p in reversed(done.predictions)}
-        points += [
-            (policy, end_s[job.id] - job.arrival_s, first[job.id] - job.arrival_s)
-            for job in jobs_of(case.replication)
-        ]
+        first = scored(done).filter("first").sort("job")
+        points.append(first.select(pl.lit(policy).alias("of"), real="real_s", predicted="predicted_s"))
         if policy == SHOWN:
             title = f"One run of 30 jobs under {policy}, local users on {SHOWN_LOAD:.0%} of the nodes"
             timelines.append(Part(title, timeline(done.facts, TimeSharedCluster().n_nodes), name="timeline"))
-    chart = predicted_against_real(table(("of", "real", "predicted"), points), "Policy")
+    chart = predicted_against_real(pl.concat(points), "Policy")
     title = f"Predicted against real, CPU-CPU, aware; local users on {SHOWN_LOAD:.0%} of the nodes"
     return [*timelines, Part(title, chart, name="predicted-against-real")]

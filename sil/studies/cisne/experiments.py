@@ -17,11 +17,12 @@ from scheduler.time_shared.loras import Loras, Method, NodeSelection, Selection
 from scheduler.time_shared.predictors import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from scheduler.time_shared.social_contract import MOST_CPU
+from sil.outcome.comparison import score_predictions
 from sil.outcome.statistics import Sample
-from sil.runs.on_time_shared import TimeSharedRun, TimeSharedSystem, built_in_characterisations
+from sil.runs.on_time_shared import TimeSharedSystem, built_in_characterisations
 from sil.runs.simulation import RunKey
 from sil.studies.grid_samples import GridSamples, StudyFailed
-from sil.trace.facts import Fact
+from sil.trace.facts import RUN, Fact, RunTables
 from sil.workers.runner import Runner
 from sil.world.random_streams import RandomStreams
 from sil.world.time_shared_cluster import TimeSharedCluster
@@ -120,7 +121,7 @@ def run_all(cases: Sequence[PredictionCase], runner: Runner) -> pl.DataFrame:
     return pl.DataFrame(rows).sort("replication", maintain_order=True)
 
 
-def run_case(case: PredictionCase, predictors: dict[str, Predictor]) -> TimeSharedRun:
+def run_case(case: PredictionCase, predictors: dict[str, Predictor]) -> RunTables:
     """The run of a case, with predictions by each predictor. Raises StudyFailed for a fault."""
     cluster = TimeSharedCluster().with_local_users(case.load)
     cluster = cluster.with_limits(case.composition.most_jobs, case.most_cpu)
@@ -133,11 +134,11 @@ def run(
     scheduler: Loras,
     predictors: dict[str, Predictor],
     replication: int,
-) -> TimeSharedRun:
+) -> RunTables:
     """One run. Raises StudyFailed for a fault."""
     nodes = TimeSharedSystem(cluster, jobs, built_in_characterisations(), RandomStreams(SEED, replication))
     done = nodes.run(scheduler, predictors, RunKey(0, replication, "loras"))
-    for fault in done.facts.filter(pl.col("event") == Fact.FAULT).iter_rows(named=True):
+    for fault in done.facts.filter(event=Fact.FAULT).iter_rows(named=True):
         raise StudyFailed(f"the scheduler broke the rule {fault['detail']}: {fault['message']}")
     return done
 
@@ -156,10 +157,19 @@ class _Timed:
         return made
 
 
-def ends_s(done: TimeSharedRun) -> dict[int, float]:
-    """The completion time of each job."""
-    ended = done.facts.filter(pl.col("event") == Fact.RUN_ENDED)
-    return dict(ended.select("job", "time_s").iter_rows())
+def scored(done: RunTables) -> pl.DataFrame:
+    """The predictions for each job, in order of time, with its submission and its end, and their `deviation`,
+    (P - R) / R of the turnaround; `first` are the first ones. Raises StudyFailed for `never`."""
+    submitted, ended = (
+        done.facts.filter(event=fact).select(*RUN, "job", time_s=pl.col("time_s"))
+        for fact in (Fact.JOB_ARRIVED, Fact.RUN_ENDED)
+    )
+    times = submitted.join(ended, on=(*RUN, "job"), suffix="_of_end")
+    jobs = times.rename({"job": "job_id", "time_s": "submission_time", "time_s_of_end": "finish_time"})
+    found = score_predictions(done.predictions, jobs)
+    for job in found.filter(pl.col("end_s").is_infinite())["job"]:
+        raise StudyFailed(f"job {job} was predicted never to end, and did")
+    return found.with_columns(deviation=(pl.col("end_s") - pl.col("finish_time")) / pl.col("real_s"))
 
 
 def _carry_out(case: PredictionCase) -> list[dict[str, Any]]:
@@ -169,17 +179,13 @@ def _carry_out(case: PredictionCase) -> list[dict[str, Any]]:
         for mode, pair in product(kinds, PAIRS)
     }
     done = run_case(case, {" ".join(name): predictor for name, predictor in timed.items()})
-    deviations, of_run = _deviations(done, jobs_of(case.replication)), measures(done)
+    scores, of_run = scored(done), measures(done)
     rows = []
     for name, predictor in timed.items():
-        of_jobs = deviations[" ".join(name)].values()
-        chosen = {
-            FIRST: [of_job[0] for of_job in of_jobs],
-            ALL: [deviation for of_job in of_jobs for deviation in of_job],
-            LAST: [of_job[-1] for of_job in of_jobs],
-        }
-        for when, deviation in chosen.items():
-            percent = 100 * np.array(deviation)
+        of_name = scores.filter(predictor=" ".join(name))
+        last = of_name.unique("job", keep="last", maintain_order=True)
+        for when, chosen in {FIRST: of_name.filter("first"), ALL: of_name, LAST: last}.items():
+            percent = 100 * chosen["deviation"].to_numpy()
             of_predictor = {
                 **dict(zip(("mode", "remaining", "cpu_time"), name, strict=True)),
                 "when": when,
@@ -192,41 +198,24 @@ def _carry_out(case: PredictionCase) -> list[dict[str, Any]]:
     return rows
 
 
-def _deviations(done: TimeSharedRun, jobs: Sequence[Job]) -> dict[str, dict[JobId, list[float]]]:
-    """Of each predictor, for each job, (P - R) / R in order of time. Raises StudyFailed for `never`."""
-    arrived_s, ended_s = {job.id: job.arrival_s for job in jobs}, ends_s(done)
-    found: dict[str, dict[JobId, list[float]]] = {}
-    for prediction in done.predictions:
-        job, predicted_s = prediction.forecast.job, prediction.forecast.end_s
-        if prediction.forecast.is_never:
-            raise StudyFailed(f"job {job} was predicted never to end, and did")
-        deviation = (predicted_s - ended_s[job]) / (ended_s[job] - arrived_s[job])
-        found.setdefault(prediction.predictor, {}).setdefault(job, []).append(deviation)
-    return found
-
-
-def measures(done: TimeSharedRun) -> dict[str, float]:
+def measures(done: RunTables) -> dict[str, float]:
     """Of a run: mean turnaround_s and waiting_s, makespan_s, the number of jobs that overtake an earlier one
     (`backfilled`), stops by CCS, the mean local_slowdown of the nodes' users, and the share of their time in
     which the contract was tight (%)."""
     arrived, started, ended = (
-        done.facts.filter(pl.col("event") == fact).sort("job")["time_s"].to_numpy()
+        done.facts.filter(event=fact).sort("job")["time_s"].to_numpy()
         for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED)
     )
-    latest_s = np.maximum.accumulate(started)
+    latest_s, users = np.maximum.accumulate(started), done.local_users
     return {
         "turnaround_s": float((ended - arrived).mean()),
         "waiting_s": float((started - arrived).mean()),
         "makespan_s": float(ended.max()),
         "backfilled": float((started < latest_s).sum()),
-        "stops": float(done.facts.filter(pl.col("event") == Fact.RUN_STOPPED).height),
-        "local_slowdown": _mean([response.slowdown for response in done.local_responses], 1.0),
-        "tight": 100 * _mean([response.tight_share for response in done.local_responses], 0.0),
+        "stops": float(done.facts.filter(event=Fact.RUN_STOPPED).height),
+        "local_slowdown": float(users["slowdown"].to_numpy().mean()) if len(users) else 1.0,
+        "tight": 100 * float(users["tight_share"].to_numpy().mean()) if len(users) else 0.0,
     }
-
-
-def _mean(values: list[float], of_none: float) -> float:
-    return float(np.mean(values)) if values else of_none
 
 
 class Deviations(GridSamples):

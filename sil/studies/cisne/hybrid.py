@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from scheduler.compiled import Floats2
-from scheduler.model import Job, JobId
+from scheduler.model import Job
 from scheduler.time_shared.forecast import (
     COVERAGE,
     Circumstances,
@@ -30,16 +30,16 @@ from scheduler.time_shared.problem import SharedNodes
 from sil.outcome.statistics import Sample, interval
 from sil.report.figures import bars, lines
 from sil.report.page import Part
-from sil.runs.on_time_shared import TimeSharedRun, built_in_characterisations
+from sil.runs.on_time_shared import built_in_characterisations
 from sil.studies.cisne.experiments import (
     LOADS,
     METHOD,
     METHODS,
     POLICIES,
     PredictionCase,
-    ends_s,
     jobs_of,
     run_case,
+    scored,
 )
 from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import Claim, Findings, Study
@@ -200,7 +200,8 @@ def _experience(case: PredictionCase) -> tuple[list[PastRun], dict[str, list[Err
     """The runs of a case, and by method the errors of the predictions made in it."""
     noting = {method: _Noting(_aware(case, method)) for method in METHODS}
     done = run_case(case, dict(noting))
-    ended_s = ends_s(done)
+    ended = done.facts.filter(event=Fact.RUN_ENDED)
+    ended_s = dict(ended.select("job", "time_s").iter_rows())
     errors = {
         method: [
             Error(circumstances, (ended_s[forecast.job] - made_s) / (forecast.end_s - made_s))
@@ -209,15 +210,16 @@ def _experience(case: PredictionCase) -> tuple[list[PastRun], dict[str, list[Err
         ]
         for method, of_method in noting.items()
     }
-    return past_runs(done, jobs_of(case.replication)), errors
+    return past_runs(done.facts, jobs_of(case.replication)), errors
 
 
-def past_runs(done: TimeSharedRun, jobs: Sequence[Job]) -> list[PastRun]:
+def past_runs(facts: pl.DataFrame, jobs: Sequence[Job]) -> list[PastRun]:
     """The completed runs, each with the parallel jobs on that of its nodes which had most, as a mean over its
     time."""
     known = built_in_characterisations()
-    held = done.facts.filter(event=Fact.RUN_STARTED).select("job", "time_s", "machines")
-    started_s, ended_s = dict(held.select("job", "time_s").iter_rows()), ends_s(done)
+    held = facts.filter(event=Fact.RUN_STARTED).select("job", "time_s", "machines")
+    ended = facts.filter(event=Fact.RUN_ENDED).select("job", "time_s")
+    started_s, ended_s = dict(held.select("job", "time_s").iter_rows()), dict(ended.iter_rows())
     nodes: dict[int, list[int]] = defaultdict(list)
     for job, node in one_row_per_machine(held).select("job", "machines").iter_rows():
         nodes[job].append(int(node))
@@ -247,27 +249,17 @@ def _predicted(learnt: tuple[PredictionCase, dict[str, list[Learnt]]]) -> list[d
             historical = Historical(case.composition.scheduler(), runs, cpu_time)
             predictors[HISTORICAL, method, seeds] = historical
     of_name = {" ".join(map(str, of)): of for of in predictors}
-    done = run_case(case, {name: predictors[of] for name, of in of_name.items()})
-    ended_s = ends_s(done)
-    arrived_s = {job.id: job.arrival_s for job in jobs_of(case.replication)}
-    first: dict[str, dict[JobId, Forecast]] = {name: {} for name in of_name}
-    for prediction in done.predictions:
-        first[prediction.predictor].setdefault(prediction.forecast.job, prediction.forecast)
+    scores = scored(run_case(case, {name: predictors[of] for name, of in of_name.items()})).filter("first")
+    ended, low, high = (pl.col(name) for name in ("finish_time", "low_s", "high_s"))
+    is_inside = ((low <= ended) & (ended <= high)).cast(pl.Float64)
     rows = []
-    for name, forecasts in first.items():
-        kind, method, seeds = of_name[name]
-        deviation = [
-            abs(made.end_s - ended_s[job]) / (ended_s[job] - arrived_s[job])
-            for job, made in forecasts.items()
-        ]
-        covered = [
-            made.low_s <= ended_s[job] <= made.high_s
-            for job, made in forecasts.items()
-            if made.low_s is not None and made.high_s is not None
-        ]
+    for (name,), first in scores.group_by("predictor", maintain_order=True):
+        kind, method, seeds = of_name[str(name)]
+        covered = first.select(100 * is_inside.mean()).item()
+        deviation = 100 * float(np.abs(first["deviation"].to_numpy()).mean())
         row = {"policy": case.policy, "load": case.load, "replication": case.replication}
-        row |= {"kind": kind, "method": method, "seeds": seeds, "deviation": 100 * float(np.mean(deviation))}
-        rows.append(row | {"covered": 100 * float(np.mean(covered)) if covered else None})
+        row |= {"kind": kind, "method": method, "seeds": seeds, "deviation": deviation}
+        rows.append(row | {"covered": covered})
     return rows
 
 

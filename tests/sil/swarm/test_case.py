@@ -12,6 +12,7 @@ import pytest
 from sil.swarm.case import SCHEDULERS, Case, Machines, drawn
 from sil.swarm.faults import KINDS, Fault, Faulty
 from sil.world.events import SimClock
+from sil.world.random_streams import RandomStreams
 from site_db.files.input_errors import InvalidFile
 
 
@@ -44,7 +45,7 @@ def test_a_fault_that_is_left_out_changes_no_other_one() -> None:
     def world(*faults: Fault) -> Faulty:
         faulty = Faulty(SimClock(), 4, 5_000.0)
         for fault in faults:
-            faulty.add(fault, drawn(1).streams())
+            faulty.add(fault, RandomStreams(1))
         return faulty
 
     failures = Fault("failures", {"between_s": 500.0, "repair_s": 50.0})
