@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import count
 from math import ceil, inf
 from pathlib import Path
@@ -15,7 +15,7 @@ from scheduler.messages import counted
 from sil.trace.log_ids import column_of
 from sil.workload.job_log import LEAST_S, SCHEMA, JobLog, possible_size
 from sil.workload.settings import Overrun, Rules
-from sil.workload.swf_repairs import LINE, repaired
+from sil.workload.swf_repairs import LINE, repaired, table_of
 from sil.workload.swf_writing import KeptSwf
 from site_db.files.input_errors import InvalidFile
 from site_db.files.plain_values import is_whole
@@ -26,7 +26,7 @@ from site_db.jobs.requests import LoggedRequests, partitions_of
 from site_db.jobs.sacct.columns import RAN
 from site_db.jobs.sacct.reader import read_file
 from site_db.jobs.sacct.times import zone_named
-from site_db.jobs.swf import FIELDS, UNKNOWN, Status
+from site_db.jobs.swf import FIELDS, UNKNOWN, Row, Status
 from site_db.site_file.cluster import Cluster
 
 
@@ -63,10 +63,9 @@ def times_of(
     return run_s, max(limit_s, run_s)
 
 
-def sentences(notes: Counter[str]) -> Iterator[str]:
+def sentences(notes: Counter[str]) -> list[str]:
     """One for each kind of repair, with its number of jobs."""
-    for repair, n in notes.items():
-        yield f"{counted(n, 'job')} {repair}"
+    return [f"{counted(n, 'job')} {repair}" for repair, n in notes.items()]
 
 
 def default_limit_s(partitions: frozenset[str], cluster: Cluster) -> float | None:
@@ -93,32 +92,26 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: Cluster,
     """As `read_accounting`, of `jobs` in order of submission, with their tally."""
     requests, occupancy = LoggedRequests(cluster), Occupancy()
     origin_s = jobs[0].submitted_unix_s
-    users = {name: x for x, name in enumerate(dict.fromkeys(job.user for job in jobs))}
-    charged = {both: x for x, both in enumerate(dict.fromkeys(Charged(job.account, job.qos) for job in jobs))}
-    notes = Counter[str]()
-    cpus: dict[int, int] = {}
-    """Of each request, in whole cores."""
-    rows = []
+    users, charged, cpus = dict[str, int](), dict[Charged, int](), dict[int, int]()
+    notes, cut, rows = Counter[str](), set[int](), []
     for number, job in zip(job_numbers(jobs), jobs, strict=True):
         used_s = job.ended_unix_s - job.started_unix_s
         run_s, limit_s = times_of(used_s, job.time_limit_s, partitions_of(job), cluster, rules, notes)
         which = requests.count(job)
         occupancy.add(job)
-        if which not in cpus:
+        if which not in cpus:  # in whole cores
             cpus[which] = ceil(cluster.held(requests.all[which]).cpus)
+        user = users.setdefault(job.user, len(users))
+        whom = charged.setdefault(Charged(job.account, job.qos), len(charged))
         submit_s = job.submitted_unix_s - origin_s
-        whom = charged[Charged(job.account, job.qos)]
-        rows.append((number, submit_s, run_s, cpus[which], limit_s, users[job.user], which, whom))
-    columns = {**SCHEMA, "request": pl.Int64, "charged": pl.Int64}
-    table = pl.DataFrame(rows, columns, orient="row")
+        rows.append((number, submit_s, run_s, cpus[which], limit_s, user, which, whom))
+        if run_s < used_s:
+            cut.add(number)
+    table = pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64, "charged": pl.Int64}, orient="row")
     table = table.with_columns(column_of((job.number for job in jobs), table["job"].to_list()))
-    table = table.sort("submit_s", "job")
-    cut = [
-        row[0] for row, job in zip(rows, jobs, strict=True) if row[2] < job.ended_unix_s - job.started_unix_s
-    ]
     return JobLog(
         name,
-        table,
+        table.sort("submit_s", "job"),
         cluster.cores,
         {"unixstarttime": f"{origin_s:.0f}"},
         (
@@ -132,7 +125,7 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: Cluster,
         cut=frozenset(cut),
         cluster=cluster,
         requests=tuple(requests.all),
-        users={x: name for name, x in users.items()},
+        users={user: name for name, user in users.items()},
         charged=tuple(charged),
     )
 
@@ -140,13 +133,15 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: Cluster,
 def jobs_of(path: Path, tally: Tally, rules: Rules, states: Container[str] = RAN) -> list[LoggedJob]:
     """The jobs in some states that used their nodes, at least one, in order of submission. Raises
     InvalidFile."""
-    read = read_file(path, tally, states, zone_named(rules.time_zone))
-    jobs = sorted(_kept(read, path), key=lambda job: job.submitted_unix_s)
+    memory, jobs = Memory(path), list[LoggedJob]()
+    for job in read_file(path, tally, states, zone_named(rules.time_zone)):
+        memory.take(BYTES_OF_A_JOB + BYTES_OF_A_NAME * len(job.nodes))
+        jobs.append(job)
     if not jobs:
         refused = "; ".join(f"{n:,}: {reason}" for reason, n in tally.refused.most_common())
         rows = counted(tally.rows, "row")
         raise InvalidFile(f"{path}: no job of {rows} used its nodes ({refused or 'no rows'})")
-    return jobs
+    return sorted(jobs, key=lambda job: job.submitted_unix_s)
 
 
 MOST_DIGITS = 15
@@ -155,28 +150,14 @@ BYTES_OF_A_JOB, BYTES_OF_A_NAME = 1_500, 80
 """Of memory, for a job in all forms that it has here, and for the name of a node."""
 
 
-def _kept(jobs: Iterator[LoggedJob], path: Path) -> Iterator[LoggedJob]:
-    """Raises InvalidFile."""
-    memory = Memory(path)
-    for job in jobs:
-        memory.take(BYTES_OF_A_JOB + BYTES_OF_A_NAME * len(job.nodes))
-        yield job
-
-
 def job_numbers(jobs: Sequence[LoggedJob]) -> Iterator[int]:
     """Slurm's job ids; a new number for array tasks and requeued jobs, which share one."""
-    known = {int(job.number) for job in jobs if _is_number(job.number)}
-    unused, used = count(max(known, default=0) + 1), set[int]()
-    for job in jobs:
-        number = int(job.number) if _is_number(job.number) else 0
-        if number < 1 or number in used:
-            number = next(unused)
+    ids = [int(x.number) if is_whole(x.number) and len(x.number) <= MOST_DIGITS else 0 for x in jobs]
+    unused, used = count(max(ids, default=0) + 1), set[int]()
+    for id in ids:
+        number = id if id >= 1 and id not in used else next(unused)
         used.add(number)
         yield number
-
-
-def _is_number(text: str) -> bool:
-    return is_whole(text) and len(text) <= MOST_DIGITS
 
 
 def row_sentences(tally: Tally) -> Iterator[str]:
@@ -197,62 +178,57 @@ def read_on_processors(path: Path, rules: Rules, processors: int | None = None) 
     tally = Tally()
     jobs = jobs_of(path, tally, rules)
     notes = (*row_sentences(tally), *tally.remarks())
-    if processors is not None:
-        size = possible_size(processors, path)
-    else:
-        size = _most_in_use(jobs)
+    size = _most_in_use(jobs) if processors is None else possible_size(processors, path)
+    if processors is None:
         notes += (
             f"accounting does not say how large the machine is; the most processors in use at a time, "
             f"{size:,}, are taken",
         )
-    origin_s = jobs[0].submitted_unix_s
-    columns, comments = _fields(jobs, origin_s)
-    lines = pl.Series(LINE, [job.line for job in jobs], pl.UInt32)
-    rows = pl.DataFrame(columns, schema=dict.fromkeys(FIELDS, pl.Float64)).with_columns(lines)
-    found = repaired(rows, {}, size, rules, path)
-    ids = dict(zip(columns["job"], (job.number for job in jobs), strict=True))
+    rows, comments = _rows(jobs)
+    found = repaired(table_of(rows).select(LINE, *FIELDS), {}, size, rules, path)
+    ids = {row.job: job.number for row, job in zip(rows, jobs, strict=True)}
     numbers = found.jobs["job"].to_list()
     table = found.jobs.with_columns(column_of((ids[number] for number in numbers), numbers))
-    header = {"unixstarttime": f"{origin_s:.0f}", "timezonestring": "UTC"}
+    header = {"unixstarttime": f"{jobs[0].submitted_unix_s:.0f}", "timezonestring": "UTC"}
     kept = KeptSwf(found.rows.select(FIELDS), (*(f"; {line}" for line in comments),), _lost(jobs))
     return JobLog(path.name, table, size, header, (*notes, *found.notes), cut=found.cut, kept=kept)
 
 
-def _fields(jobs: Sequence[LoggedJob], origin_s: float) -> tuple[dict[str, list[float]], list[str]]:
-    """The fields of jobs, and the comments that explain the numbers of queues and partitions."""
-    names = {
-        "user": [job.user for job in jobs],
-        "group": [job.account for job in jobs],
-        "executable": [job.program for job in jobs],
-        "queue": [job.qos for job in jobs],
-        "partition": [job.partition for job in jobs],
-    }
-    numbers = {field: _numbers(texts) for field, texts in names.items()}
-    known: dict[str, list[float]] = {
-        "job": [float(number) for number in job_numbers(jobs)],
-        "submit": [job.submitted_unix_s - origin_s for job in jobs],
-        "wait": [job.started_unix_s - job.submitted_unix_s for job in jobs],
-        "run": [job.ended_unix_s - job.started_unix_s for job in jobs],
-        "allocated": [float(job.processors) for job in jobs],
-        "requested": [float(job.processors) for job in jobs],
-        "requested_time": [UNKNOWN if job.time_limit_s is None else job.time_limit_s for job in jobs],
-        "requested_memory": [_kib_of_a_processor(job) for job in jobs],
-        "status": [float(_STATUS.get(job.state, Status.FAILED)) for job in jobs],
-        **{field: [found.get(text, UNKNOWN) for text in names[field]] for field, found in numbers.items()},
-    }
+def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[Row], list[str]]:
+    """The rows of jobs, and the comments that explain the numbers of queues and partitions."""
+    origin_s = jobs[0].submitted_unix_s
+    users, groups, programs, queues, partitions = (
+        {text: float(n) for n, text in enumerate(dict.fromkeys(filter(None, texts)), start=1)}
+        for texts in zip(*((x.user, x.account, x.program, x.qos, x.partition) for x in jobs), strict=True)
+    )
+    rows = [
+        Row(
+            job.line,
+            job=float(number),
+            submit=job.submitted_unix_s - origin_s,
+            wait=job.started_unix_s - job.submitted_unix_s,
+            run=job.ended_unix_s - job.started_unix_s,
+            allocated=float(job.processors),
+            requested=float(job.processors),
+            requested_time=UNKNOWN if job.time_limit_s is None else job.time_limit_s,
+            requested_memory=_kib_of_a_processor(job),
+            status=float(_STATUS.get(job.state, Status.FAILED)),
+            user=users.get(job.user, UNKNOWN),
+            group=groups.get(job.account, UNKNOWN),
+            executable=programs.get(job.program, UNKNOWN),
+            queue=queues.get(job.qos, UNKNOWN),
+            partition=partitions.get(job.partition, UNKNOWN),
+        )
+        for number, job in zip(job_numbers(jobs), jobs, strict=True)
+    ]
     comments = [
         f"UnixStartTime: {origin_s:.0f}",
         "TimeZoneString: UTC",
-        *(f"Queue: {n:.0f} {name}" for name, n in numbers["queue"].items()),
-        *(f"Partition: {n:.0f} {name}" for name, n in numbers["partition"].items()),
+        *(f"Queue: {n:.0f} {name}" for name, n in queues.items()),
+        *(f"Partition: {n:.0f} {name}" for name, n in partitions.items()),
         "Note: from Slurm's accounting; groups are accounts, executables names of jobs, queues are QOS",
     ]
-    return {field: known.get(field, [UNKNOWN] * len(jobs)) for field in FIELDS}, comments
-
-
-def _numbers(texts: Iterable[str]) -> dict[str, float]:
-    """From 1 on, in order of appearance; none for the empty text."""
-    return {text: float(n) for n, text in enumerate(dict.fromkeys(filter(None, texts)), start=1)}
+    return rows, comments
 
 
 def _kib_of_a_processor(job: LoggedJob) -> float:

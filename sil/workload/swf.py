@@ -21,7 +21,7 @@ from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, JobLog, possible_size
 from sil.workload.mapped_columns import ColumnFiles
 from sil.workload.settings import Rules
-from sil.workload.swf_repairs import LINE, NEEDED, memory_kib, repaired
+from sil.workload.swf_repairs import LINE, NEEDED, memory_kib, repaired, table_of
 from sil.workload.swf_writing import TITLES, KeptSwf
 from site_db.files import readers
 from site_db.files.input_errors import InvalidFile, quoted, remedy
@@ -30,7 +30,6 @@ from site_db.jobs.swf import (
     FIELDS,
     MORE_FIELDS,
     NO_NUMBER,
-    Row,
     header_field,
     of_preceding,
     rows_of,
@@ -235,8 +234,7 @@ def _plain_rows(data: bytes, wanted: Sequence[str] = NEEDED) -> pl.DataFrame | N
 
 def _any_rows(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list[int]]]:
     """The rows of any log, and the lines that are none, by what is wrong with them."""
-    found = list(rows_of(data.decode("utf-8", "replace").split("\n"), path))
-    rows = pl.DataFrame(found, {**_COLUMNS, **dict.fromkeys(FIELDS, pl.Float64)}, orient="row")
+    rows = table_of(rows_of(data.decode("utf-8", "replace").split("\n"), path))
     last = 0 if data.endswith(b"\n") else data.count(b"\n") + 1
     is_row = rows["wrong"].is_in(("", MORE_FIELDS))
     is_cut = ~is_row & (rows[LINE] == last)
@@ -244,6 +242,3 @@ def _any_rows(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list[int
     for wrong in (FEW_FIELDS, NO_NUMBER, MORE_FIELDS):
         broken[wrong] = rows.filter(~is_cut & (rows["wrong"] == wrong))[LINE].to_list()
     return rows.filter(is_row).select(LINE, *FIELDS, pl.col("id").alias(LOG_ID)), broken
-
-
-_COLUMNS = dict(zip(Row._fields, (pl.UInt32, pl.String, pl.String, pl.Float64), strict=False))

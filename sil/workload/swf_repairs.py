@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,12 @@ NEEDED = (
     *("status", "user", "preceding"),
 )
 """The fields of which a job is made. The others are only checked."""
+
+
+def table_of(rows: Iterable[Row]) -> pl.DataFrame:
+    """The rows of a log with what is known about their lines."""
+    about = dict(zip(Row._fields, (pl.UInt32, pl.String, pl.String, pl.Float64), strict=False))
+    return pl.DataFrame(list(rows), {**about, **dict.fromkeys(FIELDS, pl.Float64)}, orient="row")
 
 
 @dataclass(frozen=True)
