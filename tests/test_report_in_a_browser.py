@@ -27,7 +27,7 @@ from sil.workers.executor import Inline, Listener
 from sil.workload.lublin import Lublin
 from tests import browser
 from tests.builders import tiny_experiment
-from tests.sil import test_shared_experiment as shared
+from tests.sil.runs import test_shared_experiment as shared
 
 MARKS = ".mark-rect path, .mark-line path, .mark-area path, .mark-symbol path"
 

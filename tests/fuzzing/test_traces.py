@@ -12,7 +12,7 @@ import pytest
 from sil.trace.facts import TRACE, write_trace
 from sil.trace.reading import read_trace
 from tests.builders import tiny_experiment
-from tests.sil.test_cli import sil
+from tests.commands import sil
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_figures")
 

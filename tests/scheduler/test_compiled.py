@@ -37,7 +37,7 @@ RUN_WITH_CHECKS = (
     "tests/sil/test_engines.py",
     "tests/sil/test_engines_on_nodes.py",
     "tests/sil/studies/test_fgd.py",
-    "tests/sil/test_replay.py",
+    "tests/sil/experiment/test_replay.py",
     "tests/sil/test_replay_on_nodes.py",
     "tests/sil/test_shared_nodes.py",
     "tests/sil/workload",

@@ -11,8 +11,8 @@ from sqlalchemy import text
 
 from site_db import damage, store
 from site_db.store import parse_address
+from tests.commands import sil
 from tests.postgres import Server
-from tests.sil.test_cli import sil
 from tests.sil.test_database_commands import SACCT, SWF, done, here
 
 __all__ = ["here"]

@@ -14,8 +14,8 @@ import pytest
 
 from site_db.store import Address
 from tests.builders import TINY_SITE
+from tests.commands import sil, the_sentence
 from tests.postgres import Server
-from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.sil.test_cli import sil, the_sentence
+from tests.commands import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

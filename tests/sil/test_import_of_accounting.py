@@ -10,7 +10,7 @@ import pytest
 import sil as sil_package
 from site_db.jobs.sacct.columns import COLUMNS, COMMAND_IN_LINES
 from site_db.jobs.sacct.rows import EXPECTED
-from tests.sil.test_cli import sil
+from tests.commands import sil
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 

@@ -15,7 +15,7 @@ from site_db import store
 from site_db.history.stored_statistics import disagreements
 from site_db.schema import JobRow, MachineStateRow, SourceRow
 from tests.builders import TINY_SITE, tiny_experiment
-from tests.sil.test_cli import sil
+from tests.commands import sil
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 

@@ -25,7 +25,7 @@ from site_db.site_file.machine_names import expand
 from site_db.slurm.tres import BadTres, memory_mib
 from site_db.slurm_conf import read_cluster
 from tests.builders import TINY_SITE
-from tests.sil.test_cli import sil, the_sentence
+from tests.commands import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 MB = 10**6

@@ -10,7 +10,7 @@ import pytest
 
 import sil
 from sil.trace.log_clock import LogClock
-from tests.sil.test_cli import sil as command
+from tests.commands import sil as command
 from tests.sil.workload.swf_files import job
 
 FIRST_S = 1_709_175_930

@@ -20,8 +20,8 @@ from sil.trace.facts import Fact
 from sil.trace.reading import read_facts, read_trace
 from site_db.files.input_errors import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
-from tests.sil.test_cli import sil, the_sentence
-from tests.sil.test_experiment import run
+from tests.commands import sil, the_sentence
+from tests.sil.experiment.test_experiment import run
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 

@@ -16,8 +16,8 @@ from sil.outcome.backlog import Backlog
 from sil.outcome.metrics import DETAILS
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import EVENTS, Fact
+from tests.commands import sil as command
 from tests.sil.planning.nodes_site import SITE, accounting
-from tests.sil.test_cli import sil as command
 
 PROCESSORS = 8
 

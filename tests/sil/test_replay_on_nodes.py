@@ -31,12 +31,12 @@ from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.settings import Rules
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
+from tests.commands import sil, the_sentence
 from tests.examples import up_to
 from tests.scheduler.free_nodes import small_consumable, test_consumable_backfilling
 from tests.scheduler.free_nodes.small_conservative import SmallReservations
 from tests.scheduler.free_nodes.small_consumable import Run, SmallJob, SmallNode, fits, one_pass
 from tests.scheduler.free_nodes.test_consumable_backfilling import small_jobs, small_nodes
-from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 

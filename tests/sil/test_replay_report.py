@@ -36,8 +36,8 @@ from sil.trace.log_clock import LogClock
 from sil.workload.lublin import Lublin
 from sil.workload.slices import DAY_S
 from sil.workload.swf_writing import write_swf
+from tests.commands import sil
 from tests.examples import up_to
-from tests.sil.test_cli import sil
 
 
 def jobs(*columns: Sequence[Any], **more: Sequence[Any]) -> pl.DataFrame:

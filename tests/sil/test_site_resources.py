@@ -19,7 +19,7 @@ from sil.world.events import EventQueue
 from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.consumable import ConsumableMachines
 from site_db.slurm_conf import read_cluster
-from tests.sil.test_cli import sil
+from tests.commands import sil
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

@@ -43,10 +43,10 @@ from site_db.schema import (
 from site_db.site_file.importing import put_site, read_site_file
 from site_db.store import Address, parse_address
 from tests.builders import tiny_experiment
+from tests.commands import sil, the_sentence
+from tests.sil.experiment.test_experiment import facts_of, run
+from tests.sil.experiment.test_learning import run as run_on
 from tests.sil.planning.test_capacity import workload
-from tests.sil.test_cli import sil, the_sentence
-from tests.sil.test_experiment import facts_of, run
-from tests.sil.test_learning import run as run_on
 from tests.sil.test_notional import imagined, seconds
 from tests.sil.test_queueing_theory_on_nodes import mean_wait_mdc_s, mean_wait_mmc_s
 

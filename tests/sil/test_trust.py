@@ -19,7 +19,7 @@ from sil.settings.experiment_file import read_experiment
 from sil.trust.consent import ask_in_terminal, list_path, permit
 from sil.trust.foreign_code import Named, foreign_code, is_foreign
 from tests.builders import TINY_SITE, tiny_experiment
-from tests.sil.test_cli import sil, the_sentence
+from tests.commands import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 

@@ -19,8 +19,8 @@ from sil.world.guard.faults import SPEAKS_THE_PROTOCOL
 from site_db.files.input_errors import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
-from tests.sil.test_experiment import run
-from tests.sil.test_shared_experiment import EXPERIMENT, written
+from tests.sil.experiment.test_experiment import run
+from tests.sil.runs.test_shared_experiment import EXPERIMENT, written
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 

@@ -23,8 +23,8 @@ from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from sil.workers.executor import Inline, Listener
 from sil.workload.lublin import Lublin
+from tests.commands import sil, the_sentence
 from tests.sil.replaying import replay_all
-from tests.sil.test_cli import sil, the_sentence
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.manager import WatchedDispatcher
 from tests import hostile_managers
 from tests.builders import site
-from tests.sil.test_replay import FIVE, log_of
+from tests.sil.experiment.test_replay import FIVE, log_of
 
 ON_TWO = {
     KNOWN_RESOURCE: OnMachines(SimClock(), None, site(2), None, None),  # type: ignore[arg-type]

@@ -38,8 +38,8 @@ from sil.world.guard.faults import (
     TESTBED_UNTOUCHED,
 )
 from tests import hostile
+from tests.sil.experiment.test_replay import FIVE, log_of
 from tests.sil.test_no_process_is_left import alive
-from tests.sil.test_replay import FIVE, log_of
 
 LIMIT_S = 0.5
 SHORT = {

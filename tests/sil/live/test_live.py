@@ -38,7 +38,7 @@ from sil.world.guard.faults import SchedulerFault
 from sil.world.harness import World
 from sil.world.monitors import SimMonitor
 from tests.builders import site, tiny_experiment
-from tests.sil.test_cli import sil, the_sentence
+from tests.commands import sil, the_sentence
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="live runs need calls that only Linux has")
 two_cores = pytest.mark.skipif(

@@ -34,8 +34,8 @@ from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import SchedulerFault
 from site_db.store import parse_address
 from tests.builders import TINY_SITE
+from tests.commands import sil, the_sentence
 from tests.sil.planning.fake_runs import plan
-from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_figures")
 

@@ -26,9 +26,9 @@ from sil.planning.verdicts import PairVerdict
 from sil.runs.nodes_scenario import NodesScenario
 from sil.workers.executor import Inline
 from sil.workers.runner import Runner
+from tests.commands import sil, the_sentence
 from tests.sil.planning.nodes_site import DRAWN, HOUR_S, OFFERS, SITE, WEEK_HOURS, accounting, on_site, plan
 from tests.sil.planning.test_plan import refusal_of
-from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_queueing_theory_on_nodes import mean_wait_mmc_s
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_figures")

@@ -13,9 +13,9 @@ from sil import rehearse
 from sil.rehearsal.run import Verdict, read_rehearsal
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
+from tests.commands import sil
 from tests.sil.rehearsal.months import CONF, month, row, written
 from tests.sil.slurm.installed import needs_slurm
-from tests.sil.test_cli import sil
 
 N_JOBS = 60
 

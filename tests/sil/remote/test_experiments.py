@@ -11,10 +11,10 @@ from scheduler.messages import counted
 from sil.trace.facts import TRACE, Fact
 from sil.world import dispatcher
 from tests.builders import tiny_experiment
-from tests.sil.test_cli import sil, the_sentence
-from tests.sil.test_experiment import facts_of, run
-from tests.sil.test_failures import on_nodes
-from tests.sil.test_own_manager import MANAGERS
+from tests.commands import sil, the_sentence
+from tests.sil.experiment.test_experiment import facts_of, run
+from tests.sil.runs.test_failures import on_nodes
+from tests.sil.runs.test_own_manager import MANAGERS
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 

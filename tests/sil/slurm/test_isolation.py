@@ -19,10 +19,10 @@ from sil.slurm.protocol.releases import Release
 from sil.slurm.running import running
 from sil.slurm.settings.own import Surroundings, check_addresses, check_view, own_settings
 from site_db.files.input_errors import InvalidFile
+from tests.sil.experiment.test_replay import log_of
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.test_accounting import needs_database
 from tests.sil.slurm.test_replays import rows, starts_under
-from tests.sil.test_replay import log_of
 
 HERE = Surroundings("/run/of/it", "me", 1001, 1002, 1003, "/run/of/it/munge.socket")
 HOST = "head.example"

@@ -17,10 +17,10 @@ from sil.slurm.timing import patience_of
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from site_db.site_file.cluster import Cluster
+from tests.commands import sil
+from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.slurm.installed import needs_slurm
-from tests.sil.test_cli import sil
 from tests.sil.test_engines_on_nodes import log_on_nodes
-from tests.sil.test_experiment import ROOT
 
 SITE_CONF = """
 SelectType=select/cons_tres

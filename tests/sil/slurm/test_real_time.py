@@ -14,10 +14,10 @@ from sil.settings.replays import Engine
 from sil.slurm.configuration import configuration_of
 from sil.slurm.installation import installed
 from sil.slurm.running import munged
+from tests.sil.experiment.test_replay import log_of
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.real_cluster import RealCluster, real_cluster, until
 from tests.sil.slurm.test_replays import rows, starts_under
-from tests.sil.test_replay import log_of
 
 N_NODES = 14
 SETTINGS = "bf_interval=1,bf_resolution=1,bf_job_part_count_reserve=1,batch_sched_delay=0"

@@ -26,10 +26,10 @@ from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from sil.workload.lublin import Lublin
 from sil.workload.swf_writing import write_swf
+from tests.commands import sil, the_sentence
+from tests.sil.experiment.test_experiment import ROOT
+from tests.sil.experiment.test_replay import FIVE, Row, log_of
 from tests.sil.slurm.installed import needs_slurm
-from tests.sil.test_cli import sil, the_sentence
-from tests.sil.test_experiment import ROOT
-from tests.sil.test_replay import FIVE, Row, log_of
 
 pytestmark = needs_slurm
 

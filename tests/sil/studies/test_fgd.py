@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from sil.studies.fgd.curves import EXACT, curve, published, read_experiment
+from tests.commands import sil, the_sentence
 from tests.oracles import oracle
-from tests.sil.test_cli import sil, the_sentence
 
 WORKLOADS = ("default", "gpuspec33")
 

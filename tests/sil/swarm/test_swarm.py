@@ -20,8 +20,8 @@ from sil.swarm.faults import Fault
 from sil.swarm.simulation import verdict_on
 from sil.workers.executor import Inline
 from sil.workers.processes import Processes
-from tests.sil.test_cli import sil, the_sentence
-from tests.sil.test_own_manager import MANAGERS
+from tests.commands import sil, the_sentence
+from tests.sil.runs.test_own_manager import MANAGERS
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

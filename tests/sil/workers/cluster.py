@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.sil.test_experiment import ROOT
+from tests.sil.experiment.test_experiment import ROOT
 
 Begin = Callable[..., subprocess.Popen[str]]
 """Begins the command of `tests.sil.workers.command` with these arguments."""

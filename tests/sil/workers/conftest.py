@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sil.test_experiment import ROOT
+from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
 

@@ -14,9 +14,9 @@ import pytest
 
 from sil.workload.swf_writing import write_swf
 from tests.builders import tiny_experiment
+from tests.commands import sil
+from tests.sil.experiment.test_replay import FIVE, log_of
 from tests.sil.planning.test_plan import ONE_OFFER, plan_file
-from tests.sil.test_cli import sil
-from tests.sil.test_replay import FIVE, log_of
 from tests.sil.workers.cluster import Cluster
 
 KILLED_ONCE = '''

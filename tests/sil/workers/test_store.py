@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from scheduler import UserError
 from sil.outcome.replayed_log import Results
 from sil.workers.store import MISSING, Store, Stored
-from tests.sil.test_experiment import ROOT
+from tests.sil.experiment.test_experiment import ROOT
 
 
 class Point(NamedTuple):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sil.test_cli import sil
+from tests.commands import sil
 from tests.sil.workload.swf_files import job, log_file
 
 MISTAKES = {

@@ -10,7 +10,7 @@ import pytest
 from sil.site.logs import read_log, write_log
 from sil.workload import swf
 from sil.workload.settings import Rules
-from tests.sil.test_cli import sil
+from tests.commands import sil
 from tests.sil.workload.swf_files import job, log_file
 
 HEADER = "; Computer: X\n; Queue: 1 batch\n; Queue: 2 long\n; a remark\n; MaxProcs: 8\n; UnixStartTime: 9\n"

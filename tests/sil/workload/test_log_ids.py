@@ -14,8 +14,8 @@ from sil.site.logs import read_log
 from sil.trace.log_ids import LOG_ID, LogIds
 from sil.trace.reading import read_facts
 from sil.workload.settings import Rules
-from tests.sil.test_cli import sil as command
-from tests.sil.test_cli import the_sentence
+from tests.commands import sil as command
+from tests.commands import the_sentence
 from tests.sil.workload.swf_files import job, log_file
 
 NODES = "NodeName=n[1-4] CPUs=16\nPartitionName=batch Nodes=ALL\n"

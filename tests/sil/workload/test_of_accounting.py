@@ -10,8 +10,8 @@ import pytest
 
 import sil
 from site_db.files.input_errors import given, of_command, remedy
-from tests.sil.test_cli import sil as command
-from tests.sil.test_cli import the_sentence
+from tests.commands import sil as command
+from tests.commands import the_sentence
 from tests.sil.workload.swf_files import job
 
 SACCT = (

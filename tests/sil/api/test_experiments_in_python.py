@@ -14,8 +14,8 @@ from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
 from sil.experiment import run
 from tests.builders import tiny_experiment
+from tests.commands import sil as command
 from tests.sil.of_the_caller import Mine
-from tests.sil.test_cli import sil as command
 
 WITHOUT_MEASURED_TIMES = ("trace.parquet", "jobs.csv")
 

@@ -12,9 +12,9 @@ from polars.testing import assert_frame_equal
 import sil
 from site_db import store
 from site_db.site_file.importing import read_site_file
+from tests.commands import sil as command
 from tests.sil.of_the_caller import Mine
 from tests.sil.planning.test_plan import FEW, ONE_OFFER, plan_file
-from tests.sil.test_cli import sil as command
 
 
 def test_a_plan_answers_as_the_command(tmp_path: Path) -> None:

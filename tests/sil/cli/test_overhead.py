@@ -13,7 +13,7 @@ from sil.experiment.overhead import Grid, by_point, law_of, measure, random_prob
 from sil.outcome.statistics import fit_power_law
 from sil.workers.runner import no_progress
 from sil.world.guard.faults import PROCESS_SURVIVES
-from tests.sil.test_cli import sil, the_sentence
+from tests.commands import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

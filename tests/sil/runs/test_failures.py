@@ -42,13 +42,13 @@ from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from site_db.jobs.records import JobState
 from tests.builders import description, site, tiny_experiment, trace
+from tests.commands import sil, the_sentence
+from tests.sil.experiment.test_experiment import facts_of, run
+from tests.sil.runs.test_experiment_on_nodes import SITE as NODES
+from tests.sil.runs.test_own_manager import MANAGERS
+from tests.sil.runs.test_shared_experiment import EXPERIMENT as TIME_SHARED
+from tests.sil.runs.test_shared_experiment import SITE as LAB
 from tests.sil.slurm.installed import needs_slurm
-from tests.sil.test_cli import sil, the_sentence
-from tests.sil.test_experiment import facts_of, run
-from tests.sil.test_experiment_on_nodes import SITE as NODES
-from tests.sil.test_own_manager import MANAGERS
-from tests.sil.test_shared_experiment import EXPERIMENT as TIME_SHARED
-from tests.sil.test_shared_experiment import SITE as LAB
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 

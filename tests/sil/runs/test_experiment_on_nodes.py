@@ -14,7 +14,7 @@ import pytest
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
-from tests.sil.test_cli import sil, the_sentence
+from tests.commands import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 

@@ -37,8 +37,8 @@ from sil.workload.job_log import JobLog
 from sil.workload.slices import Slice, SlicedLog, chosen_slices, equal_slices, slices_of_size, with_warm_up
 from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import PROCESS_SURVIVES
-from tests.sil.test_cli import sil, the_sentence
-from tests.sil.test_replay import Row, log_of
+from tests.commands import sil, the_sentence
+from tests.sil.experiment.test_replay import Row, log_of
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

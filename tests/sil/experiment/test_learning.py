@@ -50,8 +50,8 @@ from site_db.sites import SiteReader
 from site_db.states import Observation, StateWriter
 from site_db.store import Address, DatabaseTrouble, parse_address
 from tests.builders import TINY_SITE, tiny_experiment
+from tests.commands import sil, the_sentence
 from tests.postgres import Server
-from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 

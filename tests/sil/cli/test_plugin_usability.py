@@ -9,7 +9,7 @@ import pytest
 
 from sil.world import SHOW_TRACEBACKS
 from tests.builders import tiny_experiment
-from tests.sil.test_cli import sil
+from tests.commands import sil
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

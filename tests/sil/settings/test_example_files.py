@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from sil.api.schemas import MODELS, schema_of
 from sil.settings.files import FIXTURES
 from site_db.site_file.tables import SiteFile
-from tests.sil.test_cli import sil
+from tests.commands import sil
 
 EXAMPLES = {kind: sorted((FIXTURES / f"{kind}s").glob("*.toml")) for kind in MODELS}
 

@@ -35,7 +35,7 @@ from tests.builders import TINY_SITE, tiny_experiment
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 FAULTY_IN_AN_EXPERIMENT = {
     kind: rule
     for kind, rule in faulty.BROKEN_RULE.items()

@@ -66,9 +66,9 @@ from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.builders import trace
+from tests.commands import sil, the_sentence
 from tests.oracles import oracle
 from tests.sil.replaying import jobs_under, replay_all, replayed_jobs
-from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

@@ -13,7 +13,7 @@ from scheduler.rules import Kind
 from sil.experiment.checking import check
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
-from tests.sil.test_cli import sil, the_sentence
+from tests.commands import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

@@ -32,8 +32,8 @@ from site_db.site_file.importing import put_site, read_site_file
 from site_db.sites import find_site
 from site_db.store import Address, parse_address
 from tests import faulty_on_nodes
+from tests.commands import sil
 from tests.postgres import Server
-from tests.sil.test_cli import sil
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 
@@ -288,7 +288,7 @@ def test_a_shared_nodes_scheduler_is_rejected_without_shared_nodes(tmp_path: Pat
 def test_a_predictor_unfit_for_a_custom_scheduler_is_skipped_and_reported(
     tmp_path: Path,
 ) -> None:
-    name = "tests.sil.test_shared_experiment:OwnFcfs"
+    name = "tests.sil.runs.test_shared_experiment:OwnFcfs"
     path = written(tmp_path, EXPERIMENT.replace('"uniform"', f'"{name}"'))
     told: list[str] = []
     listener = Listener()
@@ -338,7 +338,7 @@ class FailsInPrediction:
 def test_a_scheduler_that_fails_only_in_prediction_is_reported_and_the_others_have_results(
     tmp_path: Path,
 ) -> None:
-    name = "tests.sil.test_shared_experiment:FailsInPrediction"
+    name = "tests.sil.runs.test_shared_experiment:FailsInPrediction"
     text = EXPERIMENT.replace('"uniform"', f'"{name}"').replace('"aware", "blind mpl-mpl"', '"aware"')
     comparison = run(written(tmp_path, text), tmp_path / "out")
     (fault,) = comparison.faults
@@ -382,7 +382,7 @@ def test_prediction_errors_are_shared_by_aliases_of_a_scheduler(tmp_path: Path) 
 
 def test_a_custom_scheduler_is_predicted_by_calling_it(tmp_path: Path) -> None:
     text = EXPERIMENT.replace('"aware", "blind mpl-mpl"', '"aware"')
-    tables = one_run(written(tmp_path, text), "tests.sil.test_shared_experiment:OwnFcfs")
+    tables = one_run(written(tmp_path, text), "tests.sil.runs.test_shared_experiment:OwnFcfs")
     assert tables.facts.filter(pl.col("event") == Fact.RUN_ENDED).height == 12
     theirs = tables.predictions.drop("scheduler")
     ours = one_run(written(tmp_path, text), "normal").predictions.drop("scheduler")

@@ -20,10 +20,10 @@ from sil.runs.on_log import Replay
 from sil.trace.facts import SCHEMA, TRACE, Fact
 from sil.workload.swf_writing import write_swf
 from tests.builders import tiny_experiment
-from tests.sil.test_cli import sil as command
-from tests.sil.test_cli import the_sentence
-from tests.sil.test_experiment import run
-from tests.sil.test_replay import Row, facts_of, log_of
+from tests.commands import sil as command
+from tests.commands import the_sentence
+from tests.sil.experiment.test_experiment import run
+from tests.sil.experiment.test_replay import Row, facts_of, log_of
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 

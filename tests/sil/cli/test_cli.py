@@ -16,11 +16,10 @@ import numpy as np
 import polars as pl
 import pytest
 from rich.progress import Progress
-from typer.testing import CliRunner, Result
 
 from scheduler import registry
 from sil import cli
-from sil.cli.app import Commands, app
+from sil.cli.app import Commands
 from sil.cli.lazy_group import loaded
 from sil.cli.progress import ProgressBar
 from sil.cli.run import is_little_work
@@ -30,24 +29,11 @@ from sil.settings.files import package_version
 from sil.shadowed import shadowed
 from sil.world import SHOW_TRACEBACKS
 from tests.builders import TINY_SITE, tiny_experiment
+from tests.commands import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 COMMANDS = ("run", "report", "schedule", "schedulers", "experiments")
-
-
-def sil(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def the_sentence(result: Result) -> str:
-    """The message of a user error: exit code 2, one line on standard error, no traceback."""
-    assert result.exit_code == 2, result.output
-    assert not result.stdout.strip()
-    assert "Traceback" not in result.stderr
-    (line,) = result.stderr.strip().splitlines()
-    assert line.startswith("Error: ")
-    return line.removeprefix("Error: ")
 
 
 @pytest.fixture

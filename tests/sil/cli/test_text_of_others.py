@@ -27,8 +27,8 @@ from sil.report.vega_lite import Figure, column, save
 from sil.trace.json_text import json_text
 from site_db.site_file.importing import read_site_file, site_text
 from tests.builders import TINY_SITE, tiny_experiment
+from tests.commands import sil, the_sentence
 from tests.sil.batsim.scripted import scheduler
-from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
