@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from scheduler import UserError
 from sil.api.settings import Moment, since_first_s
+from sil.report.replay import Jobs
 from sil.report.replay.by_size import (
     by_user,
     jobs_by_size_and_run_time,
@@ -77,36 +76,33 @@ class Plots:
 
     def waiting_time(self) -> Chart:
         """The share of jobs that wait for at most a time."""
-        return Chart(waiting_distribution(*self._jobs()))
+        return self._of_jobs(waiting_distribution)
 
     def queue_length(self) -> Chart:
         """The mean number of waiting jobs over time."""
-        return Chart(queue_length(*self._jobs()))
+        return self._of_jobs(queue_length)
 
     def utilisation(self) -> Chart:
         """The share of processors in use over time."""
-        jobs, names = self._jobs()
-        return Chart(
-            utilisation(jobs, "Processors", "requested_number_of_resources", self._processors, names)
-        )
+        requested, n = "requested_number_of_resources", self._processors
+        return self._of_jobs(lambda jobs, names: utilisation(jobs, "Processors", requested, n, names))
 
     def over_time(self) -> Chart:
         """The queue and the processors in use over time, in a window that is drawn in the lowest chart."""
-        jobs, names = self._jobs()
-        return Chart(small_multiples(jobs, names, self._processors, int(self._replayed().described["gpus"])))
+        gpus = int(self._replayed().described["gpus"])
+        return self._of_jobs(lambda jobs, names: small_multiples(jobs, names, self._processors, gpus))
 
     def waiting_by_week_and_size(self) -> Chart:
         """The mean waiting time of jobs of each size by the week of their submission."""
-        return Chart(waiting_by_week_and_size(*self._jobs()))
+        return self._of_jobs(waiting_by_week_and_size)
 
     def jobs_by_size_and_run_time(self) -> Chart:
         """The number of jobs of each size and run time."""
-        jobs, _ = self._jobs()
-        return Chart(jobs_by_size_and_run_time(next(iter(jobs.values()))))
+        return self._of_jobs(lambda jobs, names: jobs_by_size_and_run_time(next(iter(jobs.values()))))
 
     def slowdown_by_size_and_run_time(self) -> Chart:
         """The mean bounded slowdown of jobs of each size and run time."""
-        return Chart(slowdown_by_size_and_run_time(*self._jobs()))
+        return self._of_jobs(slowdown_by_size_and_run_time)
 
     def slowdown_by_user(self) -> Chart:
         """The mean bounded slowdown of the users with the most processor-hours. Raises UserError if they are
@@ -119,7 +115,7 @@ class Plots:
 
     def slowdown_by_size(self) -> Chart:
         """Bounded slowdown by requested processors: mean, median and 95th percentile."""
-        return Chart(slowdown_by_size(*self._jobs()))
+        return self._of_jobs(slowdown_by_size)
 
     def gantt(self, scheduler: str | None = None, window: tuple[Moment, Moment] | None = None) -> Chart:
         """Processors by time under a scheduler (by default the first one), in a window of time since the
@@ -147,7 +143,10 @@ class Plots:
     def _processors(self) -> int:
         return int(self._replayed().described["processors"])
 
-    def _jobs(self) -> tuple[Mapping[str, pl.DataFrame], list[str]]:
+    def _of_jobs(self, drawn: Callable[[Jobs, list[str]], Figure]) -> Chart:
+        return Chart(drawn(*self._jobs()))
+
+    def _jobs(self) -> tuple[Jobs, list[str]]:
         replayed = self._replayed()
         if not replayed.jobs:
             raise UserError("there are no jobs to draw: every scheduler broke a rule")

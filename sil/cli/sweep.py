@@ -112,7 +112,7 @@ def sweep(
         console.fail("--slices, --slice-jobs and --jobs all say what the slices are; give one of them")
     from sil.experiment.log_sweep import LogSweep, summary, sweep_into
     from sil.experiment.output_folder import default_folder
-    from sil.outcome.metrics import replay_metric, replay_metric_named
+    from sil.outcome.metrics import REPLAY_METRICS, replay_metric_named
     from sil.report.tables import INTERVALS, long_table
     from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases
     from sil.workload.slices import chosen_slices, equal_slices, slices_of_size, with_warm_up
@@ -141,7 +141,7 @@ def sweep(
     if as_json:
         console.print_json(summary(wanted, comparison))
     else:
-        console.print_table(long_table(comparison, replay_metric(metric), metric))
+        console.print_table(long_table(comparison, REPLAY_METRICS[metric], metric))
         means = "One slice, hence no confidence intervals (see --slices)."
         if (n := comparison.n_blocks) > 1:
             means = (

@@ -13,9 +13,10 @@ from sil.experiment.output_folder import UNFINISHED, make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.results import Identity, Teacher, write_results
 from sil.experiment.sweep import Sweep
-from sil.outcome.comparison import Comparison, score_predictions
+from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import failed_job_table, job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
+from sil.outcome.prediction_errors import score_predictions
 from sil.report import FigureKind
 from sil.report.experiment import experiment_page
 from sil.report.origin import record_origin, sha256_sums

@@ -71,14 +71,18 @@ class Backlog:
         changes = np.zeros(len(facts), np.int64)
         down = CODES[Fact.MACHINE_DOWN]
         for place in np.flatnonzero((facts.event == down) | (facts.event == CODES[Fact.MACHINE_UP])).tolist():
-            machine, time_s = int(facts.resource[place]), float(facts.time_s[place])
+            machine, time_s, is_down = (
+                int(facts.resource[place]),
+                facts.time_s[place],
+                facts.event[place] == down,
+            )
             capacity = int(self._capacities[machine])
-            if facts.event[place] == down and machine not in self._down_since:
-                self._down_since[machine] = time_s
-                changes[place] = -capacity
-            elif facts.event[place] != down and machine in self._down_since:
-                self._outages.append((self._down_since.pop(machine), time_s, capacity))
-                changes[place] = capacity
+            if is_down != (machine in self._down_since):
+                changes[place] = -capacity if is_down else capacity
+                if is_down:
+                    self._down_since[machine] = time_s
+                else:
+                    self._outages.append((self._down_since.pop(machine), time_s, capacity))
         return changes
 
     def _held(self, facts: FactColumns) -> NDArray[np.int64]:
@@ -111,17 +115,15 @@ class Backlog:
         if self._measured is not None:
             is_start &= np.isin(waiting, self._measured)
         self._n_started += int(is_start.sum())
-        for partition in self._parts_of(waiting):
+        parts: list[NDArray[np.bool_] | slice] = [slice(None)]
+        if self._partitions is not None:
+            known, codes = self._partitions
+            of_jobs = codes[places_of(waiting, known)]
+            parts = [of_jobs == code for code in np.unique(of_jobs)]
+        for partition in parts:
             latest_s = np.maximum.accumulate(leaves_s[partition])
             self._n_overtaking += int((is_start[partition] & (leaves_s[partition] < latest_s)).sum())
         self._waiting = waiting[~np.isfinite(leaves_s)]
-
-    def _parts_of(self, jobs: NDArray[np.int64]) -> list[NDArray[np.bool_] | slice]:
-        if self._partitions is None:
-            return [slice(None)]
-        known, codes = self._partitions
-        of_jobs = codes[places_of(jobs, known)]
-        return [of_jobs == code for code in np.unique(of_jobs)]
 
     def metrics(self, begins_s: float, ends_s: float, computing_s: float) -> dict[str, float]:
         """Those of a run whose runs held `computing_s` processor-seconds between two times."""

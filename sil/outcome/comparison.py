@@ -1,10 +1,8 @@
-"""Every scheduler against the baseline, the first one, at every point of an experiment or a sweep; errors of
-predictions."""
+"""Every scheduler against the baseline, the first one, at every point of an experiment or a sweep."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,14 +21,10 @@ from sil.outcome.metrics import (
     why_absent,
 )
 from sil.outcome.paired import Paired, why_no_interval
-from sil.outcome.refused_and_failed import (
-    crash_sentences,
-    failure_sentences,
-    monitor_notes,
-    refusal_sentences,
-)
+from sil.outcome.prediction_errors import accuracies
+from sil.outcome.refused_and_failed import failure_sentences, notes, refusal_sentences
 from sil.outcome.statistics import CONFIDENCE, Interval, Sample, interval
-from sil.trace.facts import RUN, RunDescription
+from sil.trace.facts import RunDescription
 from sil.world.guard.faults import fault_sentence
 
 
@@ -87,56 +81,22 @@ class Fault:
         return fault_sentence(self.scheduler, self.rule, self.job, self.time_s, self.message)
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Of one predictor under one scheduler at one point, as means over replications.
-
-    `deviation` is the mean of |P - R| / R in percent, `bias` the signed one, `over` the share of predictions
-    that were too long; all of the first prediction for each job, `deviation_of_all` of all predictions.
-    `coverage` is the share (%) of first predictions whose interval contains the real turnaround. Each is None
-    without predictions. `never` is the number of predictions, over all replications, that the job would not
-    end; they count in none of the others.
-    """
-
-    point: int
-    scheduler: str
-    predictor: str
-    deviation: Interval | None
-    bias: Interval | None
-    over: Interval | None
-    deviation_of_all: Interval | None
-    coverage: Interval | None
-    n_predictions: int
-    never: int
-
-    def as_dict(self) -> dict[str, Any]:
-        errors = {name: getattr(self, name) for name in ERRORS}
-        return {
-            **{name: getattr(self, name) for name in ("point", "scheduler", "predictor")},
-            "predictions": self.n_predictions,
-            "never": self.never,
-            **{name: None if found is None else found.as_dict() for name, found in errors.items()},
-        }
-
-
-ERRORS = ("deviation", "bias", "over", "deviation_of_all", "coverage")
-"""The intervals of an Accuracy."""
-
-
-class Matrix(ABC):
+class Matrix:
     """Every scheduler against the first one, at every point: a setting of some axes.
 
-    The table has a row for each point, scheduler and block. Values are means over blocks, differences are
+    The table has a row for each `point`, scheduler and block. Values are means over blocks, differences are
     paired within them, over the blocks that both schedulers have, and the intervals of both take blocks for
     independent and alike; with one block there are none.
     """
 
     unit: str
     """What a block is."""
-    _block: tuple[str, ...]
+    block: tuple[str, ...]
     """The columns that name it."""
     text_axes: tuple[str, ...] = ()
     """Axes whose values are words."""
+    least = 1
+    """Blocks without which a scheduler has no values at a point."""
 
     def __init__(
         self,
@@ -152,49 +112,51 @@ class Matrix(ABC):
         """Those that some run has, by column of the table."""
         self.confidence = confidence
         self._none = table.clear()
+        self._of_runs = table.partition_by("point", "scheduler", as_dict=True, maintain_order=True)
 
     @staticmethod
     def text(value: Any) -> str:
         """The value of an axis in a table."""
         return str(value)
 
-    @abstractmethod
-    def _rows(self, point: int, scheduler: str) -> pl.DataFrame:
+    def rows(self, point: int, scheduler: str) -> pl.DataFrame:
         """By block; none unless there are enough."""
+        found = self._of_runs.get((point, scheduler), self._none)
+        return found if len(found) >= self.least else self._none
 
     def cell(self, point: int, scheduler: str, key: str) -> Cell | None:
         """None where a fault ended some runs of the scheduler, since the others would be a selection, or
         the metric is unknown."""
-        rows, baseline = (self._rows(point, of) for of in (scheduler, self.baseline))
+        rows, baseline = (self.rows(point, of) for of in (scheduler, self.baseline))
         if rows.is_empty() or rows[key].null_count():
             return None
         if scheduler != self.baseline and not baseline[key].null_count():
-            before = baseline.select(*self._block, before=key)
-            both = rows.select(*self._block, key).join(before, on=self._block, maintain_order="left_right")
+            before = baseline.select(*self.block, before=key)
+            both = rows.select(*self.block, key).join(before, on=self.block, maintain_order="left_right")
             if len(both):
                 return Cell.of(_sample(both[key]), _sample(both["before"]), self.confidence, self.unit)
         return Cell.of(_sample(rows[key]), None, self.confidence)
 
-    def points_as_dict(self) -> list[dict[str, Any]]:
-        """For summary.json: by point and scheduler, a cell for each metric, or null."""
+    def cells(self, point: int) -> dict[str, dict[str, Any]]:
+        """For summary.json: by scheduler, a cell for each metric, or null."""
 
         def as_dict(cell: Cell | None) -> dict[str, Any] | None:
             return None if cell is None else cell.as_dict()
 
-        return [
-            {
-                scheduler: {key: as_dict(self.cell(point, scheduler, key)) for key in self.metrics}
-                for scheduler in self.schedulers
-            }
-            for point in range(len(self.points))
-        ]
+        return {
+            scheduler: {key: as_dict(self.cell(point, scheduler, key)) for key in self.metrics}
+            for scheduler in self.schedulers
+        }
+
+
+def _sample(column: pl.Series) -> Sample:
+    return column.to_numpy().astype(np.float64)
 
 
 class Comparison(Matrix):
     """The results of one experiment, whose blocks are replications."""
 
-    unit = "replication"
-    _block = ("replication",)
+    unit, block = "replication", ("replication",)
 
     def __init__(
         self,
@@ -206,26 +168,22 @@ class Comparison(Matrix):
         shown = [
             m for m in METRICS if m.key not in OF_SOME_SITES or metrics[m.key].null_count() < len(metrics)
         ]
-        super().__init__(
-            metrics, description.schedulers, description.points, {metric.key: metric for metric in shown}
-        )
-        self.description = description
+        of_shown = {metric.key: metric for metric in shown}
+        super().__init__(metrics.sort("replication"), description.schedulers, description.points, of_shown)
+        self.description, self.least = description, description.replications
         first_faults = faults(facts).unique("scheduler", keep="first", maintain_order=True)
         self.faults = [Fault(**row) for row in first_faults.iter_rows(named=True)]
         self.refusals = refusal_sentences(facts)
         """A sentence for each scheduler under which jobs were refused."""
         self.failures = failure_sentences(facts)
         """A sentence for each scheduler under which jobs failed."""
-        self.notes = [*monitor_notes(facts), *crash_sentences(facts)]
+        self.notes = notes(facts)
         """Sentences on problems of monitors, and of managers that crash or do not reach machines."""
         self.absent = {m.key: why for m, why in why_absent(description) if m.key not in self.metrics}
         """Metrics that do not apply, and why."""
         self.scores = scores
         """Predicted and real turnaround, as from `score_predictions`."""
         self.accuracies = accuracies(scores)
-        self._of_runs = metrics.sort("replication").partition_by(
-            "point", "scheduler", as_dict=True, maintain_order=True
-        )
 
     def as_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
@@ -238,8 +196,8 @@ class Comparison(Matrix):
             "units": {key: metric.unit for key, metric in self.metrics.items()},
             "absent": self.absent,
             "points": [
-                {"settings": settings, "schedulers": cells}
-                for settings, cells in zip(self.points, self.points_as_dict(), strict=True)
+                {"settings": settings, "schedulers": self.cells(point)}
+                for point, settings in enumerate(self.points)
             ],
             "faults": [asdict(fault) for fault in self.faults],
             "refusals": self.refusals,
@@ -247,10 +205,6 @@ class Comparison(Matrix):
             "notes": self.notes,
             "predictions": [accuracy.as_dict() for accuracy in self.accuracies],
         }
-
-    def _rows(self, point: int, scheduler: str) -> pl.DataFrame:
-        found = self._of_runs.get((point, scheduler), self._none)
-        return found if len(found) == self.description.replications else self._none
 
 
 BLOCK = ("log", "slice")
@@ -264,9 +218,7 @@ INTERVAL = (
 class SweepComparison(Matrix):
     """The results of a sweep over logs, at every load and kind of estimates. Blocks are slices of logs."""
 
-    unit = "slice"
-    text_axes = ("estimates",)
-    _block = BLOCK
+    unit, block, text_axes = "slice", BLOCK, ("estimates",)
 
     def __init__(
         self, table: pl.DataFrame, confidence: float = CONFIDENCE, schedulers: Sequence[str] = ()
@@ -274,13 +226,13 @@ class SweepComparison(Matrix):
         """`schedulers` are all of the sweep in order, of which the table of an interrupted one may lack some;
         by default those of the table."""
         names = schedulers or table["scheduler"].unique(maintain_order=True).to_list()
-        points = table.select(SETTING).unique(maintain_order=True).rows(named=True)
+        points = table.select(SETTING).unique(maintain_order=True)
         metrics = {
             name: metric for name, metric in REPLAY_METRICS.items() if table[name].null_count() < len(table)
         }
-        super().__init__(table, names, points, metrics, confidence)
+        numbered = table.join(points.with_row_index("point"), on=SETTING, maintain_order="left")
+        super().__init__(numbered, names, points.rows(named=True), metrics, confidence)
         self.n_blocks = table.select(BLOCK).n_unique()
-        self._of_runs = table.partition_by(*SETTING, "scheduler", as_dict=True, maintain_order=True)
         self._table = table
 
     @staticmethod
@@ -299,21 +251,20 @@ class SweepComparison(Matrix):
     def left_out(self) -> list[str]:
         """A sentence for each scheduler with replays of slices that the baseline lacks, or without some that
         it has: those of an interrupted sweep, which are in no difference."""
-        return list(self._left_out())
-
-    def _left_out(self) -> Iterator[str]:
+        sentences = []
         for scheduler in self.schedulers[1:]:
             lacks = has = 0
             for point in range(len(self.points)):
-                rows, baseline = (self._rows(point, of) for of in (scheduler, self.baseline))
+                rows, baseline = (self.rows(point, of) for of in (scheduler, self.baseline))
                 lacks += len(rows.join(baseline, on=BLOCK, how="anti"))
                 has += len(baseline.join(rows, on=BLOCK, how="anti"))
             for n, one, other in ((lacks, scheduler, self.baseline), (has, self.baseline, scheduler)):
                 if n:
-                    yield (
+                    sentences.append(
                         f"{counted(n, 'replay')} under {one} left out of the comparison of {scheduler}: "
                         f"those of the same slice under {other} are missing"
                     )
+        return sentences
 
     def faults(self) -> list[str]:
         """For each scheduler that broke a rule, a sentence on the first replay in which it did."""
@@ -332,78 +283,20 @@ class SweepComparison(Matrix):
             "baseline": self.baseline,
             "units": {name: metric.unit for name, metric in self.metrics.items()},
             "points": [
-                {**settings, "schedulers": cells}
-                for settings, cells in zip(self.points, self.points_as_dict(), strict=True)
+                {**settings, "schedulers": self.cells(point)} for point, settings in enumerate(self.points)
             ],
             "faults": self.faults(),
             "refusals": self.refusals(),
             "left_out": self.left_out(),
         }
 
-    def _rows(self, point: int, scheduler: str) -> pl.DataFrame:
-        return self._of_runs.get((*self.points[point].values(), scheduler), self._none)
-
     def _first_of(self, column: str, what: str) -> list[str]:
         sentences = []
         for scheduler in self.schedulers:
-            rows = pl.concat(self._rows(point, scheduler) for point in range(len(self.points)))
+            rows = pl.concat(self.rows(point, scheduler) for point in range(len(self.points)))
             found = rows.filter(pl.col(column).is_not_null())
             if len(found):
                 log, part, load, estimates, said = found.select(*BLOCK, *SETTING, column).row(0)
                 where = f"{log}, jobs {part}, load {load:g}, {estimates} estimates"
                 sentences.append(f"{said} ({where}; {len(found):,} of its {len(rows):,} replays {what})")
         return sentences
-
-
-def _sample(column: pl.Series) -> Sample:
-    return column.to_numpy().astype(np.float64)
-
-
-def score_predictions(predictions: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """The predictions of jobs that ended, in order of time: with `predicted_s` and `real_s` turnaround, the
-    `deviation` (P - R) / R, and whether it was the `first` of the job."""
-    ended = jobs.select(*RUN, pl.col("job_id").alias("job"), "submission_time", "finish_time")
-    real = pl.col("finish_time") - pl.col("submission_time")
-    return (
-        predictions.join(ended, on=(*RUN, "job"), how="inner", maintain_order="left")
-        .with_columns(
-            real_s=real,
-            predicted_s=pl.col("end_s") - pl.col("submission_time"),
-            first=pl.int_range(pl.len()).over(*RUN, "job", "predictor") == 0,
-        )
-        .with_columns(deviation=(pl.col("predicted_s") - pl.col("real_s")) / pl.col("real_s"))
-    )
-
-
-def accuracies(scores: pl.DataFrame) -> list[Accuracy]:
-    """One per point, scheduler and predictor, in order of first appearance."""
-    found = []
-    inside = pl.col("finish_time").is_between(pl.col("low_s"), pl.col("high_s"))
-    for (point, scheduler, predictor), rows in scores.group_by(
-        "point", "scheduler", "predictor", maintain_order=True
-    ):
-        never = rows.filter(pl.col("predicted_s").is_infinite()).height
-        finite = rows.filter(pl.col("predicted_s").is_finite())
-        first = finite.filter("first")
-        found.append(
-            Accuracy(
-                int(point),
-                str(scheduler),
-                str(predictor),
-                _over_replications(first, 100 * pl.col("deviation").abs().mean()),
-                _over_replications(first, 100 * pl.col("deviation").mean()),
-                _over_replications(first, 100 * (pl.col("deviation") > 0).mean()),
-                _over_replications(finite, 100 * pl.col("deviation").abs().mean()),
-                _over_replications(first.filter(pl.col("low_s").is_not_null()), 100 * inside.mean()),
-                rows.height,
-                never,
-            )
-        )
-    return found
-
-
-def _over_replications(rows: pl.DataFrame, figure: pl.Expr) -> Interval | None:
-    if rows.is_empty():
-        return None
-    values = rows.group_by("replication", maintain_order=True).agg(figure.alias("value"))["value"].to_numpy()
-    return interval(values[np.isfinite(values)])

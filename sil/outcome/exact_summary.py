@@ -65,23 +65,19 @@ class ExactSummary:
     """Mean, quantiles and maximum of numbers. Large amounts are kept in a file without a name in `folder`."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._sum = ExactSum()
+        self.sum = ExactSum()
         where = None if folder is None else str(folder)
         self._kept = SpooledTemporaryFile(IN_MEMORY, dir=where)  # noqa: SIM115 (it lives as long as this)
         self.max = -inf
 
     def add(self, values: Numbers) -> None:
-        self._sum.add(values)
+        self.sum.add(values)
         self._kept.write(values.tobytes())
         self.max = max(self.max, float(np.fmax.reduce(values, initial=-inf)))
 
-    @property
-    def mean(self) -> float:
-        return self._sum.mean
-
     def quantile(self, share: float) -> float:
         """By the inverted CDF: the smallest number that a `share` of the numbers do not exceed."""
-        rank, n = max(ceil(share * self._sum.n) - 1, 0), self._sum.n
+        rank, n = max(ceil(share * self.sum.n) - 1, 0), self.sum.n
         begin, shift = np.uint64(0), 64
         while n > MOST_SORTED and shift > 0:
             shift -= _DIGIT

@@ -67,10 +67,10 @@ def job_table(facts: pl.DataFrame, n_machines: int, bound_s: float = BOUND_S) ->
 def failed_job_table(facts: pl.DataFrame, n_machines: int, bound_s: float = BOUND_S) -> pl.DataFrame:
     """The jobs that were given up after failed runs, like those of `job_table`, with the times of their last
     runs and the `reason`."""
-    failed = given_up(facts).lazy()
-    last = _runs(facts.lazy()).join(failed, on=_JOB, how="inner", maintain_order="left")
-    last = last.unique(_JOB, keep="last", maintain_order=True)
-    return _job_table(facts, last, n_machines, bound_s, "reason")
+    last = _runs(facts.lazy()).join(given_up(facts).lazy(), on=_JOB, how="inner", maintain_order="left")
+    return _job_table(
+        facts, last.unique(_JOB, keep="last", maintain_order=True), n_machines, bound_s, "reason"
+    )
 
 
 def _job_table(
@@ -160,6 +160,11 @@ WORKLOAD = "w0"
 TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "metadata", "partition", LOG_ID)
 """The columns of a jobs.csv that are no numbers."""
 
+_DRAWN = (
+    *("job_id", "submission_time", "requested_number_of_resources", "requested_time", "starting_time"),
+    *("finish_time", "success", "execution_time", "turnaround_time", "stretch", "waiting_time"),
+    *("allocated_resources", "bounded_slowdown"),
+)
 _RESOURCES = r"^\d{1,9}(-\d{1,9})?( \d{1,9}(-\d{1,9})?)*$"
 PROCESSORS = "processors, like '0-7 12'"
 _MAY_LACK = ("requested_time", "stretch", "requested_gpus")
@@ -178,21 +183,9 @@ def read_whole_jobs_csv(path: Path) -> pl.DataFrame:
 
 def read_jobs_csv(path: Path) -> pl.DataFrame:
     """The columns of a jobs.csv that charts need. Raises ImpossibleJob."""
-    kinds: dict[str, type[pl.DataType]] = {
-        "job_id": pl.Int64,
-        "submission_time": pl.Float64,
-        "requested_number_of_resources": pl.Int64,
-        "requested_time": pl.Float64,
-        "starting_time": pl.Float64,
-        "finish_time": pl.Float64,
-        "success": pl.Int64,
-        "execution_time": pl.Float64,
-        "turnaround_time": pl.Float64,
-        "stretch": pl.Float64,
-        "waiting_time": pl.Float64,
-        "allocated_resources": pl.String,
-        "bounded_slowdown": pl.Float64,
-    }
+    kinds: dict[str, type[pl.DataType]] = dict.fromkeys(_DRAWN, pl.Float64)
+    kinds |= dict.fromkeys(("job_id", "requested_number_of_resources", "success"), pl.Int64)
+    kinds["allocated_resources"] = pl.String
     if "requested_gpus" in columns_of(path):
         kinds["requested_gpus"] = pl.Float64
     jobs = read_csv(path, kinds, list(kinds))

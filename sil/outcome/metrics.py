@@ -127,6 +127,7 @@ over nodes (`sil.world.machines.time_shared.LocalResponse`). Where jobs ask for 
 the share that was promised its limit, and of these the share that kept it.
 """
 
+BY_KEY = {m.key: m for m in METRICS}
 PLAN_METRICS = {
     m.key: m
     for m in (
@@ -178,14 +179,11 @@ _ARRIVED, _REFUSED = ((pl.col("event") == fact).sum() for fact in (Fact.JOB_ARRI
 _PROMISES = {"promised_share": pl.Float64, "kept_share": pl.Float64}
 
 
-def metric(key: str) -> Metric:
-    """The metric of that key. Raises UserError."""
-    return _known(key, {m.key: m for m in METRICS})
-
-
-def replay_metric(name: str) -> Metric:
-    """The metric of that name in REPLAY_METRICS. Raises UserError."""
-    return _known(name, REPLAY_METRICS)
+def metric(key: str, metrics: Mapping[str, Metric] = BY_KEY) -> Metric:
+    """The metric of that key, or name. Raises UserError."""
+    if key not in metrics:
+        raise UserError(f"unknown metric '{key}'; expected one of {', '.join(metrics)}")
+    return metrics[key]
 
 
 def replay_metric_named(name: str) -> str:
@@ -193,14 +191,8 @@ def replay_metric_named(name: str) -> str:
     UserError."""
     of_mean = f"{name}_mean"
     found = of_mean if of_mean in REPLAY_METRICS else name
-    _known(found, REPLAY_METRICS)
+    metric(found, REPLAY_METRICS)
     return found
-
-
-def _known(key: str, metrics: Mapping[str, Metric]) -> Metric:
-    if key not in metrics:
-        raise UserError(f"unknown metric '{key}'; expected one of {', '.join(metrics)}")
-    return metrics[key]
 
 
 def metric_of_jobs(key: str, jobs: pl.DataFrame, runs: pl.DataFrame, capacity: int, gpus: int = 0) -> float:
@@ -211,24 +203,20 @@ def metric_of_jobs(key: str, jobs: pl.DataFrame, runs: pl.DataFrame, capacity: i
     """
     if not len(jobs):
         return nan
-    if key == UTILISATION.key:
-        return _utilisation(jobs, runs, capacity)
-    if key == GPU_UTILISATION.key:
-        return _utilisation(jobs, runs.with_columns(tasks="requested_gpus"), gpus) if gpus else 0.0
+    if key in (UTILISATION.key, GPU_UTILISATION.key):
+        if key == GPU_UTILISATION.key:
+            capacity, runs = gpus, runs.with_columns(tasks="requested_gpus") if gpus else runs
+        if not capacity:
+            return 0.0
+        begins_s, ends_s = jobs.select(pl.col("submission_time").min(), pl.col("finish_time").max()).row(0)
+        within_s = pl.col("until_s").clip(begins_s, ends_s) - pl.col("from_s").clip(begins_s, ends_s)
+        busy_s = float(runs.select((within_s * pl.col("tasks")).sum()).item())
+        return 100.0 * busy_s / (capacity * float(ends_s - begins_s))
     summary, _, quantity = key.partition("_")
     if summary == "mean":  # NumPy and Polars differ in the last digit
         column, *_ = _QUANTITIES[quantity]
         return float(jobs[column].to_numpy().mean())
     return float(jobs.select(PLAN_METRICS[key].of_jobs).item())
-
-
-def _utilisation(jobs: pl.DataFrame, runs: pl.DataFrame, capacity: int) -> float:
-    """Share (%) of the time of `capacity` machines, cores or GPUs that `runs` hold, from the first submission
-    to the last end of `jobs`."""
-    begins_s, ends_s = jobs.select(pl.col("submission_time").min(), pl.col("finish_time").max()).row(0)
-    within_s = pl.col("until_s").clip(begins_s, ends_s) - pl.col("from_s").clip(begins_s, ends_s)
-    busy_s = float(runs.select((within_s * pl.col("tasks")).sum()).item())
-    return 100.0 * busy_s / (capacity * float(ends_s - begins_s))
 
 
 def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescription) -> pl.DataFrame:
@@ -240,52 +228,38 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
     if not description.cores:
         of_jobs = of_jobs.with_columns(**{m.key: pl.lit(None, pl.Float64) for m in OF_REQUESTED})
     counts = _counts(facts)
-    runs = _within_makespan(run_table(facts), jobs)
+    spans = jobs.group_by(RUN).agg(
+        begins_s=pl.col("submission_time").min(), ends_s=pl.col("finish_time").max()
+    )
+    # Jobs that fail may run longer than to the last end.
+    within = {name: pl.col(name).clip(pl.col("begins_s"), pl.col("ends_s")) for name in ("from_s", "until_s")}
+    runs = run_table(facts).join(spans, on=RUN, maintain_order="left").with_columns(**within)
     held_s = runs.group_by(RUN).agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum())
+    backlog = backlog_metrics(
+        facts, spans.join(held_s.rename({"held_s": "computing_s"}), on=RUN), description
+    )
     if description.shared_cluster is None:  # a machine, or a core, carries one run at a time
         held_s = held_s.with_columns(busy_s=pl.col("held_s"), mean_mpl=None, stops=None)
     else:
         stops = facts.group_by(RUN).agg(stops=(pl.col("event") == Fact.RUN_STOPPED).sum())
-        held_s = (
-            held_s.join(_busy(runs), on=RUN)
-            .join(stops, on=RUN)
-            .with_columns(mean_mpl=pl.col("held_s") / pl.col("busy_s"))
-        )
+        mean_mpl = pl.col("held_s") / pl.col("busy_s")
+        held_s = held_s.join(_busy(runs), on=RUN).join(stops, on=RUN).with_columns(mean_mpl=mean_mpl)
     local_users = tables.local_users.group_by(RUN).agg(
         local_slowdown=pl.col("slowdown").filter(pl.col("slowdown").is_finite()).mean(),
         tight_share=100.0 * pl.col("tight_share").mean(),
     )
-    spans = jobs.group_by(RUN).agg(
-        begins_s=pl.col("submission_time").min(), ends_s=pl.col("finish_time").max()
-    )
-    backlog = backlog_metrics(
-        facts, spans.join(held_s, on=RUN).rename({"held_s": "computing_s"}), description
-    )
-    promised = _promised(facts, jobs, counts)
     decided = tables.timings.group_by(RUN).agg(decision_time=1e3 * pl.col("wall_s").sum())
-    return (
-        _shares(counts)
-        .join(of_jobs, on=RUN, how="left")
-        .join(held_s, on=RUN, how="left")
-        .join(local_users, on=RUN, how="left")
-        .join(promised, on=RUN, how="left")
-        .join(backlog, on=RUN, how="left")
-        .join(decided, on=RUN, how="left")
-        .join(faults(facts), on=RUN, how="anti")
-        .join(_of_gpus(facts, jobs, runs, description), on=RUN, how="left")
-        .with_columns(utilisation=100.0 * pl.col("busy_s") / (description.capacity * pl.col("makespan")))
-        .select(*RUN, *(m.key for m in METRICS))
-        .sort(RUN)
-    )
-
-
-def _within_makespan(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """The parts of runs from the first arrival to the last end: jobs that fail may run longer."""
-    ends = jobs.group_by(RUN).agg(
-        begins_s=pl.col("submission_time").min(), ends_s=pl.col("finish_time").max()
-    )
-    within = {name: pl.col(name).clip(pl.col("begins_s"), pl.col("ends_s")) for name in ("from_s", "until_s")}
-    return runs.join(ends, on=RUN, maintain_order="left").with_columns(**within).select(runs.columns)
+    any_failed = bool(counts["failed"].sum())
+    found = counts.select(
+        *RUN,
+        refused_share=100.0 * pl.col("refused") / pl.col("arrived"),
+        failed_share=100.0 * pl.col("failed") / pl.col("arrived") if any_failed else pl.lit(None, pl.Float64),
+    ).join(faults(facts), on=RUN, how="anti")
+    promised, of_gpus = _promised(facts, jobs, counts), _of_gpus(facts, jobs, runs, description)
+    for more in (of_jobs, held_s, local_users, promised, backlog, decided, of_gpus):
+        found = found.join(more, on=RUN, how="left")
+    utilisation = 100.0 * pl.col("busy_s") / (description.capacity * pl.col("makespan"))
+    return found.with_columns(utilisation=utilisation).select(*RUN, *BY_KEY).sort(RUN)
 
 
 def _counts(facts: pl.DataFrame) -> pl.DataFrame:
@@ -294,15 +268,6 @@ def _counts(facts: pl.DataFrame) -> pl.DataFrame:
     counts = facts.group_by(RUN).agg(arrived=_ARRIVED, given_up=_REFUSED).join(failed, on=RUN, how="left")
     n_failed = pl.col("failed").fill_null(0)
     return counts.select(*RUN, "arrived", refused=pl.col("given_up") - n_failed, failed=n_failed)
-
-
-def _shares(counts: pl.DataFrame) -> pl.DataFrame:
-    """`refused_share` and `failed_share` of all jobs; the latter is null where none failed in any run."""
-    any_failed = bool(counts["failed"].sum())
-    failed = 100.0 * pl.col("failed") / pl.col("arrived") if any_failed else pl.lit(None, pl.Float64)
-    return counts.select(
-        *RUN, refused_share=100.0 * pl.col("refused") / pl.col("arrived"), failed_share=failed
-    )
 
 
 def _of_gpus(

@@ -14,7 +14,6 @@ IF_RESUBMITTED = (
     "users would resubmit refused jobs with smaller requests, and these would wait, too: waits with and "
     "without refused jobs cannot be compared"
 )
-_N_ARRIVED = (pl.col("event") == Fact.JOB_ARRIVED).sum()
 
 
 def given_up(facts: pl.DataFrame) -> pl.DataFrame:
@@ -24,59 +23,32 @@ def given_up(facts: pl.DataFrame) -> pl.DataFrame:
     return refused.join(facts.filter(IS_FAILURE), on=key, how="semi", maintain_order="left")
 
 
-def refusals(facts: pl.DataFrame) -> pl.DataFrame:
-    """One row per scheduler: numbers of arrived and refused jobs, and the first reason."""
-    refused = refused_jobs(facts).select("scheduler", reason="detail")
-    return _by_scheduler(facts, refused).rename({"n": "refused"})
-
-
-def _by_scheduler(facts: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Numbers of all arrived jobs, and `n` of some of them, with the first reason."""
-    arrived = facts.group_by("scheduler", maintain_order=True).agg(arrived=_N_ARRIVED)
-    some = jobs.group_by("scheduler").agg(n=pl.len(), reason=pl.first("reason"))
-    counts = arrived.join(some, on="scheduler", how="left", maintain_order="left")
-    return counts.with_columns(pl.col("n").fill_null(0))
-
-
 def refused_jobs(facts: pl.DataFrame) -> pl.DataFrame:
     """The facts that jobs were refused, without those that were given up after failed runs."""
     refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)
     return refused.join(given_up(facts), on=(*RUN, "job"), how="anti", maintain_order="left")
 
 
-def refusal_sentences(facts: pl.DataFrame) -> list[str]:
-    """A sentence for each scheduler under which jobs were refused."""
-    return [refusal_sentence(**row) for row in refusals(facts).filter(pl.col("refused") > 0).rows(named=True)]
+def _of_schedulers(facts: pl.DataFrame, **counts: pl.Expr) -> pl.DataFrame:
+    """One row per scheduler, in order of appearance."""
+    return facts.group_by("scheduler", maintain_order=True).agg(**counts)
 
 
-def failure_sentences(facts: pl.DataFrame) -> list[str]:
-    """A sentence for each scheduler under which jobs failed."""
-    failed = _by_scheduler(facts, given_up(facts)).filter(pl.col("n") > 0)
-    return [
-        f"{scheduler}: {n:,} of {counted(arrived, 'job')} failed, and {'counts' if n == 1 else 'count'} in "
-        f"no other metric of jobs; the first because {reason}"
-        for scheduler, arrived, n, reason in failed.iter_rows()
-    ]
+def _number_of(fact: Fact) -> pl.Expr:
+    return (pl.col("event") == fact).sum()
 
 
-def crash_sentences(facts: pl.DataFrame) -> list[str]:
-    """A sentence for each scheduler whose manager crashed, or gave up runs since machines did not answer."""
+def _by_scheduler(facts: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """Numbers of all arrived jobs, and of some of them, with the first reason."""
+    arrived = _of_schedulers(facts, arrived=_number_of(Fact.JOB_ARRIVED))
+    some = jobs.group_by("scheduler").agg(refused=pl.len(), reason=pl.first("reason"))
+    counts = arrived.join(some, on="scheduler", how="left", maintain_order="left")
+    return counts.with_columns(pl.col("refused").fill_null(0))
 
-    def number_of(fact: Fact) -> pl.Expr:
-        return (pl.col("event") == fact).sum()
 
-    found = facts.group_by("scheduler", maintain_order=True).agg(
-        number_of(Fact.MANAGER_DOWN).alias("crashes"),
-        number_of(Fact.RUN_ABANDONED).alias("abandoned"),
-        number_of(Fact.RUN_DISCARDED).alias("discarded"),
-    )
-    return [
-        f"{scheduler}: the manager crashed {counted(crashes, 'time')}, and gave up "
-        f"{counted(abandoned, 'run')} since a machine did not answer; of these, {discarded:,} ended and did "
-        f"not count"
-        for scheduler, crashes, abandoned, discarded in found.iter_rows()
-        if crashes or abandoned
-    ]
+def refusals(facts: pl.DataFrame) -> pl.DataFrame:
+    """One row per scheduler: numbers of arrived and refused jobs, and the first reason."""
+    return _by_scheduler(facts, refused_jobs(facts).select("scheduler", reason="detail"))
 
 
 def refusal_sentence(scheduler: str, arrived: int, refused: int, reason: str) -> str:
@@ -86,23 +58,51 @@ def refusal_sentence(scheduler: str, arrived: int, refused: int, reason: str) ->
     return f"{scheduler}: {of_all} {counts} in no other metric; the first because {reason}"
 
 
-def monitor_notes(facts: pl.DataFrame) -> list[str]:
-    """Problems of the monitors of local load, one sentence each."""
-    first_reason = pl.col("detail").filter(pl.col("event") == Fact.READING_REFUSED).first()
-    found = facts.group_by("scheduler", maintain_order=True).agg(
-        refused=(pl.col("event") == Fact.READING_REFUSED).sum(),
-        silent=(pl.col("event") == Fact.MONITOR_SILENT).sum(),
-        reason=first_reason,
+def refusal_sentences(facts: pl.DataFrame) -> list[str]:
+    """A sentence for each scheduler under which jobs were refused."""
+    return [refusal_sentence(**row) for row in refusals(facts).filter(pl.col("refused") > 0).rows(named=True)]
+
+
+def failure_sentences(facts: pl.DataFrame) -> list[str]:
+    """A sentence for each scheduler under which jobs failed."""
+    return [
+        f"{scheduler}: {n:,} of {counted(arrived, 'job')} failed, and {'counts' if n == 1 else 'count'} in "
+        f"no other metric of jobs; the first because {reason}"
+        for scheduler, arrived, n, reason in _by_scheduler(facts, given_up(facts)).iter_rows()
+        if n
+    ]
+
+
+def notes(facts: pl.DataFrame) -> list[str]:
+    """Sentences on problems of the monitors of local load, then on managers that crashed, or gave up runs
+    since machines did not answer."""
+    is_refused = pl.col("event") == Fact.READING_REFUSED
+    of_monitors = _of_schedulers(
+        facts,
+        refused=is_refused.sum(),
+        silent=_number_of(Fact.MONITOR_SILENT),
+        reason=pl.col("detail").filter(is_refused).first(),
     )
-    notes = []
-    for scheduler, refused, silent, reason in found.iter_rows():
+    of_managers = _of_schedulers(
+        facts,
+        crashes=_number_of(Fact.MANAGER_DOWN),
+        abandoned=_number_of(Fact.RUN_ABANDONED),
+        discarded=_number_of(Fact.RUN_DISCARDED),
+    )
+    found = []
+    for scheduler, refused, silent, reason in of_monitors.iter_rows():
         if refused:
-            notes.append(
-                f"{scheduler}: {refused:,} readings of monitors were ignored; the first because {reason}"
-            )
+            ignored = f"{refused:,} readings of monitors were ignored"
+            found.append(f"{scheduler}: {ignored}; the first because {reason}")
         if silent:
-            notes.append(
+            found.append(
                 f"{scheduler}: {silent:,} monitors never answered, over all runs; their nodes were "
                 f"assumed to have no local load"
             )
-    return notes
+    return found + [
+        f"{scheduler}: the manager crashed {counted(crashes, 'time')}, and gave up "
+        f"{counted(abandoned, 'run')} since a machine did not answer; of these, {discarded:,} ended and did "
+        f"not count"
+        for scheduler, crashes, abandoned, discarded in of_managers.iter_rows()
+        if crashes or abandoned
+    ]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from sil.outcome.exact_summary import ExactSum, ExactSummary
 from sil.outcome.jobs import BOUND_S, bounded_slowdown
@@ -49,16 +47,28 @@ class ReplayStatistics:
         measured: Measured | None = None,
         bound_s: float = BOUND_S,
     ) -> None:
-        self._bound_s = bound_s
         self._measured = measured
-        self._processors = processors
-        self._gpus = gpus
+        self._processors, self._gpus = processors, gpus
         self._summaries = {name: ExactSummary(folder) for name in _SUMMARISED}
-        self._stretch, self._most_stretch = ExactSum(), -inf
-        self._computing, self._gpu_computing = ExactSum(), ExactSum()
-        """Seconds of processors, and of GPUs."""
-        self._per_processor, self._area, self._weighted_wait = ExactSum(), ExactSum(), ExactSum()
-        """Slowdowns, processor-seconds of jobs, and waiting times times these."""
+        area = pl.col("requested_number_of_resources") * pl.col("execution_time")
+        self._expressions = {
+            "stretch": pl.col("stretch"),
+            "per_processor": bounded_slowdown(
+                pl.col("execution_time"), bound_s, pl.col("requested_number_of_resources")
+            ),
+            "area": area,
+            "weighted_wait": area * pl.col("waiting_time"),
+        }
+        """Of each job that counts: what is summed."""
+        ran_s = pl.col("execution_time")
+        if measured is not None:
+            from_s, until_s = measured.from_s, measured.until_s
+            ran_s = pl.min_horizontal("finish_time", until_s) - pl.max_horizontal("starting_time", from_s)
+        held = {"computing": "requested_number_of_resources", **({"gpus": "requested_gpus"} if gpus else {})}
+        self._held = {name: (pl.col(what) * ran_s.clip(0.0)).cast(pl.Float64) for name, what in held.items()}
+        """Of every job: seconds of processors, and of GPUs."""
+        self._sums = {name: ExactSum() for name in (*self._expressions, *self._held)}
+        self._most_stretch = -inf
         self.n = self._successes = 0
         self._begins_s, self._ends_s = inf, 0.0
 
@@ -70,32 +80,23 @@ class ReplayStatistics:
 
     def add(self, jobs: pl.DataFrame) -> None:
         """More jobs."""
-        ran_s = pl.col("execution_time")
-        if self._measured is not None:
-            from_s, until_s = self._measured.from_s, self._measured.until_s
-            ran_s = pl.min_horizontal("finish_time", until_s) - pl.max_horizontal("starting_time", from_s)
-        self._computing.add(_used(jobs, "requested_number_of_resources", ran_s))
-        if self._gpus:
-            self._gpu_computing.add(_used(jobs, "requested_gpus", ran_s))
+        self._sum(jobs, self._held)
         if self._measured is not None:
             jobs = jobs.filter(pl.col("job_id").is_in(self._measured.jobs))
         if jobs.is_empty():
             return
         for name, summary in self._summaries.items():
             summary.add(jobs[name].to_numpy())
-        area = jobs["requested_number_of_resources"] * jobs["execution_time"]
-        self._area.add(area.to_numpy())
-        self._weighted_wait.add((area * jobs["waiting_time"]).to_numpy())
-        of_each = bounded_slowdown(
-            pl.col("execution_time"), self._bound_s, pl.col("requested_number_of_resources")
-        )
-        self._per_processor.add(jobs.select(of_each).to_series().to_numpy())
+        self._sum(jobs, self._expressions)
         self.n += len(jobs)
         self._successes += int(jobs["success"].sum())
-        self._stretch.add(jobs["stretch"].to_numpy())
         self._most_stretch = max(self._most_stretch, float(jobs["stretch"].max()))  # type: ignore[arg-type]
         self._begins_s = min(self._begins_s, float(jobs["submission_time"].min()))  # type: ignore[arg-type]
         self._ends_s = max(self._ends_s, float(jobs["finish_time"].max()))  # type: ignore[arg-type]
+
+    def _sum(self, jobs: pl.DataFrame, what: Mapping[str, pl.Expr]) -> None:
+        for column in jobs.select(**what):
+            self._sums[column.name].add(column.to_numpy())
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -104,19 +105,20 @@ class ReplayStatistics:
             return {}
         found = {}
         for name, summary in self._summaries.items():
-            found[f"{name}_mean"] = summary.mean
+            found[f"{name}_mean"] = summary.sum.mean
             found[f"{name}_median"], found[f"{name}_p95"] = summary.quantile(0.5), summary.quantile(0.95)
             found[f"{name}_max"] = summary.max
-        found["per_processor_slowdown_mean"] = self._per_processor.mean
-        if self._area.sum > 0.0:
-            found["weighted_waiting_time_mean"] = self._weighted_wait.sum / self._area.sum
-        if self._measured is None:
-            found[MAKESPAN.key] = self._ends_s - self._begins_s
+        sums = {name: each.sum for name, each in self._sums.items()}
+        found["per_processor_slowdown_mean"] = self._sums["per_processor"].mean
+        if sums["area"] > 0.0:
+            found["weighted_waiting_time_mean"] = sums["weighted_wait"] / sums["area"]
         begins_s, ends_s = self.span_s
+        if self._measured is None:
+            found[MAKESPAN.key] = ends_s - begins_s
         if (span_s := ends_s - begins_s) > 0.0:
-            found[UTILISATION.key] = 100.0 * self._computing.sum / (self._processors * span_s)
+            found[UTILISATION.key] = 100.0 * sums["computing"] / (self._processors * span_s)
             if self._gpus:
-                found[GPU_UTILISATION.key] = 100.0 * self._gpu_computing.sum / (self._gpus * span_s)
+                found[GPU_UTILISATION.key] = 100.0 * sums["gpus"] / (self._gpus * span_s)
         return found
 
     @property
@@ -129,33 +131,34 @@ class ReplayStatistics:
     @property
     def computing_s(self) -> float:
         """Processor-seconds that runs held in this time."""
-        return self._computing.sum
+        return self._sums["computing"].sum
 
     def schedule(self, n_jobs: int, scheduling_s: float) -> pl.DataFrame:
         """The one row of Batsim's schedule.csv, of `n_jobs` that arrived or were to. Energy and states of
         machines are not modelled: -1 and 0."""
-        n, successes, ends_s, computing_s = self.n, self._successes, self._ends_s, self._computing.sum
-        turnaround, waiting = self._summaries["turnaround_time"], self._summaries["waiting_time"]
+        n, ends_s, computing_s = self.n, self._ends_s, self.computing_s
+        mean = {name: summary.sum.mean if n else None for name, summary in self._summaries.items()}
+        most = {name: summary.max if n else None for name, summary in self._summaries.items()}
         row = {
             "batsim_version": "sil",
             "consumed_joules": -1.0,
             "makespan": ends_s,
             "max_slowdown": self._most_stretch if n else None,
-            "max_turnaround_time": turnaround.max if n else None,
-            "max_waiting_time": waiting.max if n else None,
-            "mean_slowdown": self._stretch.mean if n else None,
-            "mean_turnaround_time": turnaround.mean if n else None,
-            "mean_waiting_time": waiting.mean if n else None,
+            "max_turnaround_time": most["turnaround_time"],
+            "max_waiting_time": most["waiting_time"],
+            "mean_slowdown": self._sums["stretch"].mean if n else None,
+            "mean_turnaround_time": mean["turnaround_time"],
+            "mean_waiting_time": mean["waiting_time"],
             "nb_computing_machines": self._processors,
             "nb_grouped_switches": 0,
             "nb_jobs": n_jobs,
             "nb_jobs_finished": n,
-            "nb_jobs_killed": n - successes,
-            "nb_jobs_success": successes,
+            "nb_jobs_killed": n - self._successes,
+            "nb_jobs_success": self._successes,
             "nb_machine_switches": 0,
             "scheduling_time": scheduling_s,
             "simulation_time": scheduling_s,
-            "success_rate": successes / n_jobs,
+            "success_rate": self._successes / n_jobs,
             "time_computing": computing_s,
             "time_idle": self._processors * ends_s - computing_s,
             "time_sleeping": 0.0,
@@ -163,7 +166,3 @@ class ReplayStatistics:
             "time_switching_on": 0.0,
         }
         return pl.DataFrame([row])
-
-
-def _used(jobs: pl.DataFrame, what: str, ran_s: pl.Expr) -> NDArray[np.float64]:
-    return jobs.select((pl.col(what) * ran_s.clip(0.0)).cast(pl.Float64)).to_series().to_numpy()

@@ -96,28 +96,25 @@ _SENTENCES = {
 def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
     """A fact as a sentence, with the names of resources."""
     event, resource = Fact(fact["event"]), fact["resource"]
-    job = printable(str(fact.get(LOG_ID) or fact["job"]))
-    fact = {**fact, "job": job}
-    if event == Fact.RUN_LOST and fact["detail"] is not None:
-        return f"the run of job {job} fails"
+    job, detail = printable(str(fact.get(LOG_ID) or fact["job"])), fact["detail"]
     where = fact["machines"] if fact["machines"] is not None else resource
     if resources and resource is not None and resource < 0 and fact["machines"]:
         where = ",".join(fold(resources[n] for n in NodeSet.parse(fact["machines"])))
     if resource is not None and 0 <= resource < len(resources):
         where = resources[resource]
+    if event == Fact.RUN_LOST and detail is not None:
+        return f"the run of job {job} fails"
     if event in _SENTENCES:
-        return _SENTENCES[event].format(where=where, **fact)
+        return _SENTENCES[event].format(where=where, **{**fact, "job": job})
     if event == Fact.JOB_ARRIVED:
-        asks = f" and requests {fact['tasks']} nodes" if (fact["tasks"] or 1) > 1 else ""
-        if fact["detail"] is not None:
-            asks = f" and requests {request_of(fact['detail'])}"
-        return f"job {job} arrives{asks}"
+        requested = f"{fact['tasks']} nodes" if (fact["tasks"] or 1) > 1 else ""
+        requested = requested if detail is None else str(request_of(detail))
+        return f"job {job} arrives" + (f" and requests {requested}" if requested else "")
     if event == Fact.RUN_STARTED:
         estimate = "" if fact["expected_s"] is None else f", estimated run time {fact['expected_s']:g} s"
         return f"job {job} starts on {where}{estimate}"
-    of_job = "" if job is None else f" of job {job}"
-    rest = "" if fact["detail"] is None else f" ({fact['detail']})"
-    return f"{event.value.replace('_', ' ')}{of_job}{rest}"
+    rest = "" if detail is None else f" ({detail})"
+    return f"{event.value.replace('_', ' ')} of job {job}{rest}"
 
 
 def _state(facts: pl.DataFrame) -> tuple[tuple[int, ...], tuple[Running, ...]]:

@@ -9,25 +9,32 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from sil.outcome.comparison import Accuracy, Cell, Comparison, Matrix
-from sil.outcome.metrics import (
-    DETAILS,
-    GPU_UTILISATION,
-    REFUSED,
-    REPLAY_METRICS,
-    Metric,
-    metric,
-)
+from sil.outcome.comparison import Cell, Comparison, Matrix
+from sil.outcome.metrics import DETAILS, GPU_UTILISATION, REFUSED, REPLAY_METRICS, Metric, metric
+from sil.outcome.prediction_errors import Accuracy
 from sil.outcome.statistics import Interval
+
+PREDICTION_HEADINGS = {
+    "deviation (%)": ("deviation", 1, False),
+    "signed (%)": ("bias", 1, True),
+    "too long (%)": ("over", 0, False),
+    "of all predictions (%)": ("deviation_of_all", 1, False),
+    "in interval (%)": ("coverage", 0, False),
+}
+"""The error of an Accuracy, digits, and whether it is shown with its sign."""
+OPEN = "°"
+INTERVALS = (
+    "differences are paired, * = the interval excludes 0, ° = not settled and no interval, since no {0}, or "
+    "nearly none, shows a difference, or all show the same."
+)
+"""Below a table, of the differences between replications, or other blocks."""
+UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
 def comparison_table(comparison: Comparison, point: int) -> Table:
     """Every metric of every scheduler at one point, with the paired difference to the baseline."""
-    settings = comparison.description.points[point]
-    at = "; ".join(f"{key} = {value}" for key, value in settings.items())
-    table = _table(
-        f"Comparison{f' at {at}' if at else ''}", "", numbers=_difference_headings(comparison.baseline)
-    )
+    at = "; ".join(f"{key} = {value}" for key, value in comparison.points[point].items())
+    table = _table(f"Comparison{f' at {at}' if at else ''}", "", numbers=_headings(comparison))
     for m in (m for m in comparison.metrics.values() if m not in DETAILS):
         table.add_row(Text(m.label, "bold"))
         for scheduler in comparison.schedulers:
@@ -40,12 +47,11 @@ def grid_table(comparison: Comparison, key: str) -> Table:
     m, (baseline, *others) = metric(key), comparison.schedulers
     headings = [baseline, *(heading for name in others for heading in (name, "change %"))]
     table = _table(_grid_title(comparison, m), axes=comparison.description.axes, numbers=headings)
-    for point, settings in enumerate(comparison.description.points):
+    for point, settings in enumerate(comparison.points):
         row = [str(value) for value in settings.values()]
         for scheduler in comparison.schedulers:
             value, difference, change = cell_texts(comparison.cell(point, scheduler, key), m.digits)
-            change += difference[-1:]
-            row += [value] if scheduler == baseline else [value, change]
+            row += [value] if scheduler == baseline else [value, change + difference[-1:]]
         table.add_row(*row)
     return table
 
@@ -54,13 +60,9 @@ def long_table(comparison: Matrix, m: Metric, key: str) -> Table:
     """One metric, in the column `key`: a row per point and scheduler. For sweeps, narrow terminals, or many
     schedulers."""
     texts = comparison.text_axes
-    table = _table(
-        _grid_title(comparison, m),
-        *texts,
-        "scheduler",
-        axes=[axis for axis in comparison.points[0] if axis not in texts],
-        numbers=_difference_headings(comparison.baseline),
-    )
+    axes = [axis for axis in comparison.points[0] if axis not in texts]
+    title = _grid_title(comparison, m)
+    table = _table(title, *texts, "scheduler", axes=axes, numbers=_headings(comparison))
     for point, settings in enumerate(comparison.points):
         for k, scheduler in enumerate(comparison.schedulers):
             values = [comparison.text(value) if k == 0 else "" for value in settings.values()]
@@ -72,12 +74,11 @@ def long_table(comparison: Matrix, m: Metric, key: str) -> Table:
 def prediction_table(comparison: Comparison) -> Table:
     """Errors of predicted turnaround: a row per point, scheduler and predictor."""
     title = "Predicted turnaround: deviation |P - R| / R of the first prediction for each job"
-    axes, points = comparison.description.axes, comparison.description.points
-    table = _table(title, "scheduler", "predictor", axes=axes)
+    table = _table(title, "scheduler", "predictor", axes=comparison.description.axes)
     for heading in PREDICTION_HEADINGS:
         table.add_column(heading, justify="right")
     for accuracy in comparison.accuracies:
-        settings = [str(value) for value in points[accuracy.point].values()]
+        settings = [str(value) for value in comparison.points[accuracy.point].values()]
         table.add_row(*settings, accuracy.scheduler, accuracy.predictor, *prediction_texts(accuracy))
     return table
 
@@ -86,8 +87,8 @@ def _grid_title(comparison: Matrix, m: Metric) -> str:
     return f"{m.label}, and change relative to {comparison.baseline}"
 
 
-def _difference_headings(baseline: str) -> Sequence[str]:
-    return "mean", f"difference to {baseline}", "change %"
+def _headings(comparison: Matrix) -> Sequence[str]:
+    return "mean", f"difference to {comparison.baseline}", "change %"
 
 
 def _table(title: str, *texts: str, axes: Iterable[str] = (), numbers: Iterable[str] = ()) -> Table:
@@ -102,29 +103,12 @@ def _table(title: str, *texts: str, axes: Iterable[str] = (), numbers: Iterable[
     return table
 
 
-_OF_PREDICTIONS = {
-    "deviation (%)": ("deviation", 1, False),
-    "signed (%)": ("bias", 1, True),
-    "too long (%)": ("over", 0, False),
-    "of all predictions (%)": ("deviation_of_all", 1, False),
-    "in interval (%)": ("coverage", 0, False),
-}
-"""Field of Accuracy, digits, and whether it is shown with its sign."""
-PREDICTION_HEADINGS = tuple(_OF_PREDICTIONS)
-
-
 def prediction_texts(accuracy: Accuracy) -> list[str]:
     """A cell for each of PREDICTION_HEADINGS."""
-    columns = [(getattr(accuracy, name), *how) for name, *how in _OF_PREDICTIONS.values()]
-    return ["-" if found is None else interval_text(found, n, signed=signed) for found, n, signed in columns]
-
-
-OPEN = "°"
-INTERVALS = (
-    "differences are paired, * = the interval excludes 0, ° = not settled and no interval, since no {0}, or "
-    "nearly none, shows a difference, or all show the same."
-)
-"""Below a table, of the differences between replications, or other blocks."""
+    errors = [
+        (accuracy.errors[name], digits, signed) for name, digits, signed in PREDICTION_HEADINGS.values()
+    ]
+    return ["-" if found is None else interval_text(found, n, signed=signed) for found, n, signed in errors]
 
 
 def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:
@@ -135,17 +119,17 @@ def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:
     """
     if cell is None:
         return "-", "", ""
-    value = interval_text(cell.value, digits)
     difference = change = ""
     if cell.difference is not None:
         mark = OPEN if cell.not_settled else "*" if cell.difference.excludes_zero else " "
         difference = interval_text(cell.difference, digits, signed=True) + mark
     if cell.change_percent is not None:
         change = interval_text(cell.change_percent, 1, signed=True)
-    return value, difference, change
+    return interval_text(cell.value, digits), difference, change
 
 
-UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+def interval_text(found: Interval, digits: int, *, signed: bool = False) -> str:
+    return found.text(f",.{digits}f", "+" if signed else "")
 
 
 def unit_of(seconds: float) -> tuple[float, str]:
@@ -166,13 +150,6 @@ def significant(number: float, of: float | None = None) -> str:
     return f"{number:,.{decimals}f}"
 
 
-def page_text(m: Metric, number: float) -> str:
-    """The value of a metric of a replay on a page."""
-    if m.unit == "s":
-        return duration_text(number)
-    return significant(number) if m.unit == "" else f"{number:,.{m.digits}f}"
-
-
 def replay_rows(
     statistics: Mapping[str, Mapping[str, float]], *, on_page: bool = False
 ) -> list[tuple[str, list[str]]]:
@@ -183,19 +160,15 @@ def replay_rows(
     def text(m: Metric, number: float | None) -> str:
         if number is None:
             return "0" if m in REFUSED else "-"
-        return page_text(m, number) if on_page else f"{number:,.{m.digits}f}"
+        if on_page and m.unit in ("s", ""):
+            return duration_text(number) if m.unit == "s" else significant(number)
+        return f"{number:,.{m.digits}f}"
 
-    of_some = (GPU_UTILISATION, *DETAILS, *REFUSED)
-    return [
-        (
-            m.title if on_page and m.unit == "s" else m.label,
-            [text(m, found.get(name)) for found in statistics.values()],
-        )
-        for name, m in REPLAY_METRICS.items()
-        if m not in of_some
-        or ((on_page or m not in DETAILS) and any(name in found for found in statistics.values()))
-    ]
-
-
-def interval_text(found: Interval, digits: int, *, signed: bool = False) -> str:
-    return found.text(f",.{digits}f", "+" if signed else "")
+    rows = []
+    for name, m in REPLAY_METRICS.items():
+        values = [found.get(name) for found in statistics.values()]
+        is_known = any(value is not None for value in values) and (on_page or m not in DETAILS)
+        if is_known or m not in (GPU_UTILISATION, *DETAILS, *REFUSED):
+            label = m.title if on_page and m.unit == "s" else m.label
+            rows.append((label, [text(m, value) for value in values]))
+    return rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from math import inf
 from typing import Any, TypedDict, Unpack
 
@@ -48,32 +49,24 @@ class _Kind:
     def __init__(self, *columns: str, event: Fact | None = None) -> None:
         """`event` if it is the same for all facts and so not among the columns."""
         self.cells: list[Any] = []
-        self._columns = (_POSITION, *columns)
-        self._event = event
+        self._columns, self._event = (_POSITION, *columns), event
+
+    def column(self, name: str) -> list[Any]:
+        """None where the kind has none."""
+        width = len(self._columns)
+        if name in self._columns:
+            return self.cells[self._columns.index(name) :: width]
+        same = self._event.value if name == "event" and self._event is not None else None
+        return [same] * (len(self.cells) // width)
 
     def table(self) -> pl.DataFrame:
-        width = len(self._columns)
         columns = [
-            pl.Series(name, self.cells[k::width], FACT_SCHEMA.get(name, pl.UInt32))
-            for k, name in enumerate(self._columns)
+            pl.Series(name, self.column(name), FACT_SCHEMA.get(name, pl.UInt32)) for name in self._columns
         ]
         if self._event is not None:
             one = pl.Series("event", [self._event.value], EVENTS)
-            columns.append(one.new_from_index(0, len(self.cells) // width))
+            columns.append(one.new_from_index(0, len(self.cells) // len(self._columns)))
         return pl.DataFrame(columns)
-
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Position, and the columns of ROW; None where a kind has none."""
-        width = len(self._columns)
-        one = None if self._event is None else self._event.value
-        columns = [
-            self.cells[self._columns.index(name) :: width] if name in self._columns else None
-            for name in (_POSITION, *ROW)
-        ]
-        if one is not None:
-            columns[1 + ROW.index("event")] = [one] * (len(self.cells) // width)
-        empty = [None] * (len(self.cells) // width)
-        return zip(*(empty if column is None else column for column in columns), strict=True)
 
 
 class TraceRecorder:
@@ -94,18 +87,16 @@ class TraceRecorder:
         """Number of facts that were not passed on."""
         of_a_start = ("time_s", "job", "run", "resource", "machines", "tasks", "expected_s")
         self._kinds = (
-            _Kind("time_s", "job", *_OF_A_JOB, event=Fact.JOB_ARRIVED),
-            _Kind(*of_a_start, event=Fact.RUN_STARTED),
-            _Kind("time_s", "job", "run", "resource", event=Fact.RUN_ENDED),
-            _Kind("time_s", "event", *_OTHERS),
             _Kind("time_s", "job", *_OF_A_JOB, "detail", event=Fact.JOB_ARRIVED),
             _Kind(*of_a_start, "detail", event=Fact.RUN_STARTED),
+            _Kind("time_s", "job", "run", "resource", event=Fact.RUN_ENDED),
+            _Kind("time_s", "event", *_OTHERS),
         )
         self.is_muted = False
         self._abandoned: list[int] = []
         """Runs that do not count; only without `on_chunk`."""
         cells = (kind.cells for kind in self._kinds)
-        self._arrivals, self._starts, self._ends, self._others, self._requests, self._shares = cells
+        self._arrivals, self._starts, self._ends, self._others = cells
 
     @contextmanager
     def muted(self) -> Iterator[None]:
@@ -130,16 +121,13 @@ class TraceRecorder:
     def note_arrival(self, time_s: float, job: Job) -> None:
         id_, job_class, _, user, queue, _, size, by, n_tasks, _, _, request = job
         self._n = n = self._n + 1
-        cells = (n, time_s, id_, job_class, queue, user, by, size, n_tasks)
-        if request is None:
-            self._arrivals += cells
-        else:
-            self._requests += (*cells, request_text(request))
+        detail = None if request is None else request_text(request)
+        self._arrivals += (n, time_s, id_, job_class, queue, user, by, size, n_tasks, detail)
 
     def note_start(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, machines, expected_s, shares = order
         nodes = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
-        self._n = n = self._n + 1
+        n_tasks, detail = nodes.n, None
         if shares:
             n_tasks = job.n_tasks
             if job.request is not None and job.request.exclusive and self._nodes:
@@ -149,10 +137,9 @@ class TraceRecorder:
                     Share(node, chunks, (*range(len(has.gpus)),))
                     for (node, chunks, _), has in zip(shares, whole, strict=True)
                 )
-            cells = (n, time_s, job.id, run, resource, str(nodes), n_tasks, expected_s)
-            self._shares += (*cells, shares_text(shares))
-        else:
-            self._starts += (n, time_s, job.id, run, resource, str(nodes), nodes.n, expected_s)
+            detail = shares_text(shares)
+        self._n = n = self._n + 1
+        self._starts += (n, time_s, job.id, run, resource, str(nodes), n_tasks, expected_s, detail)
 
     def note_end(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, *_ = order
@@ -190,20 +177,20 @@ class TraceRecorder:
 
     def rows(self) -> list[Row]:
         """The facts so far, in order: the columns of ROW, without the way through a table."""
-        rows = sorted(row for kind in self._kinds for row in kind.rows())
-        if not self._abandoned:
-            return [row[1:] for row in rows]
+        names = (_POSITION, *ROW)
+        of_kinds = (zip(*map(kind.column, names), strict=True) for kind in self._kinds)
+        rows = [row[1:] for row in sorted(chain.from_iterable(of_kinds))]
         abandoned, ended = set(self._abandoned), Fact.RUN_ENDED.value
-        return [
-            (
-                time_s,
-                Fact.RUN_DISCARDED.value if event == ended and run in abandoned else event,
-                job,
-                run,
-                *rest,
-            )
-            for _, time_s, event, job, run, *rest in rows
-        ]
+        return (
+            [
+                (time_s, Fact.RUN_DISCARDED.value, job, run, *rest)
+                if event == ended and run in abandoned
+                else (time_s, event, job, run, *rest)
+                for time_s, event, job, run, *rest in rows
+            ]
+            if abandoned
+            else rows
+        )
 
     def close(self) -> None:
         """Pass on the remaining facts."""

@@ -33,7 +33,7 @@ from scheduler.compiled.kept import is_own
 
 RUN_WITH_CHECKS = (
     "tests/scheduler",
-    "tests/sil/test_clean_traces.py",
+    "tests/sil/outcome/test_fast_check.py",
     "tests/sil/test_engines.py",
     "tests/sil/test_engines_on_nodes.py",
     "tests/sil/studies/test_fgd.py",

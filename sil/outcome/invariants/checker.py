@@ -13,7 +13,6 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from scheduler.model import JobId, Share
@@ -61,45 +60,6 @@ class Capacity:
         return self.names[machine] if machine < len(self.names) else f"node {machine}"
 
 
-class SharesChecker:
-    """Counts what the runs use of each node, and of the site's resources."""
-
-    def __init__(self, capacity: Capacity) -> None:
-        self._usage = NodeUsage(capacity.nodes, capacity.site_resources)
-        self.requests: dict[int, str | None] = {}
-        """What each job requests, as it is written in the trace."""
-        self._used: dict[int, tuple[Request, tuple[Share, ...]]] = {}
-
-    def started(self, time_s: float, job: int, run: int, uses: str | None, machines: int) -> Breach | None:
-        request, shares = request_of(self.requests[job] or "{}"), shares_of(uses or "")
-        why = self._usage.why_not(request, shares)
-        if why is None and sum(1 << node for node in {share.node for share in shares}) != machines:
-            why = "its shares are on other nodes"
-        if why is not None:
-            message = f"job {job} starts at {time_s:.12g} s, but {why}"
-            return Breach(NO_RESOURCE_ABOVE_CAPACITY, JobId(job), message)
-        self._usage.take(request, shares)
-        self._used[run] = request, shares
-        return None
-
-    def stopped(self, run: int) -> None:
-        self._usage.suspend(*self._used[run])
-
-    def continued(self, run: int) -> str | None:
-        """Why the run cannot continue, as part of a sentence; None if it can."""
-        why = self._usage.why_not_resumed(*self._used[run])
-        if why is not None:
-            return f", but {why}"
-        self._usage.resume(*self._used[run])
-        return None
-
-    def over(self, run: int, is_stopped: bool) -> None:
-        used = self._used.pop(run)
-        if is_stopped:
-            self._usage.resume(*used)
-        self._usage.give_back(*used)
-
-
 NO_JOB_LOST = "no-job-lost"
 NO_JOB_RUN_TWICE = "no-job-run-twice"
 NO_MACHINE_DOUBLE_BOOKED = "no-machine-double-booked"
@@ -139,11 +99,9 @@ class Invariants:
         self._capacity = capacity
         self._clean: CleanTrace | None = None
         if is_long and capacity.runs == 1 and capacity.max_batch_requeue is None:
-            from sil.outcome.invariants.clean_trace import CleanTrace, Held, HeldMachines, HeldShares
+            from sil.outcome.invariants.clean_trace import CleanTrace, Holdings
 
-            held: Held = HeldMachines(capacity.n_machines)
-            if capacity.nodes:
-                held = HeldShares(capacity.nodes, capacity.site_resources)
+            held = Holdings(capacity.n_machines, capacity.nodes, capacity.site_resources)
             self._clean = CleanTrace(held)
 
     def add(self, facts: FactColumns) -> None:
@@ -156,49 +114,21 @@ class Invariants:
         where the fast check follows none."""
         if self._clean is not None and self._clean.is_clean():
             return None
-        facts = all_facts()
-        before_fault = facts.filter(pl.col("event") != Fact.FAULT)
-        faulted = len(before_fault) < len(facts)
-        return _time_goes_back(before_fault) or _Checker(self._capacity).first_breach(before_fault, faulted)
+        return first_breach_of(list(zip(*all_facts().select(ROW), strict=True)), self._capacity)
 
 
 def first_breach_of(rows: Sequence[Row], capacity: Capacity) -> Breach | None:
-    """As `first_breach`, of few facts (`TraceRecorder.rows`)."""
-    fault = Fact.FAULT.value
+    """As `first_breach`, of rows (`TraceRecorder.rows`). What a run frees at an instant may be used at that
+    instant, whichever fact comes first: in the order `archive`, nodes are released before their run ends."""
+    fault, start = Fact.FAULT.value, Fact.RUN_STARTED.value
     before_fault = [row for row in rows if row[1] != fault]
     for earlier, later in pairwise(before_fault):
         if later[0] < earlier[0]:
-            return _earlier(later[1], later[0], earlier[0])
-    started_s = {row[3]: row[0] for row in before_fault if row[1] == Fact.RUN_STARTED.value}
+            message = f"{later[1]} at {later[0]:.12g} s, after {earlier[0]:.12g} s"
+            return Breach(TIME_NEVER_GOES_BACK, None, message)
+    started_s = {row[3]: row[0] for row in before_fault if row[1] == start}
     in_order = sorted(before_fault, key=lambda row: (row[0], started_s.get(row[3], inf) >= row[0]))
-    return _Checker(capacity).follow(in_order, len(before_fault) < len(rows))
-
-
-def _earlier(event: str, time_s: float, before_s: float) -> Breach:
-    return Breach(TIME_NEVER_GOES_BACK, None, f"{event} at {time_s:.12g} s, after {before_s:.12g} s")
-
-
-def _time_goes_back(facts: pl.DataFrame) -> Breach | None:
-    times_s = facts["time_s"].to_numpy()
-    later = np.flatnonzero(np.diff(times_s) < 0) + 1
-    if not len(later):
-        return None
-    at = int(later[0])
-    return _earlier(facts["event"][at], times_s[at], times_s[at - 1])
-
-
-def _ends_first(facts: pl.DataFrame) -> pl.DataFrame:
-    """What a run frees at an instant may be used at that instant, whichever fact comes first.
-
-    In the order `archive`, nodes are released before their run ends.
-    """
-    times_s, runs = facts["time_s"].to_numpy(), facts["run"].fill_null(-1).to_numpy()
-    is_start = (facts["event"] == Fact.RUN_STARTED).to_numpy()
-    numbers, place = np.unique(runs, return_inverse=True)  # managers number runs as they like
-    started_s = np.full(len(numbers), np.inf)
-    started_s[place[is_start]] = times_s[is_start]
-    ends_earlier_run = started_s[place] < times_s
-    return facts[np.lexsort((~ends_earlier_run, times_s))]
+    return _Checker(capacity).first_breach(in_order, len(before_fault) < len(rows))
 
 
 class _Checker:
@@ -221,16 +151,17 @@ class _Checker:
         """Runs that do not count."""
         self._failed: set[int] = set()
         self._down = 0
-        self._shares = SharesChecker(capacity) if capacity.nodes else None
+        self._usage = NodeUsage(capacity.nodes, capacity.site_resources) if capacity.nodes else None
+        self._requests: dict[int, str | None] = {}
+        """What each job requests of nodes, as it is written in the trace."""
+        self._used: dict[int, tuple[Request, tuple[Share, ...]]] = {}
+        """What each run uses of nodes."""
         self._run_of: dict[int, int | None] = {}
         """The current run of each job that arrived; None while it waits, OVER once it has ended."""
         self._n_failed: Counter[int] = Counter()
         """The failed runs of each job."""
 
-    def first_breach(self, facts: pl.DataFrame, faulted: bool) -> Breach | None:
-        return self.follow(zip(*_ends_first(facts.select(ROW)), strict=True), faulted)
-
-    def follow(self, rows: Iterable[Row], faulted: bool) -> Breach | None:
+    def first_breach(self, rows: Iterable[Row], faulted: bool) -> Breach | None:
         """The first breach of the facts; what runs free at an instant comes first then."""
         arrived, started, ended = Fact.JOB_ARRIVED.value, Fact.RUN_STARTED.value, Fact.RUN_ENDED.value
         n = self._capacity.n_machines
@@ -238,12 +169,11 @@ class _Checker:
             breach = None
             if event == started:
                 breach = self._started(time_s, job, run, resource, _mask(machines, n))
-                if breach is None and self._shares is not None:
-                    breach = self._shares.started(time_s, job, run, detail, _mask(machines, n))
+                if breach is None and self._usage is not None:
+                    breach = self._takes(self._usage, time_s, job, run, detail)
             elif event == arrived:
                 self._run_of[job] = None
-                if self._shares is not None:
-                    self._shares.requests[job] = detail
+                self._requests[job] = detail
             elif event == ended or event in ENDINGS:
                 breach = self._over(time_s, event == ended, job, run)
                 if event == Fact.RUN_LOST and detail is not None and run not in self._abandoned:
@@ -273,7 +203,7 @@ class _Checker:
         return None
 
     def _started(self, time_s: float, job: int, run: int, resource: int, machines: int) -> Breach | None:
-        full = machines if self._shares is None else 0
+        full = machines if self._usage is None else 0
         for k in self._levels:
             held = self._held[k]
             self._held[k] = held | full
@@ -299,6 +229,20 @@ class _Checker:
             return None
         return Breach(rule, JobId(job), f"job {job} starts at {time_s:.12g} s{why}")
 
+    def _takes(self, usage: NodeUsage, time_s: float, job: int, run: int, uses: str | None) -> Breach | None:
+        """A run that has started uses parts of nodes, and of the site's resources."""
+        request, shares = request_of(self._requests[job] or "{}"), shares_of(uses or "")
+        _, machines = self._running[run]
+        why = usage.why_not(request, shares)
+        if why is None and sum(1 << node for node in {share.node for share in shares}) != machines:
+            why = "its shares are on other nodes"
+        if why is not None:
+            message = f"job {job} starts at {time_s:.12g} s, but {why}"
+            return Breach(NO_RESOURCE_ABOVE_CAPACITY, JobId(job), message)
+        usage.take(request, shares)
+        self._used[run] = request, shares
+        return None
+
     def _refused(self, time_s: float, job: int) -> Breach | None:
         """A job is not accepted, or given up. After failed runs, that is one run after the last requeue."""
         self._run_of[job] = OVER
@@ -316,8 +260,8 @@ class _Checker:
         job, machines = self._running[run]
         self._suspended[run] = machines
         self._running[run] = job, 0
-        if self._shares is not None:
-            self._shares.stopped(run)
+        if self._usage is not None:
+            self._usage.suspend(*self._used[run])
         else:
             self._held[0] &= ~machines
         return None
@@ -327,16 +271,19 @@ class _Checker:
             message = f"run {run} of job {job} continues at {time_s:.12g} s, but was not stopped"
             return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
         machines = self._suspended.pop(run)
-        busy = machines & self._held[0] if self._shares is None else 0
+        busy = machines & self._held[0] if self._usage is None else 0
         why = None
         if busy:
             _, why = self._over_capacity(0, _lowest(busy))
-        elif self._shares is not None:
-            why = self._shares.continued(run)
+        elif self._usage is not None:
+            reason = self._usage.why_not_resumed(*self._used[run])
+            why = None if reason is None else f", but {reason}"
         if why is not None:
             message = f"job {job} continues at {time_s:.12g} s{why}"
             return Breach(NO_RESOURCE_ABOVE_CAPACITY, JobId(job), message)
-        if self._shares is None:
+        if self._usage is not None:
+            self._usage.resume(*self._used[run])
+        else:
             self._held[0] |= machines
         self._running[run] = job, machines
         return None
@@ -361,9 +308,12 @@ class _Checker:
         if of_job != job:
             message = f"run {run} is over at {time_s:.12g} s as one of job {job}, but is one of job {of_job}"
             return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
-        if self._shares is not None:
-            self._shares.over(run, run in self._suspended)
-        self._suspended.pop(run, None)
+        was_suspended = self._suspended.pop(run, None) is not None
+        if self._usage is not None:
+            used = self._used.pop(run)
+            if was_suspended:
+                self._usage.resume(*used)
+            self._usage.give_back(*used)
         for k in self._levels[::-1]:
             held = self._held[k]
             self._held[k] = held & ~freed

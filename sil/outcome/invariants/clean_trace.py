@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from sil.outcome.invariants.kernels.clean_facts import (
     DOWN,
     ENDED,
     INTERRUPTED,
+    N_OF_REQUEST,
     N_RUNNING,
     N_WAITING,
     OTHER,
@@ -24,7 +25,9 @@ from sil.outcome.invariants.kernels.clean_facts import (
     STARTED,
     UP,
     Chunk,
+    Held,
     Running,
+    are_clean,
     keep_texts,
 )
 from sil.trace.fact_columns import NONE, FactColumns, Places
@@ -33,53 +36,27 @@ from sil.trace.requests import request_of
 from sil.trace.stream import COMPATIBLE
 from sil.world.node_usage import WHOLE_GPU
 
-if TYPE_CHECKING:
-    from sil.outcome.invariants.kernels.clean_facts import Chunk, Running
-
-
 LARGEST = 2**62
 """Greater amounts count as this one: what fits on an empty node is computed from the amounts themselves."""
 
 
-class HeldMachines:
-    """Machines that hold one run each."""
+class Holdings:
+    """What runs hold of machines, of which each holds one run, or of `nodes`, of which they use cores, memory
+    and GPUs, and of resources of the whole site."""
 
-    def __init__(self, n_machines: int) -> None:
-        from sil.outcome.invariants.kernels.whole_machines import WholeMachines, are_clean
-
-        self._n_machines, self._are_clean = n_machines, are_clean
-        words = n_machines // 64 + 1
-        self._state = allocate(WholeMachines, words, words)
-
-    def requests(self, facts: FactColumns, arrivals: Places) -> Ints:
-        """The number of the request of each job that arrives."""
-        return np.zeros(len(arrivals), np.int64)
-
-    def texts(self, facts: FactColumns, starts: Places) -> pa.LargeStringArray:
-        """What each run that starts holds."""
-        return facts.texts("machines", starts)
-
-    def are_clean(self, chunk: Chunk, running: Running, place_of: Ints, counts: Ints) -> bool:
-        return self._are_clean(self._state, chunk, self._n_machines, running, place_of, counts)
-
-
-class HeldShares:
-    """Nodes of which runs use cores, memory and GPUs, and resources of the whole site."""
-
-    def __init__(self, nodes: Sequence[Node], site_resources: Mapping[str, int]) -> None:
-        from sil.outcome.invariants.kernels.node_shares import N_OF_REQUEST, NodeShares, are_clean
-
-        self._are_clean = are_clean
+    def __init__(self, n_machines: int, nodes: Sequence[Node], site_resources: Mapping[str, int]) -> None:
+        self._nodes, self._site_resources = nodes, site_resources
         self._specifications = {node.specification: node for node in nodes}
         self._others = sorted({name for node in nodes for name in node.others})
-        self._site_resources = site_resources
         self._bit_of = {gpu: 1 << x for x, gpu in enumerate(sorted({gpu for n in nodes for gpu in n.gpus}))}
         self._number_of: dict[str, int] = {}
         """By the text of a request."""
-        n, n_others, n_gpus = len(nodes), len(self._others), max(len(node.gpus) for node in nodes)
+        n, n_others = len(nodes), len(self._others)
+        n_gpus = max((len(node.gpus) for node in nodes), default=0)
         self._state = allocate(
-            NodeShares, n, n, n, n, (n, 2 + n_others), (n, n_gpus), (n, n_gpus), n, len(site_resources),
-            (0, N_OF_REQUEST), (0, 2 + n_others), (0, len(site_resources)), (0, len(self._specifications)),
+            Held, n_machines, n_machines, n, n, n, (n, 2 + n_others), (n, n_gpus), (n, n_gpus),
+            len(site_resources), (0, N_OF_REQUEST), (0, 2 + n_others), (0, len(site_resources)),
+            (0, len(self._specifications)),
         )  # fmt: skip
         number_of = {specification: x for x, specification in enumerate(self._specifications)}
         for x, node in enumerate(nodes):
@@ -90,8 +67,9 @@ class HeldShares:
         self._state.of_site[:] = _counted(site_resources.values())
 
     def requests(self, facts: FactColumns, arrivals: Places) -> Ints:
-        if not len(arrivals):
-            return np.zeros(0, np.int64)
+        """The number of the request of each job that arrives."""
+        if not self._nodes or not len(arrivals):
+            return np.zeros(len(arrivals), np.int64)
         details = facts.frame(["detail"], arrivals)["detail"].fill_null("{}")
         texts = details.unique().to_list()
         if new := sorted(set(texts) - self._number_of.keys()):
@@ -101,12 +79,15 @@ class HeldShares:
         return details.replace_strict(texts, numbers, return_dtype=pl.Int64).to_numpy(writable=True)
 
     def texts(self, facts: FactColumns, starts: Places) -> pa.LargeStringArray:
+        """What each run that starts holds."""
+        if not self._nodes:
+            return facts.texts("machines", starts)
         text = pl.concat_str("machines", "detail", separator="\t", ignore_nulls=False)
         texts = facts.frame(["machines", "detail"], starts).select(text).to_series()
         return texts.to_arrow(compat_level=COMPATIBLE)
 
     def are_clean(self, chunk: Chunk, running: Running, place_of: Ints, counts: Ints) -> bool:
-        return self._are_clean(self._state, chunk, len(self._state.down), running, place_of, counts)
+        return are_clean(self._state, chunk, running, place_of, counts)
 
     def _add(self, requests: Sequence[Request]) -> None:
         nodes, of_site, state = self._specifications.values(), self._site_resources, self._state
@@ -136,9 +117,6 @@ class HeldShares:
     def _amounts(self, of: Node | Request) -> list[int]:
         others = (of.others.get(name, 0) for name in self._others)
         return _counted([thousandths(of.cores), of.memory_mib, *others])
-
-
-Held = HeldMachines | HeldShares
 
 
 def _counted(amounts: Iterable[int]) -> list[int]:
@@ -172,7 +150,7 @@ class CleanTrace:
     breaks; it may be none, where runs are not numbered in order of start, or jobs have large numbers.
     """
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: Holdings) -> None:
         self._held = held
         self._running = allocate(Running, *[0] * len(Running._fields))
         self._texts = b""

@@ -13,7 +13,8 @@ import pytest
 
 from sil.experiment.results import Identity, batches
 from sil.experiment.run import Definition, SiteChoice, run_experiment
-from sil.outcome.comparison import Comparison, accuracies
+from sil.outcome.comparison import Comparison
+from sil.outcome.prediction_errors import accuracies
 from sil.report.experiment_figures import timeline
 from sil.report.tables import prediction_texts
 from sil.report.vega_lite import specification
@@ -142,8 +143,8 @@ def test_results_contain_predictions_local_users_and_nodes(tmp_path: Path) -> No
     ]
     for accuracy in comparison.accuracies:
         assert accuracy.n_predictions >= 2 * 12
-        assert 0 <= accuracy.deviation.mean < 100
-        assert accuracy.coverage is None, "a site file has no errors to tell of"
+        assert 0 <= accuracy.errors["deviation"].mean < 100
+        assert accuracy.errors["coverage"] is None, "a site file has no errors to tell of"
     for key in ("mean_mpl", "local_slowdown", "tight_share"):
         cell = comparison.cell(0, "uniform", key)
         assert cell is not None
@@ -194,9 +195,14 @@ def test_infinite_predictions_are_counted_but_excluded_from_statistics() -> None
     )
     (told,) = accuracies(scores)
     assert (told.never, told.n_predictions) == (2, 3)
-    assert (told.deviation, told.bias, told.over, told.coverage) == (None, None, None, None)
-    assert told.deviation_of_all is not None
-    assert told.deviation_of_all.mean == 50.0
+    assert (told.errors["deviation"], told.errors["bias"], told.errors["over"], told.errors["coverage"]) == (
+        None,
+        None,
+        None,
+        None,
+    )
+    assert told.errors["deviation_of_all"] is not None
+    assert told.errors["deviation_of_all"].mean == 50.0
     assert prediction_texts(told) == ["-", "-", "-", "50.0", "-"]
 
 
@@ -376,7 +382,7 @@ def test_prediction_errors_are_shared_by_aliases_of_a_scheduler(tmp_path: Path) 
     )
     (tmp_path / "other.toml").write_text(other)
     comparison = run(tmp_path / "other.toml", tmp_path / "other", SiteChoice(address))
-    known = {a.scheduler: a.coverage is not None for a in comparison.accuracies}
+    known = {a.scheduler: a.errors["coverage"] is not None for a in comparison.accuracies}
     assert known == {"loras(selection=easy, node_selection=normal)": True, "normal": False}
 
 
@@ -511,7 +517,7 @@ def test_prediction_errors_are_learned_and_hidden_as_of_an_earlier_run(
         for predictor in ("aware cpu-cpu", "blind mpl-mpl")
     }
     comparison = run(path, tmp_path / "second", reads)
-    assert all(accuracy.coverage is not None for accuracy in comparison.accuracies)
+    assert all(accuracy.errors["coverage"] is not None for accuracy in comparison.accuracies)
     (tmp_path / "other.toml").write_text(EXPERIMENT.replace('"small"', '"other"') + "\n")
     run(tmp_path / "other.toml", tmp_path / "third", SiteChoice(laboratory, learns=True))
     assert len(errors_at(laboratory)) == 2 * len(first)
