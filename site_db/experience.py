@@ -140,18 +140,10 @@ def known_errors(session: Session, site_id: int, scheduler: str, as_of: int) -> 
     Jobs whose runs were pruned are left out.
     """
     run, job, made = ExecutionHistoryRow, JobRow, PredictionRow
+    of_job = (JobClassRow.name, run.members, job.submitted_unix_s)
+    times = (made.made_unix_s, made.predicted_s, made.actual_s)
     query = (
-        select(
-            made.predictor,
-            JobClassRow.name,
-            run.members,
-            made.waiting,
-            made.jobs_there,
-            job.submitted_unix_s,
-            made.made_unix_s,
-            made.predicted_s,
-            made.actual_s,
-        )
+        select(*of_job, made.predictor, made.waiting, made.jobs_there, *times)
         .join(job, (job.site_id == made.site_id) & (job.serial == made.job_serial))
         .join(run, (run.site_id == job.site_id) & (run.number == job.run_number))
         .join(SourceRow, SourceRow.id == job.source_id)

@@ -45,10 +45,11 @@ def insert_rows(session: Session, table: type[Base], rows: Rows) -> None:
     if not rows:
         return
     connection, name, columns, marks = _statement_parts(session, table, rows[0])
+    values = [tuple(row.values()) for row in rows]
     if connection.dialect.name == "postgresql":
-        _copy(connection, f"COPY {name} ({columns}) FROM STDIN", _values(rows))
+        _copy(connection, f"COPY {name} ({columns}) FROM STDIN", values)
     else:
-        connection.exec_driver_sql(f"INSERT INTO {name} ({columns}) VALUES ({marks})", _values(rows))
+        connection.exec_driver_sql(f"INSERT INTO {name} ({columns}) VALUES ({marks})", values)
 
 
 def update_rows(session: Session, table: type[Base], ids: Sequence[int], rows: Rows) -> None:
@@ -81,12 +82,8 @@ def add_to_rows(session: Session, table: type[Base], rows: Rows) -> None:
     connection.exec_driver_sql(
         f"INSERT INTO {name} ({columns}) VALUES ({marks}) "
         f"ON CONFLICT ({', '.join(map(quote, keys))}) DO UPDATE SET {sums}",
-        _values(rows),
+        [tuple(row.values()) for row in rows],
     )
-
-
-def _values(rows: Rows) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for row in rows]
 
 
 def _statement_parts(

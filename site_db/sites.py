@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -262,18 +262,12 @@ def opened(address: Address, is_changed: bool = False) -> Iterator[Session]:
     except UserError:
         raise
     except OF_DAMAGE as error:
-        if (found := _contradiction(address)) is None:
+        found = None
+        with suppress(UserError, *OF_DAMAGE), store.opened(address) as session:
+            file = SiteReader(session, site_at(session, address)).as_file()
+            found = next((sentence for _, sentence in errors(file)), None)
+        if found is None:
             raise
         raise DatabaseTrouble(
             f"{address}: the site contradicts itself: {found} (see `sil db check`)"
         ) from error
-
-
-def _contradiction(address: Address) -> str | None:
-    """The first one."""
-    try:
-        with store.opened(address) as session:
-            file = SiteReader(session, site_at(session, address)).as_file()
-            return next((found for _, found in errors(file)), None)
-    except (UserError, *OF_DAMAGE):
-        return None

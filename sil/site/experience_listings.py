@@ -14,7 +14,7 @@ from scheduler import UserError
 from scheduler.messages import counted
 from scheduler.model import Job, JobId
 from scheduler.time_shared.forecast import prediction_limits
-from sil.report.listing import Column, Listing, Row, number, text
+from sil.report.listing import Column, Listing, Row, number, text, texts
 from sil.site import resource_listings
 from sil.site.resource_listings import rows_of, utc
 from site_db.estimation import ExecutionEstimate, Place, PlaceKind, Rule
@@ -51,6 +51,12 @@ def expected_times(session: Session, site: str) -> Listing:
 
     A machine class without machines, as an archive log leaves it, is listed with its history.
     """
+
+    def short(row: Row) -> str:
+        """Names of learnt classes state the whole request."""
+        name: str = row["job_class"]
+        return name if len(name) <= LONGEST_NAME_SHOWN else f"{name[: LONGEST_NAME_SHOWN - 3]}..."
+
     reader = StatisticsReader(session, site)
     layout, statistics = reader.layout, reader.statistics(session)
     experience = MemoryExperience(layout, statistics)
@@ -69,7 +75,7 @@ def expected_times(session: Session, site: str) -> Listing:
             if seen := statistics.get((c, Place(PlaceKind.MACHINE_CLASS, k))):
                 found.append((label, ExecutionEstimate.of(seen, Rule.MACHINE_CLASS)))
         rows += [{"job_class": name, "resource": label, **_facts(one)} for label, one in found if one]
-    columns = [Column("job class", lambda row: _short(row["job_class"])), text("resource"), *ESTIMATE]
+    columns = [Column("job class", short), text("resource"), *ESTIMATE]
     hint = "; --job-class NAME shows one class, --json all names in full"
     return Listing("expected_times", "Expected times", columns, rows, most=MOST_TIMES_SHOWN, hint=hint)
 
@@ -105,11 +111,6 @@ def one_job_class(session: Session, site: str, name: str) -> Listing:
     return Listing("expected_times", f"{name} at {site}", columns, rows, total)
 
 
-def _short(name: str) -> str:
-    """Names of learnt classes state the whole request."""
-    return name if len(name) <= LONGEST_NAME_SHOWN else f"{name[: LONGEST_NAME_SHOWN - 3]}..."
-
-
 def _facts(estimate: ExecutionEstimate | None) -> dict[str, Any]:
     return {key: getattr(estimate, key, None) for key in ("expected_s", "deviation_s", "runs", "rule")}
 
@@ -135,20 +136,13 @@ def latest_runs(session: Session, site: str, n: int) -> Listing:
         is_simulated = row["source_kind"] == SourceKind.TESTBED or not 0 <= row["started_s"] < 2e11
         return f"{row['started_s']:,.0f} s simulated" if is_simulated else utc(row["started_s"])
 
-    row, site_id = ExecutionHistoryRow, find_site(session, site).id
+    row = ExecutionHistoryRow
+    resource = func.coalesce(MachineRow.name, ClusterRow.name, MachineClassRow.name)
     query = (
         select(
-            row.number,
-            JobClassRow.name.label("job_class"),
-            func.coalesce(MachineRow.name, ClusterRow.name, MachineClassRow.name).label("resource"),
-            row.members,
-            row.started_unix_s.label("started_s"),
-            row.run_time_s,
-            row.size,
-            UserRow.name.label("user"),
-            row.queue,
-            SourceRow.kind.label("source_kind"),
-            SourceRow.name.label("source"),
+            *(row.number, JobClassRow.name.label("job_class"), resource.label("resource"), row.members),
+            *(row.started_unix_s.label("started_s"), row.run_time_s, row.size, UserRow.name.label("user")),
+            *(row.queue, SourceRow.kind.label("source_kind"), SourceRow.name.label("source")),
         )
         .join(JobClassRow, JobClassRow.id == row.job_class_id)
         .join(SourceRow, SourceRow.id == row.source_id)
@@ -156,19 +150,15 @@ def latest_runs(session: Session, site: str, n: int) -> Listing:
         .outerjoin(MachineRow, MachineRow.id == row.machine_id)
         .outerjoin(MachineClassRow, MachineClassRow.id == row.machine_class_id)
         .outerjoin(ClusterRow, ClusterRow.id == row.cluster_id)
-        .where(row.site_id == site_id)
+        .where(row.site_id == find_site(session, site).id)
         .order_by(row.number.desc())
         .limit(n)
     )
     columns = [
-        number("number"),
-        text("job class"),
-        Column("resource", resource_and_members),
+        *(number("number"), text("job class"), Column("resource", resource_and_members)),
         Column("started (UTC)", started, is_number=True),
-        number("run time (s)", "run_time_s", ",.1f"),
-        number("size", spec="g"),
-        text("user"),
-        text("queue"),
+        *(number("run time (s)", "run_time_s", ",.1f"), number("size", spec="g")),
+        *texts("user", "queue"),
         Column("source", lambda row: f"{row['source_kind']}: {row['source']}"),
     ]
     return Listing("runs", f"The latest completed runs at {site}", columns, rows_of(session, query)[::-1])

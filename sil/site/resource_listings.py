@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from scheduler.node_request import Node
 from scheduler.time_shared.social_contract import MOST_CPU
-from sil.report.listing import Column, Listing, Row, number, text
+from sil.report.listing import Column, Listing, Row, number, text, texts
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, MachineRow, SiteRow, SourceRow, UserRow, UserUsageRow
 from site_db.site_file.cluster import Cluster
@@ -41,7 +41,7 @@ def sites(session: Session) -> Listing:
     runs = (SiteRow.runs_recorded - SiteRow.runs_pruned).label("runs")
     site = SiteRow.name.label("site")
     query = select(site, SiteRow.description, machines, job_classes, runs, SiteRow.runs_pruned)
-    columns = [text("site"), text("description"), number("machines"), number("job classes"), number("runs")]
+    columns = [*texts("site", "description"), number("machines"), number("job classes"), number("runs")]
     columns.append(number("pruned", "runs_pruned"))
     return Listing("sites", "Sites", columns, rows_of(session, query.order_by(SiteRow.name)))
 
@@ -79,10 +79,7 @@ def partitions(cluster: Cluster) -> Listing:
         for one in cluster.partitions.values()
     ]
     columns = [
-        text("partition"),
-        number("nodes"),
-        number("CPUs", "cpus"),
-        number("memory (MB)", "memory_mb"),
+        *(text("partition"), number("nodes"), number("CPUs", "cpus"), number("memory (MB)", "memory_mb")),
         Column("GPUs", lambda row: ", ".join(f"{n:,} {kind}" for kind, n in row["gpus"].items())),
         number("longest (s)", "max_time_s", ",g"),
         number("default (s)", "default_time_s", ",g"),
@@ -128,9 +125,7 @@ def clusters(reader: SiteReader, states: CurrentStates) -> Listing:
             }
         )
     columns = [
-        text("cluster"),
-        number("members"),
-        number("available"),
+        *(text("cluster"), number("members"), number("available")),
         Column(
             "parallel execution",
             _parallel_execution,
@@ -206,14 +201,10 @@ def queues(session: Session, reader: SiteReader) -> Listing:
         for queue in reader.tables("queues")
     ]
     columns = [
-        text("queue"),
-        number("priority", spec=""),
-        text("scheduler"),
-        text("mapping"),
+        *(text("queue"), number("priority", spec=""), *texts("scheduler", "mapping")),
         Column("users", lambda x: "all" if x["users"] is None else ", ".join(x["users"]) or "none"),
         Column("displaces", lambda row: ", ".join(row["displaces"])),
-        number("waiting", spec=""),
-        number("running", spec=""),
+        *(number(state, spec="") for state in ("waiting", "running")),
     ]
     return Listing("queues", "Queues", columns, rows)
 

@@ -8,17 +8,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from sqlalchemy import (
-    Column,
-    Engine,
-    MetaData,
-    String,
-    Table,
-    create_mock_engine,
-    insert,
-    inspect,
-    select,
-)
+import sqlalchemy as sa
 from sqlalchemy.engine.mock import MockConnection
 
 from site_db.schema import Base
@@ -27,18 +17,20 @@ from site_db.schema.conventions import use_options_of_postgresql
 OLDEST = HEAD = "0004"
 """The oldest version that can be upgraded, and the latest one. Those before were never released."""
 
-_VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+_VERSION = sa.Table(
+    "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
+)
 
 
-def version_of(engine: Engine) -> str | None:
+def version_of(engine: sa.Engine) -> str | None:
     """The version of a database; None if it is not a site database."""
     with engine.connect() as connection:
-        if inspect(connection).has_table(_VERSION.name):
-            return connection.scalar(select(_VERSION.c.version_num))
+        if sa.inspect(connection).has_table(_VERSION.name):
+            return connection.scalar(sa.select(_VERSION.c.version_num))
         return None
 
 
-def make_tables(engine: Engine) -> None:
+def make_tables(engine: sa.Engine) -> None:
     """Create all tables of the latest version in an empty database."""
     is_sqlite = engine.dialect.name == "sqlite"
     if is_sqlite:
@@ -53,14 +45,14 @@ def make_tables(engine: Engine) -> None:
         else:
             Base.metadata.create_all(connection)
             _VERSION.create(connection)
-        connection.execute(insert(_VERSION).values(version_num=HEAD))
+        connection.execute(sa.insert(_VERSION).values(version_num=HEAD))
 
 
 @cache
 def _tables_of_sqlite() -> list[str]:
     """Statements, which take longer to compile than to execute: plans make a small file for each option."""
     found: list[str] = []
-    engine: MockConnection = create_mock_engine(
+    engine: MockConnection = sa.create_mock_engine(
         "sqlite://", lambda made, *_: found.append(str(made.compile(dialect=engine.dialect)))
     )
     Base.metadata.create_all(engine, checkfirst=False)
@@ -68,7 +60,7 @@ def _tables_of_sqlite() -> list[str]:
     return found
 
 
-def upgrade(engine: Engine) -> None:
+def upgrade(engine: sa.Engine) -> None:
     """Upgrade a site database, in one transaction."""
     from alembic import command
     from alembic.config import Config
@@ -81,7 +73,7 @@ def upgrade(engine: Engine) -> None:
         command.upgrade(config, "head")
 
 
-def execute_outside(engine: Engine, statement: str) -> None:
+def execute_outside(engine: sa.Engine, statement: str) -> None:
     """Execute a statement outside of any transaction."""
     connection = engine.raw_connection()
     try:

@@ -155,10 +155,25 @@ class RequestTable(Table):
         for given, of_each in (("memory_mb_per_core", "memory_mb"), ("total_gpus", "gpus")):
             if given in data and of_each in data:
                 raise ValueError(f"a request has either {of_each} or {given}, and this one has both")
+        # Where cores, tasks or nodes are wrong, that is reported by itself.
         if "memory_mb_per_core" in data:
-            data |= _memory_mb(data.pop("memory_mb_per_core"), data.get("cores", 1))
+            per_core, cores = data.pop("memory_mb_per_core"), data.get("cores", 1)
+            if not _is_positive(per_core, MOST):
+                raise ValueError(f"memory_mb_per_core is {per_core!r}; expected a number of MB, more than 0")
+            if cores == 0:
+                raise ValueError("memory_mb_per_core is of cores, and there are none; give memory_mb instead")
+            if _is_positive(cores, MOST):
+                data["memory_mb"] = ceil(per_core * cores)
         if "total_gpus" in data:
-            data |= _gpus_of_each(data.pop("total_gpus"), data.get("tasks") or data.get("nodes", 1))
+            total, chunks = data.pop("total_gpus"), data.get("tasks") or data.get("nodes", 1)
+            if not (isinstance(total, int) and _is_positive(total, 2**31)):
+                raise ValueError(f"total_gpus is {total!r}; expected a whole number, 1 or more")
+            if isinstance(chunks, int) and _is_positive(chunks, 2**31):
+                if total % chunks:
+                    raise ValueError(
+                        f"total_gpus is {total}, which {chunks} nodes or tasks cannot share equally"
+                    )
+                data["gpus"] = total // chunks
         return data
 
     @model_validator(mode="after")
@@ -179,30 +194,9 @@ class RequestTable(Table):
 LEAST_CORES = 0.001
 
 
-def _memory_mb(per_core: Any, cores: Any) -> dict[str, int]:
-    """The memory of each node or task, rounded up; none where `cores` is wrong, which is reported by itself.
-    Raises ValueError."""
-    if not _is_between(0, per_core, MOST):
-        raise ValueError(f"memory_mb_per_core is {per_core!r}; expected a number of MB, more than 0")
-    if cores == 0:
-        raise ValueError("memory_mb_per_core is of cores, and there are none; give memory_mb instead")
-    return {"memory_mb": ceil(per_core * cores)} if _is_between(0, cores, MOST) else {}
-
-
-def _gpus_of_each(total: Any, chunks: Any) -> dict[str, int]:
-    """The GPUs of each node or task; none where `chunks` is wrong, as above. Raises ValueError."""
-    if not (isinstance(total, int) and _is_between(0, total, 2**31)):
-        raise ValueError(f"total_gpus is {total!r}; expected a whole number, 1 or more")
-    if not (isinstance(chunks, int) and _is_between(0, chunks, 2**31)):
-        return {}
-    if total % chunks:
-        raise ValueError(f"total_gpus is {total}, which {chunks} nodes or tasks cannot share equally")
-    return {"gpus": total // chunks}
-
-
-def _is_between(low: float, number: Any, high: float) -> bool:
-    """Whether this is a number between both; false for infinity, NaN and true."""
-    return isinstance(number, (int, float)) and not isinstance(number, bool) and low < number < high
+def _is_positive(number: Any, less_than: float) -> bool:
+    """Whether this is a number above 0; false for infinity, NaN and true."""
+    return isinstance(number, (int, float)) and not isinstance(number, bool) and 0 < number < less_than
 
 
 class JobClassTable(Table):

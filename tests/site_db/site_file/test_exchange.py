@@ -63,52 +63,9 @@ def test_the_small_site_is_read_with_expanded_ranges(tmp_path: Path) -> None:
     assert list(errors(file)) == []
 
 
-def test_a_site_with_every_setting_is_read_completely_and_in_site_order(tmp_path: Path) -> None:
-    file = read(FULL, tmp_path)
-    assert list(errors(file)) == []
-    assert file.only_listed_users
-    contract = file.clusters[0].social_contract
-    assert contract is not None
-    assert (contract.share, contract.most_jobs, contract.most_cpu) == (0.4, 2, 1.5)
-    assert [(alone.tasks, alone.exe_s) for alone in file.job_classes[0].in_isolation] == [(2, 8.0), (4, 5.0)]
-    fast, slow, planned = file.machines
-    assert fast.names == ("f01", "f02", "f03", "f04")
-    assert (fast.processors, fast.memory_mb, fast.storage_gb, fast.os) == (4, 2048.0, 80.5, "Linux")
-    assert (fast.rating, fast.interconnects, fast.notional) == (2.5, ("lan", "sci"), False)
-    assert (slow.processors, slow.memory_mb, slow.storage_gb, slow.os, slow.rating) == (
-        1,
-        None,
-        None,
-        "",
-        1.0,
-    )
-    assert (planned.notional, planned.rating) == (True, None)
-    assert file.clusters[0].members == ("f01", "f02", "f03", "f04")
-    (flow,) = file.job_classes
-    assert (flow.size, flow.network_mbit_per_s) == ("cells", 12.5)
-    assert flow.commands == {"slow": "flow --small", "fast": "flow {size}"}
-    assert flow.parallel_commands == {"quad": "mpirun flow"}
-    ann, bob, cy = file.users
-    assert (ann.queues, ann.most_jobs, ann.highest_priority) == (("day", "night"), 3, 5)
-    assert [(right.user, right.queues) for right in ann.may_submit_as] == [("bob", None), ("cy", ("night",))]
-    assert (bob.queues, cy.queues) == ((), None)
-
-
-def test_a_site_of_nodes_is_read_completely_and_in_site_order(tmp_path: Path) -> None:
+def test_the_requests_at_a_site_of_nodes_are_read_completely(tmp_path: Path) -> None:
     file = read(NODES, tmp_path)
     assert list(errors(file)) == []
-    cpu, gpu = file.machines
-    assert (cpu.processors, cpu.threads_per_core, cpu.memory_mb, cpu.slots) == (64, 2, 256000.0, 1)
-    assert (cpu.features, cpu.gpus, cpu.resources) == (("avx512", "ib"), {}, {})
-    assert (gpu.threads_per_core, gpu.slots, gpu.resources) == (1, 4, {"scratch": 858_993_459_200})
-    assert list(gpu.gpus.items()) == [("a100", 4), ("h100", 2)]
-    batch, whole = file.partitions
-    assert batch.nodes == ("n01", "n02", "n03", "n04")
-    assert (batch.max_time_s, batch.default_time_s, batch.max_nodes) == (86400.0, 3600.0, 2)
-    assert (batch.exclusive, whole.exclusive) == (False, True)
-    assert whole.nodes == ("n03", "n04", "g1")
-    assert (whole.max_time_s, whole.default_time_s, whole.max_nodes) == (None, None, None)
-    assert [(table.name, table.amount) for table in file.site_resources] == [("matlab", 5)]
     wide, tasks, train, infer, plain = (table.request for table in file.job_classes)
     assert wide is not None
     assert tasks is not None

@@ -9,9 +9,8 @@ from sqlalchemy import Engine
 
 from scheduler.node_request import Gpus, Node, Partition, Request
 from site_db import store
-from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.importing import put_site, read_site_file, site_text
+from site_db.site_file.importing import put_site, read_site_file
 from site_db.site_file.nodes import cluster_of, never_satisfied, request_of, request_table, with_cluster
 from site_db.site_file.tables import RequestTable, SiteFile
 from site_db.site_file.validation import errors
@@ -86,33 +85,6 @@ def read(text: str, folder: Path) -> SiteFile:
     return read_site_file(folder / "site.toml")
 
 
-def test_a_site_of_nodes_round_trips_through_its_file_and_the_database(
-    engine: Engine, tmp_path: Path
-) -> None:
-    site = read(SITE, tmp_path)
-    assert read(site_text(site), tmp_path) == site
-    for _ in range(2):  # new, then an update that changes nothing
-        with store.changing(engine) as session:
-            put_site(session, site)
-        with store.reading(engine) as session:
-            assert SiteReader(session, "shared").as_file() == site
-
-
-def test_an_update_replaces_what_nodes_have_and_where_they_are(engine: Engine, tmp_path: Path) -> None:
-    changed = read(
-        SITE.replace("h100 = 2, a100 = 4", "b200 = 8")
-        .replace('gpu_types = ["h100", "a100"]', "")
-        .replace('nodes = ["g1", "n[1-3]"]', 'nodes = ["g1", "n3"]')
-        .replace("amount = 5", "amount = 3"),
-        tmp_path,
-    )
-    with store.changing(engine) as session:
-        put_site(session, read(SITE, tmp_path))
-        put_site(session, changed)
-    with store.reading(engine) as session:
-        assert SiteReader(session, "shared").as_file() == changed
-
-
 def test_machines_become_nodes_with_their_resources_and_partitions(tmp_path: Path) -> None:
     cluster = cluster_of(read(SITE, tmp_path))
     assert cluster.nodes["n1"] == Node(
@@ -145,34 +117,6 @@ def test_a_request_in_a_file_is_that_of_the_scheduler(tmp_path: Path) -> None:
     for table in (train, tasks):
         assert table is not None
         assert request_table(request_of(table), table.time_limit_s) == table
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "line", "sentence"),
-    [
-        ('nodes = ["n[1-3]"]', 'nodes = ["n[1-4]"]', 28, "partition 'batch' names the machine 'n4', which"),
-        ("default_time_s = 3600", "default_time_s = 90000", 30, "expected max_time_s, 86,400, or less"),
-        ('["batch", "all"]', '["batch", "al"]', 59, "names the partition 'al', which does not exist"),
-        ("tasks = 100", "tasks = 100, nodes = 2", 59, "either nodes or tasks, and this one has both"),
-        ("total_gpus = 2", "total_gpus = 2\ngpus = 1", 45, "either gpus or total_gpus, and this one has"),
-        ("cores = 8", "cores = 8\ngpu_share = 0.5", 45, "gpu_share is of one GPU, and gpus is 2; expected 1"),
-        ("nodes = 1\n", "nodes = 3\n", 45, "3 nodes or tasks cannot share equally"),
-        ("cores = 8", "cores = -1", 47, "cores = -1: expected a number greater than or equal to 0"),
-        ("cores = 8", "cores = 0", 45, "memory_mb_per_core is of cores, and there are none"),
-        ("total_gpus = 2", "total_gpus = true", 45, "total_gpus is True; expected a whole number"),
-        ("{h100 = 2, a100 = 4}", "{h100 = 0}", 23, "expected"),
-        ("processors = 32", "processors = 32\nthreads_per_core = 0", 21, "expected"),
-    ],
-)
-def test_a_mistake_is_one_sentence_with_its_line(
-    before: str, after: str, line: int, sentence: str, tmp_path: Path
-) -> None:
-    assert before in SITE
-    with pytest.raises(InvalidFile) as caught:
-        read(SITE.replace(before, after, 1), tmp_path)
-    (first, *_) = str(caught.value).splitlines()
-    assert sentence in str(caught.value)
-    assert f"site.toml, line {line}: " in first, first
 
 
 @pytest.mark.parametrize(
@@ -222,51 +166,6 @@ PartitionName=all Nodes=ALL
 def conf(text: str, folder: Path) -> Cluster:
     (folder / "slurm.conf").write_text(text)
     return read_cluster(folder / "slurm.conf")
-
-
-def test_the_nodes_of_slurm_conf_become_those_of_a_site(tmp_path: Path) -> None:
-    cluster = conf(CONF, tmp_path)
-    site = with_cluster(SiteFile(name="x", machine_classes=(), job_classes=()), cluster)
-    assert [*errors(site)] == []
-    assert cluster_of(site) == cluster
-    assert [table.name for table in site.machine_classes] == [
-        "64-cpus-256000-mb",
-        "64-cpus-512000-mb-4-a100",
-    ]
-
-
-def test_classes_keep_their_names_and_the_rest_of_a_site_stays(tmp_path: Path) -> None:
-    site = with_cluster(read(SITE, tmp_path), conf(CONF, tmp_path))
-    names = {name: group.machine_class for group in site.machines for name in group.names}
-    assert names == dict.fromkeys(["n1", "n2", "n3", "n4"], "64-cpus-256000-mb") | {
-        "g1": "64-cpus-512000-mb-4-a100"
-    }
-    again = with_cluster(site, conf(CONF.replace("n[1-4]", "n[1-5]"), tmp_path))
-    assert {group.machine_class for group in again.machines if "n5" in group.names} == {"64-cpus-256000-mb"}
-    assert again.job_classes == site.job_classes
-    renamed = site.model_copy(
-        update={
-            "machine_classes": tuple(
-                table.model_copy(update={"name": table.name.replace("64-cpus-256000-mb", "thin")})
-                for table in site.machine_classes
-            ),
-            "machines": tuple(
-                group.model_copy(
-                    update={"machine_class": group.machine_class.replace("64-cpus-256000-mb", "thin")}
-                )
-                for group in site.machines
-            ),
-        }
-    )
-    kept = with_cluster(renamed, conf(CONF, tmp_path))
-    assert {group.machine_class for group in kept.machines} == {"thin", "64-cpus-512000-mb-4-a100"}
-
-
-def test_overlapping_partitions_do_not_split_nodes_that_are_alike(tmp_path: Path) -> None:
-    cluster = conf(CONF, tmp_path)
-    assert cluster.nodes["n1"].partitions == {"batch", "all"}
-    site = with_cluster(SiteFile(name="x", machine_classes=(), job_classes=()), cluster)
-    assert len(site.machine_classes) == 2
 
 
 def test_a_request_may_ask_for_memory_alone_but_not_for_nothing() -> None:
