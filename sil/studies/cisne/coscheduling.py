@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise, product
 from math import inf
@@ -13,7 +12,6 @@ import polars as pl
 
 from scheduler.model import Job, JobId
 from scheduler.time_shared.loras import NodeSelection, Selection
-from scheduler.time_shared.social_contract import MOST_CPU
 from sil.outcome.statistics import Sample
 from sil.report.figures import bars
 from sil.report.page import Part
@@ -56,29 +54,21 @@ DRAWN_COSTS: Costs = (0.05, 0.3)
 CONTROL_DELAY_S = 1.0
 
 
-@dataclass(frozen=True)
-class CoschedulingCase:
-    """One run, and its point of the grid."""
-
-    point: tuple[Any, ...]
-    cluster: TimeSharedCluster
-    jobs: tuple[Job, ...]
-    composition: Composition
-    replication: int
-    most_cpu: float = MOST_CPU
-
-
-def _run_all(cases: Sequence[CoschedulingCase], runner: Runner, *axes: str) -> GridSamples:
+def _samples(
+    carry_out: Callable[[tuple[Any, ...]], dict[str, float]],
+    points: Iterable[tuple[Any, ...]],
+    seeds: int,
+    runner: Runner,
+    axes: tuple[str, ...],
+) -> GridSamples:
+    """Of a run for each seed and point, given as one tuple."""
+    cases = list(product(range(seeds), points))
+    measured = runner.map(carry_out, [(seed, *point) for seed, point in cases])
     rows = [
-        dict(zip(axes, case.point, strict=True)) | {"replication": case.replication} | measured
-        for case, measured in zip(cases, runner.map(_measures, cases), strict=True)
+        {"replication": seed} | dict(zip(axes, point, strict=True)) | found
+        for (seed, point), found in zip(cases, measured, strict=True)
     ]
     return GridSamples(pl.DataFrame(rows, infer_schema_length=None), *axes)
-
-
-def _measures(case: CoschedulingCase) -> dict[str, float]:
-    cluster = case.cluster.with_limits(case.composition.most_jobs, case.most_cpu)
-    return measures(run(cluster, case.jobs, case.composition.scheduler(), {}, case.replication))
 
 
 # -- Section 3.1: dynamic coscheduling ---------------------------------------------------------------------
@@ -86,8 +76,7 @@ def _measures(case: CoschedulingCase) -> dict[str, float]:
 
 def dynamic(seeds: int, runner: Runner) -> Findings:
     grid = list(product(WORKLOADS, MPLS, SHARE_OF_NODES, (0.0, *LOSSES)))
-    cases = [_dynamic_case(seed, *point) for seed in range(seeds) for point in grid]
-    found = _run_all(cases, runner, "workload", "mpl", "where", "loss")
+    found = _samples(_run_dynamic, grid, seeds, runner, ("workload", "mpl", "where", "loss"))
     rows = [
         (*point, *(text(Estimate(_saving(found, *point, loss))) for loss in LOSSES))
         for point in product(WORKLOADS, MPLS, SHARE_OF_NODES)
@@ -98,12 +87,12 @@ def dynamic(seeds: int, runner: Runner) -> Findings:
     return DYNAMIC.findings(_dynamic_claims(partial(_saving, found)), drawings, tables, seeds=seeds)
 
 
-def _dynamic_case(replication: int, workload: str, mpl: int, where: str, loss: float) -> CoschedulingCase:
+def _run_dynamic(case: tuple[int, str, int, str, float]) -> dict[str, float]:
+    seed, workload, mpl, where, loss = case
     names = WORKLOADS[workload]
-    jobs = tuple(Job(JobId(i), names[i % len(names)], 0.0, n_tasks=TASKS) for i in range(mpl))
+    jobs = [Job(JobId(i), names[i % len(names)], 0.0, n_tasks=TASKS) for i in range(mpl)]
     cluster = TimeSharedCluster((MEMORY_MB,) * TASKS).with_local_users(SHARE_OF_NODES[where])
-    point = (workload, mpl, where, loss)
-    return CoschedulingCase(point, cluster.with_coscheduling(loss), jobs, POLICIES[NORMAL], replication, inf)
+    return measures(run(cluster.with_coscheduling(loss), jobs, POLICIES[NORMAL], {}, seed, inf))
 
 
 def _saving(found: GridSamples, workload: str, mpl: int, where: str, loss: float) -> Sample:
@@ -158,8 +147,8 @@ def user_space(seeds: int, runner: Runner) -> Findings:
         *product(SCHEDULERS, SHARE_OF_NODES, (KERNEL, *COSTS)),
         *product((BASIC, NORMAL), SHARE_OF_NODES, (KERNEL,)),
     ]
-    cases = [_user_space_case(seed, *point) for seed in range(seeds) for point in grid]
-    found = _run_all(cases, runner, "scheduler", "where", "overhead", "loss")
+    points = [(name, where, *costs) for name, where, costs in grid]
+    found = _samples(_run_in_user_space, points, seeds, runner, ("scheduler", "where", "overhead", "loss"))
     rows = []
     for name, where, costs in product(SCHEDULERS, SHARE_OF_NODES, COSTS):
         penalties = (text(Estimate(_penalty(found, measure, name, where, costs))) for measure in MOST_PERCENT)
@@ -173,13 +162,11 @@ def user_space(seeds: int, runner: Runner) -> Findings:
     return USER_SPACE.findings(_user_space_claims(found), drawings, tables, seeds=seeds)
 
 
-def _user_space_case(replication: int, scheduler: str, where: str, costs: Costs) -> CoschedulingCase:
-    overhead, loss = costs
+def _run_in_user_space(case: tuple[int, str, str, float, float]) -> dict[str, float]:
+    seed, scheduler, where, overhead, loss = case
     cluster = TimeSharedCluster().with_local_users(SHARE_OF_NODES[where])
     cluster = cluster.with_coscheduling(loss, overhead, CONTROL_DELAY_S if overhead else 0.0)
-    composition = (SCHEDULERS | POLICIES)[scheduler]
-    point = (scheduler, where, overhead, loss)
-    return CoschedulingCase(point, cluster, tuple(jobs_of(replication, JOBS)), composition, replication)
+    return measures(run(cluster, jobs_of(seed, JOBS), (SCHEDULERS | POLICIES)[scheduler], {}, seed))
 
 
 def _penalty(found: GridSamples, measure: str, scheduler: str, where: str, costs: Costs) -> Sample:

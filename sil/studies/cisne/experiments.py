@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
@@ -121,23 +121,24 @@ def run_all(cases: Sequence[PredictionCase], runner: Runner) -> pl.DataFrame:
     return pl.DataFrame(rows).sort("replication", maintain_order=True)
 
 
-def run_case(case: PredictionCase, predictors: dict[str, Predictor]) -> RunTables:
+def run_case(case: PredictionCase, predictors: Mapping[str, Predictor]) -> RunTables:
     """The run of a case, with predictions by each predictor. Raises StudyFailed for a fault."""
-    cluster = TimeSharedCluster().with_local_users(case.load)
-    cluster = cluster.with_limits(case.composition.most_jobs, case.most_cpu)
-    return run(cluster, jobs_of(case.replication), case.composition.scheduler(), predictors, case.replication)
+    cluster, jobs = TimeSharedCluster().with_local_users(case.load), jobs_of(case.replication)
+    return run(cluster, jobs, case.composition, predictors, case.replication, case.most_cpu)
 
 
 def run(
     cluster: TimeSharedCluster,
     jobs: Sequence[Job],
-    scheduler: Loras,
-    predictors: dict[str, Predictor],
+    composition: Composition,
+    predictors: Mapping[str, Predictor],
     replication: int,
+    most_cpu: float = MOST_CPU,
 ) -> RunTables:
     """One run. Raises StudyFailed for a fault."""
-    nodes = TimeSharedSystem(cluster, jobs, built_in_characterisations(), RandomStreams(SEED, replication))
-    done = nodes.run(scheduler, predictors, RunKey(0, replication, "loras"))
+    limited, streams = cluster.with_limits(composition.most_jobs, most_cpu), RandomStreams(SEED, replication)
+    nodes = TimeSharedSystem(limited, jobs, built_in_characterisations(), streams)
+    done = nodes.run(composition.scheduler(), predictors, RunKey(0, replication, "loras"))
     for fault in done.facts.filter(event=Fact.FAULT).iter_rows(named=True):
         raise StudyFailed(f"the scheduler broke the rule {fault['detail']}: {fault['message']}")
     return done

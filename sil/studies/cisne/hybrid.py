@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise, product
 from typing import Any, NamedTuple
 
@@ -168,15 +168,23 @@ def study(seeds: int, runner: Runner) -> Findings:
     axes = ("policy", "load", "method", "kind", "seeds")
     deviations, shares = GridSamples(frame, *axes), GridSamples(frame.drop_nulls("covered"), *axes)
     covered = {cell: Estimate(shares("covered", *cell, PLAIN, seeds)) for cell in CELLS}
-    curve = _learning_curve(deviations, steps)
-    title = f"Deviation (%), and share of jobs that end in their {COVERAGE:.0%} interval (%)"
+
+    def by_cell(kind: str, k: int) -> dict[Cell, Sample]:
+        return {cell: deviations("deviation", *cell, kind, k) for cell in CELLS}
+
+    unlearnt = dict.fromkeys(((kind, 0) for kind in HYBRIDS), _mean(by_cell(PLAIN, 0)))
+    curve = unlearnt | {(kind, k): _mean(by_cell(kind, k)) for kind, k in product(HYBRIDS, steps)}
     return STUDY.findings(
-        _claims(deviations, curve, list(covered.values())),
-        [*(_drawing(deviations, method, seeds) for method in METHODS), _curve_drawing(curve)],
-        {title: _table(deviations, covered, seeds), LEARNING_CURVE: _curve_table(curve)},
+        _claims(by_cell, curve, list(covered.values())),
+        _drawings(by_cell, curve, seeds),
+        _tables(by_cell, curve, covered, seeds),
         common=METHOD,
         seeds=seeds,
     )
+
+
+def _mean(of_cells: dict[Cell, Sample]) -> Sample:
+    return np.asarray(np.mean([*of_cells.values()], axis=0), dtype=np.float64)
 
 
 class _Noting:
@@ -263,56 +271,38 @@ def _predicted(learnt: tuple[PredictionCase, dict[str, list[Learnt]]]) -> list[d
     return rows
 
 
+ByCell = Callable[[str, int], dict[Cell, Sample]]
+"""The deviation of a kind of predictor after this number of seeds."""
 Curve = dict[tuple[str, int], Sample]
 """The deviation of a hybrid by the number of seeds, as a mean over all cells."""
 
 
-def _learning_curve(deviations: GridSamples, steps: Sequence[int]) -> Curve:
-    def over_cells(kind: str, seeds: int) -> Sample:
-        of_cells = [deviations("deviation", *cell, kind, seeds) for cell in CELLS]
-        return np.asarray(np.mean(of_cells, axis=0), dtype=np.float64)
-
-    unlearnt = over_cells(PLAIN, 0)
-    return {(kind, 0): unlearnt for kind in HYBRIDS} | {
-        (kind, k): over_cells(kind, k) for kind, k in product(HYBRIDS, steps)
-    }
-
-
-def _claims(deviations: GridSamples, curve: Curve, covered: list[Estimate]) -> list[Claim]:
-    most = max(seeds for _, seeds in curve)
-    gains = {
-        kind: [
-            Estimate(deviations("deviation", *cell, PLAIN, 0) - deviations("deviation", *cell, kind, most))
-            for cell in CELLS
-        ]
-        for kind in HYBRIDS
-    }
-    falls = {
-        kind: [
-            Estimate(curve[kind, fewer] - curve[kind, more])
-            for fewer, more in pairwise(sorted(k for of, k in curve if of == kind))
-        ]
-        for kind in HYBRIDS
-    }
+def _claims(by_cell: ByCell, curve: Curve, covered: list[Estimate]) -> list[Claim]:
+    unlearnt, most = by_cell(PLAIN, 0), max(seeds for _, seeds in curve)
+    gains, falls, learning = {}, {}, {}
+    for kind in HYBRIDS:
+        gains[kind] = [Estimate(unlearnt[cell] - x) for cell, x in by_cell(kind, most).items()]
+        by_seeds = [x for (of, _), x in curve.items() if of == kind]
+        falls[kind] = [Estimate(fewer - more) for fewer, more in pairwise(by_seeds)]
+        learning[kind] = ", ".join(text(Estimate(x)) for x in by_seeds)
     nominal = 100 * COVERAGE
     near = [inside(x, nominal - SLACK_POINTS, nominal + SLACK_POINTS) for x in covered]
     overall = Estimate(np.mean([x.values for x in covered], axis=0))
     means = [x.mean for x in covered]
-    learning = {
-        kind: ", ".join(text(Estimate(x)) for (of, _), x in curve.items() if of == kind) for kind in HYBRIDS
-    }
+    merged = {kind: all_or_partly_positive(found, "points") for kind, found in gains.items()}
+    falling = {kind: all_positive(found, "points") for kind, found in falls.items()}
     return [
         STUDY.claim(
             "merged",
             "; ".join(f"{kind}: {count_of(x)}; gain {range_of(x, 'points')}" for kind, x in gains.items()),
-            all_or_partly_positive(gains[HISTORICAL], "points"),
-            beside={CORRECTED: all_or_partly_positive(gains[CORRECTED], "points")},
+            merged.pop(HISTORICAL),
+            beside=merged,
         ),
         STUDY.claim(
             "more-and-more",
             "; ".join(f"{kind}: {means}" for kind, means in learning.items()),
-            all_positive(falls[HISTORICAL], "points"),
-            beside={CORRECTED: all_positive(falls[CORRECTED], "points")},
+            falling.pop(HISTORICAL),
+            beside=falling,
         ),
         STUDY.claim(
             "coverage-of-intervals",
@@ -322,35 +312,37 @@ def _claims(deviations: GridSamples, curve: Curve, covered: list[Estimate]) -> l
     ]
 
 
-def _table(deviations: GridSamples, covered: dict[Cell, Estimate], seeds: int) -> pl.DataFrame:
-    kinds, rows = (PLAIN, *HYBRIDS), []
-    for cell in CELLS:
-        policy, load, method = cell
-        of_kinds = (text(Estimate(deviations("deviation", *cell, kind, seeds))) for kind in kinds)
-        rows.append((policy, f"{load:.0%}", method, *of_kinds, text(covered[cell], 0)))
-    return table(("policy", "local load", "method", *kinds, "in the interval"), rows)
+KINDS = (PLAIN, *HYBRIDS)
+LEARNING_CURVE = "Learning curve: mean deviation over all cells"
 
 
-LEARNING_CURVE = "Learning curve: mean deviation over all cells (%), by the number of past seeds"
+def _tables(
+    by_cell: ByCell, curve: Curve, covered: dict[Cell, Estimate], seeds: int
+) -> dict[str, pl.DataFrame]:
+    learnt, rows = [by_cell(kind, seeds) for kind in KINDS], []
+    for policy, load, method in CELLS:
+        cell = (policy, load, method)
+        deviations = (text(Estimate(of_kind[cell])) for of_kind in learnt)
+        rows.append((policy, f"{load:.0%}", method, *deviations, text(covered[cell], 0)))
+    steps = sorted({k for _, k in curve})
+    means = [(k, *(text(Estimate(curve[kind, k])) for kind in HYBRIDS)) for k in steps]
+    title = f"Deviation (%), and share of jobs that end in their {COVERAGE:.0%} interval (%)"
+    return {
+        title: table(("policy", "local load", "method", *KINDS, "in the interval"), rows),
+        f"{LEARNING_CURVE} (%), by the number of past seeds": table(("past seeds", *HYBRIDS), means),
+    }
 
 
-def _curve_table(curve: Curve) -> pl.DataFrame:
-    steps = sorted({seeds for _, seeds in curve})
-    rows = [(seeds, *(text(Estimate(curve[kind, seeds])) for kind in HYBRIDS)) for seeds in steps]
-    return table(("past seeds", *HYBRIDS), rows)
-
-
-def _curve_drawing(curve: Curve) -> Part:
-    points = [(float(seeds), kind, interval(x)) for (kind, seeds), x in curve.items()]
+def _drawings(by_cell: ByCell, curve: Curve, seeds: int) -> Iterator[Part]:
+    learnt = {kind: by_cell(kind, seeds) for kind in KINDS}
+    for method in METHODS:
+        rows = [
+            (f"{policy}, {load:.0%}", kind, float(learnt[kind][policy, load, method].mean()))
+            for policy, load, kind in product(POLICIES, LOADS, KINDS)
+        ]
+        chart = bars(rows, "Policy, local load", "Mean deviation (%)", "Predictor")
+        title = f"{method}-{method}: deviation with and without learning"
+        yield Part(title, chart, name=f"hybrid-{method.lower()}")
+    points = [(float(k), kind, interval(x)) for (kind, k), x in curve.items()]
     chart = lines(points, "Past seeds", "Mean deviation (%)", "Hybrid", height=220)
-    return Part("Learning curve: mean deviation over all cells", chart, name="learning-curve")
-
-
-def _drawing(deviations: GridSamples, method: str, seeds: int) -> Part:
-    rows = [
-        (f"{policy}, {load:.0%}", kind, deviations.mean("deviation", policy, load, method, kind, seeds))
-        for policy, load, kind in product(POLICIES, LOADS, (PLAIN, *HYBRIDS))
-    ]
-    chart = bars(rows, "Policy, local load", "Mean deviation (%)", "Predictor")
-    title = f"{method}-{method}: deviation with and without learning"
-    return Part(title, chart, name=f"hybrid-{method.lower()}")
+    yield Part(LEARNING_CURVE, chart, name="learning-curve")
