@@ -13,8 +13,16 @@ from sqlalchemy.orm import Session, aliased
 from scheduler import UserError
 from scheduler.model import Cluster
 from site_db import schema
-from site_db.schema.resources import OfSite
+from site_db.schema import OfSite
+from site_db.site_file.relations import KINDS
 from site_db.sites import SiteReader
+
+STATES: Mapping[str, type[schema.Base]] = {
+    "machines": schema.MachineStateRow,
+    "interconnects": schema.InterconnectStateRow,
+    "clusters": schema.ClusterStateRow,
+}
+"""The rows of states by the kind of their owners, in the order of `CurrentStates`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +56,8 @@ class CurrentStates:
 
 def current_states(session: Session, reader: SiteReader) -> CurrentStates:
     """The states that the site itself reported last."""
-    return CurrentStates(
-        _latest(session, schema.MachineStateRow, schema.MachineRow, reader.site.id),
-        _latest(session, schema.InterconnectStateRow, schema.InterconnectRow, reader.site.id),
-        _latest(session, schema.ClusterStateRow, schema.ClusterRow, reader.site.id),
-    )
+    found = (_latest(session, row, KINDS[kind].row, reader.site.id) for kind, row in STATES.items())
+    return CurrentStates(*found)
 
 
 class StateWriter:

@@ -8,7 +8,7 @@ from sil.api.settings import choice
 from sil.report.listing import Listing
 from sil.site.experience_listings import latest_runs, one_job_class, overview, past_demand
 from site_db import sites, store
-from site_db.copying import exported
+from site_db.exchange import exported
 from site_db.jobs.records import DemandBy
 from site_db.site_file.importing import site_text
 from site_db.sites import SiteReader, site_at, site_names

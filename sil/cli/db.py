@@ -95,7 +95,7 @@ def export(
     A job class without a time from the site's staff has the times that are expected now. The history itself
     is not part of the file.
     """
-    from site_db.copying import exported
+    from site_db.exchange import exported
     from site_db.site_file.importing import site_text
 
     with at_site(db) as (session, _, site):

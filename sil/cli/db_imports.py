@@ -99,7 +99,7 @@ def import_slurm_conf(
     output of `scontrol show node` lacks the limits of partitions; that of `scontrol show partition` may
     follow it.
     """
-    from site_db.nodes_import import import_nodes
+    from site_db.exchange import import_nodes
 
     with at_site(db, changing=True) as (session, address, site):
         imported = import_nodes(session, site, conf, time.time())

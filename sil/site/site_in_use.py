@@ -29,8 +29,8 @@ from sil.workload.settings import Rules
 from sil.workload.slices import check_weeks
 from site_db import experience as past
 from site_db import sites, store
-from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
+from site_db.exchange import copy_site
 from site_db.experience import Expect, KnownError, MemoryExperience, StatisticsReader
 from site_db.history.statistics import RunStatistics
 from site_db.site_file import importing, validation

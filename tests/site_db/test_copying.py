@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from scheduler import UserError
 from scheduler.model import Job
 from site_db import store
-from site_db.copying import copy_site
 from site_db.estimation import Estimator
+from site_db.exchange import copy_site
 from site_db.experience import StatisticsReader
 from site_db.history.stored_statistics import disagreements
 from site_db.schema import ExecutionHistoryRow, JobRow, UserRow

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from site_db.exchange import ImportedNodes, import_nodes
 from site_db.files.input_errors import InvalidFile
 from site_db.history.stored_statistics import disagreements
 from site_db.jobs.log_import import count_things
-from site_db.nodes_import import ImportedNodes, import_nodes
 from site_db.schema import ExecutionHistoryRow, JobRow, SiteRow, UserRow
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import put_site

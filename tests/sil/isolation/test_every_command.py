@@ -18,11 +18,11 @@ from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import KilledFromOutside
 from tests import hostile
 from tests.builders import tiny_experiment
+from tests.sil.cli.test_predict import QUEUE
 from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.experiment.test_replay import FIVE, log_of
 from tests.sil.live.test_live import QUICK_SITE, two_cores
 from tests.sil.planning.test_plan import FEW, plan_file
-from tests.sil.test_predict import QUEUE
 
 pytestmark = pytest.mark.long
 

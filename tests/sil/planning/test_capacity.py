@@ -10,7 +10,7 @@ from sil.planning.load import load
 from sil.settings.experiment_file import WorkloadTable
 from sil.settings.notional import NotionalTable
 from tests.builders import TINY_SITE
-from tests.sil.test_notional import imagined
+from tests.sil.site.test_notional import imagined
 
 ONLY_SINGLE = TINY_SITE.replace("[job_classes.parallel_s]\npair = 6\n", "")
 

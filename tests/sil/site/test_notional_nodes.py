@@ -15,7 +15,7 @@ from sil.site.what_if_site import InapplicableChange
 from site_db.site_file.nodes import cluster_of
 from tests.builders import TINY_SITE
 from tests.sil.planning.nodes_site import SITE, accounting, on_site, plan
-from tests.sil.test_notional import imagined
+from tests.sil.site.test_notional import imagined
 
 
 def nodes(folder: Path, *changes: dict[str, Any], site: str = SITE) -> Mapping[str, Node]:

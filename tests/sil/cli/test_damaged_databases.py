@@ -13,7 +13,7 @@ from site_db import damage, store
 from site_db.store import parse_address
 from tests.commands import sil
 from tests.postgres import Server
-from tests.sil.test_database_commands import SACCT, SWF, done, here
+from tests.sil.cli.test_database_commands import SACCT, SWF, done, here
 
 __all__ = ["here"]
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")

@@ -18,7 +18,7 @@ from site_db import store
 from site_db.sites import SiteReader
 from site_db.store import parse_address
 from tests.commands import sil, the_sentence
-from tests.sil.test_database_commands import done
+from tests.sil.cli.test_database_commands import done
 from tests.site_db.jobs.test_accounting_import import ENDS, Row, log_of
 from tests.site_db.site_texts import NODES
 
