@@ -22,13 +22,13 @@ from sil.experiment.replays import replay_all
 from sil.outcome.jobs import BOUND_S, JOBS, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.report.analysis import ALL_JOBS
-from sil.report.file_name import file_name
 from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.under_test import COMPARED, UnderTest, check_for_logs, named
 from sil.settings.decision_costs import check_decision_cost
 from sil.settings.replays import Engine, ReplaySettings
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, Fact
+from sil.trace.json_text import file_name
 from sil.trace.log_ids import ids_in
 from sil.trace.reading import NoTrace, read_facts, read_table
 from sil.workers.execution import Execution

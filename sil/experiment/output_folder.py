@@ -12,7 +12,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from scheduler import UserError
-from sil.report.file_name import file_name
+from sil.trace.json_text import file_name
 from site_db.files.input_errors import remedy
 
 UNFINISHED = "unfinished.db"

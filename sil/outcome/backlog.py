@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sil.outcome.exact_summary import ExactSum
 from sil.outcome.finished_jobs import COLUMNS, IS_ENDING, places_of
 from sil.outcome.jobs import ENDINGS
+from sil.outcome.statistics import ExactSum
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import CODES, RUN, Fact, RunDescription
 from sil.trace.stream import Schema

@@ -1,4 +1,5 @@
-"""The statistics of the jobs of a replayed log, which arrive in parts."""
+"""The statistics of the jobs of a replayed log, which arrive in parts: exact, hence the same however the jobs
+are divided."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from sil.outcome.exact_summary import ExactSum, ExactSummary
 from sil.outcome.jobs import BOUND_S, bounded_slowdown
 from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, UTILISATION
+from sil.outcome.statistics import ExactSum, ExactSummary
 
 _SUMMARISED = ("waiting_time", "turnaround_time", "bounded_slowdown")
 _NEEDED = (

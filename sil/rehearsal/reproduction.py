@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from scheduler.messages import counted
-from sil.report.classes import size_class, size_powers
+from sil.report.figures import size_class, size_powers
 from sil.report.tables import duration_text
 from sil.workload.slices import DAY_S
 

@@ -22,11 +22,11 @@ from sil.rehearsal.month import COLUMNS, Month
 from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.rehearsal.variants import AGAIN
 from sil.report.analysis import Analysis
-from sil.report.file_name import file_name
 from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.slurm.queries import STATEMENTS
+from sil.trace.json_text import file_name
 from sil.trace.reading import DAMAGED
 from sil.workers.executor import Executor, Listener
 from sil.workload.slices import DAY_S

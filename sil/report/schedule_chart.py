@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sil.report.classes import WAITS, sizes
-from sil.report.figures import PALETTE
+from sil.report.figures import PALETTE, WAITS, sizes
 from sil.report.schedule_levels import FULL, Numbers, Runs, bins_needed, levels, users_by_work
 from sil.report.vega_lite import CONFIGURATION
 from sil.workload.slices import DAY_S

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sil.report.classes import WAITS, Classes, sizes
+from sil.report.figures import WAITS, Classes, sizes
 from sil.trace.facts import one_row_per_interval
 
 Numbers = NDArray[np.int64]

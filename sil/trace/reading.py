@@ -24,39 +24,31 @@ from sil.trace.stream import Schema
 from site_db.files.readers import Memory
 from site_db.files.written import regular
 
-_OF_A_RUN = ("job", "run")
-_OF_A_RUN_THAT_ENDS = (*_OF_A_RUN, "resource")
-_NEEDED: dict[Fact, tuple[str, ...]] = {
-    Fact.JOB_ARRIVED: ("job", "job_class", "queue", "user", "tasks"),
-    Fact.JOB_REFUSED: ("job", "detail"),
-    Fact.JOB_DESCRIBED: ("job", "detail"),
-    Fact.PASSED_OVER: ("job", "detail"),
-    Fact.JOB_MAPPED: ("job", "resource", "expected_s", "detail"),
-    Fact.DECISION_CHARGED: ("expected_s",),
-    Fact.RUN_STARTED: (*_OF_A_RUN_THAT_ENDS, "machines", "tasks", "expected_s"),
-    Fact.ORDER_OVERTAKEN: _OF_A_RUN_THAT_ENDS,
-    Fact.RUN_ENDED: _OF_A_RUN_THAT_ENDS,
-    Fact.RUN_PREEMPTED: _OF_A_RUN_THAT_ENDS,
-    Fact.RUN_LOST: _OF_A_RUN_THAT_ENDS,
-    Fact.RUN_STOPPED: (*_OF_A_RUN, "machines"),
-    Fact.RUN_CONTINUED: (*_OF_A_RUN, "machines"),
-    Fact.LOCAL_USER_CAME: ("resource",),
-    Fact.LOCAL_USER_GONE: ("resource",),
-    Fact.PROMISED: ("job", "expected_s"),
-    Fact.READING_REFUSED: ("resource", "detail"),
-    Fact.MONITOR_SILENT: ("resource",),
-    Fact.MACHINE_DOWN: ("resource",),
-    Fact.MACHINE_UP: ("resource",),
-    Fact.INTERCONNECT_DOWN: ("detail",),
-    Fact.INTERCONNECT_UP: ("detail",),
-    Fact.FAULT: ("detail", "message"),
-    Fact.ORDER_REFUSED: (*_OF_A_RUN_THAT_ENDS, "detail"),
-    Fact.RUN_ABANDONED: _OF_A_RUN_THAT_ENDS,
-    Fact.RUN_DISCARDED: _OF_A_RUN_THAT_ENDS,
-    Fact.MANAGER_DOWN: (),
-    Fact.MANAGER_UP: (),
+_OF_RUNS = (
+    *(Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST, Fact.ORDER_OVERTAKEN),
+    *(Fact.ORDER_REFUSED, Fact.RUN_ABANDONED, Fact.RUN_DISCARDED),
+)
+_OF_NODES = (
+    *(Fact.LOCAL_USER_CAME, Fact.LOCAL_USER_GONE, Fact.READING_REFUSED, Fact.MONITOR_SILENT),
+    *(Fact.MACHINE_DOWN, Fact.MACHINE_UP),
+)
+_STOPS = (Fact.RUN_STOPPED, Fact.RUN_CONTINUED)
+_SAYS_WHY = (Fact.JOB_REFUSED, Fact.JOB_DESCRIBED, Fact.PASSED_OVER, Fact.JOB_MAPPED)
+_NEEDED: dict[str, tuple[Fact, ...]] = {
+    "job": (Fact.JOB_ARRIVED, *_SAYS_WHY, *_OF_RUNS, *_STOPS, Fact.PROMISED),
+    "run": (*_OF_RUNS, *_STOPS),
+    "resource": (*_OF_RUNS, *_OF_NODES, Fact.JOB_MAPPED),
+    "machines": (Fact.RUN_STARTED, *_STOPS),
+    **dict.fromkeys(("job_class", "queue", "user"), (Fact.JOB_ARRIVED,)),
+    "tasks": (Fact.JOB_ARRIVED, Fact.RUN_STARTED),
+    "expected_s": (Fact.JOB_MAPPED, Fact.DECISION_CHARGED, Fact.RUN_STARTED, Fact.PROMISED),
+    "detail": (
+        *(*_SAYS_WHY, Fact.READING_REFUSED, Fact.INTERCONNECT_DOWN, Fact.INTERCONNECT_UP, Fact.FAULT),
+        Fact.ORDER_REFUSED,
+    ),
+    "message": (Fact.FAULT,),
 }
-"""Columns that are not null, by kind of fact."""
+"""By column, the kinds of facts in which it is not null."""
 
 _MACHINES = r"^(\d{1,9}(-\d{1,9})?( \d{1,9}(-\d{1,9})?)*)?$"
 _OF_ALL = (*RUN, "time_s", "event")
@@ -72,8 +64,8 @@ def _checks() -> Iterator[Check]:
         # When a process ended without a word, the time is not known.
         may_lack = pl.col("event") == Fact.FAULT if column == "time_s" else pl.lit(value=False)
         yield f"no {column}", pl.col(column).is_null() & ~may_lack
-    for fact, columns in _NEEDED.items():
-        for column in columns:
+    for column, facts in _NEEDED.items():
+        for fact in facts:
             yield f"no {column}, which each {fact} has", (pl.col("event") == fact) & pl.col(column).is_null()
     yield "a time that is not finite", ~pl.col("time_s").is_finite()
     yield "machines that cannot be read", ~pl.col("machines").str.contains(_MACHINES)

@@ -6,7 +6,8 @@ A request is JSON with the fields that differ from the default; a use is `node:c
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
@@ -14,34 +15,24 @@ from scheduler.model import Share
 from scheduler.node_request import Gpus, Request
 
 _SETS = ("features", "partitions")
+_OPTIONAL = fields(Request)[2:]
+"""All but the number of chunks and their cores."""
 
 
-@lru_cache(65_536)
-def _text(key: tuple[Any, ...]) -> str:
-    chunks, cores, memory_mib, gpus, others, most_on_node, exclusive, features, partitions, of_site = key
-    found: dict[str, Any] = {"chunks": chunks, "cores": cores}
-    if memory_mib:
-        found["memory_mib"] = memory_mib
-    if gpus is not None:
-        found["gpus"] = {"count": gpus.count, "share": gpus.share, "types": sorted(gpus.types)}
-    if others:
-        found["others"] = dict(others)
-    if most_on_node != 1:
-        found["most_on_node"] = most_on_node
-    if exclusive:
-        found["exclusive"] = True
-    for name, values in zip(_SETS, (features, partitions), strict=True):
-        if values:
-            found[name] = sorted(values)
-    if of_site:
-        found["site_resources"] = dict(of_site)
+def request_text(request: Request) -> str:
+    found: dict[str, Any] = {"chunks": request.chunks, "cores": request.cores}
+    for field in _OPTIONAL:
+        value = getattr(request, field.name)
+        if isinstance(value, Mapping):
+            value = dict(sorted(value.items()))
+        elif isinstance(value, frozenset):
+            value = sorted(value)
+        elif isinstance(value, Gpus):
+            value = {"count": value.count, "share": value.share, "types": sorted(value.types)}
+        is_default = value == 1 if field.name == "most_on_node" else not value
+        if not is_default:
+            found[field.name] = value
     return json.dumps(found)
-
-
-def request_text(r: Request) -> str:
-    others, of_site = tuple(sorted(r.others.items())), tuple(sorted(r.site_resources.items()))
-    each = r.chunks, r.cores, r.memory_mib, r.gpus, others, r.most_on_node, r.exclusive, r.features
-    return _text((*each, r.partitions, of_site))
 
 
 @lru_cache(65_536)

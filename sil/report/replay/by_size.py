@@ -8,8 +8,19 @@ from math import ceil
 import numpy as np
 import polars as pl
 
-from sil.report.classes import RUN_TIMES, SLOWDOWNS, WAITS, size_class, size_powers
-from sil.report.figures import SHAPES, WIDTH, logarithmic, scheduler_colour, told_apart, tooltips
+from sil.report.figures import (
+    RUN_TIMES,
+    SHAPES,
+    SLOWDOWNS,
+    WAITS,
+    WIDTH,
+    logarithmic,
+    scheduler_colour,
+    size_class,
+    size_powers,
+    told_apart,
+    tooltips,
+)
 from sil.report.page import Table
 from sil.report.replay import Jobs
 from sil.report.schedule_levels import Floats, users_by_work

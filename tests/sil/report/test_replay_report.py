@@ -20,7 +20,7 @@ from scheduler import UserError
 from sil.outcome.paired import FEWEST_BLOCKS, MOST_CORRELATION, paired_differences
 from sil.outcome.statistics import interval
 from sil.report.analysis import Analysis
-from sil.report.classes import SHADES, SLOWDOWNS, WAITS, sizes
+from sil.report.figures import SHADES, SLOWDOWNS, WAITS, sizes
 from sil.report.origin import origin_terms, record_origin
 from sil.report.replay.by_size import (
     by_user,

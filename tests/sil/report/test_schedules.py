@@ -17,7 +17,7 @@ from sil.experiment.replay_folder import read
 from sil.experiment.replays import replay_all
 from sil.report import schedule_levels as levels_module
 from sil.report.analysis import ALL_JOBS
-from sil.report.classes import WAITS
+from sil.report.figures import WAITS
 from sil.report.schedule_chart import packed, schedules
 from sil.report.schedule_levels import FULL, LEAST_BINS, MOST_BINS, Runs, bins_needed, levels, users_by_work
 from sil.runs.on_log import Replay
