@@ -81,11 +81,10 @@ def reproduce(
     ledger.csv, the tables as CSV, and the paper's figures as PNG, SVG and PDF. The same command resumes an
     interrupted study.
     """
-    from sil.experiment.output_folder import make_usable
+    from sil.experiment.output_folder import make_usable, resumable
     from sil.report.origin import record_origin, sha256_sums
     from sil.studies.page import PAGE, write_findings
     from sil.workers.runner import Runner
-    from sil.workers.store import Store
 
     if study not in SELECTIONS:
         console.fail(f"unknown study '{study}'; expected one of {', '.join(SELECTIONS)}")
@@ -101,13 +100,12 @@ def reproduce(
     with where.executor() as executor:
         for name in SELECTIONS[study]:
             folder = out_folder / name
-            with Store(out_folder / f"{name}.unfinished.db") as store:
+            with resumable(out_folder, name=f"{name}.unfinished.db") as store:
                 make_usable(folder)
                 record_origin(folder, inputs)
                 subject = (seeds, *([sites] if sites else [])) if data is None else (data,)
                 findings = _findings(name, Runner(executor, store), *subject)
                 write_findings(folder, findings)
-                store.remove()
             texts = {key: getattr(findings, key) for key in ("title", "source", "method")}
             claims = [claim.as_row() for claim in findings.claims]
             tables = {title: frame.to_dicts() for title, frame in findings.tables.items()}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from scheduler import UserError
-from sil.experiment.output_folder import UNFINISHED, make_usable
+from sil.experiment.output_folder import make_usable, resumable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replays import died_sentence, fastest
 from sil.outcome.comparison import SweepComparison
@@ -237,16 +237,13 @@ def sweep_into(out: Path, sweep: LogSweep, executor: Executor, listener: Listene
     """
     make_usable(out)
     out = out.absolute()  # a scheduler may change the working directory
-    for old in (TABLE, PARQUET, SUMMARY):
-        (out / old).unlink(missing_ok=True)
-    with Store(out / UNFINISHED) as store:
+    with resumable(out, (TABLE, PARQUET, SUMMARY)) as store:
         table = run_sweep(sweep, executor, listener, store, out / PRINTED)
         comparison = SweepComparison(table)
         write_csv(table, out / TABLE)
         table.write_parquet(out / PARQUET)
         text = json_text(summary(sweep, comparison))
         no_link(out / SUMMARY).write_text(text + "\n", encoding="utf-8")
-        store.remove()
     return comparison
 
 

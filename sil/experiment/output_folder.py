@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EDQUOT, EFBIG, ENOSPC, ESTALE
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scheduler import UserError
 from sil.trace.json_text import file_name
 from site_db.files.input_errors import remedy
+
+if TYPE_CHECKING:
+    from sil.workers.store import Store
 
 UNFINISHED = "unfinished.db"
 """The results of what is finished, until all is."""
@@ -54,6 +58,19 @@ def alone_in(out: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+@contextmanager
+def resumable(out: Path, outdated: Iterable[str] = (), name: str = UNFINISHED) -> Iterator[Store]:
+    """The store of finished items in a results folder, whose `outdated` files go first. It is removed
+    when the block ends without an exception, and otherwise left to the next such command."""
+    from sil.workers.store import Store  # which commands without results do without
+
+    for old in outdated:
+        (out / old).unlink(missing_ok=True)
+    with Store(out / name) as store:
+        yield store
+        store.remove()
 
 
 def copy_results(results: Path, folder: Path) -> None:

@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 
 from scheduler import UserError
-from sil.experiment.output_folder import UNFINISHED, alone_in, make_usable
+from sil.experiment.output_folder import UNFINISHED, alone_in, make_usable, resumable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, FIGURES, OPTIONAL, REPORT, SUMMARY
 from sil.outcome.jobs import JOBS, SCHEDULE
@@ -26,7 +26,7 @@ from sil.trace.reading import read_facts
 from sil.workers.executor import Died, Executor, Inline, Interrupted, Item, Listener, send_report
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest
-from sil.workers.store import MISSING, Store
+from sil.workers.store import MISSING
 from sil.world.guard.faults import sentence
 from site_db.files.written import no_link
 
@@ -85,18 +85,14 @@ def replay_all(
         for folder in folders.values():
             make_usable(no_link(folder))
             no_link(folder / SCHEDULE)  # the others are renamed when they are complete
-        for old in (SUMMARY, REPORT):
-            (out / old).unlink(missing_ok=True)
         record_origin(out, replay.log.sources or {replay.log.name: replay.log.digest()})
-        with Store(out / UNFINISHED) as store:
+        with resumable(out, (SUMMARY, REPORT)) as store:
             try:
                 _replay(replay, folders, Runner(executor, store, total=len(folders)), listener, results)
             except Interrupted:
                 outcomes()
                 raise
-            found = outcomes()
-            store.remove()
-    return found
+            return outcomes()
 
 
 def _folders(out: Path, schedulers: Iterable[UnderTest]) -> dict[UnderTest, Path]:

@@ -816,34 +816,16 @@ def jobs_of(folder: Path) -> pl.DataFrame:
 def test_by_default_three_schedulers_are_compared_in_a_table(here: Path) -> None:
     result = sil("replay", "log.swf", "--workers", "1")
     assert result.exit_code == 0, result.output
-    for shown in (
-        "fcfs",
-        "easy",
-        "conservative",
-        "Mean waiting time (s)",
-        "Utilisation (%)",
-        "Makespan (s)",
-    ):
+    names = {"fcfs", "easy", "conservative"}
+    for shown in (*names, "Mean waiting time (s)", "Utilisation (%)", "Makespan (s)"):
         assert shown in result.stdout
     line = next(line for line in result.stdout.splitlines() if "aximum waiting time" in line)
     assert [cell.strip() for cell in line.split("│")[2:5]] == ["80.0", "40.0", "40.0"]
-    assert {path.name for path in (here / "sil-log").iterdir()} == {
-        "fcfs",
-        "easy",
-        "conservative",
-        "report.html",
-        "summary.json",
-        "origin.json",
-    }
+    of_all = {"report.html", "summary.json", "origin.json"}
+    assert {path.name for path in (here / "sil-log").iterdir()} == names | of_all
     files = {path.name for path in (here / "sil-log" / "easy").iterdir()}
     assert files == {TRACE, TIMINGS, "jobs.csv", "schedule.csv"}
     assert "sil-log/report.html in a browser" in result.stdout
-
-
-def test_jobs_are_selected_by_position_in_the_log(here: Path) -> None:
-    for chosen, left in (("1:3", [2, 3]), (":2", [1, 2]), ("-1:", [4])):
-        assert replayed("log.swf", "--scheduler", "fcfs", f"--jobs={chosen}").exit_code == 0
-        assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == left
 
 
 def test_a_report_of_many_schedulers_and_scattered_nodes_is_drawn(here: Path) -> None:
@@ -918,44 +900,21 @@ def test_the_report_is_rebuilt_from_replay_results_with_its_charts_as_files(here
     }
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("summary.json", "{"),
-        ("summary.json", "{}"),
-        ("fcfs/jobs.csv", "job_id\n1\n"),
-        ("fcfs/jobs.csv", None),
-    ],
-)
-def test_damaged_replay_results_are_rejected_by_report(file: str, text: str | None, here: Path) -> None:
+def test_damaged_replay_results_are_rejected_by_report(here: Path) -> None:
+    """Among others, sentences that are numbers, numbers that are sentences, and impossible days."""
     assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
-    path = here / "out" / file
-    if text is None:
-        path.unlink()
-    else:
-        path.write_text(text)
-    assert the_sentence(sil("report", "out")).startswith(
-        f"out/{file}: this was not written by `sil replay` ("
-    )
-
-
-@pytest.mark.parametrize("changed", ['"fault": 1', '"refused": 1e308', '"makespan": "x"'])
-def test_sentences_that_are_numbers_and_numbers_that_are_sentences_are_rejected_by_report(
-    changed: str, here: Path
-) -> None:
-    assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
-    path = here / "out" / "summary.json"
-    key = changed.partition(":")[0]
-    path.write_text(re.sub(f"{key}: (null|[0-9.]+)", changed, path.read_text()))
-    assert the_sentence(sil("report", "out")).startswith("out/summary.json: this was not written by")
-
-
-@pytest.mark.parametrize("days", ['"x"', "0", "-1", "Infinity", "[]"])
-def test_impossible_days_in_a_summary_are_rejected_by_report(days: str, here: Path) -> None:
-    assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
-    path = here / "out" / "summary.json"
-    path.write_text(path.read_text().replace('"block_days": null', f'"block_days": {days}'))
-    assert the_sentence(sil("report", "out")).startswith("out/summary.json: this was not written by")
+    whole = (here / "out" / "summary.json").read_text()
+    of_keys = ['"fault": 1', '"refused": 1e308', '"makespan": "x"']
+    of_keys += [f'"block_days": {days}' for days in ('"x"', "0", "-1", "Infinity", "[]")]
+    changed = [re.sub(f"{one.partition(':')[0]}: (null|[0-9.]+)", one, whole) for one in of_keys]
+    cases = [("summary.json", text) for text in ("{", "{}", *changed)]
+    for file, text in [*cases, ("fcfs/jobs.csv", "job_id\n1\n"), ("fcfs/jobs.csv", "")]:
+        (here / "out" / "summary.json").write_text(whole)
+        (here / "out" / file).write_text(text)
+        sentence = the_sentence(sil("report", "out"))
+        assert sentence.startswith(f"out/{file}: this was not written by `sil replay` ("), text
+    (here / "out" / "fcfs" / "jobs.csv").unlink()
+    assert "this was not written by" in the_sentence(sil("report", "out"))
 
 
 def test_the_summary_has_all_fields_of_a_report(here: Path) -> None:
@@ -973,30 +932,32 @@ def test_results_name_the_replayed_part_of_the_log(here: Path) -> None:
     assert "jobs 1:3, 2 times the load" in (here / "out" / REPORT).read_text()
 
 
-def test_jobs_are_selected_by_utc_date(here: Path) -> None:
-    result = replayed("log.swf", "--scheduler", "fcfs", "--from", "2001-09-10")
-    assert result.exit_code == 0, result.output
-    assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == [4]
-    replayed("log.swf", "--scheduler", "fcfs", "--from", "2001-09-09T01:46:50", "--to", "2001-09-09T01:47:00")
-    assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == [2], "from is with that second, to without"
-
-
-def test_doubling_the_load_halves_interarrival_times(here: Path) -> None:
-    assert replayed("log.swf", "--scheduler", "fcfs", "--load", "2").exit_code == 0
-    assert jobs_of(here / "out" / "fcfs")["submission_time"].to_list() == [0.0, 5.0, 10.0, 43_200.0]
-
-
-def test_a_larger_machine_reduces_waiting(here: Path) -> None:
-    assert replayed("log.swf", "--scheduler", "fcfs", "--processors", "8").exit_code == 0
-    assert jobs_of(here / "out" / "fcfs")["waiting_time"].max() == 0.0
-
-
 def test_repairs_are_reported_and_rejected_by_strict_reading(here: Path) -> None:
     result = replayed("odd.swf", "--scheduler", "fcfs")
     assert result.exit_code == 0
     assert "line 8: more than the 4 processors of the machine are asked for" in result.stderr
     assert jobs_of(here / "out" / "fcfs")["requested_number_of_resources"].to_list()[-1] == 4
     assert "odd.swf, line 8" in the_sentence(replayed("odd.swf", "--strict"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "column", "values"),
+    [
+        (["--jobs=1:3"], "job_id", [2, 3]),
+        (["--jobs=:2"], "job_id", [1, 2]),
+        (["--jobs=-1:"], "job_id", [4]),
+        (["--from", "2001-09-10"], "job_id", [4]),
+        # From is with that second, to without.
+        (["--from", "2001-09-09T01:46:50", "--to", "2001-09-09T01:47:00"], "job_id", [2]),
+        (["--load", "2"], "submission_time", [0.0, 5.0, 10.0, 43_200.0]),
+        (["--processors", "8"], "waiting_time", [0.0] * 4),
+    ],
+)
+def test_jobs_load_and_machine_are_chosen_by_options(
+    arguments: list[str], column: str, values: list[float], here: Path
+) -> None:
+    assert replayed("log.swf", "--scheduler", "fcfs", *arguments).exit_code == 0
+    assert jobs_of(here / "out" / "fcfs")[column].to_list() == values
 
 
 def test_oversized_jobs_stop_the_replay_or_are_skipped_on_request(here: Path) -> None:
