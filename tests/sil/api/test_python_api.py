@@ -221,20 +221,18 @@ def test_differences_are_those_of_each_job(replays: sil.Replays) -> None:
 
 def test_a_sweep_compares_on_the_same_slices(log: sil.JobLog) -> None:
     schedulers = ["easy", sil.factory(SmallestFirst, cap=64)]
-    log = log[:90]
-    found = sil.sweep(log, schedulers, load=[1.0, 1.2], slices=3, progress=False)
-    assert len(found.table) == 12
+    log, of = log[:60], {"load": [1.0, 1.2], "slices": 2, "progress": False}
+    found = sil.sweep(log, schedulers, **of)
+    assert len(found.table) == 8
     summary = found.summary("waiting_time_mean", ci=0.9)
     assert summary.equals(found.summary("waiting_time", ci=0.9))
     assert summary["scheduler"].to_list() == ["easy", "SmallestFirst(cap=64)"] * 2
     assert summary["difference"].is_null().to_list() == [True, False] * 2
-    assert repr(found) == "Sweep of 12 replays under easy, SmallestFirst(cap=64)"
+    assert repr(found) == "Sweep of 8 replays under easy, SmallestFirst(cap=64)"
     by_hand = found.table.filter(load=1.2).partition_by("scheduler", maintain_order=True)
     difference = (by_hand[1]["waiting_time_mean"] - by_hand[0]["waiting_time_mean"]).mean()
     assert summary["difference"][3] == pytest.approx(difference)
-    assert_frame_equal(
-        found.table, sil.sweep(log, schedulers, load=[1.0, 1.2], slices=3, workers=2, progress=False).table
-    )
+    assert_frame_equal(found.table, sil.sweep(log, schedulers, workers=2, **of).table)
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,9 @@ def test_no_command_runs_files_of_the_current_folder_but_that_of_a_scheduler(fol
 
 
 def test_a_node_selection_of_the_current_folder_runs_in_a_process_of_its_own(folder: Path) -> None:
+    """Also where the folder of temporary files has a name that is too long for a socket."""
+    temporary = folder / ("temporary " * 12)
+    temporary.mkdir()
     (folder / "emptiest.py").write_text(
         "from scheduler.node_resources.selection import NodeSelection\n"
         "class Emptiest(NodeSelection):\n"
@@ -68,7 +71,8 @@ def test_a_node_selection_of_the_current_folder_runs_in_a_process_of_its_own(fol
     name = "rigid(backfilling=easy, selection='emptiest:Emptiest')"
     sil = str(Path(sys.executable).parent / "sil")
     command = ("replay", "log.swf", "--nodes", "slurm.conf", "--no-report", "--scheduler", name)
-    assert "emptiest:Emptiest" in "".join(ran(folder, sil, *command, COLUMNS="200").split())
+    printed = ran(folder, sil, *command, COLUMNS="200", TMPDIR=str(temporary))
+    assert "emptiest:Emptiest" in "".join(printed.split())
 
 
 @pytest.mark.parametrize("name", ["scheduler", "site_db"])
@@ -101,12 +105,3 @@ def test_a_module_of_the_folder_of_schedulers_is_found_without_an_import(
     found = module_spec("mine_alone", str(tmp_path))
     assert found is not None
     assert found.origin == str(tmp_path / "mine_alone.py")
-
-
-def test_the_folder_of_temporary_files_may_have_a_long_name(folder: Path) -> None:
-    for name in LOOKED_FOR:
-        (folder / f"{name}.py").unlink()
-    long = folder / ("temporary " * 12)
-    long.mkdir()
-    sil = str(Path(sys.executable).parent / "sil")
-    assert "mine:X" in ran(folder, sil, "replay", "log.swf", "--scheduler", "mine:X", TMPDIR=str(long))

@@ -322,7 +322,7 @@ class Slow(Rigid):
 
 def test_a_killed_sweep_resumes_with_the_same_results(here: Path) -> None:
     (here / "slow.py").write_text(SLOW)
-    arguments = ("sweep", "log.swf", "--slices", "10", "--scheduler", "easy", "--scheduler", "slow:Slow")
+    arguments = ("sweep", "log.swf", "--slices", "3", "--scheduler", "easy", "--scheduler", "slow:Slow")
     command = [sys.executable, "-m", "sil", *arguments, "--out", "out", "--workers", "2"]
     process = subprocess.Popen(command, start_new_session=True)
     deadline = time.monotonic() + 60.0
