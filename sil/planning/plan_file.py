@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
 from itertools import chain
-from operator import ne
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +15,7 @@ from sil.settings.experiment_file import (
     NodesTable,
     RunSettings,
     WorkloadTable,
+    changed_keys,
     check_one_workload,
 )
 from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
@@ -263,17 +262,13 @@ class Plan(RunSettings):
     def without_effect(self, on_nodes: bool = False) -> Mistakes:
         """Settings that differ from the default and have no effect with this forecast; `on_nodes` is whether
         the site is one of nodes."""
-        default = {**dict(RunSettings(schedulers=self.schedulers)), "nodes": NodesTable()}
         for applies, keys, on in (
             (not self.is_on_site, WITHOUT_EFFECT_ON_A_LOG, "the rigid jobs of a log"),
             (self.observed is not None, WITHOUT_EFFECT_ON_OBSERVED_JOBS, "jobs whose run times are known"),
             (self.is_on_site and not on_nodes, WITHOUT_EFFECT_ON_MACHINES, "a site without partitions"),
         ):
-            for key in keys if applies else ():
-                name, *rest = location = tuple(key.split("."))
-                values = (reduce(getattr, rest, of) for of in (getattr(self, name), default[name]))
-                if ne(*values):
-                    yield location, f"{key} has no effect on {on}; leave it out"
+            for key in changed_keys(self, keys if applies else ()):
+                yield tuple(key.split(".")), f"{key} has no effect on {on}; leave it out"
 
     @property
     def is_on_site(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import ceil, inf
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +20,7 @@ from sil.runs.hosting import Supervision
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, controllers
-from sil.settings.experiment_file import RunSettings
+from sil.settings.experiment_file import changed_keys
 from sil.settings.replays import run_times_by
 from sil.site.resource_names import ResourceNames
 from sil.site.what_if_times import with_uncertainty
@@ -219,11 +218,9 @@ class NodesScenario(Scenario):
                 found += (
                     (("schedulers", scheduler.label), why) for why in self._not_of_partitions(scheduler)
                 )
-        default = RunSettings(schedulers=experiment.schedulers)
         found += [
             (tuple(key.split(".")), f"{key} has no effect on nodes, where nothing is planned; leave it out")
-            for key in WITHOUT_EFFECT
-            if attrgetter(key)(experiment) != attrgetter(key)(default)
+            for key in changed_keys(experiment, WITHOUT_EFFECT)
         ]
         for policy, own in self.in_use.queues:
             if own is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -175,6 +176,12 @@ class RunSettings(Table):
         return self
 
 
+def changed_keys(settings: RunSettings, keys: Iterable[str]) -> list[str]:
+    """Those of these keys, like "guard.reasons", whose values are not the default."""
+    default = type(settings).model_construct(schedulers=())
+    return [key for key in keys if attrgetter(key)(settings) != attrgetter(key)(default)]
+
+
 class NodesTable(Table):
     """On nodes of partitions: the run-time estimates for schedulers, and whether jobs end at their time
     limits."""
@@ -223,19 +230,10 @@ class Experiment(RunSettings):
 
     def _refuse_what_has_no_effect(self) -> None:
         """Where nodes are shared there is one queue, and nothing is planned or preempted."""
-        settings = {
-            "queues": self.queues,
-            "workload.queues": self.drawn.queues,
-            "planned_starts": self.planned_starts != "earliest",
-            "preemption": self.preemption != PreemptionTable(),
-            "experience": self.experience != ExperienceTable(),
-            "messages": self.messages,
-            "crashes": self.crashes,
-            "clock_jumps": self.clock_jumps,
-        }
-        for key, given in settings.items():
-            if given:
-                raise ValueError(f"{key} has no effect where nodes are shared (shared_nodes); leave it out")
+        keys = ("queues", "planned_starts", "preemption", "experience", "messages", "crashes", "clock_jumps")
+        found = [*changed_keys(self, keys), *(["workload.queues"] if self.drawn.queues else [])]
+        for key in found:
+            raise ValueError(f"{key} has no effect where nodes are shared (shared_nodes); leave it out")
 
     @property
     def drawn(self) -> WorkloadTable:
