@@ -314,27 +314,19 @@ def test_estimates_come_from_the_history(address: Address, engine: Engine, tmp_p
     assert set(started.filter(pl.col("resource") == 0)["expected_s"].round(6)) == {3.0}
 
 
-def test_resources_down_at_the_site_are_down_in_the_run(
+def test_resources_down_at_the_site_are_reported_and_down_in_the_run(
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
     with Session(engine) as session, session.begin():
         StateWriter(session, SiteReader(session, "tiny")).add("f1", Observation(up=False), 1.7e9)
-    run(tiny_experiment(tmp_path), address, learns=False)
+    listener = RecordingListener()
+    run(tiny_experiment(tmp_path), address, learns=False, listener=listener)
+    assert listener.sentences == ["down at the site, and in the experiment from its beginning: f1"]
     facts = traced(tmp_path / "out")
     assert set(facts.filter(event=Fact.MACHINE_DOWN)["time_s"]) == {0.0}
     started = facts.filter(event=Fact.RUN_STARTED)
     assert 0 not in set(started["resource"])
     assert 0 not in {machine for machines in started["machines"] for machine in machines}
-
-
-def test_resources_that_are_down_are_reported_at_the_start(
-    address: Address, engine: Engine, tmp_path: Path
-) -> None:
-    with Session(engine) as session, session.begin():
-        StateWriter(session, SiteReader(session, "tiny")).add("s2", Observation(up=False), 1.7e9)
-    listener = RecordingListener()
-    run(tiny_experiment(tmp_path), address, learns=False, listener=listener)
-    assert listener.sentences == ["down at the site, and in the experiment from its beginning: s2"]
 
 
 def test_a_site_cannot_be_used_as_of_a_time_without_any_estimate_for_a_class(

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import sil
 from benchmarks.plain_backfill import PlainBackfill
 from scheduler.compiled import copied
-from sil.gym.backfill import Backfill, Steps
+from sil.gym import mapping
+from sil.gym.backfill import REWARDS, Backfill, Steps
 from sil.runs.compiled import names_of
 from sil.trace.facts import FACT_SCHEMA
 from sil.workload.job_log import JobLog
@@ -34,16 +35,24 @@ def whole(log: JobLog, **settings: object) -> Backfill:
     return Backfill(log, jobs=len(log), held_out=0.0, **settings)
 
 
-@pytest.mark.parametrize("reward", ["bounded_slowdown", "waiting_time", "utilisation"])
-def test_gymnasium_finds_nothing_to_complain_of(reward: str) -> None:
+OF_LOG = {"log": LOG, "window": 8}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *(("sil/Backfill-v0", {**OF_LOG, "reward": reward}) for reward in REWARDS),
+        *(("sil/Mapping-v0", {"reward": reward}) for reward in mapping.REWARDS),
+    ],
+)
+def test_gymnasium_finds_nothing_to_complain_of(name: str, settings: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        env = gymnasium.make("sil/Backfill-v0", log=LOG, window=8, reward=reward)
-        check_env(env.unwrapped)
+        check_env(gymnasium.make(name, **settings).unwrapped)
 
 
 @pytest.mark.parametrize(("policy", "name"), [(fcfs, "fcfs"), (easy, "easy")])
-@pytest.mark.parametrize("reward", ["bounded_slowdown", "waiting_time", "utilisation"])
+@pytest.mark.parametrize("reward", REWARDS)
 def test_an_episode_under_a_known_policy_pays_what_its_replay_measures(
     policy: Callable[[Seen], int], name: str, reward: str
 ) -> None:

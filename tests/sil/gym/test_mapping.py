@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 import sil
 from scheduler.mapping.greedy import MinMin
@@ -27,19 +24,9 @@ def mct(seen: Seen) -> int:
         return int((ready / (1.0 - ready) + takes / (1.0 - takes)).argmin())
 
 
-@pytest.mark.parametrize("reward", ["turnaround_time", "makespan"])
-def test_gymnasium_finds_nothing_to_complain_of(reward: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(gymnasium.make("sil/Mapping-v0", reward=reward).unwrapped)
-
-
 def test_rewards_sum_up_to_minus_the_mean_turnaround_or_the_makespan() -> None:
-    actions = [
-        2,
-        1,
-        0,
-    ]  # job 1 to machine 0 at 2 s; job 2 cannot run on machine 1, so job 0 goes there: 1 s; 6 s
+    # Job 1 to machine 0 at 2 s; job 2 cannot run on machine 1, so job 0 goes there: 1 s; 6 s.
+    actions = [2, 1, 0]
     for reward, expected in (("turnaround_time", -(2 + 1 + 6) / 3), ("makespan", -6.0)):
         env = Mapping(etc=SMALL, reward=reward, window=2)
         env.reset(seed=1)

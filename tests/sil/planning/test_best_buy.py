@@ -105,30 +105,28 @@ def test_options_that_cannot_handle_the_forecast_are_not_bought() -> None:
 
 def needed(
     target: float, limit: int = 12, deviation: float = 8.0, most: int = 200
-) -> tuple[int | None, bool, int]:
+) -> tuple[int | None, bool]:
     """Each A takes 10 s off 200 s."""
-    offers = [{"name": "A", "changes": ["1 x kind"], "price": 1.0, "limit": limit}]
+    offers = [{"name": "A", "changes": ["1 x kind"], "price": 1.0, "limit": 12}]
     of = plan(offers=offers, size={"offer": "A", "target": target}, most_replications=most)
-    drawn, runs = samples(of, lambda o, r: 200.0 - 10.0 * len(o.offers) + noise(3, r, o.name, deviation))
+    drawn, _ = samples(of, lambda o, r: 200.0 - 10.0 * len(o.offers) + noise(3, r, o.name, deviation))
     found = size(drawn, lambda option: True, quiet)
-    return found.count, found.is_settled, len(runs.done)
+    return found.count, found.is_settled
 
 
-def test_bisection_finds_the_smallest_number_that_meets_a_target() -> None:
-    assert needed(144.0)[:2] == (6, True)
-    assert needed(199.0)[:2] == (1, True)
-    assert needed(84.0)[:2] == (12, True)
-
-
-def test_a_target_may_be_met_already_or_unreachable() -> None:
-    assert needed(230.0)[:2] == (0, True)
-    assert needed(70.0)[:2] == (None, True)
+@pytest.mark.parametrize(
+    ("target", "count"),
+    [(144.0, 6), (199.0, 1), (84.0, 12), (230.0, 0), (70.0, None)],
+    ids=["six", "one", "all", "met already", "unreachable"],
+)
+def test_bisection_finds_the_smallest_number_that_meets_a_target(target: float, count: int | None) -> None:
+    assert needed(target) == (count, True)
 
 
 def test_a_target_within_the_indifference_zone_is_met() -> None:
-    assert needed(150.0, deviation=1.0)[:2] == (5, True)
+    assert needed(150.0, deviation=1.0) == (5, True)
 
 
 def test_an_unsettled_size_is_reported() -> None:
-    _count, is_settled, _ = needed(145.0, deviation=200.0, most=12)
+    _count, is_settled = needed(145.0, deviation=200.0, most=12)
     assert not is_settled

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sil.planning.load import load
+from sil.planning.load import Load, load
 from sil.settings.experiment_file import WorkloadTable
 from sil.settings.notional import NotionalTable
+from sil.site.site_in_use import SiteInUse
 from tests.builders import TINY_SITE
 from tests.sil.site.test_notional import imagined
 
@@ -18,6 +19,12 @@ ONLY_SINGLE = TINY_SITE.replace("[job_classes.parallel_s]\npair = 6\n", "")
 def workload(per_second: float, **mix: float) -> WorkloadTable:
     arrivals = {"kind": "poisson", "jobs_per_quantum": per_second, "quantum_s": 1.0}
     return WorkloadTable.model_validate({"jobs": 10, "arrivals": arrivals, "mix": mix})
+
+
+def rho(table: WorkloadTable, in_use: SiteInUse) -> float:
+    found = load(table, in_use)
+    assert found is not None
+    return found.rho
 
 
 def test_capacity_is_the_work_that_machines_do_per_second(tmp_path: Path) -> None:
@@ -45,20 +52,15 @@ def test_a_cluster_occupies_all_its_machines_and_is_used_only_if_that_pays(tmp_p
     # The pair does a short job in 6 s, which is 12 machine seconds against 10: it carries nothing more.
     with_pair, without = imagined(tmp_path), imagined(tmp_path, site_text=ONLY_SINGLE)
     table = workload(0.1, short=1.0)
-    loads = [load(table, in_use) for in_use in (with_pair, without)]
-    assert [found and found.rho for found in loads] == pytest.approx([0.375, 0.375])
+    assert rho(table, with_pair) == rho(table, without) == pytest.approx(0.375)
     super_linear = imagined(tmp_path, site_text=TINY_SITE.replace("pair = 6", "pair = 3"))
-    found = load(table, super_linear)
-    assert found is not None
-    assert found.rho == pytest.approx(0.1 / (1 / 3 + 2 / 30))
+    assert rho(table, super_linear) == pytest.approx(0.1 / (1 / 3 + 2 / 30))
 
 
 def test_more_machines_handle_more_load(tmp_path: Path) -> None:
     table = workload(0.4, short=1.0)
-    before, after = load(table, imagined(tmp_path)), load(table, imagined(tmp_path, {"add": "4 x fast"}))
-    assert before is not None
-    assert after is not None
-    assert after.rho == pytest.approx(before.rho * (2 / 10 + 2 / 30) / (6 / 10 + 2 / 30))
+    before, after = rho(table, imagined(tmp_path)), rho(table, imagined(tmp_path, {"add": "4 x fast"}))
+    assert after == pytest.approx(before * (2 / 10 + 2 / 30) / (6 / 10 + 2 / 30))
 
 
 def test_jobs_that_all_arrive_at_the_start_cause_no_overload(tmp_path: Path) -> None:
@@ -69,5 +71,4 @@ def test_a_class_without_a_machine_is_an_infinite_load(tmp_path: Path) -> None:
     only_fast = TINY_SITE.replace("fast = 100\nslow = 300", "fast = 100")
     gone = NotionalTable(remove="2 x fast").model_dump(include={"remove"})
     found = load(workload(0.001, long=1.0), imagined(tmp_path, gone, site_text=only_fast))
-    assert found is not None
-    assert (found.rho, found.bottleneck) == (float("inf"), "long")
+    assert found == Load(float("inf"), "long")

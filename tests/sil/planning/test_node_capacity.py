@@ -31,54 +31,57 @@ def load(demands: list[tuple[Request, float]], *nodes: tuple[Node, int], licence
 A_NODE = Node(cores=10, memory_mib=100)
 
 
-def test_the_scarcest_resource_is_the_load() -> None:
-    in_memory = load([(Request(cores=1, memory_mib=50), 3.0)], (A_NODE, 2))
-    assert (in_memory.rho, in_memory.scarce) == (pytest.approx(3 * 50 / 200), "memory")
-    in_cores = load([(Request(cores=4, memory_mib=1), 3.0)], (A_NODE, 2))
-    assert (in_cores.rho, in_cores.scarce) == (pytest.approx(3 * 4 / 20), "cores")
+BIG = Node(cores=10, memory_mib=1000)
+OLD, NEW = Node(8, gpus=("old",) * 4), Node(8, gpus=("new",) * 4)
+MIXED = Node(8, gpus=("old", "old", "new", "new"))
+ANY_TYPE, ONLY_NEW = Request(cores=1, gpus=Gpus(2)), Request(cores=1, gpus=Gpus(2, types=frozenset({"new"})))
+ALONE = Request(chunks=2, cores=1, exclusive=True)
+TASKS = Request(chunks=25, cores=1, most_on_node=None, exclusive=True)
+LICENSED = Request(chunks=3, cores=1, site_resources={"licence": 2})
 
 
-def test_jobs_with_complementary_needs_share_nodes() -> None:
-    found = load(
-        [(Request(cores=9, memory_mib=10), 1.0), (Request(cores=1, memory_mib=90), 1.0)], (A_NODE, 1)
-    )
-    assert found.rho == pytest.approx(1.0)
-
-
-def test_memory_heavy_jobs_are_assigned_to_nodes_with_much_memory() -> None:
-    big = Node(cores=10, memory_mib=1000)
-    heavy, light = Request(cores=1, memory_mib=200), Request(cores=5)
-    found = load([(heavy, 2.0), (light, 2.0)], (A_NODE, 1), (big, 1))
-    # Cores: 12 in all, of 20; the heavy ones fit only on the big node, which they fill to 0.4 in memory.
-    assert found.rho == pytest.approx(12 / 20)
-
-
-def test_jobs_for_one_type_of_gpu_cannot_use_another() -> None:
-    nodes = (Node(8, gpus=("old",) * 4), 1), (Node(8, gpus=("new",) * 4), 1)
-    any_type, only_new = Gpus(2), Gpus(2, types=frozenset({"new"}))
-    found = load([(Request(cores=1, gpus=only_new), 1.5), (Request(cores=1, gpus=any_type), 0.5)], *nodes)
-    assert (found.rho, found.scarce, found.bottleneck) == (pytest.approx(3 / 4), "GPUs", "class 0")
-    mixed = Node(8, gpus=("old", "old", "new", "new"))
-    both = load([(Request(cores=1, gpus=only_new), 0.5), (Request(cores=1, gpus=any_type), 1.0)], (mixed, 1))
-    assert both.rho == pytest.approx(3 / 4)
-
-
-def test_parts_of_gpus_count_by_their_share() -> None:
-    found = load([(Request(cores=0, gpus=Gpus(1, 0.25)), 6.0)], (Node(8, gpus=("a",) * 2), 1))
-    assert found.rho == pytest.approx(6 * 0.25 / 2)
-
-
-def test_exclusive_jobs_need_whole_nodes() -> None:
-    alone = Request(chunks=2, cores=1, exclusive=True)
-    assert load([(alone, 1.0)], (A_NODE, 4)).rho == pytest.approx(2 / 4)
-    tasks = Request(chunks=25, cores=1, most_on_node=None, exclusive=True)  # ten on a node
-    assert load([(tasks, 1.0)], (A_NODE, 5)).rho == pytest.approx(2.5 / 5)
-
-
-def test_licences_of_the_site_count_once_for_a_job() -> None:
-    licensed = Request(chunks=3, cores=1, site_resources={"licence": 2})
-    found = load([(licensed, 1.5)], (A_NODE, 10), licences=4)
-    assert (found.rho, found.scarce) == (pytest.approx(1.5 * 2 / 4), "licence")
+@pytest.mark.parametrize(
+    ("demands", "nodes", "rho", "scarce"),
+    [
+        pytest.param([(Request(cores=1, memory_mib=50), 3.0)], [(A_NODE, 2)], 3 / 4, "memory", id="memory"),
+        pytest.param([(Request(cores=4, memory_mib=1), 3.0)], [(A_NODE, 2)], 12 / 20, "cores", id="cores"),
+        pytest.param(
+            [(Request(cores=9, memory_mib=10), 1.0), (Request(cores=1, memory_mib=90), 1.0)],
+            [(A_NODE, 1)],
+            1.0,
+            None,
+            id="complementary needs share nodes",
+        ),
+        # Cores: 12 in all, of 20; the heavy ones fit only on the big node, which they fill to 0.4 in memory.
+        pytest.param(
+            [(Request(cores=1, memory_mib=200), 2.0), (Request(cores=5), 2.0)],
+            [(A_NODE, 1), (BIG, 1)],
+            12 / 20,
+            "cores",
+            id="heavy jobs go to big nodes",
+        ),
+        pytest.param(
+            [(ONLY_NEW, 1.5), (ANY_TYPE, 0.5)], [(OLD, 1), (NEW, 1)], 3 / 4, "GPUs", id="one type of GPU"
+        ),
+        pytest.param([(ONLY_NEW, 0.5), (ANY_TYPE, 1.0)], [(MIXED, 1)], 3 / 4, "GPUs", id="mixed GPUs"),
+        pytest.param(
+            [(Request(cores=0, gpus=Gpus(1, 0.25)), 6.0)],
+            [(Node(8, gpus=("a",) * 2), 1)],
+            6 * 0.25 / 2,
+            "GPUs",
+            id="parts of GPUs count by their share",
+        ),
+        pytest.param([(ALONE, 1.0)], [(A_NODE, 4)], 2 / 4, None, id="exclusive jobs need whole nodes"),
+        pytest.param([(TASKS, 1.0)], [(A_NODE, 5)], 2.5 / 5, None, id="ten exclusive tasks on a node"),
+        pytest.param([(LICENSED, 1.5)], [(A_NODE, 10)], 3 / 4, "licence", id="licences count once for a job"),
+    ],
+)
+def test_the_load_is_that_of_the_scarcest_resource(
+    demands: list[tuple[Request, float]], nodes: list[tuple[Node, int]], rho: float, scarce: str | None
+) -> None:
+    found = load(demands, *nodes, licences=4)
+    assert found.rho == pytest.approx(rho)
+    assert scarce in (None, found.scarce)
 
 
 def test_classes_with_proportional_requests_are_one_without_changing_the_load() -> None:

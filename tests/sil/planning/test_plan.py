@@ -235,6 +235,8 @@ def test_utilisation_counts_the_measured_time_and_the_selected_jobs() -> None:
     jobs = pl.DataFrame({"submission_time": [10.0, 20.0], "finish_time": [40.0, 50.0]})
     held = pl.DataFrame({"from_s": [0.0, 10.0, 60.0], "until_s": [30.0, 40.0, 90.0], "tasks": [1, 2, 2]})
     assert metric_of_jobs("utilisation", jobs, held, 4) == 100.0 * (20 + 60) / (4 * 40)
+    on_gpus = held.with_columns(requested_gpus=pl.lit(1.5))
+    assert metric_of_jobs("gpu_utilisation", jobs, on_gpus, 64, 3) == 100.0 * 1.5 * (20 + 30) / (3 * 40)
 
 
 def test_retirements_are_ranked_by_harm(tmp_path: Path) -> None:

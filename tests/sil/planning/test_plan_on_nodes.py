@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sil.outcome.metrics import metric_of_jobs
 from sil.planning.answers import Answers, Prepared, answer_questions
 from sil.planning.assumptions import caveats
 from sil.planning.checks import added_nodes, idle_parts
@@ -392,12 +391,6 @@ def test_gpu_goals_are_those_of_the_jobs_in_a_run(tmp_path: Path) -> None:
     assert found["gpu_utilisation"] == pytest.approx(100 * on_gpus["execution_time"].sum() / (4 * span_s))
     used_s = (jobs["execution_time"] * jobs["tasks"]).sum()
     assert found["utilisation"] == pytest.approx(100 * used_s / (48 * span_s))
-
-
-def test_the_utilisation_of_gpus_counts_what_runs_request_of_them() -> None:
-    jobs = pl.DataFrame({"submission_time": [0.0], "finish_time": [100.0]})
-    runs = pl.DataFrame({"from_s": [0.0], "until_s": [50.0], "tasks": [8], "requested_gpus": [2.0]})
-    assert metric_of_jobs("gpu_utilisation", jobs, runs, 64, 4) == 100 * 50 * 2 / (4 * 100)
 
 
 def test_the_first_jobs_of_a_drawn_week_are_not_measured(tmp_path: Path) -> None:
