@@ -17,7 +17,7 @@ from scheduler.time_shared.loras import Loras, Method, NodeSelection, Selection
 from scheduler.time_shared.predictors import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from scheduler.time_shared.social_contract import MOST_CPU
-from sil.outcome.comparison import score_predictions
+from sil.outcome.prediction_errors import score_predictions
 from sil.outcome.statistics import Sample
 from sil.runs.on_time_shared import TimeSharedSystem, built_in_characterisations
 from sil.runs.simulation import RunKey
