@@ -5,13 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from math import nan
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from scheduler.model import JobId
 from sil.api.charts import Chart
-from sil.api.sweeping import COLUMNS, numbers
 from sil.experiment.output_folder import copy_results
 from sil.experiment.run import evaluated
 from sil.outcome.comparison import Comparison
@@ -41,15 +39,7 @@ class ExperimentResults:
         """A row for each point of the grid (a column for each of its settings), scheduler and metric: the
         mean over replications, the mean paired difference to the first scheduler, and the half-widths of
         their 95 % intervals (Student's t), null with one replication, or after a fault."""
-        found = self._comparison
-        rows: list[dict[str, Any]] = [
-            {**settings, "scheduler": name, "metric": metric.key, "unit": metric.unit}
-            | dict(zip(COLUMNS, numbers(found.cell(point, name, metric.key)), strict=True))
-            for point, settings in enumerate(found.description.points)
-            for name in found.schedulers
-            for metric in found.metrics.values()
-        ]
-        return pl.DataFrame(rows, schema_overrides=COLUMNS, infer_schema_length=None)
+        return self._comparison.frame(*self._comparison.metrics)
 
     @property
     def jobs(self) -> pl.DataFrame:

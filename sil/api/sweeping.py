@@ -14,7 +14,7 @@ from sil.api.progress import warn, working
 from sil.api.settings import choice, given_log
 from sil.declared import as_keyword, spread, whole_number
 from sil.experiment.log_sweep import LogSweep, run_sweep
-from sil.outcome.comparison import SETTING, SweepComparison
+from sil.outcome.comparison import SweepComparison
 from sil.outcome.jobs import BOUND_S
 from sil.outcome.metrics import replay_metric_named
 from sil.outcome.statistics import CONFIDENCE
@@ -26,32 +26,7 @@ from sil.workload.job_log import JobLog
 from sil.workload.slices import equal_slices, slices_of_size, with_warm_up
 
 if TYPE_CHECKING:
-    from sil.outcome.comparison import Cell
-
-
-NUMBERS = (
-    *("mean", "half_width", "difference", "difference_half_width", "difference_low", "difference_high"),
-    *("percent", "percent_low", "percent_high"),
-)
-COLUMNS: dict[str, pl.DataType] = {**dict.fromkeys(NUMBERS, pl.Float64()), "not_settled": pl.String()}
-"""The mean over replications or slices and the half-width of its confidence interval; the mean paired
-difference to the first scheduler, half the width of its interval and its limits; the same as a percentage;
-why the difference has no interval, if hardly any replication shows one."""
-
-
-def numbers(cell: Cell | None) -> list[float | str | None]:
-    """The values of COLUMNS."""
-    if cell is None:
-        return [None] * len(COLUMNS)
-    of = [
-        {} if each is None else each.as_dict() for each in (cell.value, cell.difference, cell.change_percent)
-    ]
-    return [
-        *(of[0].get(name) for name in ("mean", "half_width")),
-        *(of[1].get(name) for name in ("mean", "half_width", "low", "high")),
-        *(of[2].get(name) for name in ("mean", "low", "high")),
-        cell.not_settled or None,
-    ]
+    pass
 
 
 @spread(as_keyword)
@@ -134,13 +109,7 @@ class Sweep:
             raise UserError(f"ci is {ci:g}; expected a confidence between 0 and 1, like 0.95")
         comparison = SweepComparison(self.table, ci, self.schedulers)
         comparison.check(metric)
-        rows = [
-            (*setting.values(), scheduler, *numbers(comparison.cell(point, scheduler, metric)))
-            for point, setting in enumerate(comparison.points)
-            for scheduler in comparison.schedulers
-        ]
-        of = {**dict(zip((*SETTING, "scheduler"), (pl.Float64(), pl.String(), pl.String()), strict=True))}
-        return pl.DataFrame(rows, of | COLUMNS, orient="row")
+        return comparison.frame(metric).drop("metric", "unit")
 
     @property
     def faults(self) -> list[str]:

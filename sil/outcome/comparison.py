@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,20 @@ class Fault:
         return fault_sentence(self.scheduler, self.rule, self.job, self.time_s, self.message)
 
 
+NUMBERS = {
+    "mean": ("value", "mean"),
+    "half_width": ("value", "half_width"),
+    "difference": ("difference", "mean"),
+    "difference_half_width": ("difference", "half_width"),
+    "difference_low": ("difference", "low"),
+    "difference_high": ("difference", "high"),
+    "percent": ("change_percent", "mean"),
+    "percent_low": ("change_percent", "low"),
+    "percent_high": ("change_percent", "high"),
+}
+"""Columns of `Matrix.frame`, and where a Cell has their values."""
+
+
 class Matrix:
     """Every scheduler against the first one, at every point: a setting of some axes.
 
@@ -136,6 +151,23 @@ class Matrix:
             if len(both):
                 return Cell.of(_sample(both[key]), _sample(both["before"]), self.confidence, self.unit)
         return Cell.of(_sample(rows[key]), None, self.confidence)
+
+    def frame(self, *keys: str) -> pl.DataFrame:
+        """A row for each point (a column for each of its settings), scheduler and metric: the mean over
+        blocks and the half-width of its confidence interval; the mean paired difference to the first
+        scheduler, half the width of its interval and its limits; the same as a percentage; why the difference
+        has no interval, if hardly any block shows one."""
+        rows = []
+        for point, settings in enumerate(self.points):
+            for scheduler, key in product(self.schedulers, keys):
+                cell = self.cell(point, scheduler, key)
+                found = {} if cell is None else cell.as_dict()
+                numbers = {name: found.get(part, {}).get(of) for name, (part, of) in NUMBERS.items()}
+                unit = self.metrics[key].unit if key in self.metrics else ""
+                named = {**settings, "scheduler": scheduler, "metric": key, "unit": unit}
+                rows.append({**named, **numbers, "not_settled": found.get("not_settled")})
+        schema = {**dict.fromkeys(NUMBERS, pl.Float64), "not_settled": pl.String}
+        return pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
 
     def cells(self, point: int) -> dict[str, dict[str, Any]]:
         """For summary.json: by scheduler, a cell for each metric, or null."""

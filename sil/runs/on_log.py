@@ -35,7 +35,6 @@ from sil.trace.facts import (
     as_frame,
     of_run,
     timings_frame,
-    timings_of_run,
     trace_stream,
 )
 from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
@@ -182,7 +181,7 @@ class Replay(ReplaySettings):
             for chunk in compiled.chunks(self.arriving, run):
                 on_facts(chunk.facts)
                 if on_decisions is not None:
-                    on_decisions(timings_of_run(chunk.decisions(), run))
+                    on_decisions(of_run(chunk.decisions(), *run, TIMINGS_SCHEMA))
                 on_arrivals(chunk.n_arrived)
                 self.log.pages.forget()
             return

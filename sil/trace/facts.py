@@ -163,12 +163,12 @@ class RunTables(NamedTuple):
         )
 
 
-def one_row_per_interval(frame: pl.DataFrame, machines: str = "machines") -> pl.DataFrame:
-    """Each row repeated for each interval of its machines: those from `low` on, before `high`."""
-    ends = pl.col(machines).str.split_exact("-", 1).struct
+def one_row_per_interval(frame: pl.DataFrame) -> pl.DataFrame:
+    """Each row repeated for each interval of its `machines`: those from `low` on, before `high`."""
+    ends = pl.col("machines").str.split_exact("-", 1).struct
     low = ends.field("field_0").cast(pl.Int32)
     high = ends.field("field_1").cast(pl.Int32).fill_null(low) + 1
-    rows = frame.with_columns(pl.col(machines).str.split(" ")).explode(machines)
+    rows = frame.with_columns(pl.col("machines").str.split(" ")).explode("machines")
     return rows.with_columns(low=low, high=high)
 
 
@@ -185,9 +185,13 @@ def as_frame(facts: Sequence[pa.Table], columns: Sequence[str] = (*SCHEMA,)) -> 
     return frame
 
 
-def of_run(facts: pl.DataFrame, point: int, replication: int, scheduler: str) -> pl.DataFrame:
-    """Facts as those of one run, with all columns of a trace."""
-    return _with_run(facts, SCHEMA, (point, replication, scheduler))
+def of_run(
+    rows: pl.DataFrame, point: int, replication: int, scheduler: str, schema: Schema = SCHEMA
+) -> pl.DataFrame:
+    """Facts, or rows of another table, as those of one run, with all columns of a trace, or of that table."""
+    run = {"point": point, "replication": replication, "scheduler": scheduler}
+    named = {name: pl.lit(value).alias(name) for name, value in run.items()}
+    return rows.select([named.get(name, pl.col(name)).cast(kind) for name, kind in schema.items()])
 
 
 def timings_frame(cells: Sequence[float], run: tuple[int, int, str]) -> pl.DataFrame:
@@ -196,17 +200,7 @@ def timings_frame(cells: Sequence[float], run: tuple[int, int, str]) -> pl.DataF
     columns = [
         pl.Series(name, cells[k::width], kind) for k, (name, kind) in enumerate(MEASURED_SCHEMA.items())
     ]
-    return timings_of_run(pl.DataFrame(columns), run)
-
-
-def timings_of_run(decisions: pl.DataFrame, run: tuple[int, int, str]) -> pl.DataFrame:
-    """Decisions (columns of MEASURED_SCHEMA) as those of one run, with all columns of timings.parquet."""
-    return _with_run(decisions, TIMINGS_SCHEMA, run)
-
-
-def _with_run(frame: pl.DataFrame, schema: Schema, run: tuple[int, int, str]) -> pl.DataFrame:
-    of_run = {name: pl.lit(value).alias(name) for name, value in zip(RUN, run, strict=True)}
-    return frame.select([of_run.get(name, pl.col(name)).cast(kind) for name, kind in schema.items()])
+    return of_run(pl.DataFrame(columns), *run, TIMINGS_SCHEMA)
 
 
 @dataclass(frozen=True)
