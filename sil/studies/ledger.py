@@ -135,10 +135,9 @@ class Study:
     rules."""
 
     def __init__(self, name: str, **limits: object) -> None:
-        path = Path(__file__).with_name("statements") / f"{name}.toml"
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        common, found = _read("common"), _read(name)
         self._about = found.pop("study")
-        self._limits = limits | found.pop("texts", {})
+        self._limits = common | limits | found.pop("texts", {})
         self.statements = {name: _statement(table, self._limits) for name, table in found.items()}
 
     def claim(
@@ -172,6 +171,11 @@ class Study:
         method = self._about["method"].format_map(self._limits | values)
         title, source = self._about["title"], self._about["source"]
         return Findings(title, source, method, list(claims), list(drawings), tables, data or {})
+
+
+def _read(name: str) -> dict[str, Any]:
+    path = Path(__file__).with_name("statements") / f"{name}.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def _statement(table: dict[str, Any], limits: Mapping[str, object]) -> Statement:

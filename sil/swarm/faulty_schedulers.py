@@ -18,21 +18,20 @@ from sil.world.harness import World
 Placed = TypeVar("Placed")
 
 
+@dataclass
 class LateScheduler:
     """A scheduler whose decisions take simulated time, until the faults of its case end. What is decided
     again after a restart takes none."""
 
-    def __init__(self, scheduler: AnyScheduler, decision_s: float, world: World, until_s: float) -> None:
-        self._scheduler = scheduler
-        self._decision_s = decision_s
-        self._world = world
-        self._until_s = until_s
+    scheduler: AnyScheduler
+    decision_s: float
+    world: World
+    until_s: float
 
     def schedule(self, problem: Any) -> Any:
-        answer = self._scheduler.schedule(problem)
-        clock = self._world.clock
-        if clock.now_s < self._until_s and not self._world.trace.is_muted:
-            clock.wait_until(clock.now_s + self._decision_s)
+        answer, clock = self.scheduler.schedule(problem), self.world.clock
+        if clock.now_s < self.until_s and not self.world.trace.is_muted:
+            clock.wait_until(clock.now_s + self.decision_s)
         return answer
 
 
@@ -52,8 +51,7 @@ class WrongScheduler:
     that they are made again when a journal is repeated."""
 
     def __init__(self, scheduler: AnyScheduler, mistakes: Mistakes) -> None:
-        self._scheduler = scheduler
-        self._mistakes = mistakes
+        self._scheduler, self._mistakes = scheduler, mistakes
         self._rng = np.random.default_rng(mistakes.seed)
 
     def schedule(self, problem: Any) -> Any:
@@ -70,8 +68,7 @@ class AsksAgain(ManagerDecorator):
     """Asks again after a mistake. Had any of that answer been carried out, it would now be done twice."""
 
     def __init__(self, manager: Manager, mistakes: Mistakes) -> None:
-        self._manager = manager
-        self._mistakes = mistakes
+        self._manager, self._mistakes = manager, mistakes
 
     @classmethod
     def around(cls, make: Callable[[Ports], Manager], mistakes: Mistakes) -> Callable[[Ports], Self]:

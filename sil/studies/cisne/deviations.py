@@ -32,7 +32,6 @@ from sil.studies.cisne.experiments import (
     AWARE,
     BLIND,
     LOADS,
-    METHOD,
     METHODS,
     PAIRS,
     POLICIES,
@@ -65,7 +64,7 @@ def table_1(seeds: int, runner: Runner) -> Findings:
         "If the CPU requirements on a node may not add up to more than a limit": _limits(by_limit),
     }
     drawings = [_heat_map(found), _mean_biases(found), *_drawings_of_one_run()]
-    return TABLE_1.findings(claims_on_table_1(by_limit), drawings, tables, common=METHOD, seeds=seeds)
+    return TABLE_1.findings(claims_on_table_1(by_limit), drawings, tables, seeds=seeds)
 
 
 def figure_3(seeds: int, runner: Runner) -> Findings:
@@ -77,7 +76,7 @@ def figure_3(seeds: int, runner: Runner) -> Findings:
     rows = [(p, *(text(Estimate(found.of(p, LOAD, pair))) for pair in PAIRS)) for p in POLICIES]
     tables = {title: table(("policy", *("-".join(pair) for pair in PAIRS)), rows)}
     drawings = [_methods_of(found, policy) for policy in POLICIES]
-    return FIGURE_3.findings(claims_on_figure_3(by_limit), drawings, tables, common=METHOD, seeds=seeds)
+    return FIGURE_3.findings(claims_on_figure_3(by_limit), drawings, tables, seeds=seeds)
 
 
 def _by_limit(cells: Iterable[tuple[str, float]], seeds: int, runner: Runner) -> dict[float, Deviations]:

@@ -65,20 +65,6 @@ MIXED = "Uniform or mixed"
 """A variant of Uniform that mixes sets rather than wait."""
 WITH_MIXED = POLICIES | {MIXED: Composition(Selection.JUST_FIRST, NodeSelection.UNIFORM_ELSE_NORMAL)}
 
-METHOD = (
-    "30 jobs {CG.B, IS.B, MG.B, BT.A} on 2, 4 or 8 of 16 nodes with 512 MB, Poisson arrivals 15 s apart, "
-    "as many of each benchmark and size as 30 allows. The paper does not name the NPB class; the jobs' "
-    "requirements are computed, not measured (the site cisne-2006). Local users on a share of the nodes: "
-    "15 % CPU in bursts, 35 % memory. The CPU requirements on a node add up to 2 CPUs at most, unless stated "
-    "otherwise: the social contract names a limit and gives no number. The simulated cluster is a fluid "
-    "model; the scheduler and the predictor are the real ones, and see what monitors report. A prediction is "
-    "made for every unfinished job whenever one arrives; deviation is |P - R| / R of the turnaround, of the "
-    "first prediction for a job unless stated otherwise. 'Blind' drains the queue in order, as the paper "
-    "seems to do; 'aware' follows the live policy. Both are the same for policies that do not backfill. "
-    "Common random numbers: all policies and methods see the same jobs, users and run times, so "
-    "differences are paired."
-)
-
 
 def jobs_of(replication: int, n_jobs: int = JOBS) -> list[Job]:
     """The jobs of one replication, the same for every policy and load."""

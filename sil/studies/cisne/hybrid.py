@@ -33,7 +33,6 @@ from sil.report.page import Part
 from sil.runs.on_time_shared import built_in_characterisations
 from sil.studies.cisne.experiments import (
     LOADS,
-    METHOD,
     METHODS,
     POLICIES,
     PredictionCase,
@@ -178,7 +177,6 @@ def study(seeds: int, runner: Runner) -> Findings:
         _claims(by_cell, curve, list(covered.values())),
         _drawings(by_cell, curve, seeds),
         _tables(by_cell, curve, covered, seeds),
-        common=METHOD,
         seeds=seeds,
     )
 

@@ -1,5 +1,1 @@
-"""Placement of GPU jobs by fragmentation gradient descent.
-
-Source: Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
-Descent", USENIX ATC 2023.
-"""
+"""Placement of GPU jobs by fragmentation gradient descent: Weng et al., USENIX ATC 2023."""
