@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -88,9 +88,7 @@ def started(scheduler: BatsimScheduler, log: Path) -> Iterator[tuple[str, OwnPro
     if scheduler.address is not None:
         yield scheduler.address, None
         return
-    port = _free_port() if any(PLACEHOLDER in word for word in scheduler.command) else PORT
-    if port == PORT:
-        _check_is_free(port)
+    port = _port_to_listen_at(scheduler.command)
     command = [word.replace(PLACEHOLDER, str(port)) for word in scheduler.command]
     with own_process(partial(execute, command), log=log) as process:
         why_not = process.handed_over()
@@ -103,15 +101,12 @@ def started(scheduler: BatsimScheduler, log: Path) -> Iterator[tuple[str, OwnPro
             process.wait(ENDS_WITHIN_S)
 
 
-def _free_port() -> int:
+def _port_to_listen_at(command: Sequence[str]) -> int:
+    """A free one if the command has a place for it, else the usual one, which must be free."""
+    port = 0 if any(PLACEHOLDER in word for word in command) else PORT
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _check_is_free(port: int) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if port:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
@@ -120,3 +115,4 @@ def _check_is_free(port: int) -> None:
                 f"it, or write {PLACEHOLDER} for the port in the command"
             )
             raise SchedulerFault(PROCESS_SURVIVES, message, 0.0) from None
+        return int(probe.getsockname()[1])

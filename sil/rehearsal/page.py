@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -22,10 +22,11 @@ from sil.slurm.queries import FACTORS
 from sil.workload.slices import DAY_S
 
 PAGE = "rehearsal.html"
+TITLES = {**GROUPS, **KINDS}
 MOST_SETTINGS = 5
 """That are named in a sentence."""
 _BACKFILLED = "Backfilling: Total backfilled jobs (since last stats cycle start)"
-_STATISTICS = {
+_STATISTICS: dict[str, tuple[str, Callable[[list[int]], float]]] = {
     "Main schedule: Total cycles": ("Cycles of the main scheduler", sum),
     "Main schedule: Mean depth cycle": ("Jobs that it looks at in a cycle, mean", fmean),
     "Backfilling: Total cycles": ("Cycles of backfilling", sum),
@@ -95,8 +96,11 @@ def headline(variant: Variant) -> str:
         groups = [effect for effect in settled if (effect.difference.mean > 0.0) == is_longer]
         if groups:
             most = max(groups, key=lambda effect: abs(effect.difference.mean))
-            more = f" and {counted(len(groups) - 1, 'other group')}" if len(groups) > 1 else ""
-            parts.append(f"{word} waits for {_group_text(most)}{more}")
+            kind, more = TITLES[most.kind], ""
+            if len(groups) > 1:
+                more = f" and {counted(len(groups) - 1, 'other group')}"
+            kind = kind if kind.isupper() else kind.lower()
+            parts.append(f"{word} waits for {kind} {most.name or '(none)'}{more}")
     names = ", ".join(name for name, *_ in variant.settings[:MOST_SETTINGS])
     if names:
         others = " and others" if len(variant.settings) > MOST_SETTINGS else ""
@@ -105,28 +109,26 @@ def headline(variant: Variant) -> str:
     return f"{variant.verdict.value.capitalize()} under {variant.name}: {what}."
 
 
-def _group_text(effect: Effect) -> str:
-    title = KINDS[effect.kind]
-    return f"{title if title.isupper() else title.lower()} {effect.name or '(none)'}"
+def _title(kind: str, name: str) -> str:
+    return "All" if kind == "all" else f"{TITLES[kind]} {name or '(none)'}"
 
 
 def _reproduction(month: Reproduction) -> Iterator[Section]:
-    rows: list[list[Cell | str]] = [
-        _row("All", month.all),
-        *([_row("Waited more than 5 minutes", month.waiting)] if month.waiting.jobs else []),
-        *(_row(f"{GROUPS[group.kind]} {group.name or '(none)'}", group) for group in month.groups()),
+    groups = [("All", month.all), *((_title(group.kind, group.name), group) for group in month.groups())]
+    if month.waiting.jobs:
+        groups.insert(1, ("Waited more than 5 minutes", month.waiting))
+    rows = [
+        [title, f"{group.jobs:,}", *map(duration_text, (group.recorded_s, group.replayed_s)), _near(group)]
+        for title, group in groups
     ]
     head = ["", "jobs", "mean wait recorded", "replayed", "starts within 5 minutes"]
     note = (
         "Starts that accounting has, and those of the replay with the present controller and settings. "
         "Groups are those with most jobs."
     )
-    yield Section(
-        "Does it reproduce the month?",
-        note,
-        [Part(table=Table(head, rows)), Part(chart=_waits_by_day(month), name=slug("Waits by day"))],
-    )
-    causes = [[cause, f"{group.jobs:,}", f"{100 * group.near:.1f} %"] for cause, group in month.explained()]
+    parts = [Part(table=Table(head, rows)), Part(chart=_waits_by_day(month), name=slug("Waits by day"))]
+    yield Section("Does it reproduce the month?", note, parts)
+    causes = [[cause, f"{group.jobs:,}", _near(group)] for cause, group in month.explained()]
     if causes:
         yield Section(
             "What explains the rest",
@@ -136,9 +138,8 @@ def _reproduction(month: Reproduction) -> Iterator[Section]:
         )
 
 
-def _row(title: str, group: Group) -> list[Cell | str]:
-    waits = (duration_text(group.recorded_s), duration_text(group.replayed_s))
-    return [title, f"{group.jobs:,}", *waits, f"{100 * group.near:.1f} %"]
+def _near(group: Group) -> str:
+    return f"{100 * group.near:.1f} %"
 
 
 def _waits_by_day(month: Reproduction) -> Figure:
@@ -182,7 +183,7 @@ def _variant(variant: Variant, present: str) -> Iterator[Section]:
         parts.append(Part("Settings that differ", table=Table(head, settings, "text")))
     rows: list[list[Cell | str]] = [
         [
-            "All" if effect.kind == "all" else f"{KINDS[effect.kind]} {effect.name or '(none)'}",
+            _title(effect.kind, effect.name),
             QUANTITIES[effect.quantity],
             f"{effect.jobs:,}",
             _number(effect, effect.before),
@@ -196,7 +197,7 @@ def _variant(variant: Variant, present: str) -> Iterator[Section]:
     parts.append(Part("Who waits longer or less long", table=Table(head, rows)))
     used: list[list[Cell | str]] = [
         [
-            "All" if kind == "all" else f"{KINDS[kind]} {name or '(none)'}",
+            _title(kind, name),
             f"{before:,.0f}",
             f"{after:,.0f}",
             f"{100 * (after / before - 1):+,.1f} %" if before else "-",
@@ -259,7 +260,6 @@ def _signed(found: Interval) -> str:
 def _controllers(said: Mapping[str, Said], n_jobs: Mapping[str, int]) -> Iterator[Section]:
     if not said:
         return
-    names = list(said)
     rows = [
         [title, *(_over_days(each, key, add) for each in said.values())]
         for key, (title, add) in _STATISTICS.items()
@@ -270,16 +270,15 @@ def _controllers(said: Mapping[str, Said], n_jobs: Mapping[str, int]) -> Iterato
         for name, each in said.items()
     ]
     rows.append(["Share of jobs started by backfilling", *shares])
-    parts = [Part("sdiag", table=Table(["", *names], rows))]
+    head = ["", *said]
+    parts = [Part("sdiag", table=Table(head, rows))]
     factors = [
         [factor, *(_mean_factor(each, factor) for each in said.values())]
         for factor in FACTORS
         if any(row.get(factor) for each in said.values() for row in each.factors.values())
     ]
     if factors:
-        parts.append(
-            Part("sprio: weighted factors of jobs that waited, mean", table=Table(["", *names], factors))
-        )
+        parts.append(Part("sprio: weighted factors of jobs that waited, mean", table=Table(head, factors)))
     yield Section(
         "What the controllers say",
         "Asked once an hour of simulated time. Times of cycles are only known where decisions cost time.",
@@ -287,9 +286,9 @@ def _controllers(said: Mapping[str, Said], n_jobs: Mapping[str, int]) -> Iterato
     )
 
 
-def _over_days(said: Said, key: str, add: object) -> str:
+def _over_days(said: Said, key: str, add: Callable[[list[int]], float]) -> str:
     values = [day[key] for day in said.days.values() if key in day]
-    return f"{add(values):,.0f}" if values else "-"  # type: ignore[operator]
+    return f"{add(values):,.0f}" if values else "-"
 
 
 def _mean_factor(said: Said, factor: str) -> str:

@@ -161,8 +161,11 @@ class Installation:
 @cache
 def installed(place: Place = ANYWHERE) -> Installation:
     """The Slurm that is there. Raises NoSlurm."""
-    if place == ANYWHERE:
-        place = _usual()
+    if place == ANYWHERE and (stated := os.environ.get(VARIABLE, "")):
+        kind, _, folder = stated.partition("=")
+        if kind not in Place._fields or not folder:
+            raise NoSlurm(f"{VARIABLE} is '{kind}={folder}'; expected prefix=FOLDER or root=FOLDER")
+        place = Place(**{kind: Path(folder)})
     controller = _found(_CONTROLLERS, place.folders, place.remedy)
     if place == ANYWHERE:
         controller = controller.resolve()
@@ -185,13 +188,6 @@ def installed(place: Place = ANYWHERE) -> Installation:
     except UnsupportedVersion as error:
         raise NoSlurm(f"{controller}: {error}") from None
     return Installation(controller, release, place)
-
-
-def _usual() -> Place:
-    kind, _, folder = os.environ.get(VARIABLE, "").partition("=")
-    if kind and (kind not in Place._fields or not folder):
-        raise NoSlurm(f"{VARIABLE} is '{kind}={folder}'; expected prefix=FOLDER or root=FOLDER")
-    return Place(**{kind: Path(folder)}) if kind else ANYWHERE
 
 
 def _search_path() -> list[Path]:

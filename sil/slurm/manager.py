@@ -211,7 +211,7 @@ class SlurmManager(ResourceManager):
         next_s, until_s = self._next_s, self._idle_since_s + self._patience.without_a_start_s
         if self._has_news:
             return self._clock.now_s
-        proceeds = self._runs.any_proceeds
+        proceeds = len(self._runs.running) > len(self._runs.suspended)
         if not self._goes_on and (proceeds or next_s < inf or not self._stalled):
             return min(next_s, self._followed_until_s)
         if proceeds:
@@ -313,7 +313,7 @@ class SlurmManager(ResourceManager):
         """Carry out all that the controller orders at this time, in order of the numbers of jobs, since that
         of the messages is by chance. Runs begin after others have stopped."""
         self._controller.settle()
-        while self._controller.orders or self._runs.any_to_begin:
+        while self._controller.orders or self._runs.to_begin:
             orders, self._controller.orders = self._controller.orders, []
             launched: dict[int, bool] = {}
             for order in sorted(orders, key=attrgetter("job")):

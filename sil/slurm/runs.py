@@ -39,20 +39,12 @@ class Runs:
         """Their time limits have passed."""
         self.n_launched = 0
         self._run_of: dict[int, RunId] = {}
-        self._to_begin: list[DispatchOrder | RunId] = []
+        self.to_begin: list[DispatchOrder | RunId] = []
         """Runs to start or to continue when those that are to stop at this time have stopped."""
         self._suspended_first: set[int] = set()
         """Numbers of jobs that are to be launched suspended."""
         self._to_start: dict[RunId, DispatchOrder] = {}
         """Runs that were suspended before they began."""
-
-    @property
-    def any_to_begin(self) -> bool:
-        return bool(self._to_begin)
-
-    @property
-    def any_proceeds(self) -> bool:
-        return len(self.running) > len(self.suspended)
 
     def launched(self, running: Running, shares: Sequence[NodeShare], expected_s: float) -> RunId:
         """The run starts with the next `begin`, unless the controller has suspended it before."""
@@ -63,26 +55,23 @@ class Runs:
         if running.number in self._suspended_first:
             self._suspended_first.discard(running.number)
             self.suspended.add(run)
-        order = self._layout.order(run, running.job, shares, expected_s)
-        self._to_begin.append(order)
+        self.to_begin.append(self._layout.order(run, running.job, shares, expected_s))
         return run
 
     def killed(self, number: int) -> Running | None:
         """The run of the job with this number is to end; None if it is over."""
-        run = self._run_of.get(number)
-        return None if run is None else self._stop(run)
-
-    def stop(self, name: str) -> None:
-        """The job of this name runs no longer, if it does."""
-        for run, running in self.running.items():
-            if running.name == name:
-                self._stop(run)
-                return
-
-    def _stop(self, run: RunId) -> Running | None:
+        if (run := self._run_of.get(number)) is None:
+            return None
         found = self.over(run)
         self._orders.preempt(run)
         return found
+
+    def stop(self, name: str) -> None:
+        """The job of this name runs no longer, if it does."""
+        if (
+            number := next((each.number for each in self.running.values() if each.name == name), None)
+        ) is not None:
+            self.killed(number)
 
     def over(self, run: RunId) -> Running | None:
         """A run that is over in the world is forgotten; None if it was before."""
@@ -105,26 +94,21 @@ class Runs:
             self._orders.suspend(run)
         else:
             self.suspended.discard(run)
-            self._to_begin.append(run)
+            self.to_begin.append(run)
 
     def begin(self) -> None:
         """Start and continue runs, unless they were to stop since."""
-        to_begin, self._to_begin = self._to_begin, []
+        to_begin, self.to_begin = self.to_begin, []
         for each in to_begin:
-            if isinstance(each, DispatchOrder):
-                self._start(each)
-            else:
-                self._continue(each)
-
-    def _start(self, order: DispatchOrder) -> None:
-        if order.run in self.suspended:
-            self._to_start[order.run] = order
-        elif order.run in self.running:
-            self._orders.dispatch(order)
-
-    def _continue(self, run: RunId) -> None:
-        if run in self.running and run not in self.suspended:
-            if (order := self._to_start.pop(run, None)) is not None:
+            run = each.run if isinstance(each, DispatchOrder) else each
+            if run not in self.running:
+                continue
+            if run in self.suspended:
+                if isinstance(each, DispatchOrder):
+                    self._to_start[run] = each
+            elif isinstance(each, DispatchOrder):
+                self._orders.dispatch(each)
+            elif (order := self._to_start.pop(run, None)) is not None:
                 self._orders.dispatch(order)
             else:
                 self._orders.resume(run)

@@ -29,11 +29,15 @@ def built() -> Path:
             f"Slurm's controller gets simulated time on Linux with the GNU C library only, and this is "
             f"{platform.system()} {platform.libc_ver()[0]}; use a container of Debian or Ubuntu"
         )
-    if (shipped := _shipped()) is not None:
+    shipped = SOURCES.parent / shipped_name()
+    if _loads(shipped):  # it does not if it needs a newer C library than this computer has
         return shipped
     compiler = _compiler()
-    name = f"clock-{_fingerprint(compiler)}.so"
-    folders = _folders()
+    state = os.stat(compiler)
+    made_with = (compiler, state.st_size, state.st_mtime_ns, platform.machine(), OPTIONS)
+    name = f"clock-{_digest(*made_with)}.so"
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folders = [SOURCES.parent / "__pycache__", user / "sil"]
     for folder in folders:
         if _loads(folder / name):
             return folder / name
@@ -66,12 +70,6 @@ def compile_to_ship(target: Path) -> None:
     _compile(_compiler(), target)
 
 
-def _shipped() -> Path | None:
-    """None if there is none of these sources, or it needs a newer C library than this computer has."""
-    path = SOURCES.parent / shipped_name()
-    return path if _loads(path) else None
-
-
 def _loads(path: Path) -> bool:
     """Not if there is none, it belongs to another user, or it is in a file system from which no code may
     run."""
@@ -86,12 +84,6 @@ def _loads(path: Path) -> bool:
     return True
 
 
-def _folders() -> list[Path]:
-    """Where the library is kept: beside its sources as other compiled code, or the user's cache folder."""
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return [SOURCES.parent / "__pycache__", user / "sil"]
-
-
 def _compiler() -> str:
     for name in COMPILERS:
         if (found := shutil.which(name)) is not None:
@@ -100,11 +92,6 @@ def _compiler() -> str:
         "the clock of Slurm's controller is compiled when it is first used, and there is no C compiler; "
         "install one (apt install gcc libc6-dev)"
     )
-
-
-def _fingerprint(compiler: str) -> str:
-    state = os.stat(compiler)
-    return _digest(compiler, state.st_size, state.st_mtime_ns, platform.machine(), OPTIONS)
 
 
 def _digest(*made_with: object) -> str:

@@ -152,14 +152,11 @@ def is_known(kind: str, name: str) -> bool:
 
 def why_left_out(kind: str, name: str, release: Release) -> str:
     """Why a key (in small letters) that is not kept is left out."""
-    why = _REASONS.get(kind, {}).get(name)
-    since = next((r for r, keys in _KEPT[kind].items() if name in keys.lower().split()), "")
-    later = (
-        f"Slurm {release.name} does not know it"
-        if since
-        else "it is not listed as one that is safe to pass on"
-    )
-    return why or later
+    if why := _REASONS.get(kind, {}).get(name):
+        return why
+    if any(since and name in keys.lower().split() for since, keys in _KEPT[kind].items()):
+        return f"Slurm {release.name} does not know it"
+    return "it is not listed as one that is safe to pass on"
 
 
 NOT_READ = {
