@@ -19,7 +19,7 @@ from pathlib import Path
 
 from sil.slurm.daemons import CommandFailed, Daemons, InvalidConfiguration
 from sil.slurm.runtime_environment import calling_user, reserved_port
-from sil.slurm.settings.own import credential_settings
+from sil.slurm.settings.selection import credential_settings
 from sil.world.guard.faults import one_line
 from site_db.files.input_errors import InvalidFile, quoted
 from site_db.files.readers import read_text

@@ -24,8 +24,7 @@ from sil.slurm.settings.kept import (
     sentences,
     why_left_out,
 )
-from sil.slurm.settings.own import Surroundings, own_settings
-from sil.slurm.settings.selection import LEFT_OUT, Replaced, Selection
+from sil.slurm.settings.selection import LEFT_OUT, Replaced, Selection, Surroundings, own_settings
 from site_db.files.input_errors import InvalidFile, quoted
 from site_db.files.readers import read_text
 from site_db.site_file.machine_names import expand, patterns

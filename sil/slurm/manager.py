@@ -17,16 +17,18 @@ from sil.slurm.protocol.codes import PARTITION_LACKS_IT
 from sil.slurm.protocol.records import BatchJobLaunch, SuspendJob, script_completed
 from sil.slurm.protocol.shares import NodeShare, shares
 from sil.slurm.queries import CANCELLED, EVERY_S, JobsInDoubt, Statements, reasons_of, times_to_come
-from sil.slurm.runs import HeterogeneousJobs, Running, Runs
-from sil.slurm.submissions import Submissions, name_in, rejection
-from sil.slurm.timing import (
+from sil.slurm.runs import (
     AFTER_AN_EVENT_S,
     INSTANT_S,
     LONGEST_WAIT_S,
     MOST_IN_VAIN,
     Appointments,
+    HeterogeneousJobs,
     Patience,
+    Running,
+    Runs,
 )
+from sil.slurm.submissions import Submissions, name_in, rejection
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import Guard

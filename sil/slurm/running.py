@@ -26,7 +26,7 @@ from sil.slurm.protocol.records import BatchJobLaunch, Submitted, script_complet
 from sil.slurm.protocol.releases import ProtocolError
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.runtime_environment import calling_user, private_folder, reserved_port
-from sil.slurm.settings.own import Surroundings, check_addresses, check_view, own_settings
+from sil.slurm.settings.selection import Surroundings, check_addresses, check_view, own_settings
 from sil.world.guard.faults import SchedulerFault, one_line
 
 EPOCH_S = 1_577_836_800.0

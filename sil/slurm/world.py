@@ -30,9 +30,9 @@ from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
 from sil.slurm.queries import FIRST_S, Statements
 from sil.slurm.running import EPOCH_S, How, munge_if_installed, running
+from sil.slurm.runs import patience_of
 from sil.slurm.runtime_environment import calling_user
 from sil.slurm.submissions import Components, Submissions
-from sil.slurm.timing import patience_of
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.decision_cost import Measured
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault

@@ -28,7 +28,7 @@ from sil.settings.experiment_file import Experiment
 from sil.site.logs import read_log
 from sil.slurm.accounting import qualities
 from sil.slurm.configuration import read_configuration
-from sil.slurm.settings.own import Surroundings
+from sil.slurm.settings.selection import Surroundings
 from sil.swarm.case import Case, drawn
 from sil.trace.facts import TIMINGS_SCHEMA, RunDescription, write_trace
 from sil.trace.reading import read_facts, read_resource_names, read_table, read_trace

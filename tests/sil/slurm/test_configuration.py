@@ -9,7 +9,7 @@ import pytest
 from scheduler import UserError
 from sil.slurm.configuration import Configuration, configuration_of, merged, read_configuration
 from sil.slurm.running import running
-from sil.slurm.settings.own import Surroundings
+from sil.slurm.settings.selection import Surroundings
 from site_db.files.input_errors import InvalidFile
 from tests.sil.slurm.installed import needs_slurm
 

@@ -17,7 +17,7 @@ from sil.settings.replays import Engine
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.protocol.releases import Release
 from sil.slurm.running import running
-from sil.slurm.settings.own import Surroundings, check_addresses, check_view, own_settings
+from sil.slurm.settings.selection import Surroundings, check_addresses, check_view, own_settings
 from site_db.files.input_errors import InvalidFile
 from tests.sil.experiment.test_replay import log_of
 from tests.sil.slurm.installed import needs_slurm

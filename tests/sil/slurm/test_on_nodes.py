@@ -13,7 +13,7 @@ import pytest
 from scheduler.node_request import Gpus, Node, Partition, Request
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.slurm.timing import patience_of
+from sil.slurm.runs import patience_of
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from site_db.site_file.cluster import Cluster
