@@ -12,13 +12,13 @@ import re
 import secrets
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
 from sil.slurm.daemons import CommandFailed, Daemons, InvalidConfiguration
-from sil.slurm.runtime_environment import calling_user, reserved_port
+from sil.slurm.runtime_environment import calling_user
 from sil.slurm.settings.selection import credential_settings
 from sil.world.guard.faults import one_line
 from site_db.files.input_errors import InvalidFile, quoted
@@ -93,12 +93,11 @@ def _checked(name: str, what: str) -> str:
     )
 
 
-def started_accounting(daemons: Daemons, context: ExitStack, munge: str | None) -> int:
+def started_accounting(daemons: Daemons, munge: Path | None) -> int:
     """Start slurmdbd and its database, with munge's socket or without it. Returns the port at which it
     listens. Raises NoSlurm, and as `Daemons.start`."""
     slurmdbd = daemons.installation.program("slurmdbd", REMEDY)
-    reservation, port = reserved_port()
-    context.enter_context(reservation)
+    _, port = daemons.reserved_port()
     user = f"sil_{secrets.token_hex(8)}"  # which no other database has
     database = _started_database(daemons, user)
     own = {

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.node_request import Node
-from sil.slurm.clock.driver import Clock
 from sil.slurm.cluster import UNTYPED
 from sil.slurm.daemons import CommandFailed, Daemons
 from sil.slurm.installation import Installation
@@ -45,7 +44,6 @@ from sil.slurm.protocol.releases import ProtocolError
 from sil.slurm.protocol.shares import node_names
 from sil.slurm.protocol.submission import described
 from sil.slurm.protocol.submission import words as words_of
-from sil.slurm.runtime_environment import reserved_port
 
 LIMIT_S = 10.0
 """Real time for a message to arrive as a whole."""
@@ -63,13 +61,12 @@ class Controller(Daemons):
     """
 
     def __init__(
-        self, installation: Installation, folder: Path, clock: Clock, nodes: socket.socket, context: ExitStack
+        self, installation: Installation, start_s: float, limit_s: float, context: ExitStack
     ) -> None:
-        super().__init__(installation, folder, clock, nodes, context)
+        super().__init__(installation, start_s, limit_s, context)
         self.process_id = 0
         """Of slurmctld."""
-        self.reservation, self.port = reserved_port()
-        context.enter_context(self.reservation)
+        _, self.port = self.reserved_port()
         self.munge: Path | None = None
         """The socket of its munge; None if everybody is believed."""
         self.cluster: Mapping[str, Node] = {}

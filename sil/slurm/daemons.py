@@ -20,8 +20,10 @@ from types import MappingProxyType
 from scheduler import UserError
 from scheduler.rules import RETURNS_IN_TIME
 from sil.slurm.clock.driver import Clock, Outcome
+from sil.slurm.clock.library import built
+from sil.slurm.clock.waits import waits_of
 from sil.slurm.installation import ANYWHERE, PLUGINS, Installation
-from sil.slurm.runtime_environment import listens
+from sil.slurm.runtime_environment import listens, private_folder, reserved_port
 from sil.workers.own_process import OwnProcess, begun, execute
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line
 
@@ -63,25 +65,31 @@ class CommandFailed(UserError):
 
 
 class Daemons(ABC):
-    """What runs of an installation in `folder` on `clock`, and ends with `context`, the latest first.
+    """What runs of an installation on one clock, in a folder of its own, and ends with `context`, the latest
+    first.
 
     Connections to the cluster's nodes arrive at `nodes`, a listening socket, which `serve` has to accept and
     answer, one at each call. Methods that let time pass raise ControllerDied and ControllerHangs.
     """
 
     def __init__(
-        self,
-        installation: Installation,
-        folder: Path,
-        clock: Clock,
-        nodes: socket.socket,
-        context: ExitStack,
+        self, installation: Installation, start_s: float, limit_s: float, context: ExitStack
     ) -> None:
-        self.installation, self.folder, self.clock, self.nodes = installation, folder, clock, nodes
-        self._context = context
-        self._start_s = clock.now_s
+        self.installation, self._context, self._start_s = installation, context, start_s
         self._names: list[str] = []
-        clock.wake_on([nodes.fileno()])
+        self.folder = context.enter_context(private_folder())
+        self.nodes, self.node_port = self.reserved_port()
+        self.nodes.listen(4096)
+        self.nodes.setblocking(False)
+        self.clock = context.enter_context(Clock(self.folder / "clock", start_s, limit_s))
+        self.clock.wake_on([self.nodes.fileno()])
+        self.clock.classify(waits_of(installation.release[:2]))
+        installation.check_loads(built())
+
+    def reserved_port(self) -> tuple[socket.socket, int]:
+        """See there."""
+        found, port = reserved_port()
+        return self._context.enter_context(found), port
 
     def advance(self, to_s: float) -> bool:
         """Let time pass until `to_s`. Returns False if it has ended early, since a connection waits at

@@ -15,9 +15,7 @@ from pathlib import Path
 
 from scheduler.node_request import Node
 from sil.slurm.accounting import Accounting, declared, loaded, started_accounting
-from sil.slurm.clock.driver import LIMIT_S, Clock
-from sil.slurm.clock.library import built
-from sil.slurm.clock.waits import waits_of
+from sil.slurm.clock.driver import LIMIT_S
 from sil.slurm.configuration import Configuration, configuration_of
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import Daemons
@@ -25,7 +23,7 @@ from sil.slurm.installation import Installation, NoSlurm, installed
 from sil.slurm.protocol.records import BatchJobLaunch, Submitted, script_completed
 from sil.slurm.protocol.releases import ProtocolError
 from sil.slurm.protocol.submission import Submission
-from sil.slurm.runtime_environment import calling_user, private_folder, reserved_port
+from sil.slurm.runtime_environment import calling_user
 from sil.slurm.settings.selection import Surroundings, check_addresses, check_view, own_settings
 from sil.world.guard.faults import SchedulerFault, one_line
 
@@ -122,29 +120,17 @@ def running(
     clock, if a daemon would touch what belongs to others, or if there is no free port.
     """
     with ExitStack() as context:
-        folder = context.enter_context(private_folder())
-        nodes, node_port = reserved_port()
-        context.enter_context(nodes)
-        nodes.listen(4096)
-        nodes.setblocking(False)
-        clock = context.enter_context(Clock(folder / "clock", start_s, how.limit_s))
-        found = Controller(how.installation or installed(), folder, clock, nodes, context)
-        clock.classify(waits_of(found.installation.release[:2]))
-        found.installation.check_loads(built())
-        _write_files(folder, configuration, users or {})
+        found = Controller(how.installation or installed(), start_s, how.limit_s, context)
+        folder = found.folder
+        for name in ("state", "spool"):
+            (folder / name).mkdir()
+        lines = (f"{name}:x:{uid}:{uid}::/:/bin/sh\n" for name, uid in (users or {}).items())
+        for name, text in {**configuration.files, "users": "".join(lines)}.items():
+            (folder / name).write_text(text)
         found.munge = how.credential(found)
-        socket_of_munge = None if found.munge is None else str(found.munge)
-        plugins = found.installation.plugins
-        here = Surroundings(
-            str(folder),
-            calling_user(),
-            found.port,
-            node_port,
-            munge=socket_of_munge,
-            plugins=None if plugins is None else str(plugins),
-        )
-        if configuration.needs_accounting:
-            here = here._replace(accounting_port=started_accounting(found, context, socket_of_munge))
+        port = started_accounting(found, found.munge) if configuration.needs_accounting else None
+        where = (str(folder), calling_user(), found.port, found.node_port, port)
+        here = Surroundings(*where, found.munge, found.installation.plugins)
         (folder / "slurm.conf").write_text(configuration.text(here))
         contents = accounting or Accounting()
         if configuration.needs_accounting:
@@ -157,15 +143,6 @@ def running(
         if configuration.needs_accounting:
             loaded(found, contents, configuration.cluster)
         yield found
-
-
-def _write_files(folder: Path, configuration: Configuration, users: Mapping[str, int]) -> None:
-    for name in ("state", "spool"):
-        (folder / name).mkdir()
-    for name, text in configuration.files.items():
-        (folder / name).write_text(text)
-    lines = (f"{name}:x:{uid}:{uid}::/:/bin/sh\n" for name, uid in users.items())
-    (folder / "users").write_text("".join(lines))
 
 
 def self_test(installation: Installation) -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""The runs of one controller in the world: started, suspended, continued and ended as it orders its nodes; how
-long it lets them run, and what is to be done when.
+"""The runs of one controller in the world: started, suspended, continued and ended as it orders its nodes;
+how long it lets them run, and what is to be done when.
 
 Of a heterogeneous job, the controller starts all components at one time, launches the first one only, and
 takes its end for that of all.

@@ -24,13 +24,13 @@ class Surroundings(NamedTuple):
     controller_port: int | str
     node_port: int | str
     accounting_port: int | None = None
-    munge: str | None = None
+    munge: Path | None = None
     """Its socket."""
-    plugins: str | None = None
+    plugins: Path | None = None
     """Their folder, unless Slurm knows it."""
 
 
-def credential_settings(munge: str | None) -> Iterator[Pair]:
+def credential_settings(munge: Path | None) -> Iterator[Pair]:
     """Of a daemon; with munge's socket, or without it."""
     yield Pair("AuthType", "auth/none" if munge is None else "auth/munge")
     if munge is not None:
@@ -76,13 +76,13 @@ def own_settings(here: Surroundings) -> Iterator[Pair]:
         "AccountingStorageType": "accounting_storage/none",
     }
     if here.plugins is not None:
-        settings["PluginDir"] = here.plugins
+        settings["PluginDir"] = str(here.plugins)
     if here.accounting_port is not None:
         settings |= {
             "AccountingStorageType": "accounting_storage/slurmdbd",
             "AccountingStorageHost": "127.0.0.1",
             "AccountingStoragePort": str(here.accounting_port),
-            **({} if here.munge is None else {"AccountingStoragePass": here.munge}),
+            **({} if here.munge is None else {"AccountingStoragePass": str(here.munge)}),
         }
     yield from (Pair(key, value) for key, value in settings.items())
     yield from credential_settings(here.munge)

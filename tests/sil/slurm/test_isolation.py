@@ -24,7 +24,7 @@ from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.test_accounting import needs_database
 from tests.sil.slurm.test_replays import rows, starts_under
 
-HERE = Surroundings("/run/of/it", "me", 1001, 1002, 1003, "/run/of/it/munge.socket")
+HERE = Surroundings("/run/of/it", "me", 1001, 1002, 1003, Path("/run/of/it/munge.socket"))
 HOST = "head.example"
 PATHS = """StateSaveLocation SlurmdSpoolDir SlurmctldPidFile SlurmdPidFile SlurmctldLogFile SlurmdLogFile
     SlurmSchedLogFile JobCompLoc PluginDir PlugStackConfig TmpFS JobCredentialPrivateKey

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sil.cli.app import app
-from sil.slurm import running
+from sil.slurm import daemons
 from sil.slurm.clock.waits import waits_of
 from sil.slurm.installation import installed
 from sil.slurm.naming import SlurmController
@@ -38,7 +38,7 @@ def test_a_check_of_a_configuration_says_that_its_controller_was_not_tested(tmp_
 
 def test_waits_that_are_not_known_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     known = [wait for wait in waits_of(installed().release[:2]) if wait.thread != "bckfl"]
-    monkeypatch.setattr(running, "waits_of", lambda release: known)
+    monkeypatch.setattr(daemons, "waits_of", lambda release: known)
     _, found = SlurmController().notes()
     assert "waits in ways that are not known, so that a run may take much longer: thread bckfl in" in found
 
