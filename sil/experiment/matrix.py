@@ -144,17 +144,13 @@ def _read_clusters(path: Path, n_columns: int) -> list[list[int]]:
         )
     clusters = []
     for k, tokens in given:
-        members = [_machine(token, n_machines, f"{path}, line {k}") for token in tokens]
+        for token in tokens:
+            if not is_whole(token) or len(token) > len(str(n_machines)) or int(token) >= n_machines:
+                expected = f"expected numbers from 0 to {n_machines - 1}"
+                raise InvalidFile(f"{path}, line {k}: {quoted(token)} is not a machine; {expected}")
+        members = [*map(int, tokens)]
         if len(set(members)) < len(members):
             twice = next(j for j in members if members.count(j) > 1)
             raise InvalidFile(f"{path}, line {k}: machine {twice} occurs twice in the cluster; leave one out")
         clusters.append(members)
     return clusters
-
-
-def _machine(token: str, n_machines: int, where: str) -> int:
-    if is_whole(token) and len(token) <= len(str(n_machines)) and int(token) < n_machines:
-        return int(token)
-    raise InvalidFile(
-        f"{where}: {quoted(token)} is not a machine; expected numbers from 0 to {n_machines - 1}"
-    )

@@ -111,7 +111,9 @@ def run_experiment(
         experiment = experiment.model_copy(update={"workload": drawn, "history": None})
         definition = replace(definition, experiment=experiment)
     make_usable(out)
-    _refuse_to_replace(choice.address, out)
+    origin, results = choice.address.path if choice.address else None, out / DATABASE
+    if origin is not None and origin.is_file() and results.is_file() and origin.samefile(results):
+        raise UserError(f"the results in {out} would replace the database {origin}; name another with --out")
     out = out.absolute()  # a scheduler may change the working directory
     site = SiteSource(experiment, source.parent, choice.address, choice.as_of)
     try:
@@ -240,10 +242,3 @@ def _write_tables(out: Path, tables: RunTables, description: RunDescription) -> 
         (out / file).unlink(missing_ok=True)  # of an earlier experiment in the same folder
         if name == "timings" or len(frame):
             frame.write_parquet(out / file)
-
-
-def _refuse_to_replace(address: Address | None, out: Path) -> None:
-    """The results of an earlier experiment can be the site of this one, but not in the same folder."""
-    origin, results = address.path if address else None, out / DATABASE
-    if origin is not None and origin.is_file() and results.is_file() and origin.samefile(results):
-        raise UserError(f"the results in {out} would replace the database {origin}; name another with --out")

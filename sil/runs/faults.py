@@ -8,18 +8,14 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from scheduler.model import Job
 from scheduler.resource_manager import Manager, Ports
 from sil.runs.under_test import InProcess, SlurmProgram, UnderTest
 from sil.settings.experiment_file import Experiment
 from sil.settings.faults import (
     FailuresTable,
-    GroupsTable,
     MessagesTable,
     RandomFailuresTable,
-    SlowMachinesTable,
 )
 from sil.settings.replays import NONE
 from sil.site.site_in_use import SiteInUse
@@ -41,7 +37,9 @@ def at_random(
         singles = [(j,) for j in machines.values()]
         yield _process(table.machines).changes(singles, streams.of("failures"))
     for name, of_groups in table.groups.items():
-        groups = _groups(of_groups, machines)
+        indices = [machines[machine] for machine in of_groups.machines or machines]
+        size = of_groups.size or len(indices)
+        groups = [indices[k : k + size] for k in range(0, len(indices), size)]
         yield _process(of_groups).changes(groups, streams.of(f"failures of groups {name}"))
     if table.interconnects is not None:
         each = [(name,) for name in interconnects]
@@ -59,7 +57,10 @@ def hindrances(
     name: the slots of each. `most_s` is the time limit of a job, at which its runs end."""
     slow = []
     for name, of_slow in table.slow_machines.items():
-        chosen = _chosen(of_slow, [*machines], streams.of(f"slow machines {name}"))
+        chosen: Sequence[str] = of_slow.machines or ()
+        if of_slow.share is not None:  # a greater share has those of a smaller one, too
+            order = streams.of(f"slow machines {name}").permutation(len(machines))
+            chosen = [[*machines][k] for k in order[: round(of_slow.share * len(machines))]]
         places = frozenset(place for machine in chosen for place in machines[machine])
         to_s = inf if of_slow.to_s is None else of_slow.to_s
         slow.append(SlowMachines(places, of_slow.factor, of_slow.from_s, to_s))
@@ -76,20 +77,6 @@ def hindrances(
 def _process(table: RandomFailuresTable) -> RandomFailures:
     flapping = Flapping(**table.flapping.model_dump()) if table.flapping else Flapping()
     return RandomFailures(table.mean_time_between_failures_s, table.mean_time_to_repair_s, flapping)
-
-
-def _groups(table: GroupsTable, machines: Mapping[str, int]) -> list[list[int]]:
-    indices = [machines[name] for name in table.machines or machines]
-    size = table.size or len(indices)
-    return [indices[k : k + size] for k in range(0, len(indices), size)]
-
-
-def _chosen(table: SlowMachinesTable, machines: Sequence[str], rng: np.random.Generator) -> Sequence[str]:
-    """Those listed, or a share; a greater share has those of a smaller one, too."""
-    if table.machines is not None:
-        return table.machines
-    assert table.share is not None
-    return [machines[k] for k in rng.permutation(len(machines))[: round(table.share * len(machines))]]
 
 
 Make = Callable[[Ports], Manager]

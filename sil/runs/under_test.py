@@ -132,8 +132,11 @@ def resolve(name: str, isolated: bool = True) -> UnderTest:
         return InProcess(name, spec)
     if not isolated:
         return InProcess(name, registry.declared(spec))
-    isolation = Isolation(_current_folder())
-    return InProcess(name, _described(spec, isolation.folder, tuple(sys.path)), isolation)
+    try:
+        folder = os.getcwd()
+    except OSError:  # it has been deleted
+        folder = None
+    return InProcess(name, _described(spec, folder, tuple(sys.path)), Isolation(folder))
 
 
 @cache
@@ -141,13 +144,6 @@ def _described(spec: SchedulerSpec, folder: str | None, _path: tuple[str, ...]) 
     from sil.isolation.descriptions import described  # only plug-ins need it
 
     return described(spec, folder)
-
-
-def _current_folder() -> str | None:
-    try:
-        return os.getcwd()
-    except OSError:  # it has been deleted
-        return None
 
 
 def resolve_all(

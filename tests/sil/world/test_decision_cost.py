@@ -166,18 +166,15 @@ def test_a_cost_may_be_charged_to_some_schedulers_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [
-        ("fixed", r"'fixed': seconds are missing"),
-        ("fixed(seconds=-1)", r"'seconds' is -1; expected 0 or more"),
-        ("fixed(seconds=slow)", r"'seconds' is 'slow'; expected a number"),
-        ("measured(speed=2)", r"there is no parameter 'speed'"),
-        (
-            "free",
-            r"unknown decision cost 'free'; expected one of none, fixed",
-        ),
-        ("replayed(trace='nowhere')", r"there is no file nowhere"),
-        ("replayed", r"name a folder of results"),
-    ],
+    {
+        "fixed": "'fixed': seconds are missing",
+        "fixed(seconds=-1)": "'seconds' is -1; expected 0 or more",
+        "fixed(seconds=slow)": "'seconds' is 'slow'; expected a number",
+        "measured(speed=2)": "there is no parameter 'speed'",
+        "free": "unknown decision cost 'free'; expected one of none, fixed",
+        "replayed(trace='nowhere')": "there is no file nowhere",
+        "replayed": "name a folder of results",
+    }.items(),
 )
 def test_an_invalid_decision_cost_is_rejected(name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
