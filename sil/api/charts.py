@@ -59,10 +59,7 @@ class Chart:
         import vl_convert
 
         spec, schema = self.spec, "https://vega.github.io/schema/vega-lite/v5.json"
-        return {
-            VEGA_LITE: spec | {"$schema": schema},
-            "image/png": vl_convert.vegalite_to_png(spec, scale=2),
-        }
+        return {VEGA_LITE: spec | {"$schema": schema}, "image/png": vl_convert.vegalite_to_png(spec, scale=2)}
 
 
 class Plots:

@@ -130,12 +130,10 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool,
-        Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+        bool, Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
     tracebacks: Annotated[
-        bool,
-        Option("--traceback", help="Print the traceback of a scheduler's exception, and of errors."),
+        bool, Option("--traceback", help="Print the traceback of a scheduler's exception, and of errors.")
     ] = False,
 ) -> None:
     """Options before the command; the help text is the app's."""

@@ -82,8 +82,7 @@ def _info(field: Field) -> Any:
 
 Json = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
 Schedulers = Annotated[
-    list[str] | None,
-    Option(help="Override those in the file. May be repeated; the first is the baseline."),
+    list[str] | None, Option(help="Override those in the file. May be repeated; the first is the baseline.")
 ]
 Trust = Annotated[
     bool,

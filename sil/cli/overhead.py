@@ -29,8 +29,7 @@ def overhead(
     jobs: Annotated[str, Option(metavar="N,...", help="Numbers of jobs.")] = "5,20,50,100,200,500,1000",
     machines: Annotated[str, Option(metavar="M,...", help="Numbers of machines.")] = "5,20,50,100",
     share: Annotated[
-        str,
-        Option(metavar="P,...", help="Percentages of jobs that can run in parallel, on clusters of 4."),
+        str, Option(metavar="P,...", help="Percentages of jobs that can run in parallel, on clusters of 4.")
     ] = "0",
     site: Annotated[
         str | None,

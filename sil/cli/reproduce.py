@@ -58,7 +58,7 @@ def reproduce(
         Path | None,
         Option(
             help="Folder with the data of fgd: nodes.csv, allocation_seeds.csv, and for each workload W "
-            "pods_W.csv, order_W.csv and noderank_W.csv; also compressed as .csv.gz.",
+            "pods_W.csv, order_W.csv and noderank_W.csv; also compressed as .csv.gz."
         ),
     ] = None,
     seeds: Annotated[int, Option(min=LEAST_SEEDS, help="Replications of studies with random numbers.")] = 20,

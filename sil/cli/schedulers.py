@@ -44,8 +44,7 @@ def schedule(
         ),
     ],
     scheduler: Annotated[
-        list[str] | None,
-        Option(help="May be repeated. Default: all built-in ones except the optimising."),
+        list[str] | None, Option(help="May be repeated. Default: all built-in ones except the optimising.")
     ] = None,
     ready: Annotated[
         Path | None, Option(help="A file with each machine's ready time in seconds. Default: 0.")

@@ -40,8 +40,7 @@ def swarm(
         str, Option(metavar="A:B", help="The seeds A to B - 1; a single number is one seed.")
     ] = "0:1000",
     minutes: Annotated[
-        float | None,
-        Option(min=0.01, help="Go on for this time instead, from the first seed on."),
+        float | None, Option(min=0.01, help="Go on for this time instead, from the first seed on.")
     ] = None,
     fault: Annotated[
         list[str] | None,

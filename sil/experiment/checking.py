@@ -23,14 +23,7 @@ from scheduler.rules import (
     WrongKind,
 )
 from scheduler.testing import contract_for
-from scheduler.testing.examination import (
-    BrokeRule,
-    CannotAnswer,
-    Contract,
-    Examination,
-    Here,
-    Outline,
-)
+from scheduler.testing.examination import BrokeRule, CannotAnswer, Contract, Examination, Here, Outline
 from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.runs.under_test import InProcess, resolve
 from sil.workers import channel

@@ -12,11 +12,7 @@ from scheduler.model import Job
 from scheduler.resource_manager import Manager, Ports
 from sil.runs.under_test import InProcess, SlurmProgram, UnderTest
 from sil.settings.experiment_file import Experiment
-from sil.settings.faults import (
-    FailuresTable,
-    MessagesTable,
-    RandomFailuresTable,
-)
+from sil.settings.faults import FailuresTable, MessagesTable, RandomFailuresTable
 from sil.settings.replays import NONE
 from sil.site.site_in_use import SiteInUse
 from sil.world.failures import Flapping, Hindrances, RandomFailures, SlowMachines, TimedChange, failing_runs

@@ -96,10 +96,7 @@ class MachinesScenario(Scenario):
             )
             return [*found, ((which,), sentence)]
         found += [*self._without_clusters(), *self._larger_than_slots()]
-        return [
-            *found,
-            *self._mistakes_in_faults(self.places, f"the site '{site.name}'"),
-        ]
+        return [*found, *self._mistakes_in_faults(self.places, f"the site '{site.name}'")]
 
     def _larger_than_slots(self) -> Iterator[tuple[Location, str]]:
         """Job classes that request more than one core of one node, at a site of nodes with slots."""

@@ -85,11 +85,7 @@ class NodesScenario(Scenario):
         if self.weeks is not None:
             log = drawn_weeks(log, self.weeks, self.streams(replication).of("weeks")).with_load(self.load)
         runs = LoggedRuns(
-            log.jobs,
-            requests=log.requests,
-            users=log.users,
-            job_classes=log.job_classes,
-            served=self._served,
+            log.jobs, requests=log.requests, users=log.users, job_classes=log.job_classes, served=self._served
         )
         return Arriving(
             list(runs.arrivals()),

@@ -271,9 +271,7 @@ class Replay(ReplaySettings):
         return simulation.world, simulation.steps(scheduler, asking, printed)
 
     def _simulation(
-        self,
-        on_facts: Callable[[pl.DataFrame], None],
-        on_arrivals: Callable[[int], None] = lambda n: None,
+        self, on_facts: Callable[[pl.DataFrame], None], on_arrivals: Callable[[int], None] = lambda n: None
     ) -> Simulation:
         return Simulation(LoggedMachine(self, on_arrivals), Disturbances(ORDERS[self.order]), on_facts)
 

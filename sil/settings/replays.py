@@ -176,9 +176,7 @@ class AtSite(Settings):
     remove: Annotated[
         list[str] | None,
         Setting(
-            "Remove machines, by class or by name. May be repeated.",
-            metavar="'4 x CLASS'",
-            in_python=False,
+            "Remove machines, by class or by name. May be repeated.", metavar="'4 x CLASS'", in_python=False
         ),
     ] = None
     upgrade: Annotated[

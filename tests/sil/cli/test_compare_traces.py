@@ -19,11 +19,7 @@ from tests.sil.replaying import replay_all
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 
-ROWS: list[Row] = [
-    (1, 0.0, 50.0, 2, 50.0, 1),
-    (2, 1.0, 50.0, 3, 50.0, 1),
-    (3, 2.0, 10.0, 1, 10.0, 1),
-]
+ROWS: list[Row] = [(1, 0.0, 50.0, 2, 50.0, 1), (2, 1.0, 50.0, 3, 50.0, 1), (3, 2.0, 10.0, 1, 10.0, 1)]
 """On three nodes, job 2 waits for job 1; EASY lets job 3 overtake it, FCFS does not."""
 
 

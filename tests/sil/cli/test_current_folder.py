@@ -97,9 +97,7 @@ def test_a_module_that_is_hidden_by_another_is_named(tmp_path: Path, monkeypatch
         registry.resolve("random:Mine")
 
 
-def test_a_module_of_the_folder_of_schedulers_is_found_without_an_import(
-    tmp_path: Path,
-) -> None:
+def test_a_module_of_the_folder_of_schedulers_is_found_without_an_import(tmp_path: Path) -> None:
     (tmp_path / "mine_alone.py").write_text("raise AssertionError('imported')")
     assert module_spec("mine_alone", None) is None
     found = module_spec("mine_alone", str(tmp_path))

@@ -274,9 +274,7 @@ def test_a_slurm_log_at_a_site_of_machines_adds_machines_and_says_that_jobs_run_
     assert result.exit_code == 0, result.output
 
 
-def test_a_job_without_nodes_counts_for_its_machine_class_despite_a_cluster_of_that_name(
-    here: Path,
-) -> None:
+def test_a_job_without_nodes_counts_for_its_machine_class_despite_a_cluster_of_that_name(here: Path) -> None:
     header, *rows = SACCT.splitlines()
     (here / "ours.toml").write_text(MACHINES)
     (here / "log.txt").write_text("\n".join([header, *rows[:3]]))

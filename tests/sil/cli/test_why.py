@@ -135,9 +135,7 @@ def test_the_command_prints_the_timeline_and_reports_missing_reasons(tmp_path: P
     )
 
 
-def test_a_timeline_is_printed_as_json_and_a_folder_of_replays_names_its_subfolders(
-    tmp_path: Path,
-) -> None:
+def test_a_timeline_is_printed_as_json_and_a_folder_of_replays_names_its_subfolders(tmp_path: Path) -> None:
     (tmp_path / "easy").mkdir()
     facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path / "easy")
     told = json.loads(command("why", tmp_path / "easy", "--job", "2", "--json").stdout)

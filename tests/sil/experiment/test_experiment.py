@@ -160,9 +160,7 @@ misread_share = 0.2
         assert Fact.FAULT not in counts
 
 
-def test_an_order_sent_to_a_down_machine_by_a_stale_monitor_is_not_a_fault(
-    tmp_path: Path,
-) -> None:
+def test_an_order_sent_to_a_down_machine_by_a_stale_monitor_is_not_a_fault(tmp_path: Path) -> None:
     more = """
 arrivals = { kind = "poisson", jobs_per_quantum = 1.0, quantum_s = 30.0 }
 
@@ -189,10 +187,7 @@ class OwnSjs(Sjs):
 
 def test_a_job_that_the_scheduler_can_never_run_is_a_fault_that_names_it(tmp_path: Path) -> None:
     path = tiny_experiment(
-        tmp_path,
-        "mix = { wide = 1 }",
-        site_text=ONLY_PARALLEL,
-        schedulers=f'["{__name__}:OwnSjs", "pjs"]',
+        tmp_path, "mix = { wide = 1 }", site_text=ONLY_PARALLEL, schedulers=f'["{__name__}:OwnSjs", "pjs"]'
     )
     facts = facts_of(path, f"{__name__}:OwnSjs")
     fault = facts.filter(pl.col("event") == Fact.FAULT).row(0, named=True)
@@ -351,11 +346,7 @@ class Hangs:
 
 @pytest.mark.parametrize(
     ("name", "limit_s", "rule"),
-    [
-        ("Killer", 60.0, PROCESS_SURVIVES),
-        ("Dies", 60.0, PROCESS_SURVIVES),
-        ("Hangs", 0.3, RETURNS_IN_TIME),
-    ],
+    [("Killer", 60.0, PROCESS_SURVIVES), ("Dies", 60.0, PROCESS_SURVIVES), ("Hangs", 0.3, RETURNS_IN_TIME)],
 )
 def test_a_scheduler_that_kills_its_process_is_reported_and_the_others_continue(
     name: str, limit_s: float, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

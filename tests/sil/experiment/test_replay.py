@@ -195,9 +195,7 @@ def test_in_archive_order_a_round_follows_each_arrival(tmp_path: Path) -> None:
     assert starts(facts_of(Replay(log, order="archive"), "sjf", tmp_path)) == {1: 0.0, 2: 9.0}
 
 
-def test_in_archive_order_runs_that_end_as_estimated_free_their_nodes_before_arrivals(
-    tmp_path: Path,
-) -> None:
+def test_in_archive_order_runs_that_end_as_estimated_free_their_nodes_before_arrivals(tmp_path: Path) -> None:
     """Both runs end at 5 s, one as was believed: job 4 starts on its processor, before job 3 on both."""
     log = log_of(
         [
@@ -453,9 +451,7 @@ def test_the_schedule_figure_shows_runs_that_started_before_its_interval(
     ]
 
 
-def test_the_schedule_figure_is_not_empty_if_all_jobs_start_together(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_schedule_figure_is_not_empty_if_all_jobs_start_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(charts, "GANTT_RUNS", 1)
     at_once = TWO_JOBS.with_columns(
         starting_time=pl.lit(151.0), waiting_time=pl.lit(0.0), allocated_resources=pl.Series(["0", "1-2"])
@@ -501,12 +497,7 @@ PLANTED = {
     NO_JOB_LOST: [*GOOD, arrives(10.0, 3)],
     STARTS_AFTER_ARRIVAL: [begins(0.0, 1, 0, [0, 1]), *GOOD[:1], *GOOD[2:]],
     NO_MORE_NODES_THAN_THERE_ARE: [*GOOD[:4], begins(5.0, 2, 1, [1, 2, 3]), ends(9.0, 2, 1)],
-    NO_MACHINE_DOUBLE_BOOKED: [
-        *GOOD[:3],
-        begins(4.0, 2, 1, [0, 1, 2]),
-        ends(5.0, 1, 0),
-        ends(9.0, 2, 1),
-    ],
+    NO_MACHINE_DOUBLE_BOOKED: [*GOOD[:3], begins(4.0, 2, 1, [0, 1, 2]), ends(5.0, 1, 0), ends(9.0, 2, 1)],
 }
 
 

@@ -14,12 +14,7 @@ import pytest
 
 from scheduler.managers.decorators import RequeueLimit
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import (
-    DispatchOrder,
-    Job,
-    JobId,
-    RunId,
-)
+from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.notices import METHOD_OF, Notice, RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
 from sil.experiment.results import Identity, batches

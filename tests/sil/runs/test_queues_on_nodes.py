@@ -193,10 +193,7 @@ def waiting_at_starts_and_preemptions(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20), st.integers(1, 9)), max_size=2),
 )
 def test_every_job_completes_no_capacity_is_exceeded_and_only_displaced_queues_are_preempted(
-    workload: Workload,
-    scheduler: str,
-    order: str,
-    drawn: list[tuple[int, int, int]],
+    workload: Workload, scheduler: str, order: str, drawn: list[tuple[int, int, int]]
 ) -> None:
     small, policies, jobs, run_s, _ = workload
     site = site_of(small, policies)
@@ -211,9 +208,7 @@ def test_every_job_completes_no_capacity_is_exceeded_and_only_displaced_queues_a
 
 @settings(max_examples=up_to(300, part=10), deadline=None)
 @given(workloads())
-def test_under_fcfs_no_job_starts_while_one_of_a_higher_queue_waits(
-    workload: Workload,
-) -> None:
+def test_under_fcfs_no_job_starts_while_one_of_a_higher_queue_waits(workload: Workload) -> None:
     small, policies, jobs, run_s, _ = workload
     site = site_of(small, policies)
     facts = site.run(jobs, run_s, "fcfs")

@@ -219,33 +219,18 @@ def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Pat
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (
-            ('cluster = "room"', 'cluster = "attic"'),
-            "line 17: the site 'lab' has no cluster 'attic'",
-        ),
-        (
-            ('cluster = "room"', 'cluster = "dedicated"'),
-            "the cluster 'dedicated' has no social contract",
-        ),
+        (('cluster = "room"', 'cluster = "attic"'), "line 17: the site 'lab' has no cluster 'attic'"),
+        (('cluster = "room"', 'cluster = "dedicated"'), "the cluster 'dedicated' has no social contract"),
         (("talk = 1,", "elsewhere = 1,"), "'elsewhere' was never measured in isolation"),
         (('"aware"', '"augur"'), "unknown predictor 'augur'; expected aware, blind or hybrid"),
         (('"aware"', '"aware cpu-proportional"'), "not in proportion"),
         (('"blind mpl-mpl"', '"aware cpu-cpu"'), "the predictor 'aware cpu-cpu' is listed twice"),
-        (
-            ('"uniform"', '"sjs"'),
-            "needs one that starts jobs on time-shared",
-        ),
+        (('"uniform"', '"sjs"'), "needs one that starts jobs on time-shared"),
         (('"uniform"', '"loras(selection=last)"'), "'last' is no job selection"),
         (("[run_times]", 'planned_starts = "kept"\n[run_times]'), "unknown key"),
-        (
-            ("replications = 2", 'replications = 2\nplanned_starts = "kept"'),
-            "planned_starts has no effect",
-        ),
+        (("replications = 2", 'replications = 2\nplanned_starts = "kept"'), "planned_starts has no effect"),
         (("replications = 2", 'replications = 2\nqueues = [{ name = "q" }]'), "queues has no effect where"),
-        (
-            ("0.5 }", "0.5 }\ntasks = { song = [1] }"),
-            "has no job class 'song' for time-shared nodes",
-        ),
+        (("0.5 }", "0.5 }\ntasks = { song = [1] }"), "has no job class 'song' for time-shared nodes"),
         (("share_of_nodes = 0.5", "share_of_nodes = 0.5, demand = [0.2]"), "demand: expected 2 elements"),
         (("share_of_nodes = 0.5", "share_of_nodes = 0.5, memory = [0, 0, 1]"), "expected 2 elements at most"),
         (("share_of_nodes = 0.5", "share_of_nodes = 2"), "share_of_nodes = 2"),
@@ -254,10 +239,7 @@ def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Pat
             ("share_of_nodes = 0.5", "share_of_nodes = 0.5, demand = [0.9, 0.2]"),
             "from the lower to the higher",
         ),
-        (
-            ("0.5 }", "0.5 }\nlimits = { times_alone = [3, 2] }"),
-            "to the higher, not from 3 to 2",
-        ),
+        (("0.5 }", "0.5 }\nlimits = { times_alone = [3, 2] }"), "to the higher, not from 3 to 2"),
         (
             ("0.5 }", '0.5 }\nlimits = { times_alone = [2, 3], predictor = "hybrid" }'),
             "limits are promised by what 'hybrid cpu-cpu' predicts; list it in predictors",
@@ -291,9 +273,7 @@ def test_a_shared_nodes_scheduler_is_rejected_without_shared_nodes(tmp_path: Pat
     assert "scheduler 'normal_easy' starts jobs on time-shared nodes (kind shared-nodes)" in told
 
 
-def test_a_predictor_unfit_for_a_custom_scheduler_is_skipped_and_reported(
-    tmp_path: Path,
-) -> None:
+def test_a_predictor_unfit_for_a_custom_scheduler_is_skipped_and_reported(tmp_path: Path) -> None:
     name = "tests.sil.runs.test_shared_experiment:OwnFcfs"
     path = written(tmp_path, EXPERIMENT.replace('"uniform"', f'"{name}"'))
     told: list[str] = []

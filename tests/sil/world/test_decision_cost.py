@@ -53,9 +53,7 @@ def test_a_fixed_cost_delays_each_start_and_events_during_it_are_sent_afterwards
     assert starts(facts) == {1: 3.0, 2: 16.0}
 
 
-def test_an_end_during_a_decision_keeps_its_time_and_its_node_is_used_later(
-    tmp_path: Path,
-) -> None:
+def test_an_end_during_a_decision_keeps_its_time_and_its_node_is_used_later(tmp_path: Path) -> None:
     log = log_of([(1, 0.0, 10.0, 1, 20.0, 1), (2, 12.0, 5.0, 1, 10.0, 1)], 1)
     facts = facts_of(Replay(log, decision_cost="fixed(seconds=3)"), "fcfs", tmp_path)
     # Job 1 runs from 3 s to 13 s. Job 2 comes at 12 s: the decision asked for then takes job 1 to be there,
@@ -154,9 +152,7 @@ def test_in_an_experiment_decision_costs_delay_the_first_starts(tmp_path: Path) 
 
 def test_a_cost_may_be_charged_to_some_schedulers_only(tmp_path: Path) -> None:
     path = tiny_experiment(
-        tmp_path,
-        '[guard]\ndecision_cost = { sjs = "fixed(seconds=7)" }\n',
-        schedulers='["mct", "sjs"]',
+        tmp_path, '[guard]\ndecision_cost = { sjs = "fixed(seconds=7)" }\n', schedulers='["mct", "sjs"]'
     )
     assert not run(path, tmp_path / "out", workers=1).faults
     facts = pl.read_parquet(tmp_path / "out" / TRACE)
