@@ -12,7 +12,7 @@ import numpy as np
 from scheduler.compiled import Flags, Floats, Ints, Ints2, called_by_handle, inlined, part, record_of
 from scheduler.free_nodes.kernels import rigid_queue as rigid_queue  # implements the transitions
 from scheduler.free_nodes.kernels.queues import N_WAITING, WANTS_ROUND, RigidQueue
-from sil.world.compiled_replay import rigid as rigid  # implements what the loop writes
+from sil.world.compiled_replay import intervals as intervals  # implements what the loop writes
 from sil.world.compiled_replay.facts import N_DECISIONS, N_FACTS, Facts
 from sil.world.compiled_replay.loop import (
     ALL_ENDED,
