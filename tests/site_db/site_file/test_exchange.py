@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import string
 import time
 from pathlib import Path
@@ -51,6 +52,16 @@ def of_sites(*mistakes: tuple[str, dict[str, tuple[str, str, str]]]) -> list[Any
         for site, cases in mistakes
         for name, case in cases.items()
     ]
+
+
+def of_keys(cases: str) -> dict[str, tuple[str, str, str]]:
+    """Mistakes in single values, one a line: its name, the key, its value, a wrong one, what is expected."""
+    found = {}
+    for name, key, value, wrong, expected in re.findall(r"(.+?): (\S+) = (.+?) \| (.+?) \| (.+)", cases):
+        last = key.rpartition(".")[2]
+        sentence = f"{key} = {wrong}: expected {expected}"
+        found[name] = (f"{last} = {value}", f"{last} = {wrong} # HERE", sentence)
+    return found
 
 
 def test_the_small_site_is_read_with_expanded_ranges(tmp_path: Path) -> None:
@@ -531,66 +542,20 @@ def test_a_machine_group_without_names_cannot_run_jobs(tmp_path: Path) -> None:
 
 
 WRONG_VALUES = {
-    "true for a bandwidth": (
-        "bandwidth_mbit_per_s = 1280.5",
-        "bandwidth_mbit_per_s = true # HERE",
-        "interconnects[1].bandwidth_mbit_per_s = true: expected a number",
-    ),
-    "a bandwidth in quotes": (
-        "bandwidth_mbit_per_s = 1280.5",
-        'bandwidth_mbit_per_s = "1280" # HERE',
-        'interconnects[1].bandwidth_mbit_per_s = "1280": expected a number',
-    ),
-    "a negative latency": (
-        "latency_us = 10",
-        "latency_us = -10 # HERE",
-        "interconnects[1].latency_us = -10: expected a number greater than or equal to 0",
-    ),
-    "true for a latency": (
-        "latency_us = 10",
-        "latency_us = true # HERE",
-        "interconnects[1].latency_us = true: expected a number",
-    ),
-    "a share of none": (
-        "least_share = 0.5",
-        "least_share = 0 # HERE",
-        "clusters[1].least_share = 0: expected a number greater than 0",
-    ),
-    "a share of more than all": (
-        "least_share = 0.5",
-        "least_share = 50 # HERE",
-        "clusters[1].least_share = 50: expected a number less than or equal to 1",
-    ),
-    "a negative time": (
-        "slow = 30.5",
-        "slow = -30.5 # HERE",
-        "job_classes[0].sequential_s.slow = -30.5: expected a number greater than 0",
-    ),
-    "a time of nan on a cluster": (
-        "mixed = 77",
-        "mixed = nan # HERE",
-        "job_classes[2].parallel_s.mixed = nan: expected a finite number",
-    ),
-    "a time with its unit": (
-        "slow = 30.5",
-        'slow = "30.5 s" # HERE',
-        'job_classes[0].sequential_s.slow = "30.5 s": expected a number',
-    ),
-    "a mapping that does not exist": (
-        'mapping = "remap"',
-        'mapping = "Remap" # HERE',
-        "queues[1].mapping = \"Remap\": expected 'commit' or 'remap'",
-    ),
-    "a priority that no database holds": (
-        "priority = 2",
-        "priority = 99999999999999999999 # HERE",
-        "queues[0].priority = 99999999999999999999: expected a number less than 2147483648",
-    ),
-    "a priority that is no whole number": (
-        "priority = 2",
-        "priority = 2.5 # HERE",
-        "queues[0].priority = 2.5: expected a whole number",
-    ),
+    **of_keys("""
+true for a bandwidth: interconnects[1].bandwidth_mbit_per_s = 1280.5 | true | a number
+a bandwidth in quotes: interconnects[1].bandwidth_mbit_per_s = 1280.5 | "1280" | a number
+a negative latency: interconnects[1].latency_us = 10 | -10 | a number greater than or equal to 0
+true for a latency: interconnects[1].latency_us = 10 | true | a number
+a share of none: clusters[1].least_share = 0.5 | 0 | a number greater than 0
+a share of more than all: clusters[1].least_share = 0.5 | 50 | a number less than or equal to 1
+a negative time: job_classes[0].sequential_s.slow = 30.5 | -30.5 | a number greater than 0
+a time of nan on a cluster: job_classes[2].parallel_s.mixed = 77 | nan | a finite number
+a time with its unit: job_classes[0].sequential_s.slow = 30.5 | "30.5 s" | a number
+a mapping that does not exist: queues[1].mapping = "remap" | "Remap" | 'commit' or 'remap'
+a priority beyond databases: queues[0].priority = 2 | 99999999999999999999 | a number less than 2147483648
+a priority that is no whole number: queues[0].priority = 2 | 2.5 | a whole number
+"""),
     "a name alone for an array of names": (
         '["f1", "f2"]',
         '"f[1-2]" # HERE',
@@ -631,105 +596,31 @@ WRONG_VALUES = {
 
 
 WRONG_VALUES_IN_THE_FULL_SITE = {
-    "a rating of nothing": (
-        "rating = 2.5",
-        "rating = 0 # HERE",
-        "machines[0].rating = 0: expected a number greater than 0",
-    ),
-    "a negative rating": (
-        "rating = 2.5",
-        "rating = -2.5 # HERE",
-        "machines[0].rating = -2.5: expected a number greater than 0",
-    ),
-    "an infinite rating": (
-        "rating = 2.5",
-        "rating = inf # HERE",
-        "machines[0].rating = inf: expected a finite number",
-    ),
-    "no processors": (
-        "processors = 4",
-        "processors = 0 # HERE",
-        "machines[0].processors = 0: expected a number greater than or equal to 1",
-    ),
-    "half a processor": (
-        "processors = 4",
-        "processors = 4.5 # HERE",
-        "machines[0].processors = 4.5: expected a whole number",
-    ),
-    "more processors than a database holds": (
-        "processors = 4",
-        "processors = 2147483648 # HERE",
-        "machines[0].processors = 2147483648: expected a number less than 2147483648",
-    ),
-    "memory with its unit": (
-        "memory_mb = 2048",
-        'memory_mb = "2 GB" # HERE',
-        'machines[0].memory_mb = "2 GB": expected a number',
-    ),
-    "no memory": (
-        "memory_mb = 2048",
-        "memory_mb = 0 # HERE",
-        "machines[0].memory_mb = 0: expected a number greater than 0",
-    ),
-    "negative storage": (
-        "storage_gb = 80.5",
-        "storage_gb = -1 # HERE",
-        "machines[0].storage_gb = -1: expected a number greater than or equal to 0",
-    ),
-    "a number for an operating system": (
-        'os = "Linux"',
-        "os = 95 # HERE",
-        "machines[0].os = 95: expected text in quotes",
-    ),
-    "notional in quotes": (
-        "notional = true",
-        'notional = "yes" # HERE',
-        'machines[2].notional = "yes": expected true or false',
-    ),
-    "1 for true": (
-        "only_listed_users = true",
-        "only_listed_users = 1 # HERE",
-        "only_listed_users = 1: expected true or false",
-    ),
-    "a number for the name of a size": (
-        'size = "cells"',
-        "size = 5 # HERE",
-        "job_classes[0].size = 5: expected text in quotes",
-    ),
-    "negative traffic": (
-        "network_mbit_per_s = 12.5",
-        "network_mbit_per_s = -12.5 # HERE",
-        "job_classes[0].network_mbit_per_s = -12.5: expected a number greater than or equal to 0",
-    ),
-    "a time for a command": (
-        'slow = "flow --small"',
-        "slow = 30 # HERE",
-        "job_classes[0].commands.slow = 30: expected text in quotes",
-    ),
-    "no jobs at most": (
-        "most_jobs = 3",
-        "most_jobs = 0 # HERE",
-        "users[0].most_jobs = 0: expected a number greater than or equal to 1",
-    ),
-    "true for a number of jobs": (
-        "most_jobs = 3",
-        "most_jobs = true # HERE",
-        "users[0].most_jobs = true: expected a whole number",
-    ),
-    "a priority that is no whole number": (
-        "highest_priority = 5",
-        "highest_priority = 5.5 # HERE",
-        "users[0].highest_priority = 5.5: expected a whole number",
-    ),
-    "a priority that no database holds": (
+    **of_keys("""
+a rating of nothing: machines[0].rating = 2.5 | 0 | a number greater than 0
+a negative rating: machines[0].rating = 2.5 | -2.5 | a number greater than 0
+an infinite rating: machines[0].rating = 2.5 | inf | a finite number
+no processors: machines[0].processors = 4 | 0 | a number greater than or equal to 1
+half a processor: machines[0].processors = 4 | 4.5 | a whole number
+processors beyond databases: machines[0].processors = 4 | 2147483648 | a number less than 2147483648
+memory with its unit: machines[0].memory_mb = 2048 | "2 GB" | a number
+no memory: machines[0].memory_mb = 2048 | 0 | a number greater than 0
+negative storage: machines[0].storage_gb = 80.5 | -1 | a number greater than or equal to 0
+a number for an operating system: machines[0].os = "Linux" | 95 | text in quotes
+notional in quotes: machines[2].notional = true | "yes" | true or false
+1 for true: only_listed_users = true | 1 | true or false
+a number for the name of a size: job_classes[0].size = "cells" | 5 | text in quotes
+negative traffic: job_classes[0].network_mbit_per_s = 12.5 | -12.5 | a number greater than or equal to 0
+a time for a command: job_classes[0].commands.slow = "flow --small" | 30 | text in quotes
+no jobs at most: users[0].most_jobs = 3 | 0 | a number greater than or equal to 1
+true for a number of jobs: users[0].most_jobs = 3 | true | a whole number
+a priority that is no whole number: users[0].highest_priority = 5 | 5.5 | a whole number
+one queue without brackets: users[0].queues = ["night", "day"] | "day" | an array
+"""),
+    "a priority beyond databases": (
         "highest_priority = 5",
         "highest_priority = -2147483649 # HERE",
         "users[0].highest_priority = -2147483649: expected a number greater than or equal to -2147483648",
-    ),
-    "one queue without brackets": (
-        'queues = ["night", "day"]',
-        'queues = "day" # HERE',
-        'users[0].queues = "day": expected an array',
     ),
     "an empty name of a user": (
         '[[users]]\nname = "cy"',
