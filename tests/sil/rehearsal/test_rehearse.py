@@ -63,7 +63,7 @@ def test_a_month_reproduces_and_planted_regressions_are_found_and_named(tmp_path
     out = tmp_path / "out"
     result = sil(
         "slurm", "rehearse", log, "--conf", conf, "--conf", bug, "--conf", conf, "--time-zone", "UTC",
-        "--set", "PriorityWeightAge={1000,1001}", "--out", out,
+        "--set", "PriorityWeightAge=1001", "--out", out,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     printed = result.stdout
