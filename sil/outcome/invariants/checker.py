@@ -99,10 +99,9 @@ class Invariants:
         self._capacity = capacity
         self._clean: CleanTrace | None = None
         if is_long and capacity.runs == 1 and capacity.max_batch_requeue is None:
-            from sil.outcome.invariants.clean_trace import CleanTrace, Holdings
+            from sil.outcome.invariants.clean_trace import CleanTrace
 
-            held = Holdings(capacity.n_machines, capacity.nodes, capacity.site_resources)
-            self._clean = CleanTrace(held)
+            self._clean = CleanTrace(capacity.n_machines, capacity.nodes, capacity.site_resources)
 
     def add(self, facts: FactColumns) -> None:
         """The next facts, with at least the columns ROW, and each time with the same."""

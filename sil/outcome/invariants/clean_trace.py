@@ -40,9 +40,33 @@ LARGEST = 2**62
 """Greater amounts count as this one: what fits on an empty node is computed from the amounts themselves."""
 
 
-class Holdings:
-    """What runs hold of machines, of which each holds one run, or of `nodes`, of which they use cores, memory
-    and GPUs, and of resources of the whole site."""
+WIDEST = 50_000_000
+"""The state has an entry for each number from the least to the largest of jobs that are not over."""
+
+NOT_FOLLOWED = 255
+"""The kind of facts that are rare, so that nothing here follows them: a trace with any is not found clean."""
+_KINDS = {
+    Fact.JOB_ARRIVED: ARRIVED,
+    Fact.RUN_STARTED: STARTED,
+    Fact.RUN_ENDED: ENDED,
+    Fact.RUN_PREEMPTED: INTERRUPTED,
+    Fact.RUN_LOST: INTERRUPTED,
+    Fact.JOB_REFUSED: REFUSED,
+    Fact.MACHINE_DOWN: DOWN,
+    Fact.MACHINE_UP: UP,
+    Fact.RUN_STOPPED: NOT_FOLLOWED,
+    Fact.RUN_CONTINUED: NOT_FOLLOWED,
+}
+_KIND_OF = np.array([_KINDS.get(Fact(name), OTHER) for name in EVENTS.categories], np.uint8)
+
+
+class CleanTrace:
+    """Follows the facts of one run of the harness on machines, of which each holds one run, or on `nodes`, of
+    which runs use cores, memory and GPUs, and resources of the whole site.
+
+    A trace that `is_clean` breaks no invariant. Of one that is not, the checker knows which it
+    breaks; it may be none, where runs are not numbered in order of start, or jobs have large numbers.
+    """
 
     def __init__(self, n_machines: int, nodes: Sequence[Node], site_resources: Mapping[str, int]) -> None:
         self._nodes, self._site_resources = nodes, site_resources
@@ -65,93 +89,6 @@ class Holdings:
             self._state.gpus[x, : len(node.gpus)] = WHOLE_GPU
             self._state.gpu_types[x, : len(node.gpus)] = [self._bit_of[gpu] for gpu in node.gpus]
         self._state.of_site[:] = _counted(site_resources.values())
-
-    def requests(self, facts: FactColumns, arrivals: Places) -> Ints:
-        """The number of the request of each job that arrives."""
-        if not self._nodes or not len(arrivals):
-            return np.zeros(len(arrivals), np.int64)
-        details = facts.frame(["detail"], arrivals)["detail"].fill_null("{}")
-        texts = details.unique().to_list()
-        if new := sorted(set(texts) - self._number_of.keys()):
-            self._number_of |= {text: len(self._number_of) + x for x, text in enumerate(new)}
-            self._add(list(map(request_of, new)))
-        numbers = [self._number_of[text] for text in texts]
-        return details.replace_strict(texts, numbers, return_dtype=pl.Int64).to_numpy(writable=True)
-
-    def texts(self, facts: FactColumns, starts: Places) -> pa.LargeStringArray:
-        """What each run that starts holds."""
-        if not self._nodes:
-            return facts.texts("machines", starts)
-        text = pl.concat_str("machines", "detail", separator="\t", ignore_nulls=False)
-        texts = facts.frame(["machines", "detail"], starts).select(text).to_series()
-        return texts.to_arrow(compat_level=COMPATIBLE)
-
-    def are_clean(self, chunk: Chunk, running: Running, place_of: Ints, counts: Ints) -> bool:
-        return are_clean(self._state, chunk, running, place_of, counts)
-
-    def _add(self, requests: Sequence[Request]) -> None:
-        nodes, of_site, state = self._specifications.values(), self._site_resources, self._state
-        rows = {
-            "requests": [self._request(request) for request in requests],
-            "amounts": [self._amounts(request) for request in requests],
-            "site_amounts": [
-                _counted(request.site_resources.get(name, 0) for name in of_site) for request in requests
-            ],
-            "most": [
-                _counted(0 if request.beyond(of_site) else request.chunks_on(node) for node in nodes)
-                for request in requests
-            ],
-        }
-        longer = {
-            name: np.concatenate([getattr(state, name), np.array(new, np.int64)])
-            for name, new in rows.items()
-        }
-        self._state = state._replace(**longer)
-
-    def _request(self, request: Request) -> list[int]:
-        gpus = Gpus() if request.gpus is None else request.gpus
-        wanted = 0 if request.gpus is None else request.gpus.count
-        types = sum(self._bit_of.get(gpu, 0) for gpu in gpus.types or self._bit_of)
-        return _counted([request.chunks, request.exclusive, wanted, thousandths(gpus.share), types])
-
-    def _amounts(self, of: Node | Request) -> list[int]:
-        others = (of.others.get(name, 0) for name in self._others)
-        return _counted([thousandths(of.cores), of.memory_mib, *others])
-
-
-def _counted(amounts: Iterable[int]) -> list[int]:
-    return [min(amount, LARGEST) for amount in amounts]
-
-
-WIDEST = 50_000_000
-"""The state has an entry for each number from the least to the largest of jobs that are not over."""
-
-NOT_FOLLOWED = 255
-"""The kind of facts that are rare, so that nothing here follows them: a trace with any is not found clean."""
-_KINDS = {
-    Fact.JOB_ARRIVED: ARRIVED,
-    Fact.RUN_STARTED: STARTED,
-    Fact.RUN_ENDED: ENDED,
-    Fact.RUN_PREEMPTED: INTERRUPTED,
-    Fact.RUN_LOST: INTERRUPTED,
-    Fact.JOB_REFUSED: REFUSED,
-    Fact.MACHINE_DOWN: DOWN,
-    Fact.MACHINE_UP: UP,
-    Fact.RUN_STOPPED: NOT_FOLLOWED,
-    Fact.RUN_CONTINUED: NOT_FOLLOWED,
-}
-_KIND_OF = np.array([_KINDS.get(Fact(name), OTHER) for name in EVENTS.categories], np.uint8)
-
-
-class CleanTrace:
-    """Follows the facts of one run of the harness on machines of which each run holds what `held` finds.
-
-    A trace that `is_clean` breaks no invariant. Of one that is not, the checker knows which it
-    breaks; it may be none, where runs are not numbered in order of start, or jobs have large numbers.
-    """
-
-    def __init__(self, held: Holdings) -> None:
-        self._held = held
         self._running = allocate(Running, *[0] * len(Running._fields))
         self._texts = b""
         """What the runs hold."""
@@ -201,7 +138,7 @@ class CleanTrace:
         is_of_job = facts.job != NONE
         if not self._has_places(facts.job[is_of_job]):
             return False
-        of_starts = self._held.texts(facts, np.flatnonzero(kinds == STARTED))
+        of_starts = self._texts_of(facts, np.flatnonzero(kinds == STARTED))
         _, offsets, data = of_starts.buffers()
         n_rows = int(self._counts[N_RUNNING]) + len(of_starts)
         if n_rows > len(self._running.run):
@@ -214,11 +151,11 @@ class CleanTrace:
             np.where(is_of_job, facts.job - self._least, NONE),
             facts.run.copy(),
             facts.resource.astype(np.int64),
-            self._held.requests(facts, np.flatnonzero(kinds == ARRIVED)),
+            self._requests_of(facts, np.flatnonzero(kinds == ARRIVED)),
             text_at,
             np.frombuffer(all_texts, np.uint8),
         )
-        if not self._held.are_clean(chunk, self._running, self._place_of, self._counts):
+        if not are_clean(self._state, chunk, self._running, self._place_of, self._counts):
             return False
         kept = np.empty(len(all_texts), np.uint8)
         self._texts = kept[: keep_texts(self._running, self._counts, chunk.texts, kept)].tobytes()
@@ -238,6 +175,59 @@ class CleanTrace:
         self._running.job[: self._counts[N_RUNNING]] += begin - least
         self._least, self._place_of = least, place_of
         return True
+
+    def _requests_of(self, facts: FactColumns, arrivals: Places) -> Ints:
+        """The number of the request of each job that arrives."""
+        if not self._nodes or not len(arrivals):
+            return np.zeros(len(arrivals), np.int64)
+        details = facts.frame(["detail"], arrivals)["detail"].fill_null("{}")
+        texts = details.unique().to_list()
+        if new := sorted(set(texts) - self._number_of.keys()):
+            self._number_of |= {text: len(self._number_of) + x for x, text in enumerate(new)}
+            self._add(list(map(request_of, new)))
+        numbers = [self._number_of[text] for text in texts]
+        return details.replace_strict(texts, numbers, return_dtype=pl.Int64).to_numpy(writable=True)
+
+    def _texts_of(self, facts: FactColumns, starts: Places) -> pa.LargeStringArray:
+        """What each run that starts holds."""
+        if not self._nodes:
+            return facts.texts("machines", starts)
+        text = pl.concat_str("machines", "detail", separator="\t", ignore_nulls=False)
+        texts = facts.frame(["machines", "detail"], starts).select(text).to_series()
+        return texts.to_arrow(compat_level=COMPATIBLE)
+
+    def _add(self, requests: Sequence[Request]) -> None:
+        nodes, of_site, state = self._specifications.values(), self._site_resources, self._state
+        rows = {
+            "requests": [self._request(request) for request in requests],
+            "amounts": [self._amounts(request) for request in requests],
+            "site_amounts": [
+                _counted(request.site_resources.get(name, 0) for name in of_site) for request in requests
+            ],
+            "most": [
+                _counted(0 if request.beyond(of_site) else request.chunks_on(node) for node in nodes)
+                for request in requests
+            ],
+        }
+        longer = {
+            name: np.concatenate([getattr(state, name), np.array(new, np.int64)])
+            for name, new in rows.items()
+        }
+        self._state = state._replace(**longer)
+
+    def _request(self, request: Request) -> list[int]:
+        gpus = Gpus() if request.gpus is None else request.gpus
+        wanted = 0 if request.gpus is None else request.gpus.count
+        types = sum(self._bit_of.get(gpu, 0) for gpu in gpus.types or self._bit_of)
+        return _counted([request.chunks, request.exclusive, wanted, thousandths(gpus.share), types])
+
+    def _amounts(self, of: Node | Request) -> list[int]:
+        others = (of.others.get(name, 0) for name in self._others)
+        return _counted([thousandths(of.cores), of.memory_mib, *others])
+
+
+def _counted(amounts: Iterable[int]) -> list[int]:
+    return [min(amount, LARGEST) for amount in amounts]
 
 
 def _grown(array: NDArray[Any], length: int) -> NDArray[Any]:

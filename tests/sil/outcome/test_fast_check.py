@@ -14,7 +14,7 @@ from scheduler.model import Share
 from scheduler.node_request import Gpus, Node, Request
 from sil.outcome.invariants import checker
 from sil.outcome.invariants.checker import Capacity, first_breach
-from sil.outcome.invariants.clean_trace import CleanTrace, Holdings
+from sil.outcome.invariants.clean_trace import CleanTrace
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.recorder import ROW
@@ -261,7 +261,7 @@ def spoilt_traces(draw: st.DrawFn) -> tuple[Capacity, list[Row]]:
 
 
 def is_clean(facts: pl.DataFrame, capacity: Capacity, chunk: int) -> bool:
-    check = CleanTrace(Holdings(capacity.n_machines, capacity.nodes, capacity.site_resources))
+    check = CleanTrace(capacity.n_machines, capacity.nodes, capacity.site_resources)
     for part in facts.iter_slices(chunk):
         check.add(FactColumns.of(part, ROW))
     return check.is_clean()
