@@ -24,8 +24,7 @@ from sil.outcome.metrics import REPLAY_METRICS
 from sil.report.analysis import ALL_JOBS
 from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
-from sil.runs.under_test import COMPARED, UnderTest, check_for_logs, named
-from sil.settings.decision_costs import check_decision_cost
+from sil.runs.under_test import COMPARED, UnderTest, named
 from sil.settings.replays import Engine, ReplaySettings
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, Fact
 from sil.trace.json_text import file_name
@@ -75,7 +74,7 @@ def replay(
     isolate |= how.memory_limit_mb is not None  # of a process of its own
     raises_faults, isolated = raises(on_fault), is_elsewhere(isolate, where)
     under_test = named(schedulers, isolated, raises_faults and not isolated)
-    of_log = checked(given_log(log, bound_s), under_test, how)
+    of_log = Replay.checked(given_log(log, bound_s), how, list(under_test.values()))
     folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
     found = Replays(Path(folder.name), of_log, under_test, folder)
     with working(of_log.log.name, "jobs", progress, isolate, where) as (listener, executor):
@@ -88,15 +87,6 @@ def replay(
     if raises_faults:
         _raise_fault(found)
     return found
-
-
-def checked(log: JobLog, under_test: Mapping[str, UnderTest], how: ReplaySettings) -> Replay:
-    """The replay with these settings, for these schedulers. Raises UserError."""
-    check_decision_cost(how.decision_cost)
-    of_log = Replay.of(given_log(log), how)
-    check_for_logs(under_test.values(), log.cluster is not None)
-    of_log.check(list(under_test.values()))
-    return of_log
 
 
 class Replays:

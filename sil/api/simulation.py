@@ -12,9 +12,9 @@ import polars as pl
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.api.replaying import checked
-from sil.api.settings import Moment, second_of_log
+from sil.api.settings import Moment, given_log, second_of_log
 from sil.declared import Field, Shown, as_keyword, spread
+from sil.runs.on_log import Replay
 from sil.runs.under_test import named
 from sil.settings.replays import Engine, ReplaySettings
 from sil.trace.facts import FACT_SCHEMA, Fact
@@ -81,7 +81,8 @@ class Simulation:
     def __init__(self, log: JobLog, scheduler: object = "easy", *, how: ReplaySettings) -> None:
         """Raises UserError for invalid settings, and for a scheduler that cannot replay this log."""
         under_test = named(scheduler, isolated=False, raises_faults=True)
-        replay = checked(log, under_test, replace(how, engine=Engine.HARNESS))
+        how = replace(how, engine=Engine.HARNESS)
+        replay = Replay.checked(given_log(log), how, list(under_test.values()))
         if len(under_test) != 1:
             raise UserError(f"{len(under_test)} schedulers are given; a simulation has one")
         (only,) = under_test.values()

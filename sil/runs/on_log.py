@@ -23,7 +23,8 @@ from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
 from sil.runs.free_nodes import FreeNodes, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
 from sil.runs.simulation import PRINTED, Disturbances, RunKey, Simulation
-from sil.runs.under_test import InProcess, UnderTest, controllers
+from sil.runs.under_test import InProcess, UnderTest, check_for_logs, controllers
+from sil.settings.decision_costs import check_decision_cost
 from sil.settings.experiment_file import GuardTable
 from sil.settings.files import package_version, scheduler_source
 from sil.settings.log_events import Events
@@ -76,6 +77,15 @@ class Replay(ReplaySettings):
     def of(cls, log: JobLog, settings: Asking, **more: Any) -> Replay:
         """With these settings, and `more` of them."""
         return cls(log, **{field.name: getattr(settings, field.name) for field in fields(settings)} | more)
+
+    @classmethod
+    def checked(cls, log: JobLog, settings: Asking, schedulers: Sequence[UnderTest]) -> Replay:
+        """As `of`. Raises UserError for settings and schedulers that do not suit the log."""
+        check_for_logs(schedulers, log.cluster is not None)
+        replay = cls.of(log, settings)
+        check_decision_cost(replay.decision_cost)
+        replay.check(schedulers)
+        return replay
 
     def description(self) -> dict[str, object]:
         """For the summary of a replay and the traces of its schedulers."""

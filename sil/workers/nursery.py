@@ -199,7 +199,9 @@ def _serve(connection: socket.socket) -> None:
     with suppress(BrokenPipeError):  # the command has ended
         connection.sendall(b".")
     while True:
-        head, handles, _, _ = socket.recv_fds(connection, _REQUEST.size, 16)
+        head, handles = b"", list[int]()
+        with suppress(ConnectionError):  # closed before it has read the announcement
+            head, handles, _, _ = socket.recv_fds(connection, _REQUEST.size, 16)
         if len(head) < _REQUEST.size:
             break
         for handle in handles:
