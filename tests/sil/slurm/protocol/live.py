@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import queue
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -15,14 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pytest
-
 from sil.slurm.installation import installed
 from sil.slurm.protocol.authentication import Authentication
 from sil.slurm.protocol.codes import JOB_ALREADY_COMPLETE, MessageType
 from sil.slurm.protocol.envelope import NEVER_ANSWERED, Message, receive, reply, send, usual_answer
 from sil.slurm.protocol.records import BatchJobLaunch, KillJob, ReturnCode
 from sil.slurm.protocol.releases import ProtocolError
+from sil.slurm.running import munge_command
 
 CONFIGURATION = """
 ClusterName=testbed
@@ -184,26 +182,14 @@ def controller(folder: Path, lines: str, authentication: Authentication) -> Iter
 @contextmanager
 def munge_daemon() -> Iterator[str]:
     """A daemon of munge with a key of its own; where it listens."""
-    executable = shutil.which("munged") or "/usr/sbin/munged"
-    if not os.path.exists(executable):
-        pytest.skip("munged is not installed")
     with tempfile.TemporaryDirectory(prefix="munge") as name:  # a path of moderate length, for the socket
-        folder = Path(name)
-        folder.chmod(0o755)  # munged insists
-        key = folder / "key"
-        key.touch(mode=0o600)
-        key.write_bytes(os.urandom(128))
-        files = ((what, str(folder / what)) for what in ("socket", "pid-file", "log-file", "seed-file"))
-        options = [f"--{what}={path}" for what, path in files]
-        process = subprocess.Popen([executable, "--foreground", f"--key-file={key}", *options], stderr=-3)
-        try:
+        command, environment = installed().invoked(munge_command(Path(name), installed()))
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as process:
             until = time.monotonic() + 10
-            while not (folder / "socket").exists() and time.monotonic() < until and process.poll() is None:
+            while not Path(name, "munge.socket").exists() and time.monotonic() < until:
                 time.sleep(0.01)
-            yield str(folder / "socket")
-        finally:
+            yield f"{name}/munge.socket"
             process.terminate()
-            process.wait()
 
 
 def free_port() -> int:
