@@ -30,6 +30,8 @@ FEW = 256
 """Fewest job classes for which there are blocks."""
 MEMBERS = 16
 """Job classes per block."""
+ALIKE = 1.5
+"""A block is used if its bound is at most this multiple of the latest best completion of its members."""
 
 
 class Groups(NamedTuple):
@@ -210,7 +212,13 @@ def max_min(
         lines.offers[k] = k
         groups.top[k], groups.bound_s[k] = NONE, -np.inf
     for b in range(n_blocks):
-        if evaluate(table, lines, groups, len(next_job) + b, 0, np.inf):  # no machine runs all members
+        latest_s = 0.0
+        for x in range(groups.first[b], groups.first[b + 1]):
+            times_s = table.by_job_class_s[groups.least_work.by_work[x]]
+            latest_s = max(latest_s, soonest(times_s, lines.front_s))
+        if soonest(groups.block_s[b], lines.front_s) <= ALIKE * latest_s < np.inf:
+            evaluate(table, lines, groups, len(next_job) + b, 0, np.inf)
+        else:
             enter(table, lines, groups, next_job, groups.first[b], groups.first[b + 1])
     if n_blocks == 0:
         enter(table, lines, groups, next_job, 0, len(groups.least_work.by_work))
