@@ -124,7 +124,7 @@ class StartsAJobItself(Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         i, nodes, completion_s, _ = good.starts[0]
         job = problem.jobs[i].id
-        problem.free_nodes.start(RunId(1_000_000), job, NodeSet.of(nodes), problem.now_s, completion_s)
+        problem.free_nodes.start(RunId(1_000_000), job, Start(i, nodes, completion_s), problem.now_s)
         return good
 
 

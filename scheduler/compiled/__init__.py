@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from types import MappingProxyType, NoneType
-from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 import numpy as np
 from numba import config as numba_config
@@ -91,6 +91,66 @@ def _record_type(record: type) -> Any:
 def allocate(record: type[R], *shapes: int | tuple[int, ...], **last: Any) -> R:
     """A named tuple of new arrays of zeros of these shapes; `last` are its last fields."""
     return record(*map(np.zeros, shapes, _dtypes(record)), **last)
+
+
+class Initially(NamedTuple):
+    """In the annotation of an array: what its items are before they are set, if that is not 0."""
+
+    value: float
+
+
+class _Field(NamedTuple):
+    """An array or, if `nested`, a named tuple of such fields."""
+
+    nested: type | None
+    shape: tuple[str | int, ...] = ()
+    initial: float = 0
+    dtype: Any = None
+
+
+@cache
+def _fields(record: type) -> tuple[_Field, ...]:
+    found, hints = list[_Field](), get_type_hints(record, include_extras=True).values()
+    for hint, kind in zip(hints, _field_types(record), strict=True):
+        if not isinstance(kind, types.Array):
+            found.append(_Field(hint))
+            continue
+        extras = hint.__metadata__[1:]
+        initial = next((extra.value for extra in extras if isinstance(extra, Initially)), 0)
+        shape = tuple(extra for extra in extras if not isinstance(extra, Initially))
+        found.append(_Field(None, shape or (1,), initial, as_dtype(kind.dtype)))
+    return tuple(found)
+
+
+def made(record: type[R], **sizes: int) -> R:
+    """A new named tuple of arrays, and of such named tuples, whose annotations name their dimensions.
+
+    `Annotated[Ints2, "jobs", 4]` has `sizes["jobs"]` rows of 4 items. An array without dimensions has 1 item.
+    """
+    fields: list[Any] = []
+    for nested, shape, initial, dtype in _fields(record):
+        if nested is None:
+            lengths: list[Any] = [sizes.get(n, n) if isinstance(n, str) else n for n in shape]
+            fields.append(np.full(lengths, initial, dtype))
+        else:
+            fields.append(made(nested, **sizes))
+    return record(*fields)
+
+
+def grown(record: R, **sizes: int) -> R:
+    """The named tuple with more of some dimensions (see `made`). What there was comes first; arrays without
+    these dimensions are the same ones."""
+    fields: list[Any] = []
+    for field, old in zip(_fields(type(record)), record, strict=True):
+        if field.nested is not None:
+            old = grown(old, **sizes)
+        elif not sizes.keys().isdisjoint(field.shape):
+            shape = [sizes.get(str(n), before) for n, before in zip(field.shape, old.shape, strict=True)]
+            new = np.full(shape, field.initial, field.dtype)
+            new[tuple(map(slice, old.shape))] = old
+            old = new
+        fields.append(old)
+    return type(record)(*fields)
 
 
 def copied(record: R) -> R:

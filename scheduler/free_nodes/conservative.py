@@ -6,17 +6,16 @@ from importlib import import_module
 from math import inf
 from typing import TYPE_CHECKING
 
-from scheduler.free_nodes.arrays import FEWEST, new_reservations, with_room
-from scheduler.free_nodes.kernels.backfilling import FCFS
-from scheduler.free_nodes.kernels.queues import CONSERVATIVE
-from scheduler.free_nodes.kernels.reservations import N_RESERVED
+from scheduler.free_nodes.arrays import FEWEST, new_reservations, with_slots
+from scheduler.free_nodes.kernels.ledger import CONSERVATIVE, FCFS
 from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.rigid import reserved_for
 from scheduler.model import JobId, NodeSchedule
 from scheduler.node_resources.selection import checked_name
 from scheduler.wait_reasons import AllOthers
 
 if TYPE_CHECKING:
-    from scheduler.free_nodes.consumable_conservative import Reservations
+    from scheduler.free_nodes.consumable_passes import ReservingPasses
     from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 
 WAITS = "it has a reservation for later"
@@ -40,39 +39,34 @@ class Conservative:
     def __init__(self, selection: str = "first_fit") -> None:
         """`selection` chooses among nodes that differ; identical ones are taken from the lowest number on."""
         self.selection = checked_name(selection)
-        self._of_nodes: Reservations | None = None
-        self._reserved = new_reservations(FEWEST, FEWEST)
+        self._passes: ReservingPasses | None = None
+        self._reserved = new_reservations(FEWEST)
 
     def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
-        if not isinstance(problem, FreeNodesProblem):
-            return self._on_consumable(problem)
-        nodes, n = problem.free_nodes, problem.n_jobs
-        if nodes.most_jobs > len(self._reserved.jobs):
-            self._reserved = with_room(self._reserved, nodes.most_jobs, nodes.most_jobs)
-        r = self._reserved
-        starts = nodes.decide(FCFS, CONSERVATIVE, problem.now_s, r)
-        starts_s = r.new_start_s[:n].copy()
-        first_s = float(r.start_s[: r.n[N_RESERVED]].min(initial=inf))
-        reasons = AllOthers(n, starts, WAITS, lambda i: f"reserved for {starts_s[i]:,.10g} s")
+        nodes, now_s, n = problem.free_nodes, problem.now_s, problem.n_jobs
+        if isinstance(problem, FreeNodesProblem):
+            r = self._reserved = with_slots(self._reserved, len(problem.free_nodes.queue.arrays.size))
+            starts = problem.free_nodes.decide(FCFS, CONSERVATIVE, now_s, r)
+            starts_s, first_s = r.new_start_s[:n].tolist(), float(r.start_s[: r.n[0]].min(initial=inf))
+        else:
+            if self._passes is None or self._passes.state is not nodes:
+                # Compiled code that identical nodes do without.
+                from scheduler.free_nodes.consumable_passes import ReservingPasses
+                from scheduler.node_resources.selection import selection_by_name
+
+                self._passes = ReservingPasses(problem.free_nodes, selection_by_name(self.selection))
+            starts = self._passes.starts(now_s)
+            starts_s, first_s = self._passes.starts_s, self._passes.first_reserved_s
+        reasons = AllOthers(n, starts, WAITS, lambda i: reserved_for(starts_s[i]))
         return NodeSchedule(starts, reasons, first_s if first_s < inf else None)
 
     @property
     def reserved_s(self) -> dict[JobId, float]:
-        """The reserved start of each job that waits since the last pass."""
-        r = self._reserved
-        n = int(r.n[N_RESERVED])
+        """The reserved start of each job that waits for identical nodes since the last pass."""
+        r, n = self._reserved, int(self._reserved.n[0])
         return dict(zip(map(JobId, r.jobs[:n].tolist()), r.start_s[:n].tolist(), strict=True))
 
     @staticmethod
     def load_for_requests() -> None:
-        import_module("scheduler.free_nodes.consumable_conservative")
-
-    def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
-        nodes = problem.free_nodes  # before anything is loaded: a problem of another kind has none
-        # Compiled code that identical nodes do without.
-        from scheduler.free_nodes.consumable_conservative import Reservations
-        from scheduler.node_resources.selection import selection_by_name
-
-        if self._of_nodes is None or self._of_nodes.state is not nodes:
-            self._of_nodes = Reservations(nodes, selection_by_name(self.selection))
-        return self._of_nodes.schedule(problem)
+        for module in ("consumable_passes", "kernels.reserving_entry_points"):
+            import_module(f"scheduler.free_nodes.{module}")

@@ -2,233 +2,170 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints, Ints2, called_from_python
-from scheduler.free_nodes.kernels.free_over_time import END_S, N_COLUMNS, RUN, ReleaseTable, insert, remove
-from scheduler.model import Job, JobId, RunId
+from scheduler.compiled import Floats, Ints, Ints2
+from scheduler.free_nodes.in_use import GrowingQueue, NodesInUse, Transitions, Waiting, in_places
+from scheduler.free_nodes.kernels import node_entry_points as kernels
+from scheduler.free_nodes.kernels.on_nodes import NodeQueue
+from scheduler.free_nodes.node_arrays import larger_node_queue, new_node_queue, with_rows
+from scheduler.model import Job, JobId, RunId, Share, Start
 from scheduler.node_request import Node, Request
-from scheduler.node_resources.arrays import new_held, with_spare_rows
-from scheduler.node_resources.kernels.python_entry_points import hold_rows, let_go_rows, next_that_fits
-from scheduler.node_resources.kernels.tables import NONE, Held
-from scheduler.node_resources.state import NodeResources, Trial
-from scheduler.problem import LazyJobs
-
-FEWEST_ROWS = 64
-
-_insert = called_from_python(insert)
-_remove = called_from_python(remove)
-
-
-class Releases:
-    """In order of time, then run id. Adding or removing one costs a binary search and a shift of the rest."""
-
-    __slots__ = ("n", "table")
-
-    def __init__(self) -> None:
-        self.table: ReleaseTable = np.zeros((FEWEST_ROWS, N_COLUMNS))
-        """For the kernels: the first `n` rows. RELEASED is a run's first row in `ConsumableNodes.held`."""
-        self.n = 0
-
-    def first_s(self) -> float | None:
-        """The time of the first release."""
-        return self.table.item(END_S) if self.n else None
-
-    @property
-    def first_run(self) -> RunId:
-        """The run with the first release; there must be one."""
-        return RunId(int(self.table[0, RUN]))
-
-    def add(self, end_s: float, first_row: int, run: RunId) -> None:
-        if self.n == len(self.table):
-            self.table = np.concatenate([self.table, np.zeros_like(self.table)])
-        _insert(self.table, self.n, end_s, first_row, run, 0)
-        self.n += 1
-
-    def drop(self, end_s: float, run: RunId) -> None:
-        """Remove the release of a run, given the time at which it was added."""
-        _remove(self.table, self.n, end_s, run)
-        self.n -= 1
-
+from scheduler.node_resources.kernels.tables import NONE
+from scheduler.node_resources.state import NodeResources, rows_of, shares_of
+from scheduler.node_set import NodeSet
 
 Key = tuple[int, float, JobId]
 """Of a job in order of service: the rank of its queue, its arrival, and its id."""
 
+TRANSITIONS = Transitions(kernels.arrived, kernels.released, kernels.ended, kernels.extend_estimate)
 
-class WaitingRequests(LazyJobs):
+
+class WaitingRequests(Waiting[NodeQueue]):
     """Waiting jobs in order of service, and their requests as columns.
 
     That is queue by queue, by rank from 0 on, and within a queue by arrival, then id.
     """
 
-    def __init__(self) -> None:
-        self._jobs: list[Job] = []
-        self._keys: list[Key] = []
-        self._key_of: dict[JobId, Key] = {}
-        self._kinds, self._chunks, self._ranks, self._estimates_s = _columns(FEWEST_ROWS)
+    def slot_at(self, i: int) -> int:
+        return self._queue.arrays.on.in_order.item(i)
 
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def job_at(self, i: int) -> Job:
-        return self._jobs[i]
+    @property
+    def slots(self) -> Ints:
+        """(n,) the slot of each job, in order."""
+        return self._queue.arrays.on.in_order[: len(self)]
 
     @property
     def ids(self) -> list[JobId]:
-        """The jobs, in order."""
-        return [job for _, _, job in self._keys]
+        return [JobId(job) for job in self._queue.arrays.ledger.job[self.slots].tolist()]
 
     @property
     def kinds(self) -> Ints:
         """(n,) the kind of request of each job, in order."""
-        return self._kinds[: len(self)]
+        return self._queue.arrays.on.kind[self.slots]
 
     @property
     def chunks(self) -> Ints:
         """(n,) the number of chunks that each job requests."""
-        return self._chunks[: len(self)]
+        return self._queue.arrays.on.chunks[self.slots]
 
     @property
     def ranks(self) -> Ints:
         """(n,) the rank of each job's queue, in ascending order."""
-        return self._ranks[: len(self)]
+        return self._queue.arrays.on.rank[self.slots]
 
     @property
     def estimates_s(self) -> Floats:
         """(n,) the estimated run time of each job."""
-        return self._estimates_s[: len(self)]
+        return self._queue.arrays.on.estimate_s[self.slots]
 
     @property
     def shortest_first(self) -> Ints:
         """(n,) the jobs by queue, then estimated run time; ties go to the earlier arrival, then the lower
         id."""
-        return np.lexsort((self.estimates_s, self.ranks))
+        on = self._queue.arrays.on
+        return in_places(self.slots, len(on.rank))[on.by_estimate[: len(self)]]
+
+    def request_of(self, i: int) -> tuple[int, int]:
+        """The kind of request of the job in position i, and its number of chunks."""
+        on, slot = self._queue.arrays.on, self.slot_at(i)
+        return on.kind.item(slot), on.chunks.item(slot)
+
+    def estimate_s(self, i: int) -> float:
+        return self._queue.arrays.on.estimate_s.item(self.slot_at(i))
 
     def of_queue(self, rank: int) -> range:
         """The positions of the jobs of one queue."""
-        return range(bisect_left(self._keys, (rank,)), bisect_left(self._keys, (rank + 1,)))
-
-    def by_queue(self) -> Iterator[range]:
-        """The positions of the jobs of each queue in which jobs wait, in order of service."""
-        first = 0
-        while first < len(self):
-            own = self.of_queue(self._keys[first][0])
-            yield own
-            first = own.stop
-
-    def add(self, job: Job, kind: int, chunks: int, estimate_s: float, rank: int = 0) -> None:
-        n = len(self)
-        if n == len(self._kinds):
-            larger = _columns(2 * n)
-            for new, old in zip(larger, self._all(), strict=True):
-                new[:n] = old
-            self._kinds, self._chunks, self._ranks, self._estimates_s = larger
-        key = rank, job.arrival_s, job.id
-        i = n if not n or key > self._keys[-1] else bisect_left(self._keys, key)
-        for column, value in zip(self._all(), (kind, chunks, rank, estimate_s), strict=True):
-            column[i + 1 : n + 1] = column[i:n]
-            column[i] = value
-        self._jobs.insert(i, job)
-        self._keys.insert(i, key)
-        self._key_of[job.id] = key
-
-    def remove(self, job: JobId) -> None:
-        i, n = self.position(job), len(self)
-        for column in self._all():
-            column[i : n - 1] = column[i + 1 : n]
-        del self._jobs[i], self._keys[i], self._key_of[job]
+        return range(*np.searchsorted(self.ranks, (rank, rank + 1)).tolist())
 
     def position(self, job: JobId) -> int:
-        return bisect_left(self._keys, self._key_of[job])
+        return int((self.slots == self._slot_of[job]).argmax())
 
     def key(self, job: JobId) -> Key | None:
         """The place of a job in order of service; None if it does not wait."""
-        return self._key_of.get(job)
+        slot = self._slot_of.get(job)
+        return None if slot is None else self.key_of(slot)
 
-    def _all(self) -> tuple[Ints, Ints, Ints, Floats]:
-        return self._kinds, self._chunks, self._ranks, self._estimates_s
-
-
-def _columns(n: int) -> tuple[Ints, Ints, Ints, Floats]:
-    kinds, chunks, ranks = (np.zeros(n, dtype=np.int64) for _ in range(3))
-    return kinds, chunks, ranks, np.zeros(n)
+    def key_of(self, slot: int) -> Key:
+        """That of the job in a slot, which waits."""
+        job = self._job_in[slot]
+        return self._queue.arrays.on.rank.item(slot), job.arrival_s, job.id
 
 
-class ConsumableNodes:
+class ConsumableNodes(NodesInUse[NodeQueue]):
     """Nodes, the jobs that wait for parts of them, and the runs that hold parts. Read-only for schedulers.
 
     * `nodes`: what is free.
     * `waiting`: the jobs of the problem, with their requests as columns.
-    * `releases`: when runs are expected to end, with the first row of each in `held`.
+    * `releases`: when runs are expected to end.
     """
 
     def __init__(
         self, nodes: Sequence[Node], site_resources: Mapping[str, int] = MappingProxyType({})
     ) -> None:
-        self.n_nodes = len(nodes)
         self.nodes = NodeResources(nodes, site_resources)
-        self.waiting = WaitingRequests()
-        self.releases = Releases()
-        self.held: Held = new_held(FEWEST_ROWS)
-        self._first_row: dict[RunId, int] = {}
+        queue = GrowingQueue(new_node_queue(self.nodes), larger_node_queue)
+        super().__init__(len(nodes), queue, TRANSITIONS)
+        self.waiting = WaitingRequests(queue, kernels.arrived)
 
     def wait(self, job: Job, request: Request, estimate_s: float, rank: int = 0) -> None:
         """Queue a job; `rank` is that of its queue, 0 for the one served first."""
-        self.waiting.add(job, self.nodes.note_request(request), request.chunks, estimate_s, rank)
+        kind = self.nodes.note_request(request)
+        self.up_to_date()
+        self.waiting.join(job, request.chunks, kind, estimate_s, rank)
 
-    def any_fits(self) -> bool:
-        """Whether some waiting job fits now."""
-        nodes, waiting, n = self.nodes, self.waiting, len(self.waiting)
-        return next_that_fits(nodes.table, nodes.requests, waiting.kinds, waiting.chunks, 0, n) < n
+    def nothing_fits(self) -> bool:
+        """Whether no waiting job fits now."""
+        self.up_to_date()
+        return kernels.nothing_fits(self.queue.handle)
 
-    @contextmanager
-    def without(self, taken: Iterable[tuple[int, Ints2]]) -> Iterator[None]:
-        """While jobs, by position in the queue, also use these nodes."""
-        with Trial(self.nodes) as trial:
-            for i, used in taken:
-                trial.take(int(self.waiting.kinds[i]), used)
-            yield
+    def up_to_date(self) -> NodeQueue:
+        """The arrays, with all kinds of requests."""
+        q, requests = self.queue.arrays, self.nodes.requests
+        if q.on.requests.gpus is not requests.gpus:
+            self.queue.replace(q._replace(on=q.on._replace(requests=requests)))
+        return self.queue.arrays
 
-    def begin(self, run: RunId, end_s: float, kind: int, used: Ints2) -> None:
-        """A run begins that has taken `used`, until about `end_s`."""
-        if len(used) > self.held.n_spare[0]:
-            self.held = with_spare_rows(self.held, len(used))
-        first = self._first_row[run] = hold_rows(self.held, used, 0, len(used), kind)
-        self.releases.add(end_s, first, run)
+    def with_room(self) -> NodeQueue:
+        """The arrays, with room for a decision."""
+        self.up_to_date()
+        while lack := kernels.lack(self.queue.handle):
+            self.queue.enlarge(lack)
+        return self.queue.arrays
 
-    def end(self, run: RunId, end_s: float) -> tuple[int, Ints2]:
-        """A run ends that was expected to end at `end_s`: the kind of its request, and what it used."""
-        self.releases.drop(end_s, run)
-        kind, used = self.held_by(run)
-        let_go_rows(self.held, self._first_row.pop(run))
-        return kind, used
+    def start(self, run: RunId, job: JobId, start: Start, now_s: float) -> tuple[Share, ...]:
+        """A waiting job starts. Returns what it uses."""
+        slot, _ = self._running[run] = self.waiting.leave(job)
+        q = self.up_to_date()
+        if start.shares:
+            used = rows_of(start.shares)
+        else:
+            kind, chunks = q.on.kind.item(slot), q.on.chunks.item(slot)
+            divided = self.nodes.divided(kind, chunks, NodeSet.of(start.nodes))
+            assert divided is not None, "the rules of a schedule have been checked"
+            used = divided
+        if (larger := with_rows(q, len(used))) is not q:
+            self.queue.replace(larger)
+        rows = larger.on.decided.rows[: len(used)]
+        rows[:], larger.ledger.next_run[0] = used, run
+        kernels.start_on(self.queue.handle, slot, len(used), now_s, start.completion_s)
+        return start.shares or shares_of(rows)
 
-    def holds(self, run: RunId) -> bool:
-        """Whether a run holds nodes."""
-        return run in self._first_row
+    def set_available(self, node: int, is_available: bool) -> None:
+        """A node is up, or down. A run that holds it keeps it."""
+        self.nodes.set_up(node, is_available)
 
     def first_row(self, run: RunId) -> int:
-        """The first row of a run in `held`."""
-        return self._first_row[run]
+        """The first row of a run in `Held`."""
+        return self.queue.arrays.on.first_row.item(self._running[run][0])
 
     def held_by(self, run: RunId) -> tuple[int, Ints2]:
         """The kind of a run's request, and what it uses."""
-        rows = self._rows_of(run)
-        return int(self.held.kind[rows[0]]), self.held.row[rows]
-
-    def expect(self, run: RunId, before_s: float, end_s: float) -> None:
-        """A run is now expected to end at `end_s` instead."""
-        self.releases.drop(before_s, run)
-        self.releases.add(end_s, self._first_row[run], run)
-
-    def _rows_of(self, run: RunId) -> list[int]:
-        rows, row = [], self._first_row[run]
+        held, rows, row = self.queue.arrays.on.held, list[int](), self.first_row(run)
         while row != NONE:
             rows.append(row)
-            row = int(self.held.next[row])
-        return rows
+            row = held.next.item(row)
+        return held.kind.item(rows[0]), held.row[rows]

@@ -100,7 +100,7 @@ class ConsumableNodesProblem(SchedulingProblem):
 
     def arrays(self) -> Mapping[str, Any]:
         free = self.free_nodes
-        table, waiting, releases = free.nodes.table, free.waiting, free.releases
+        table, waiting, releases = free.nodes.table, free.waiting, free.queue.arrays.ledger.releases
         return {
             "capacity": table.capacity,
             "free": table.free,
@@ -108,7 +108,7 @@ class ConsumableNodesProblem(SchedulingProblem):
             "n_chunks": table.n_chunks,
             "site": table.site,
             "waiting": np.array([waiting.kinds, waiting.chunks, waiting.estimates_s]),
-            "releases": releases.table[: releases.n],
+            "releases": np.array([free.releases.ends_s, releases.run[: releases.n[0]]]),
         }
 
     def violation(self, answer: object) -> Violation | None:
@@ -124,8 +124,7 @@ class _Room:
         self._trial = trial
 
     def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
-        state, kind = self._state.nodes, int(self._state.waiting.kinds[i])
-        chunks = int(self._state.waiting.chunks[i])
+        state, (kind, chunks) = self._state.nodes, self._state.waiting.request_of(i)
         lacking = site_lacks(state, state.request_of(kind, chunks)) if state.site_resources else None
         if lacking is not None:
             return Violation(NODES_FREE, job.id, f"job {job.id} cannot start: {lacking}")
@@ -155,20 +154,33 @@ FreeNodesScheduler = Scheduler[FreeNodesProblem | ConsumableNodesProblem, NodeSc
 class ConsumableRoom:
     """What is free, less what jobs got in a pass: a copy, so that the problem stays as it is. Costs O(N)."""
 
-    def __init__(self, problem: ConsumableNodesProblem, selection: str) -> None:
-        self._problem = problem
-        self._waiting = problem.free_nodes.waiting
+    FIRST = "first; "
+    """What a wait reason says of the first job, which has a reservation."""
+
+    def __init__(self, problem: ConsumableNodesProblem, selection: str = "first_fit") -> None:
+        self._problem, self._waiting = problem, problem.free_nodes.waiting
         self._nodes = problem.free_nodes.nodes.alongside()
         self._placement = Placement(self._nodes, selection_by_name(selection))
 
     def fits(self, i: int) -> bool:
-        return self._nodes.fits(int(self._waiting.kinds[i]), int(self._waiting.chunks[i]))
+        return self._nodes.fits(*self._waiting.request_of(i))
+
+    def requests(self) -> list[tuple[int, int]]:
+        """Equal for jobs that request the same."""
+        return list(zip(self._waiting.kinds.tolist(), self._waiting.chunks.tolist(), strict=True))
+
+    def sentence(self, i: int) -> str:
+        """What job i requests, and what is free."""
+        return room_for(self._nodes, self._nodes.request_of(*self._waiting.request_of(i)))
+
+    def take(self, start: Start) -> None:
+        """A job of the problem has started, with shares."""
+        kind, _ = self._waiting.request_of(start.job)
+        self._nodes.take(kind, rows_of(start.shares))
 
     def start(self, i: int) -> Start:
-        kind, chunks = int(self._waiting.kinds[i]), int(self._waiting.chunks[i])
-        used = self._placement.place(kind, chunks)
+        used = self._placement.place(*self._waiting.request_of(i))
         if used is None:
-            request = self._nodes.request_of(kind, chunks)
-            raise ValueError(f"job {self._problem.jobs[i].id} does not fit: {room_for(self._nodes, request)}")
-        completion_s = self._problem.now_s + float(self._waiting.estimates_s[i])
+            raise ValueError(f"job {self._problem.jobs[i].id} does not fit: {self.sentence(i)}")
+        completion_s = self._problem.now_s + self._waiting.estimate_s(i)
         return Start(i, NodeSet.of(set(used[:, NODE].tolist())), completion_s, shares_of(used))

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler.compiled import Floats
+from scheduler.free_nodes.placer import FreeRoom, room_of
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.messages import counted
-from scheduler.model import JobId, NodeSchedule, Start
+from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice
 from scheduler.node_resources.selection import checked_name
 from scheduler.wait_reasons import AllOthers
 
 if TYPE_CHECKING:
-    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-    from scheduler.free_nodes.consumable_scheduling import ConsumableScheduling
+    from scheduler.free_nodes.consumable_passes import EasyPasses
+    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, ConsumableRoom
 
 WAITS = "too few nodes are free, or it would delay the first of the queue"
+WAITS_ON_NODES = "it does not fit on the nodes, or it would delay the first of the queue"
 
 
 class Ordering(Choice, noun="job ordering"):
@@ -38,9 +39,6 @@ class Backfilling(Choice, noun="backfilling"):
     NONE = "none"
     EASY = "easy"  # jobs that do not delay it according to the estimates, tried in order of service
     EASY_SJBF = "easy_sjbf"  # the same, tried shortest first
-
-
-_BACKFILLED = {Backfilling.NONE: None, Backfilling.EASY: "in order", Backfilling.EASY_SJBF: "shortest first"}
 
 
 class Rigid:
@@ -64,103 +62,100 @@ class Rigid:
         self.ordering = Ordering(ordering)
         self.backfilling = Backfilling(backfilling)
         self.selection = checked_name(selection)
-        self._consumable: ConsumableScheduling | None = None
-        self._ordering_code = self.ordering.code
-        self._backfilling_code = self.backfilling.code
+        self._passes: EasyPasses | None = None
+        self._codes = self.ordering.code, self.backfilling.code
 
     def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
-        if not isinstance(problem, FreeNodesProblem):
-            return self._on_consumable(problem)
-        starts = problem.free_nodes.decide(self._ordering_code, self._backfilling_code, problem.now_s)
-        in_detail = _WaitReasons(problem, starts, self.ordering, self.backfilling)
-        left = AllOthers(problem.n_jobs, starts, WAITS, in_detail)
-        return NodeSchedule(starts, left)
+        nodes, now_s = problem.free_nodes, problem.now_s
+        if isinstance(problem, FreeNodesProblem):
+            starts = problem.free_nodes.decide(*self._codes, now_s)
+            reasons = _WaitReasons(problem, starts, self, partial(_reserved_s, problem, starts))
+        else:
+            if self._passes is None or self._passes.state is not nodes:
+                # Compiled code that identical nodes do without.
+                from scheduler.free_nodes.consumable_passes import EasyPasses
+                from scheduler.node_resources.selection import selection_by_name
+
+                self._passes = EasyPasses(problem.free_nodes, selection_by_name(self.selection))
+            starts = self._passes.starts(*self._codes, now_s)
+            reserved_s = self._passes.reserved_s
+            reasons = _WaitReasons(problem, starts, self, lambda _: reserved_s)
+        waits = WAITS if isinstance(problem, FreeNodesProblem) else WAITS_ON_NODES
+        return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, waits, reasons))
 
     @staticmethod
     def load_for_requests() -> None:
-        import_module("scheduler.free_nodes.consumable_scheduling")
+        for module in ("consumable_passes", "kernels.easy_entry_points"):
+            import_module(f"scheduler.free_nodes.{module}")
 
-    def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
-        nodes = problem.free_nodes  # before anything is loaded: a problem of another kind has none
-        # Compiled code that identical nodes do without.
-        from scheduler.free_nodes.consumable_scheduling import ConsumableScheduling
-        from scheduler.node_resources.selection import selection_by_name
 
-        if self._consumable is None or self._consumable.state is not nodes:
-            self._consumable = ConsumableScheduling(nodes, selection_by_name(self.selection))
-        return self._consumable.schedule(
-            problem, self.ordering is Ordering.SJF, _BACKFILLED[self.backfilling]
-        )
+def reserved_for(start_s: float) -> str:
+    return f"reserved for {start_s:,.10g} s" if start_s < inf else "reserved for when more nodes are up"
 
 
 @dataclass(eq=False)
 class _WaitReasons:
     """Computed on request, before the state changes."""
 
-    problem: FreeNodesProblem
+    problem: FreeNodesProblem | ConsumableNodesProblem
     starts: Sequence[Start]
-    ordering: Ordering
-    backfilling: Backfilling
+    by: Rigid
+    reserved_s: Callable[[int], float]
+    """When the first job in line, in this position, has a reservation."""
 
     def __call__(self, i: int) -> str:
-        size = int(self._sizes[i])
-        return self._of_first(size) if i == self._first else self._of_another(size)
+        room = self._room.sentence(i)
+        if i == self._first:
+            return f"first of the queue: {room}{f'; {self._reserved}' if self._reserved else ''}"
+        if not self._room.fits(i):
+            return room
+        job = self.problem.jobs[self._first].id
+        if not self._reserved:
+            return f"{room}; but job {job} comes first"
+        return f"{room}; but it would delay job {job}, which is {self._room.FIRST}{self._reserved}"
 
     def of_all(self) -> list[str]:
-        """For each job; those that request as many nodes have one reason."""
-        sizes, size_of = np.unique(self._sizes, return_inverse=True)
-        reasons = [self._of_another(int(size)) for size in sizes]
-        found = [reasons[k] for k in size_of.tolist()]
-        found[self._first] = self(self._first)
+        """For each job; those that request the same have one reason."""
+        reasons, found = dict[object, str](), list[str]()
+        for i, request in enumerate(self._room.requests()):
+            if i == self._first:
+                found.append(self(i))
+                continue
+            if request not in reasons:
+                reasons[request] = self(i)
+            found.append(reasons[request])
         return found
 
-    def _room(self, size: int) -> str:
-        return f"it requests {counted(size, 'node')}, {self._n_free} free"
-
-    def _of_first(self, size: int) -> str:
-        first = f"first of the queue: {self._room(size)}"
-        return first if self.backfilling is Backfilling.NONE else f"{first}; {self._reserved}"
-
-    def _of_another(self, size: int) -> str:
-        room, n_free = self._room(size), self._n_free
-        if size > n_free:
-            return room
-        job = self._first_id
-        if self.backfilling is Backfilling.NONE:
-            return f"{room}; but job {job} comes first"
-        return f"{room}; but it would delay job {job}, which is {self._reserved}"
-
     @cached_property
-    def _sizes(self) -> Floats:
-        return self.problem.free_nodes.waiting.sizes
-
-    @cached_property
-    def _n_free(self) -> int:
-        return self.problem.free_nodes.free.n - sum(len(start.nodes) for start in self.starts)
-
-    @cached_property
-    def _first_id(self) -> JobId:
-        return self.problem.jobs[self._first].id
+    def _room(self) -> FreeRoom | ConsumableRoom:
+        """What is left once the jobs have started."""
+        room = room_of(self.problem)
+        for start in self.starts:
+            room.take(start)
+        return room
 
     @cached_property
     def _first(self) -> int:
-        """Index of the first waiting job."""
-        placed = {start.job for start in self.starts}
-        if self.ordering is Ordering.FCFS:
-            return next(i for i in range(self.problem.n_jobs) if i not in placed)
-        estimates_s = self.problem.free_nodes.waiting.estimates_s.copy()
-        estimates_s[list(placed)] = np.inf
-        return int(estimates_s.argmin())
+        """The first waiting job in line."""
+        started = {start.job for start in self.starts}
+        if self.by.ordering is Ordering.FCFS:
+            return next(i for i in range(self.problem.n_jobs) if i not in started)
+        waiting = self.problem.free_nodes.waiting
+        return next(int(i) for i in waiting.shortest_first if i not in started)
 
     @cached_property
     def _reserved(self) -> str:
-        """When enough nodes are expected to be free for the first job."""
-        releases = self.problem.free_nodes.releases
-        started = [(start.completion_s, len(start.nodes)) for start in self.starts]
-        ends_s = np.append(releases.ends_s, [end_s for end_s, _ in started])
-        order = np.argsort(ends_s, kind="stable")
-        given_back = np.append(releases.sizes, [n for _, n in started])[order].cumsum()
-        enough = np.searchsorted(self._n_free + given_back, self._sizes[self._first])
-        if enough == len(order):
-            return "reserved for when more nodes are up"
-        return f"reserved for {max(ends_s[order][enough], self.problem.now_s):,.10g} s"
+        """Empty without backfilling."""
+        backfills = self.by.backfilling is not Backfilling.NONE
+        return reserved_for(self.reserved_s(self._first)) if backfills else ""
+
+
+def _reserved_s(problem: FreeNodesProblem, starts: Sequence[Start], i: int) -> float:
+    """When enough nodes are expected to be free for job i; infinite if too few are up."""
+    nodes = problem.free_nodes
+    ends_s = np.append(nodes.releases.ends_s, [start.completion_s for start in starts])
+    order = np.argsort(ends_s, kind="stable")
+    sizes = np.append(nodes.releases.sizes, [len(start.nodes) for start in starts])[order]
+    n_free = nodes.free.n - sum(len(start.nodes) for start in starts)
+    enough = np.searchsorted(n_free + sizes.cumsum(), problem.jobs[i].n_tasks)
+    return inf if enough == len(order) else max(float(ends_s[order][enough]), problem.now_s)

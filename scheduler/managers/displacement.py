@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from scheduler.compiled import Flags, Ints, Ints2
+from scheduler.compiled import Flags, Ints
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, Key
+from scheduler.free_nodes.node_arrays import new_shadow
 from scheduler.managers.queues import QueuePolicy
 from scheduler.model import JobId, RunId
-from scheduler.node_resources.arrays import empty_shadow
 from scheduler.node_resources.kernels.python_entry_points import next_that_may_fit, runs_to_stop
 from scheduler.node_resources.state import NodeResources, Trial
 
@@ -91,7 +91,7 @@ class Displacement:
         self._groups = list(groups.values())
         self._displaced_by = {k: groups[ranks] for k, ranks in enumerate(sets) if ranks}
         self._stops = Stops()
-        self._shadow = empty_shadow(state.nodes)
+        self._shadow = new_shadow(state.nodes)
         self._latest = NO_RUN
         """The run that began last."""
         self._decided = NO_RUN
@@ -111,10 +111,10 @@ class Displacement:
             if (other := waiting.key(job)) is not None and other < key
         }
 
-    def end(self, run: RunId, kind: int, used: Ints2) -> None:
-        """A run has given back its nodes."""
+    def end(self, run: RunId) -> None:
+        """A run is about to give back its nodes."""
         for group in self._groups:
-            group.end(run, kind, used)
+            group.end(run)
 
     def set_up(self, node: int, is_up: bool) -> None:
         for group in self._groups:
@@ -161,12 +161,12 @@ class Displacement:
         without the runs of the queues that theirs displaces."""
         waiting, now = self._state.waiting, self._state.nodes
         for rank, displaced in self._displaced_by.items():
-            own, without = waiting.of_queue(rank), displaced.nodes
+            own, without, columns = waiting.of_queue(rank), displaced.nodes, (waiting.kinds, waiting.chunks)
             i = own.start
             while i < own.stop:
                 i = next_that_may_fit(
                     *(now.table, now.requests, without.table, without.requests),
-                    *(waiting.kinds, waiting.chunks, i, own.stop),
+                    *(*columns, i, own.stop),
                 )
                 if i < own.stop and waiting[i].id not in self._stops.jobs:
                     yield i, displaced
@@ -192,10 +192,8 @@ class Displacement:
         ]
         firsts: Ints = np.array([state.first_row(run) for run in runs], dtype=np.int64)
         stopped: Flags = np.zeros(len(runs), dtype=np.bool_)
-        kind, chunks = int(state.waiting.kinds[i]), int(state.waiting.chunks[i])
-        if not runs_to_stop(
-            nodes.table, nodes.requests, self._shadow, state.held, firsts, kind, chunks, stopped
-        ):
+        held, request = state.queue.arrays.on.held, state.waiting.request_of(i)
+        if not runs_to_stop(nodes.table, nodes.requests, self._shadow, held, firsts, *request, stopped):
             return None
         return [runs[x] for x in np.flatnonzero(stopped)]
 
@@ -205,13 +203,11 @@ class Displacement:
         return min((latest for job, latest in limits if position(job) <= i), default=self._latest)
 
     def _fits(self, i: int) -> bool:
-        waiting = self._state.waiting
-        return self._state.nodes.fits(int(waiting.kinds[i]), int(waiting.chunks[i]))
+        return self._state.nodes.fits(*self._state.waiting.request_of(i))
 
     def _place(self, i: int, trial: Trial) -> None:
         """Job i, which fits, takes the first nodes."""
-        nodes, waiting = self._state.nodes, self._state.waiting
-        kind, chunks = int(waiting.kinds[i]), int(waiting.chunks[i])
+        nodes, (kind, chunks) = self._state.nodes, self._state.waiting.request_of(i)
         nodes.fits(kind, chunks)  # `where_fits` is as of this
         used = nodes.divided(kind, chunks, nodes.where_fits(kind).tolist())
         assert used is not None
@@ -248,12 +244,12 @@ class DisplacedRuns:
         elif self._is_current():
             self._nodes.take(*self._state.held_by(run))
 
-    def end(self, run: RunId, kind: int, used: Ints2) -> None:
-        """A run has given back its nodes."""
+    def end(self, run: RunId) -> None:
+        """A run is about to give back its nodes."""
         if run in self._runs:
             del self._runs[run]
         elif self._is_current():
-            self._nodes.give_back(kind, used)
+            self._nodes.give_back(*self._state.held_by(run))
 
     def _is_current(self) -> bool:
         """A copy knows the kinds of requests for which there was room when it was made."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from scheduler.compiled import Ints, allocate
+from scheduler.compiled import Ints, copied, grown, made
 from scheduler.messages import counted
 from scheduler.node_request import (
     Admission,
@@ -22,13 +23,9 @@ from scheduler.node_request import (
     thousandths,
 )
 from scheduler.node_resources.kernels.tables import (
-    CLOCK,
     FREE,
     HAS,
-    NEWER,
-    NEWEST,
     NONE,
-    OLDER,
     WHOLE,
     NodeTable,
     RequestTable,
@@ -50,16 +47,22 @@ class DescribedNodes:
         self._types = {
             name: 1 << x for x, name in enumerate(sorted({t for node in nodes for t in node.gpus}))
         }
-        n_nodes, n_resources = len(nodes), 2 + len(self.names)
-        n_gpus = max((len(node.gpus) for node in nodes), default=0)
-        table = (n_nodes, n_resources), (n_nodes, n_resources), (n_nodes, n_gpus), (n_nodes, n_gpus)
-        each, of_site = (n_nodes, n_nodes, (n_nodes, 2)), (2, len(self.site_resources))
-        self.table: NodeTable = allocate(
-            NodeTable, *table, (n_nodes, n_gpus + 1), *each, 2, n_resources + 1, of_site
-        )
+        n_gpus, n_resources = max((len(node.gpus) for node in nodes), default=0), 2 + len(self.names)
+        self.sizes = {
+            "nodes": len(nodes),
+            "resources": n_resources,
+            "weights": n_resources + 1,
+            "gpus": n_gpus,
+            "gpu_kinds": n_gpus + 1,
+            "site": len(self.site_resources),
+            "needs": n_resources + len(self.site_resources),
+            "kinds": FEWEST_KINDS,
+        }
+        """Of the arrays, by dimension."""
+        self.table: NodeTable = made(NodeTable, **self.sizes)
         self._fill()
         self._kinds: dict[Any, int] = {}
-        self.requests = self._requests(FEWEST_KINDS)
+        self.requests = made(RequestTable, **self.sizes)
         self.requested: dict[int, tuple[Request, int]] = {}
         """By kind: a request, and how many such jobs arrived."""
         self.total_requested = 0
@@ -69,10 +72,18 @@ class DescribedNodes:
         self._alike = alike(nodes)
         self._usable_alike = _usable_alike(self.all)
 
+    def alongside(self) -> Self:
+        """Another state of the same nodes, for the same kinds; valid until `requests` is replaced."""
+        other = copy(self)
+        other.table = copied(self.table)
+        own = {name: np.zeros_like(getattr(self.requests, name)) for name in ("fit", "total", "seen")}
+        other.requests = self.requests._replace(**own)
+        return other
+
     @property
     def clock(self) -> int:
         """The time of the last change, in changes."""
-        return int(self.table.changes[CLOCK])
+        return int(self.table.clock[0])
 
     @property
     def gpu_capacity(self) -> int:
@@ -91,7 +102,8 @@ class DescribedNodes:
         if kind is None:
             kind = self._kinds[key] = len(self._kinds)
             if kind == len(self.requests.gpus):
-                self._grow()
+                self.sizes = {**self.sizes, "kinds": 2 * kind}
+                self.requests = grown(self.requests, kinds=2 * kind)
             self._describe(kind, request)
         return kind
 
@@ -131,28 +143,8 @@ class DescribedNodes:
         table.largest[:-1] = table.capacity.max(axis=0, initial=0)
         table.largest[-1] = table.gpu_free.sum(axis=1).max(initial=0)
         table.version[:] = 1
-        table.beside[:, NEWER] = np.arange(-1, n_nodes - 1)
-        table.beside[:, OLDER] = [*range(1, n_nodes), NONE]
-        table.changes[NEWEST], table.changes[CLOCK] = 0, 1
-
-    def _requests(self, n_kinds: int) -> RequestTable:
-        each = (n_kinds,) * 5
-        n_nodes = len(self.all)
-        return allocate(
-            RequestTable,
-            (n_kinds, self.table.free.shape[1] + len(self.site_resources)),
-            *each,
-            (n_kinds, n_nodes),
-            (n_kinds, n_nodes),
-            n_kinds,
-            n_kinds,
-        )
-
-    def _grow(self) -> None:
-        before = self.requests
-        self.requests = self._requests(2 * len(before.gpus))
-        for old, new in zip(before, self.requests, strict=True):
-            new[: len(old)] = old
+        table.newer[:], table.older[:] = np.arange(-1, n_nodes - 1), [*range(1, n_nodes), NONE]
+        table.clock[0] = 1
 
     def _key(self, request: Request) -> Any:
         return (

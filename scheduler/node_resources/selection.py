@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scheduler.compiled import Floats, Floats2, Ints, Ints2
+from scheduler.compiled import Floats, Floats2, Ints, Ints2, grown, made
 from scheduler.naming import Misnamed
 from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.kernels import scores as codes
@@ -166,15 +166,11 @@ class GpuClustering(_Compiled):
 
 def new_ranking(nodes: DescribedNodes, selection: NodeSelection) -> Ranking:
     """Without any scores."""
-    weights = selection.weights(nodes) if isinstance(selection, _Compiled) else np.zeros(0)
-    n_kinds, n_nodes = nodes.requests.fit.shape
-    return Ranking(
-        np.array([selection.code]),
-        weights,
-        np.zeros((n_kinds, n_nodes)),
-        np.zeros(n_kinds, dtype=np.int64),
-        np.zeros(n_nodes, dtype=np.int64),
-    )
+    ranking = made(Ranking, **nodes.sizes)
+    ranking.selection[0] = selection.code
+    if isinstance(selection, _Compiled):
+        ranking.weights[:] = selection.weights(nodes)
+    return ranking
 
 
 class Placement:
@@ -188,12 +184,10 @@ class Placement:
     @property
     def ranking(self) -> Ranking:
         """With room for all kinds of requests, and without scores of an earlier epoch."""
-        ranking, n_kinds = self._ranking, len(self._nodes.requests.gpus)
-        n_before = len(ranking.seen)
-        if n_kinds > n_before:
-            larger = new_ranking(self._nodes, self._selection)
-            larger.scores[:n_before], larger.seen[:n_before] = ranking.scores, ranking.seen
-            ranking = self._ranking = larger
+        n_kinds = len(self._nodes.requests.gpus)
+        if n_kinds > len(self._ranking.seen):
+            self._ranking = grown(self._ranking, kinds=n_kinds)
+        ranking = self._ranking
         epoch = self._selection.epoch(self._nodes)
         if epoch != self._epoch:
             ranking.seen[:] = 0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from numbers import Integral
 from types import MappingProxyType, TracebackType
 
 import numpy as np
 
-from scheduler.compiled import Ints, Ints2, copied
+from scheduler.compiled import Ints, Ints2
 from scheduler.model import Share
 from scheduler.node_request import MOST_GPUS, Node
 from scheduler.node_resources.described import DescribedNodes
@@ -53,15 +52,6 @@ class NodeResources(DescribedNodes):
     ) -> None:
         super().__init__(nodes, site_resources)
         self._changed: Ints = np.zeros(len(nodes), dtype=np.int64)
-
-    def alongside(self) -> NodeResources:
-        """Another state of the same nodes, for the same kinds; valid until `requests` is replaced."""
-        other = copy(self)
-        other.table = copied(self.table)
-        own = {name: np.zeros_like(getattr(self.requests, name)) for name in ("fit", "total", "seen")}
-        other.requests = self.requests._replace(**own)
-        other._changed = np.zeros(len(self.all), dtype=np.int64)
-        return other
 
     def set_up(self, node: int, is_up: bool) -> None:
         """No job fits on a node that is down; what runs there keeps what it has."""

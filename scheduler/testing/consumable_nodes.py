@@ -10,10 +10,11 @@ import numpy as np
 
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-from scheduler.model import ON_NODES, Job, JobId, RunId
+from scheduler.model import ON_NODES, Job, JobId, RunId, Start
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.kernels.tables import NODE
 from scheduler.node_resources.selection import FirstFit, Placement
+from scheduler.node_resources.state import shares_of
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running
 from scheduler.rules import Kind
@@ -51,17 +52,13 @@ class ConsumableOutline:
 
     def build(self, first_id: int) -> ConsumableNodesProblem:
         state = ConsumableNodes(self.nodes, self.site_resources)
-        placement, running = Placement(state.nodes, FirstFit()), dict[RunId, Running]()
+        running = dict[RunId, Running]()
         for node in range(self.n_down):
-            state.nodes.set_up(node, False)
+            state.set_available(node, False)
         n_waiting, n_running, n = len(self.waiting), len(self.running), self.n_jobs
         for k, (request, ends_in_s) in enumerate(self.running):
-            kind, run, end_s = state.nodes.note_request(request), RunId(k), self.now_s + ends_in_s
-            used = placement.place(kind, request.chunks)
-            if used is not None:
-                state.begin(run, end_s, kind, used)
-                job = self._job(first_id + n_waiting + k, k / n, request, self.now_s)
-                running[run] = Running(job, ON_NODES, NodeSet.of(set(used[:, NODE].tolist())), end_s)
+            job = self._job(first_id + n_waiting + k, k / n, request, self.now_s)
+            running |= running_first(state, RunId(k), job, self.now_s, self.now_s + ends_in_s)
         for i, (request, estimate_s) in enumerate(self.waiting):
             job = self._job(first_id + i, (n_running + i) / n, request, estimate_s)
             state.wait(job, request, estimate_s)
@@ -76,6 +73,21 @@ class ConsumableOutline:
             estimate_s=estimate_s,
             request=request,
         )
+
+
+def running_first(
+    state: ConsumableNodes, run: RunId, job: Job, now_s: float, end_s: float
+) -> dict[RunId, Running]:
+    """The job runs on the first nodes on which it fits, if there are any."""
+    assert job.request is not None
+    kind, chunks = state.nodes.note_request(job.request), job.request.chunks
+    used = Placement(state.nodes.alongside(), FirstFit()).place(kind, chunks)
+    if used is None:
+        return {}
+    nodes = NodeSet.of(set(used[:, NODE].tolist()))
+    state.wait(job, job.request, now_s)
+    state.start(run, job.id, Start(0, nodes, end_s, shares_of(used)), now_s)
+    return {run: Running(job, ON_NODES, nodes, end_s)}
 
 
 # Strategies are made once, since making one costs more than drawing from it.
@@ -198,5 +210,4 @@ class ConsumableNodesContract(Contract[ConsumableNodesProblem]):
         return problem.jobs[0].id
 
     def _kinds(self, problem: ConsumableNodesProblem) -> list[tuple[int, int]]:
-        waiting = problem.free_nodes.waiting
-        return list(zip(waiting.kinds.tolist(), waiting.chunks.tolist(), strict=True))
+        return [problem.free_nodes.waiting.request_of(i) for i in range(problem.n_jobs)]

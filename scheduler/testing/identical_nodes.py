@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.free_nodes.identical_nodes import FreeNodes
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.model import ON_NODES, Job, JobId, RunId
+from scheduler.model import ON_NODES, Job, JobId, RunId, Start
 from scheduler.problem import Running
 from scheduler.rules import Kind
 from scheduler.testing.drawing import st
@@ -49,7 +49,7 @@ class FreeNodesOutline:
             job, held = self._job(first_id + n_waiting + k, k / n, size, self.now_s), nodes.free.lowest(size)
             end_s = self.now_s + ends_in_s
             nodes.waiting.add(job, self.now_s)
-            nodes.start(RunId(k), job.id, held, self.now_s, end_s)
+            nodes.start(RunId(k), job.id, Start(0, held, end_s), self.now_s)
             running[RunId(k)] = Running(job, ON_NODES, held, end_s)
         for node in nodes.free.lowest(self.n_down):
             nodes.set_available(node, False)

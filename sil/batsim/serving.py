@@ -12,8 +12,7 @@ import zmq
 from pydantic import ValidationError
 
 from scheduler import UserError
-from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.managers.free_node_allocation import FreeNodeAllocation
+from scheduler.managers.rigid_allocation import RigidAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet
@@ -78,7 +77,7 @@ class ServedScheduler:
         self._run_times = run_times
         self.clock = MessageClock()
         self._orders = Orders(self.clock)
-        self._manager: StartingManager[FreeNodesProblem] | None = None
+        self._manager: StartingManager[Any] | None = None
         self._jobs = 0
         self._known = set[str]()
         self._memory = Memory("the jobs of the simulator")
@@ -114,7 +113,7 @@ class ServedScheduler:
                 n_nodes = described.nb_compute_resources or described.nb_resources
                 self._memory.take(BYTES_OF_A_NODE * n_nodes)
                 ports = OnFreeNodes(self.clock, self._orders, n_nodes, self._run_times)
-                nodes = FreeNodeAllocation(n_nodes, self._run_times)
+                nodes = RigidAllocation(ports)
                 self._manager = StartingManager(ports, nodes, self._make(self.clock), self._memoryless)
             case "SIMULATION_ENDS":
                 self.is_over = True
@@ -152,7 +151,7 @@ class ServedScheduler:
             self._orders.decide("CALL_ME_LATER", timestamp=wakes_at_s)
             self._called_for_s = wakes_at_s
 
-    def _running(self) -> StartingManager[FreeNodesProblem]:
+    def _running(self) -> StartingManager[Any]:
         if self._manager is None:
             raise UserError("the simulator sent an event before SIMULATION_BEGINS")
         return self._manager

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from scheduler import UserError
 from scheduler.compiled import allocate, handle
-from scheduler.free_nodes.arrays import QueuePolicy, larger_rigid_queue, new_rigid_queue
-from scheduler.free_nodes.kernels.backfilling import FCFS, NO_BACKFILLING
-from scheduler.free_nodes.kernels.queues import RigidQueue
+from scheduler.free_nodes.arrays import larger_rigid_queue, new_rigid_queue
+from scheduler.free_nodes.kernels.identical import RigidQueue
 from sil.api.settings import choice, given_log
 from sil.declared import whole_number
 from sil.gym.environments import Numbers, Observation, Options, Single, Vector, reward_of
@@ -23,7 +22,8 @@ from sil.runs.compiled import CODES
 from sil.settings.replays import Estimates
 from sil.workload.job_log import JobLog
 from sil.world.compiled_replay.asking import GOES_ON, NO_ANSWER, NO_JOB, Answers, answer_all
-from sil.world.compiled_replay.engine import EmptyQueue, Jobs, Running
+from sil.world.compiled_replay.engine import EmptyQueue, Running
+from sil.world.compiled_replay.jobs import Jobs
 from sil.world.compiled_replay.loop import ALL_ENDED, STUCK
 from sil.world.compiled_replay.observation import N_OF_JOB, N_OF_MACHINE, new_views, observation_of
 from sil.world.events import ORDERS
@@ -183,7 +183,6 @@ class BackfillBatch:
         self.episodes = Episodes(log, whole_number(settings.jobs, "jobs"), settings.held_out)
         self._reward = reward_of(settings.reward, REWARDS, "Steps", n)
         self._by = CODES[choice(Estimates, settings.estimates, "estimates")]
-        self._policy = QueuePolicy(FCFS, NO_BACKFILLING, always_called=False)
         self.observation_space = spaces.Dict(
             {
                 "jobs": spaces.Box(0.0, 1.0, (window, N_OF_JOB), np.float32),
@@ -229,7 +228,7 @@ class BackfillBatch:
         a, n_nodes = self._answers, self.episodes.log.processors
         begin = self.episodes.drawn(rng, options)
         end = begin + self.episodes.jobs
-        queue = new_rigid_queue(n_nodes, self._policy)
+        queue = new_rigid_queue(n_nodes)
         empty = EmptyQueue(queue, n_nodes, larger_rigid_queue)
         self._running[at] = Running(
             self._jobs.between(begin, end), empty, ORDERS["default"], self._by, _FACTS

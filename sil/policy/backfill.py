@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from scheduler import UserError
 from scheduler.compiled import called_by_handle, handle
-from scheduler.free_nodes.kernels.queues import ENOUGH, RigidQueue
-from scheduler.free_nodes.kernels.rigid_queue import choose_nodes, lack_of_nodes
+from scheduler.free_nodes.kernels.identical import RigidQueue, choose_nodes, lack_of_nodes
+from scheduler.free_nodes.kernels.ledger import ENOUGH
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import NodeSchedule
 from scheduler.rules import Kind
@@ -39,9 +39,9 @@ def act(q: RigidQueue, v: Views, action: int, now_s: float) -> int:
 
 
 @called_by_handle
-def end(q: RigidQueue, v: Views, now_s: float) -> int:
+def end(q: RigidQueue, now_s: float) -> int:
     """End a pass. Returns how many jobs start, on the nodes of `choose_nodes`."""
-    n = observation.end_pass(q, v, 0, now_s)
+    n = observation.end_pass(q, now_s)
     choose_nodes(q, n)
     return n
 
@@ -70,13 +70,13 @@ class BackfillPolicy:
             self._handle = handle(self._views)
         seen, views = observation_of(self._views), self._handle
         while (n_fitting := begin(nodes.queue.handle, views, now_s)) < 0:
-            nodes.enlarge(-n_fitting)
+            nodes.queue.enlarge(-n_fitting)
         try:
             while n_fitting:
                 action = self._policy.action(seen)
                 n_fitting = act(nodes.queue.handle, views, action, now_s)
         finally:  # the queue is as before, whatever the policy raises
-            n_started = end(nodes.queue.handle, views, now_s)
+            n_started = end(nodes.queue.handle, now_s)
         starts = nodes.starts(n_started, now_s)
         return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS))
 

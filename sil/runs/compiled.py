@@ -1,5 +1,4 @@
-"""The compiled engine for the replay of a log: for which schedulers, and in which chunks. Each kind of queue
-loads compiled code that the others do without, so it is imported where it is made."""
+"""The compiled engine for the replay of a log: for which schedulers, and in which chunks."""
 
 from __future__ import annotations
 
@@ -7,15 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from scheduler.free_nodes.arrays import QueuePolicy
 from scheduler.free_nodes.conservative import Conservative
-from scheduler.free_nodes.kernels.queues import CONSERVATIVE
+from scheduler.free_nodes.kernels.ledger import CONSERVATIVE, FCFS, QueuePolicy
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.managers.queues import never_fits
 from sil.runs.under_test import InProcess, UnderTest
@@ -24,14 +22,12 @@ from sil.trace.facts import SCHEMA
 from sil.trace.recorder import CHUNK
 from sil.trace.requests import request_text
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of
-from sil.world.compiled_replay.engine import CompiledQueue, Jobs, run_compiled
+from sil.world.compiled_replay.engine import CompiledQueue, run_compiled
 from sil.world.compiled_replay.estimates import ACTUAL, HISTORY, USER
+from sil.world.compiled_replay.jobs import Jobs
+from sil.world.compiled_replay.queues import on_identical_nodes, on_nodes
 from sil.world.compiled_replay.tables import JobNames, decisions_table, facts_table
 from sil.world.events import Order
-
-if TYPE_CHECKING:
-    from scheduler.node_resources.described import DescribedNodes
-    from scheduler.node_resources.selection import NodeSelection
 
 CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HISTORY}
 
@@ -75,9 +71,9 @@ class CompiledReplay:
             return "only built-in schedulers for free nodes are compiled"
         made = scheduler.spec.make()
         if isinstance(made, Rigid):
-            policy = QueuePolicy(made.ordering.code, made.backfilling.code, always_called=False)
+            policy = QueuePolicy(made.ordering.code, made.backfilling.code)
         elif isinstance(made, Conservative):
-            policy = QueuePolicy(0, CONSERVATIVE, always_called=True)
+            policy = QueuePolicy(FCFS, CONSERVATIVE, always_called=True)
         else:
             return "it is not compiled"
         if log.cluster is not None and not _is_compiled(made.selection):
@@ -107,8 +103,6 @@ def _is_compiled(selection: str) -> bool:
 
 
 def _on_processors(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy) -> CompiledLog:
-    from sil.world.compiled_replay.rigid import on_identical_nodes
-
     n_nodes, n, refusals = log.processors, 0, dict[int, str]()
     for part in log.parts():
         number, size = part["job"].to_numpy(), part["processors"].to_numpy()
@@ -157,18 +151,8 @@ def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selectio
     on_arrival = {
         name: pl.Series(list(texts), dtype=pl.String).gather(request) for name, texts in of_requests.items()
     }
-    queue = _queue(nodes, selection_by_name(selection), policy)
+    queue = on_nodes(nodes, selection_by_name(selection), policy)
     return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals))
-
-
-def _queue(nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy) -> CompiledQueue[Any]:
-    if policy.backfilling == CONSERVATIVE:
-        from sil.world.compiled_replay.reserving import with_reservations
-
-        return with_reservations(nodes, selection, policy)
-    from sil.world.compiled_replay.consumable import on_consumable_nodes
-
-    return on_consumable_nodes(nodes, selection, policy)
 
 
 def names_of(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scheduler import UserError
-from scheduler.managers.free_nodes_manager import free_nodes_manager
+from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.model import Job
 from scheduler.ports import RuntimeEstimator
 from scheduler.resource_manager import Manager, OnFreeNodes

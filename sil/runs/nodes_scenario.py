@@ -8,8 +8,8 @@ from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, in_order_of_service
+from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.messages import abbreviated
 from scheduler.model import Job
 from scheduler.node_request import Request

@@ -14,7 +14,7 @@ from scheduler.model import Answer, DispatchOrder, Job, JobId, NodeSchedule, Run
 from scheduler.notices import JobArrived, Notice, RunEnded, RunLost, RunPreempted
 from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import Manager, Ports
-from sil.swarm.case import CORES, URGENT, Case, Machines
+from sil.swarm.case import CORES, URGENT, Case
 
 SERVES_IN_ORDER = "serves-in-order"
 DISPLACES_FOR_A_REASON = "displaces-for-a-reason"
@@ -200,9 +200,7 @@ class NodesAccount(Account):
             message = f"the runs {sorted(self._runs)} run, and {sorted(problem.running)} are in the problem"
             self._broken(ESTIMATES_ARE_CURRENT, None, message)
         self._check_running(problem.running, 0.0)
-        nodes = problem.free_nodes
-        is_shared = self._case.machines is Machines.NODES
-        first_s = nodes.releases.first_s() if is_shared else nodes.first_end_s()
+        first_s = problem.free_nodes.releases.first_s()
         if first_s is not None and first_s < problem.now_s - ROUNDING_S and not self._is_asked_again:
             message = f"at {problem.now_s:.12g} s, nodes are expected to be released at {first_s:.12g} s"
             self._broken(ESTIMATES_ARE_CURRENT, None, message)

@@ -10,7 +10,6 @@ import numpy as np
 
 from scheduler import registry
 from scheduler.free_nodes.runtime_estimates import UserEstimates
-from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import (
     Admission,
@@ -19,6 +18,7 @@ from scheduler.managers.queues import (
     PreemptionPolicy,
     QueuePolicy,
 )
+from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Cluster, ExecutionRecord, Interconnect, Job, JobClass, JobId, Machine, Site
 from scheduler.node_request import Node, Request

@@ -44,7 +44,7 @@ RUN_WITH_CHECKS = (
 )
 LOADS = (
     "from scheduler.compiled import called_from_python as compile; "
-    "from scheduler.free_nodes.kernels.free_over_time import insert, remove; compile(insert); compile(remove)"
+    "from scheduler.node_resources.kernels.releases import insert, remove; compile(insert); compile(remove)"
 )
 """Two small functions of one folder."""
 

@@ -15,8 +15,8 @@ from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.displacement import Displacement
-from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy
+from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.model import (
     Job,
     JobId,
@@ -25,10 +25,10 @@ from scheduler.model import (
     RunId,
 )
 from scheduler.node_request import Gpus, Node, Request
-from scheduler.node_resources.selection import FirstFit, Placement
 from scheduler.notices import RunEnded, RunLost
 from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import OnFreeNodes
+from scheduler.testing.consumable_nodes import running_first
 from tests.examples import up_to
 from tests.scheduler.fakes import HandClock, RecordingDispatcher, ScriptedMonitor
 from tests.scheduler.free_nodes.small_consumable import SmallJob, SmallNode, fits, place, remove
@@ -510,13 +510,10 @@ def test_the_runs_to_stop_are_those_of_the_small_version(
     assume(job.licences <= empty[0].licences)  # others are refused when they arrive
     nodes, state, runs = deepcopy(empty), state_of(empty), list[tuple[int, SmallJob]]()
     displacement = Displacement(state, (URGENT, MIDDLE, LOW))
-    placement = Placement(state.nodes, FirstFit())
     for k, (other, is_low) in enumerate(running):
         if place(nodes, other):
-            kind = state.nodes.kind_of(request_of(other))
-            used = placement.place(kind, other.chunks)
-            assert used is not None
-            state.begin(RunId(k), 100.0, kind, used)
+            of_run = Job(JobId(k), "rigid", 0.0, request=request_of(other))
+            assert running_first(state, RunId(k), of_run, 0.0, 100.0)
             displacement.begin(RunId(k), (2 if is_low else 1, 0.0, JobId(k)))
             runs += [(k, other)] if is_low else []
     displacement.to_stop()  # what runs now was started earlier

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.free_nodes import rigid
-from scheduler.free_nodes.kernels import backfilling
+from scheduler.free_nodes.kernels import ledger
 from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.ports import AnyScheduler
 from scheduler.time_shared.kernels import selection, tables
@@ -77,8 +77,8 @@ def test_the_kernels_number_policies_and_methods_in_the_order_of_their_names() -
     methods = tables.PROPORTIONAL, tables.BY_MPL, tables.BY_CPU
     for choice, codes in ((Selection, selections), (NodeSelection, node_selections), (Method, methods)):
         assert tuple(member.code for member in choice) == codes
-    assert [ordering.code for ordering in rigid.Ordering] == [backfilling.FCFS, backfilling.SJF]
-    codes = [backfilling.NO_BACKFILLING, backfilling.IN_ORDER, backfilling.SHORTEST_FIRST]
+    assert [ordering.code for ordering in rigid.Ordering] == [ledger.FCFS, ledger.SJF]
+    codes = [ledger.NO_BACKFILLING, ledger.IN_ORDER, ledger.SHORTEST_FIRST]
     assert [member.code for member in rigid.Backfilling] == codes
 
 

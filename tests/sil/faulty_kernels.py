@@ -12,14 +12,10 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 
-from scheduler.free_nodes.kernels import reservations, rigid_queue, transitions
-from scheduler.free_nodes.kernels.free_over_time import END_S, SLOT
+from scheduler.free_nodes.kernels import identical, ledger, reservations
+from scheduler.free_nodes.kernels import on_nodes as nodes_in_use
 from scheduler.free_nodes.kernels.free_set import LAST
-from scheduler.free_nodes.kernels.free_set import NODE as NEXT_NODE
 from scheduler.free_nodes.kernels.queue_tree import set_leaf
-from scheduler.free_nodes.kernels.queues import N_RELEASES, N_WAITING
-from scheduler.free_nodes.kernels.reservations import N_ROWS
-from scheduler.free_nodes.kernels.transitions import STARTED
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.kernels import backfilling
 from scheduler.node_resources.kernels import reserving as reserving_on_nodes
@@ -31,7 +27,7 @@ from sil.runs.under_test import resolve
 from sil.settings.replays import Estimates
 from sil.trace.facts import as_frame
 from sil.workload.job_log import SCHEMA, JobLog
-from sil.world.compiled_replay import loop, node_queue
+from sil.world.compiled_replay import loop
 from sil.world.compiled_replay.engine import Stuck
 from sil.world.events import ORDERS
 from site_db.site_file.cluster import Cluster
@@ -62,30 +58,30 @@ def on_nodes() -> JobLog:
     return JobLog("random.txt", jobs, 16, cluster=cluster, requests=requests)
 
 
-def handed_out_again(bounds: Any, n: int, cursor: Any) -> int:
+def handed_out_again(free: Any) -> None:
     """The last node of a pass is not taken."""
-    cursor[NEXT_NODE] -= 1
-    return _take_before(bounds, n, cursor)
+    free.node[0] -= 1
+    _take_before(free)
 
 
-def with_one_more(bounds: Any, cursor: Any, n_nodes: int, intervals: Any, n: int) -> int:
+def with_one_more(free: Any, n_nodes: int, intervals: Any, n: int) -> int:
     """A job holds the node behind its last one, too."""
-    found = _lowest(bounds, cursor, n_nodes, intervals, n)
+    found = _lowest(free, n_nodes, intervals, n)
     intervals[found - 1, LAST] += 1
     return found
 
 
 def given_back_when_overdue(site: Any, q: Any, now_s: float) -> None:
-    while q.counts[N_RELEASES] and q.releases[0, END_S] <= now_s:
-        transitions.give_back(q, int(q.releases[0, SLOT]))
+    releases = q.ledger.releases
+    while releases.n[0] and releases.end_s[0] <= now_s:
+        ledger.give_back(q, int(releases.slot[0]))
 
 
 def started_and_still_there(q: Any, n_started: int, now_s: float) -> None:
     _start(q, n_started, now_s)
-    for x in range(n_started):
-        slot = int(q.started[x, STARTED])
-        set_leaf(q.tree, q.place[slot], 1.0, float(q.size[slot]), q.end_s[slot] - now_s)
-        q.counts[N_WAITING] += 1
+    for slot in q.ledger.started[:n_started]:
+        set_leaf(q.tree, q.place[slot], 1.0, float(q.size[slot]), q.ledger.end_s[slot] - now_s)
+        q.ledger.n_waiting[0] += 1
 
 
 def cores_are_not_taken(nodes: Any, requests: Any, k: int, rows: Any, row: int, gpu: int) -> None:
@@ -103,14 +99,12 @@ def memory_is_given_back_twice(nodes: Any, requests: Any, k: int, rows: Any, row
     nodes.free[rows[row, NODE], MEMORY] += rows[row, CHUNKS] * requests.need[k, MEMORY]
 
 
-def ends_a_second_early(profile: Any, n: int, start_s: float, end_s: float, nodes: float) -> int:
-    return _add(profile, n, start_s, end_s - 1.0, nodes)
+def ends_a_second_early(profile: Any, start_s: float, end_s: float, nodes: int) -> None:
+    _add(profile, start_s, end_s - 1.0, nodes)
 
 
-def a_node_is_always_free(
-    profile: Any, n: int, from_s: float, size: float, takes_s: float, own_s: float
-) -> float:
-    return _earliest_s(profile, n, from_s, size - 1.0, takes_s, own_s)
+def a_node_is_always_free(profile: Any, from_s: float, size: int, takes_s: float, own_s: float) -> float:
+    return _earliest_s(profile, from_s, size - 1, takes_s, own_s)
 
 
 def takes_no_cores(timeline: Any, nodes: Any, requests: Any, *of_use: Any) -> None:
@@ -121,27 +115,27 @@ def takes_no_cores(timeline: Any, nodes: Any, requests: Any, *of_use: Any) -> No
 
 
 _add, _earliest_s, _put_in = reservations.add, reservations.earliest_s, reserving_on_nodes.put_in
-_take_before, _lowest = rigid_queue.take_before, rigid_queue.lowest
+_take_before, _lowest = identical.take_before, identical.lowest
 _start = loop.start
-_take_row, _give_back_row = backfilling.take_row, node_queue.give_back_row
+_take_row, _give_back_row = backfilling.take_row, nodes_in_use.give_back_row
 
 Faults = dict[str, tuple[object, str, Callable[..., Any]]]
 """Of each fault, the module and the name of the function that it replaces."""
 
 FAULTS: Faults = {
-    "none": (rigid_queue, "lowest", _lowest),
-    "a node is handed out twice": (rigid_queue, "take_before", handed_out_again),
-    "a job holds a node too many": (rigid_queue, "lowest", with_one_more),
+    "none": (identical, "lowest", _lowest),
+    "a node is handed out twice": (identical, "take_before", handed_out_again),
+    "a job holds a node too many": (identical, "lowest", with_one_more),
     "the nodes of overdue runs are given back": (loop, "estimate_overdue", given_back_when_overdue),
-    "a release is lost": (transitions, "give_back", lambda q, slot: None),
+    "a release is lost": (ledger, "give_back", lambda q, slot: None),
     "a job that started stays in the queue": (loop, "start", started_and_still_there),
 }
 FAULTS_ON_NODES: Faults = {
     "none": (backfilling, "take_row", _take_row),
     "cores are not taken": (backfilling, "take_row", cores_are_not_taken),
     "GPUs are not taken": (backfilling, "take_row", gpus_are_not_taken),
-    "memory is given back twice": (node_queue, "give_back_row", memory_is_given_back_twice),
-    "nothing is given back": (node_queue, "give_back_row", lambda *_: None),
+    "memory is given back twice": (nodes_in_use, "give_back_row", memory_is_given_back_twice),
+    "nothing is given back": (nodes_in_use, "give_back_row", lambda *_: None),
 }
 
 
@@ -149,7 +143,7 @@ RESERVATION_FAULTS: Faults = {
     "none": (reservations, "add", _add),
     "a reservation ends a second early": (reservations, "add", ends_a_second_early),
     "a reservation is for a node too few": (reservations, "earliest_s", a_node_is_always_free),
-    "the profile stays whatever runs end": (reservations, "ends_as_expected", lambda r, n: r.n[N_ROWS] > 0),
+    "the profile stays whatever runs end": (reservations, "goes_on_as", lambda _, last: last.n[0] > 0),
 }
 RESERVATION_FAULTS_ON_NODES: Faults = {
     "none": (reserving_on_nodes, "put_in", _put_in),

@@ -222,7 +222,7 @@ FAULTS = {
     "a job holds a node too many": "no-machine-double-booked",
     "the nodes of overdue runs are given back": "no-machine-double-booked",
     "a release is lost": "no-job-lost",
-    "a job that started stays in the queue": "no-job-run-twice",
+    "a job that started stays in the queue": "time-never-goes-back",
 }
 FAULTS_ON_NODES = {
     "cores are not taken": "no-resource-above-capacity",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import sil as api
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
-from scheduler.free_nodes import consumable_conservative
+from scheduler.free_nodes import node_arrays
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.model import Share
 from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
@@ -379,9 +379,8 @@ def test_reservations_do_not_depend_on_the_room_for_them(
     (tmp_path / "slurm.conf").write_text(site.slurm_conf)
     write_accounting(tmp_path / "sacct.txt", site, jobs, starts_s, places)
     found = []
-    for fewest in (1, 100_000):
-        monkeypatch.setattr(consumable_conservative, "FEWEST_JOBS", fewest)
-        monkeypatch.setattr(consumable_conservative, "FEWEST_ROWS", fewest)
+    for fewest in (1, 10_000):
+        monkeypatch.setattr(node_arrays, "FEWEST", fewest)
         found.append(replay(tmp_path / "sacct.txt", "--scheduler", "conservative")["conservative"])
     assert found[0].equals(found[1])
     assert found[0]["waiting_time"].max() > 0
@@ -482,7 +481,7 @@ import sil
 log = sil.read_log("sacct.txt", nodes="slurm.conf")
 for scheduler in ("easy", "conservative"):
     sil.replay(log, scheduler, engine="compiled", progress=False)
-loaded = ("python_entry_points", "consumable_scheduling", "consumable_conservative")
+loaded = ("entry_points", "consumable_passes")
 print([name for name in sys.modules if name.endswith(loaded)])
 """
 

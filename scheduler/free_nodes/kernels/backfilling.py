@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated, NamedTuple
+
 import numpy as np
 
-from scheduler.compiled import Floats2, inlined, part
-from scheduler.free_nodes.kernels.free_over_time import END_S, RELEASED, ReleaseTable, insert, remove
+from scheduler.compiled import Floats, Ints, inlined, part
+from scheduler.free_nodes.kernels.ledger import FCFS, IN_ORDER, NO_BACKFILLING
 from scheduler.free_nodes.kernels.queue_tree import (
     ESTIMATE_S,
     N_JOBS,
@@ -18,14 +20,22 @@ from scheduler.free_nodes.kernels.queue_tree import (
     set_leaf,
     shortest_that_fits,
 )
+from scheduler.node_resources.kernels.releases import AFTER_ALL, Releases, insert, remove
 
-FCFS, SJF = range(2)
-NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST = range(3)
-"""The codes of `Ordering` and `Backfilling`."""
 
-PLACE, NODES, TAKES_S, RANK, INTERVALS = range(5)
-"""Columns of the table of jobs that start: place in the queue's tree, number of nodes, estimated run time,
-number of jobs before it; and the number of intervals that the nodes are, once they are chosen."""
+class Starting(NamedTuple):
+    """The jobs that start in a pass, in order."""
+
+    n: Ints
+    place: Annotated[Ints, "slots"]
+    """In the tree of the queue."""
+    size: Annotated[Ints, "slots"]
+    takes_s: Annotated[Floats, "slots"]
+    """The estimated run time."""
+    rank: Annotated[Ints, "slots"]
+    """The number of jobs before it in the queue."""
+    n_intervals: Annotated[Ints, "slots"]
+    """Of which its nodes consist, once they are chosen."""
 
 
 @inlined
@@ -36,21 +46,36 @@ def first_in_queue(tree: Tree, ordering: int) -> int:
 
 
 @inlined
-def start(tree: Tree, started: Floats2, n_started: int, place: int) -> None:
-    """Record the job, and remove it from the queue for the rest of the pass."""
-    k = len(tree) // 2 + place
-    started[n_started, PLACE], started[n_started, NODES] = place, tree[k, SIZE]
-    started[n_started, TAKES_S] = tree[k, ESTIMATE_S]
+def start(tree: Tree, starting: Starting, place: int) -> int:
+    """Record the job, and remove it from the queue for the rest of the pass. Returns its number of nodes."""
+    x, k = starting.n[0], len(tree) // 2 + place
+    size = int(tree[k, SIZE])
+    starting.place[x], starting.size[x], starting.takes_s[x] = place, size, tree[k, ESTIMATE_S]
+    starting.n[0] = x + 1
     set_leaf(tree, place, 0.0, np.inf, np.inf)
+    return size
 
 
 @inlined
-def put_back(tree: Tree, started: Floats2, n_started: int) -> None:
+def put_back(tree: Tree, starting: Starting) -> None:
     """Restore the queue as it was before the pass."""
-    for x in range(n_started):
-        set_leaf(tree, int(started[x, PLACE]), 1.0, started[x, NODES], started[x, TAKES_S])
-    for x in range(n_started):
-        started[x, RANK] = rank_of(tree, int(started[x, PLACE]))
+    for x in range(starting.n[0]):
+        set_leaf(tree, starting.place[x], 1.0, float(starting.size[x]), starting.takes_s[x])
+    for x in range(starting.n[0]):
+        starting.rank[x] = rank_of(tree, starting.place[x])
+
+
+@inlined
+def expect_ends(releases: Releases, starting: Starting, n: int, now_s: float) -> None:
+    """The first jobs that start release their nodes, until `forget_ends`."""
+    for x in range(n):
+        insert(releases, now_s + starting.takes_s[x], starting.size[x], AFTER_ALL, 0)
+
+
+@inlined
+def forget_ends(releases: Releases, starting: Starting, n: int, now_s: float) -> None:
+    for x in range(n):
+        remove(releases, now_s + starting.takes_s[x], AFTER_ALL)
 
 
 @inlined
@@ -67,15 +92,15 @@ def next_to_backfill(
 
 
 @inlined
-def reservation(releases: ReleaseTable, n: int, n_free: int, needed: int, now_s: float) -> tuple[float, int]:
+def reservation(releases: Releases, n_free: int, needed: int, now_s: float) -> tuple[float, int]:
     """When `needed` nodes are expected to be free, counting all released at that time; and the spare ones.
 
     Infinite if too few nodes are up.
     """
     then_s, x = now_s, 0
-    while x < n and (n_free < needed or releases[x, END_S] <= then_s):
-        then_s = max(then_s, releases[x, END_S])
-        n_free += int(releases[x, RELEASED])
+    while x < releases.n[0] and (n_free < needed or releases.end_s[x] <= then_s):
+        then_s = max(then_s, releases.end_s[x])
+        n_free += releases.released[x]
         x += 1
     return (then_s, n_free - needed) if n_free >= needed else (np.inf, 0)
 
@@ -83,43 +108,36 @@ def reservation(releases: ReleaseTable, n: int, n_free: int, needed: int, now_s:
 @part
 def one_pass(
     tree: Tree,
-    releases: ReleaseTable,
-    n_running: int,
+    releases: Releases,
     n_free: int,
     now_s: float,
     ordering: int,
     backfilling: int,
-    started: Floats2,
+    starting: Starting,
 ) -> int:
-    """Write the jobs that start to `started`, in order; returns their number.
+    """Write the jobs that start to `starting`, in order; returns their number.
 
     Leaves `tree` and `releases` unchanged; `releases` must have room for all jobs that may start.
     """
     capacity = len(tree) // 2
-    n_started = 0
+    starting.n[0] = 0
     head = first_in_queue(tree, ordering)
     while head != NONE and tree[capacity + head, SIZE] <= n_free:
-        n_free -= int(tree[capacity + head, SIZE])
-        start(tree, started, n_started, head)
-        n_started += 1
+        n_free -= start(tree, starting, head)
         head = first_in_queue(tree, ordering)
     if head != NONE and backfilling != NO_BACKFILLING and tree[1, SIZE] <= n_free:
-        n_heads = n_started
-        for x in range(n_heads):
-            insert(releases, n_running + x, now_s + started[x, TAKES_S], started[x, NODES], np.inf, 0)
-        needed = int(tree[capacity + head, SIZE])
-        shadow_s, spare = reservation(releases, n_running + n_heads, n_free, needed, now_s)
-        for x in range(n_heads):
-            remove(releases, n_running + n_heads - x, now_s + started[x, TAKES_S], np.inf)
+        n_heads = starting.n[0]
+        expect_ends(releases, starting, n_heads, now_s)
+        shadow_s, spare = reservation(releases, n_free, int(tree[capacity + head, SIZE]), now_s)
+        forget_ends(releases, starting, n_heads, now_s)
         while tree[1, SIZE] <= n_free:
             place = next_to_backfill(tree, backfilling, n_free, spare, now_s, shadow_s)
             if place == NONE:
                 break
-            size = int(tree[capacity + place, SIZE])
+            is_late = now_s + tree[capacity + place, ESTIMATE_S] > shadow_s
+            size = start(tree, starting, place)
             n_free -= size
-            if now_s + tree[capacity + place, ESTIMATE_S] > shadow_s:
+            if is_late:
                 spare -= size
-            start(tree, started, n_started, place)
-            n_started += 1
-    put_back(tree, started, n_started)
-    return n_started
+    put_back(tree, starting)
+    return int(starting.n[0])

@@ -7,7 +7,9 @@ inserts those that are not.
 
 from __future__ import annotations
 
-from scheduler.compiled import Ints, Ints2, inlined, part
+from typing import Annotated, NamedTuple
+
+from scheduler.compiled import Initially, Ints, Ints2, inlined, part
 
 END = 2**62
 """After all bounds."""
@@ -15,56 +17,67 @@ END = 2**62
 FIRST, LAST = 0, 1
 """Columns of a table of intervals: their first and last node."""
 
-AT, NODE = 0, 1
-"""Places in a cursor: of a bound of a free interval, and the first node there that was not handed out."""
+
+class FreeSet(NamedTuple):
+    """The bounds, and a cursor: the place of a bound, and the first node from there on that was not handed
+    out."""
+
+    n: Ints
+    bounds: Annotated[Ints, "bounds", Initially(END)]
+    at: Ints
+    node: Ints
 
 
 @inlined
-def row_of(bounds: Ints, n: int, node: int) -> int:
-    """The first of the n bounds that is not below a node."""
-    low, high = 0, n
+def row_of(free: FreeSet, node: int) -> int:
+    """The first bound that is not below a node."""
+    low, high = 0, free.n[0]
     while low < high:
         middle = (low + high) // 2
-        if bounds[middle] < node:
+        if free.bounds[middle] < node:
             low = middle + 1
         else:
             high = middle
-    return low
+    return int(low)
 
 
 @part
-def toggle(bounds: Ints, n: int, first: int, last: int) -> int:
-    """Take free nodes, or give back occupied ones. Returns the number of bounds; there must be room for two
-    more."""
-    k, end = row_of(bounds, n, first), last + 1
+def toggle(free: FreeSet, first: int, last: int) -> None:
+    """Take free nodes, or give back occupied ones; there must be room for two more bounds."""
+    bounds, n, k, end = free.bounds, free.n[0], row_of(free, first), last + 1
     if bounds[k] == first:
         if bounds[k + 1] == end:
             for x in range(k, n - 2):
                 bounds[x] = bounds[x + 2]
-            return n - 2
-        bounds[k] = end
+            free.n[0] = n - 2
+        else:
+            bounds[k] = end
     elif bounds[k] == end:
         bounds[k] = first
     else:
         for x in range(n - 1, k - 1, -1):
             bounds[x + 2] = bounds[x]
         bounds[k], bounds[k + 1] = first, end
-        return n + 2
-    return n
+        free.n[0] = n + 2
 
 
 @part
-def is_free(bounds: Ints, n: int, first: int, last: int) -> bool:
+def is_free(free: FreeSet, first: int, last: int) -> bool:
     """Whether all nodes of an interval are free."""
-    k = row_of(bounds, n, first + 1)
-    return bool(k % 2 == 1 and bounds[k] > last)
+    k = row_of(free, first + 1)
+    return bool(k % 2 == 1 and free.bounds[k] > last)
+
+
+@inlined
+def begin_handing_out(free: FreeSet) -> None:
+    free.at[0], free.node[0] = 0, free.bounds[0]
 
 
 @part
-def lowest(bounds: Ints, cursor: Ints, n_nodes: int, intervals: Ints2, n: int) -> int:
-    """Add the next free nodes from a cursor on to n intervals, and move the cursor behind them; there must be
-    so many. Returns the number of intervals."""
-    k, first, left = cursor[AT], cursor[NODE], n_nodes
+def lowest(free: FreeSet, n_nodes: int, intervals: Ints2, n: int) -> int:
+    """Add the next free nodes from the cursor on to n intervals, and move the cursor behind them; that many
+    must be left. Returns the number of intervals."""
+    bounds, k, first, left = free.bounds, free.at[0], free.node[0], n_nodes
     while left > 0:
         end = bounds[k + 1]
         if first == end:
@@ -76,17 +89,17 @@ def lowest(bounds: Ints, cursor: Ints, n_nodes: int, intervals: Ints2, n: int) -
         n += 1
         left -= end - first
         first = end
-    cursor[AT], cursor[NODE] = k, first
+    free.at[0], free.node[0] = k, first
     return n
 
 
 @part
-def take_before(bounds: Ints, n: int, cursor: Ints) -> int:
-    """Take all free nodes before a cursor. Returns the number of bounds."""
-    k = cursor[AT]
-    bounds[k] = cursor[NODE]
+def take_before(free: FreeSet) -> None:
+    """Take all free nodes before the cursor."""
+    bounds, k, n = free.bounds, free.at[0], free.n[0]
+    bounds[k] = free.node[0]
     if bounds[k] == bounds[k + 1]:
         k += 2
     for x in range(k, n):
         bounds[x - k] = bounds[x]
-    return int(n - k)
+    free.n[0] = n - k

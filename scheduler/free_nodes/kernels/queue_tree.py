@@ -6,6 +6,8 @@ below it, their least size and their least estimate: the next job that may start
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from scheduler.compiled import Floats2, Ints, inlined, part
@@ -15,7 +17,7 @@ N_JOBS, SIZE, ESTIMATE_S, JOB = 0, 1, 2, 3
 
 NONE = -1
 
-Tree = Floats2
+Tree = Annotated[Floats2, "leaves", 4]
 
 
 def empty_tree(capacity: int) -> Tree:

@@ -1,4 +1,4 @@
-"""A heap of numbers, by keys of theirs and then the numbers themselves."""
+"""A heap of numbers: by their keys, then by what breaks ties among these."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from scheduler.compiled import Floats, Ints, inlined, part
 
 
 @inlined
-def comes_first(keys: Floats, a: int, b: int) -> bool:
-    return bool(keys[a] < keys[b] or (keys[a] == keys[b] and a < b))
+def comes_first(keys: Floats, ties: Ints, a: int, b: int) -> bool:
+    return bool(keys[a] < keys[b] or (keys[a] == keys[b] and ties[a] < ties[b]))
 
 
 @part
-def push(heap: Ints, n: int, keys: Floats, item: int) -> None:
-    """Add to a heap of n numbers."""
-    x = n
+def push(heap: Ints, n: Ints, keys: Floats, ties: Ints, item: int) -> None:
+    """Add to a heap of n[0] numbers."""
+    x = n[0]
+    n[0] += 1
     while x > 0:
         up = (x - 1) >> 1
-        if not comes_first(keys, item, heap[up]):
+        if not comes_first(keys, ties, item, heap[up]):
             break
         heap[x] = heap[up]
         x = up
@@ -24,16 +25,18 @@ def push(heap: Ints, n: int, keys: Floats, item: int) -> None:
 
 
 @part
-def pop(heap: Ints, n: int, keys: Floats) -> int:
-    """Take the first out of a heap of n numbers."""
-    first, item, x = heap[0], heap[n - 1], 0
+def pop(heap: Ints, n: Ints, keys: Floats, ties: Ints) -> int:
+    """Take the first out of a heap of n[0] numbers."""
+    last = n[0] - 1
+    n[0] = last
+    first, item, x = heap[0], heap[last], 0
     while True:
         down = 2 * x + 1
-        if down >= n - 1:
+        if down >= last:
             break
-        if down + 1 < n - 1 and comes_first(keys, heap[down + 1], heap[down]):
+        if down + 1 < last and comes_first(keys, ties, heap[down + 1], heap[down]):
             down += 1
-        if comes_first(keys, item, heap[down]):
+        if comes_first(keys, ties, item, heap[down]):
             break
         heap[x] = heap[down]
         x = down

@@ -14,7 +14,6 @@ from scheduler.compiled import (
     called_from_python,
     compiled,
     direct,
-    inlined,
 )
 from scheduler.node_resources.kernels.allocation import (
     choose,
@@ -24,26 +23,18 @@ from scheduler.node_resources.kernels.allocation import (
     takes_parts_of_gpus,
 )
 from scheduler.node_resources.kernels.scores import score
-from scheduler.node_resources.kernels.shadow import copy_row, first_fits, look_at, shift
+from scheduler.node_resources.kernels.shadow import first_fits, look_at, shift_run
 from scheduler.node_resources.kernels.tables import (
-    NEWEST,
-    NODE,
     NONE,
-    OLDER,
     Held,
     NodeTable,
     RequestTable,
     fits_now,
-    give_of_site,
     has_changed,
-    hold,
-    let_go,
 )
 from scheduler.node_resources.kernels.workspace import Shadow
 
 take = called_from_python(take_row)
-hold_rows = called_from_python(hold)
-let_go_rows = called_from_python(let_go)
 
 
 @direct
@@ -87,11 +78,11 @@ choose_nodes = called_from_python(choose)
 @compiled
 def changed_since(nodes: NodeTable, since: int, changed: Ints) -> int:
     """Write the nodes that changed after `since` to `changed`, the last one first; returns their number."""
-    n, count = nodes.changes[NEWEST], 0
+    n, count = nodes.newest[0], 0
     while n != NONE and nodes.version[n] > since:
         changed[count] = n
         count += 1
-        n = nodes.beside[n, OLDER]
+        n = nodes.older[n]
     return count
 
 
@@ -131,19 +122,6 @@ def next_that_may_fit(
             return i
         i += 1
     return i
-
-
-@inlined
-def shift_run(
-    nodes: NodeTable, requests: RequestTable, shadow: Shadow, held: Held, first: int, sign: int
-) -> None:
-    """A run gives back (1) or takes (-1) what it holds, in the shadow."""
-    give_of_site(shadow.then, requests, held.kind[first], sign)
-    row = first
-    while row != NONE:
-        copy_row(nodes, requests, shadow, held.row[row, NODE])
-        shift(requests, shadow, held.kind[row], held.row, row, sign)
-        row = held.next[row]
 
 
 @direct

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Flags, Floats, Floats2, Ints, inlined, part
+from scheduler.compiled import Flags, Floats, Floats2, Initially, Ints, Ints2, inlined, part
 from scheduler.node_resources.kernels.segments import Timeline, drop, leaves_room, take_out
 from scheduler.node_resources.kernels.tables import NODE, NONE, NodeTable, RequestTable, times
 from scheduler.node_resources.kernels.window import (
-    MOST,
-    N_HEAP,
     Search,
     begin_search,
     first_look_at,
@@ -19,56 +17,78 @@ from scheduler.node_resources.kernels.window import (
     next_node,
     offers_none,
 )
-
-RUN = 2
-"""Column of a table of releases, as END_S and FIRST."""
-
-PHASE, QUEUE, AT, N_KEPT, ROWS_NEEDED, N_RESERVED, N_STARTED, N_RUNS, PASSES, N_ALIKE, ALL_STAY = range(11)
-"""Places in `Reservations.counts`: which part of a pass is next, on which queue, and at which job; jobs in
-the heap; rows of uses that a pass needs; reservations, jobs that started and runs as of the last pass; the
-number of passes; rows of `alike`; whether there is room for all reservations."""
+from scheduler.node_resources.kernels.workspace import BySlot
 
 BEGIN, KEEP, KEEP_EACH, MOVE_UP = range(4)
 """Parts of a pass."""
 
-FOUND_S, FIRST_RESERVED_S = 0, 1
-"""Places in `Reservations.times_s`: where the job that is TAKING nodes will start; the first reservation."""
-
-KIND, N_CHUNKS, TAKES_S, START_S = range(4)
-"""Columns of `Reservations.alike`."""
+MOST_ALIKE = 64
+"""So many different jobs are remembered, in one pass, to have reserved for the first time."""
 
 
 class Freed(NamedTuple):
     """Where and when something was given back."""
 
-    n: Ints  # (1,): how many nodes
-    which: Ints  # (N + 1,): these nodes
-    from_s: Floats  # (N + 1,)
-    until_s: Floats  # (N + 1,): before `from_s` for all other nodes
+    n: Ints
+    """How many nodes: `which`."""
+    which: Annotated[Ints, "places"]
+    from_s: Annotated[Floats, "places", Initially(np.inf)]
+    until_s: Annotated[Floats, "places", Initially(-np.inf)]
+    """Before `from_s` for all other nodes."""
 
 
 class Reservations(NamedTuple):
-    """The reservations of J jobs, by slot, beside what runs hold, by its first row in a `Held` of H rows."""
+    """The reservations of jobs, by slot, beside what runs hold, by its first row in `Held`."""
 
-    counts: Ints
-    times_s: Floats
+    nodes: NodeTable
+    """Work space of a search: another state of the nodes, as are `fit`, `total` and `seen` of `requests`."""
+    requests: RequestTable
     timeline: Timeline
     search: Search
     freed: Freed
-    moved: Freed  # by reservations that left their place in this pass
-    start_s: Floats  # (J,): infinite if there is none
-    first_use: Ints  # (J,)
-    most: Ints  # (J,): so many chunks of the job fit at any earlier time, at most
-    waits: Flags  # (J,)
-    reserved: Ints  # (J,): the slots of the reservations after the last pass
-    started: Ints  # (J,): the first uses of the jobs that started in the last pass
-    heap: Ints  # (J,): work space
-    key_s: Floats  # (J,): work space
-    alike: Floats2  # (64, 4): of jobs that reserved in this pass for the first time
-    run_of: Ints  # (H,): the run in the timeline, or NONE
-    use_of: Ints  # (H,): its first use
-    seen: Ints  # (H,): the last pass in which it ran
-    runs: Ints  # (H,): first rows of the runs in the timeline
+    moved: Freed
+    """By reservations that left their place in this pass."""
+    first_reserved_s: Annotated[Floats, Initially(np.inf)]
+    start_s: Annotated[Floats, "slots", Initially(np.inf)]
+    """Infinite if there is none."""
+    first_use: BySlot
+    most: BySlot
+    """How many chunks of the job fit at any earlier time, at most."""
+    waits: Annotated[Flags, "slots"]
+    n_reserved: Ints
+    reserved: BySlot
+    """The slots of the reservations after the last pass."""
+    ticket: BySlot
+    """Of the job that has the reservation in this slot."""
+    n_started: Ints
+    started: BySlot
+    """The first uses of the jobs that started in the last pass."""
+    part: Ints
+    """Which part of a pass is next, on which queue, and at which job."""
+    queue: Ints
+    at: Ints
+    all_stay: Ints
+    """Whether there is room for all reservations."""
+    found_s: Floats
+    """When the job that is taking nodes will start."""
+    n_kept: Ints
+    kept: BySlot
+    """A heap of slots by `start_s`, then `place`."""
+    place: BySlot
+    """In order of service."""
+    n_alike: Ints
+    alike_request: Annotated[Ints2, MOST_ALIKE, 2]
+    """Kind and chunks of jobs that reserved in this pass for the first time; with run time and start."""
+    alike_s: Annotated[Floats2, MOST_ALIKE, 2]
+    passes: Ints
+    """The number of passes."""
+    n_runs: Ints
+    runs: Annotated[Ints, "held"]
+    """First rows of the runs in the timeline."""
+    run_of: Annotated[Ints, "held", Initially(NONE)]
+    """The run in the timeline, or NONE; its first use; and the last pass in which it ran."""
+    use_of: Annotated[Ints, "held"]
+    seen: Annotated[Ints, "held"]
 
 
 @inlined
@@ -106,11 +126,7 @@ def most_on(nodes: NodeTable, requests: RequestTable, k: int, n: int, most: int)
 
 @part
 def gains_s(
-    timeline: Timeline,
-    nodes: NodeTable,
-    requests: RequestTable,
-    search: Search,
-    freed: Freed,
+    r: Reservations,
     k: int,
     lacking: int,
     now_s: float,
@@ -120,10 +136,11 @@ def gains_s(
     """From which time on, and until when, so many more chunks may fit as were `lacking`, since something was
     given back; infinite if not before another time.
 
-    MOST is how many more may fit at an earlier time. O(segments of the nodes on which something was).
+    `most` is how many more may fit at an earlier time. O(segments of the nodes on which something was).
     """
-    counts, gained, latest_s = search.counts, 0, -np.inf
-    counts[N_HEAP] = 0
+    timeline, nodes, requests, search, freed = r.timeline, r.nodes, r.requests, r.search, r.freed
+    gained, latest_s = 0, -np.inf
+    search.n_heap[0] = 0
     begin_search(search, k, takes_s)
     for x in range(freed.n[0]):
         n = freed.which[x]
@@ -138,21 +155,21 @@ def gains_s(
             if search.offer[n] > 0:
                 look_again_at(search, n, search.offers_s[n])
                 latest_s = max(latest_s, until_s)
-    while counts[N_HEAP] > 0:
+    while search.n_heap[0] > 0:
         n = next_node(search)
         more = most_on(nodes, requests, k, n, lacking)
         if gained + more >= lacking:
-            counts[MOST] = gained
+            search.most[0] = gained
             return float(search.at_s[n]), float(latest_s)
         gained += more
-    counts[MOST] = gained
+    search.most[0] = gained
     return np.inf, np.inf
 
 
 @part
-def give_up(r: Reservations, nodes: NodeTable, requests: RequestTable, first: int) -> None:
+def give_up(r: Reservations, first: int) -> None:
     """The uses of a job are no longer in the timeline."""
-    take_out(r.timeline, nodes, requests, first)
+    take_out(r.timeline, r.nodes, r.requests, first)
     drop(r.timeline, first)
 
 
@@ -183,14 +200,14 @@ def note_freed_between(r: Reservations, first: int, from_s: float, until_s: floa
 def leave(r: Reservations, first: int, now_s: float) -> None:
     """Others may move up to the place of a reservation, in this pass or the next."""
     note_freed(r, first, now_s)
-    r.counts[N_ALIKE] = 0
+    r.n_alike[0] = 0
     add_uses(r.moved, r.timeline, first, now_s)
 
 
 @inlined
-def has_room(r: Reservations, nodes: NodeTable, requests: RequestTable, first: int) -> bool:
+def has_room(r: Reservations, first: int) -> bool:
     """Whether a reservation that is in the timeline may be there."""
-    t, use, found = r.timeline, first, True
+    t, nodes, requests, use, found = r.timeline, r.nodes, r.requests, first, True
     while use != NONE and found:
         n = t.row[use, NODE]
         found = n == len(nodes.n_chunks) or requests.eligible[t.kind[use], n]
@@ -212,20 +229,20 @@ def is_where_freed(r: Reservations, first: int) -> bool:
 def not_before_others_s(r: Reservations, k: int, chunks: int, takes_s: float, now_s: float) -> float:
     """A job without a reservation starts no earlier than one like it that reserved in this pass."""
     found_s = now_s
-    for x in range(r.counts[N_ALIKE]):
-        if r.alike[x, KIND] == k and r.alike[x, N_CHUNKS] <= chunks and r.alike[x, TAKES_S] <= takes_s:
-            found_s = max(found_s, r.alike[x, START_S])
+    for x in range(r.n_alike[0]):
+        if r.alike_request[x, 0] == k and r.alike_request[x, 1] <= chunks and r.alike_s[x, 0] <= takes_s:
+            found_s = max(found_s, r.alike_s[x, 1])
     return found_s
 
 
 @inlined
 def note_alike(r: Reservations, k: int, chunks: int, takes_s: float, start_s: float) -> None:
-    for x in range(r.counts[N_ALIKE]):
-        if r.alike[x, KIND] == k and r.alike[x, N_CHUNKS] == chunks and r.alike[x, TAKES_S] == takes_s:
-            r.alike[x, START_S] = start_s
+    for x in range(r.n_alike[0]):
+        if r.alike_request[x, 0] == k and r.alike_request[x, 1] == chunks and r.alike_s[x, 0] == takes_s:
+            r.alike_s[x, 1] = start_s
             return
-    x = r.counts[N_ALIKE]
-    if x < len(r.alike):
-        r.alike[x, KIND], r.alike[x, N_CHUNKS] = k, chunks
-        r.alike[x, TAKES_S], r.alike[x, START_S] = takes_s, start_s
-        r.counts[N_ALIKE] = x + 1
+    x = r.n_alike[0]
+    if x < MOST_ALIKE:
+        r.alike_request[x, 0], r.alike_request[x, 1] = k, chunks
+        r.alike_s[x, 0], r.alike_s[x, 1] = takes_s, start_s
+        r.n_alike[0] = x + 1

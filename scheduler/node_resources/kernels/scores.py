@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from scheduler.compiled import Floats, inlined, part
 from scheduler.node_resources.kernels.tables import (
-    CLOCK,
-    NEWEST,
     NONE,
-    OLDER,
     WHOLE,
     NodeTable,
     RequestTable,
@@ -112,13 +109,13 @@ def score(nodes: NodeTable, requests: RequestTable, selection: int, weights: Flo
 def are_current(nodes: NodeTable, requests: RequestTable, ranking: Ranking, k: int) -> bool:
     """Bring the scores for a kind of request up to date, as `fit` must be; False if only Python can."""
     selection = ranking.selection[0]
-    if selection == FIRST_FIT or ranking.seen[k] == nodes.changes[CLOCK]:
+    if selection == FIRST_FIT or ranking.seen[k] == nodes.clock[0]:
         return True
     if selection == IN_PYTHON:
         return False
-    n = nodes.changes[NEWEST]
+    n = nodes.newest[0]
     while n != NONE and nodes.version[n] > ranking.seen[k]:
         ranking.scores[k, n] = score(nodes, requests, selection, ranking.weights, k, n)
-        n = nodes.beside[n, OLDER]
-    ranking.seen[k] = nodes.changes[CLOCK]
+        n = nodes.older[n]
+    ranking.seen[k] = nodes.clock[0]
     return True

@@ -5,11 +5,12 @@ The resources of the whole site are in the place behind the last node.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from scheduler.compiled import Floats, Ints, Ints2, inlined, part
+from scheduler.node_resources.kernels.releases import give_row_back, next_row
 from scheduler.node_resources.kernels.tables import (
     CHUNKS,
     GPUS,
@@ -24,34 +25,41 @@ from scheduler.node_resources.kernels.tables import (
 
 
 class Segments(NamedTuple):
-    """One list for each of N nodes and one for the site: what is free from the start of a segment until that
-    of the next one; the last has no end. M rows."""
+    """One list for each node and one for the site: what is free from the start of a segment until that of the
+    next one; the last has no end."""
 
-    first: Ints  # (N + 1,)
-    start_s: Floats  # (M,)
-    next: Ints  # (M,)
-    free: Ints2  # (M, max(R, S)): less than 0 while uses overlap that exclude each other
-    gpu_free: Ints2  # (M, D)
-    n_chunks: Ints  # (M,)
-    spare: Ints  # (M,): rows that are not in use
-    n_spare: Ints  # (1,)
+    first: Annotated[Ints, "places"]
+    start_s: Annotated[Floats, "segments"]
+    next: Annotated[Ints, "segments"]
+    free: Annotated[Ints2, "segments", "width"]
+    """Less than 0 while uses overlap that exclude each other."""
+    gpu_free: Annotated[Ints2, "segments", "gpus"]
+    n_chunks: Annotated[Ints, "segments"]
+    spare: Annotated[Ints, "segments"]
+    n_spare: Ints
+    n_used: Ints
 
 
 class Timeline(NamedTuple):
-    """Uses of nodes by runs and reservations, in A rows, and what they leave."""
+    """Uses of nodes by runs and reservations, and what they leave."""
 
     segments: Segments
-    row: Ints2  # (A, 3): NODE, CHUNKS, GPUS
-    kind: Ints  # (A,): of request
-    start_s: Floats  # (A,)
-    end_s: Floats  # (A,)
-    next_of_job: Ints  # (A,)
-    next_on_node: Ints  # (A,)
-    first_on_node: Ints  # (N + 1,)
-    version: Ints  # (N + 1,): when the node last gained something; negative while a use is lifted
-    clock: Ints  # (1,): how often a node gained something
-    spare: Ints  # (A,): rows that are not in use
-    n_spare: Ints  # (1,)
+    row: Annotated[Ints2, "uses", 3]
+    """NODE, CHUNKS, GPUS."""
+    kind: Annotated[Ints, "uses"]
+    """Of request."""
+    start_s: Annotated[Floats, "uses"]
+    end_s: Annotated[Floats, "uses"]
+    next_of_job: Annotated[Ints, "uses"]
+    next_on_node: Annotated[Ints, "uses"]
+    first_on_node: Annotated[Ints, "places"]
+    version: Annotated[Ints, "places"]
+    """When the node last gained something; negative while a use is lifted."""
+    clock: Ints
+    """How often a node gained something."""
+    spare: Annotated[Ints, "uses"]
+    n_spare: Ints
+    n_used: Ints
 
 
 @inlined
@@ -68,8 +76,7 @@ def forget_past(segments: Segments, n: int, now_s: float) -> None:
     """Remove what has ended."""
     x = segments.first[n]
     while segments.next[x] != NONE and segments.start_s[segments.next[x]] <= now_s:
-        segments.spare[segments.n_spare[0]] = x
-        segments.n_spare[0] += 1
+        give_row_back(segments, x)
         x = segments.next[x]
     segments.first[n] = x
 
@@ -77,15 +84,14 @@ def forget_past(segments: Segments, n: int, now_s: float) -> None:
 @part
 def split(segments: Segments, x: int, time_s: float) -> int:
     """A new segment from a time within segment x until its end."""
-    segments.n_spare[0] -= 1
-    new = segments.spare[segments.n_spare[0]]
+    new = next_row(segments)
     for r in range(segments.free.shape[1]):
         segments.free[new, r] = segments.free[x, r]
     for d in range(segments.gpu_free.shape[1]):
         segments.gpu_free[new, d] = segments.gpu_free[x, d]
     segments.n_chunks[new], segments.start_s[new] = segments.n_chunks[x], time_s
     segments.next[new], segments.next[x] = segments.next[x], new
-    return int(new)
+    return new
 
 
 @part
@@ -101,8 +107,7 @@ def join(segments: Segments, x: int) -> None:
         if segments.gpu_free[x, d] != segments.gpu_free[y, d]:
             return
     segments.next[x] = segments.next[y]
-    segments.spare[segments.n_spare[0]] = y
-    segments.n_spare[0] += 1
+    give_row_back(segments, y)
 
 
 @inlined
@@ -181,11 +186,10 @@ def leaves_room(
 @inlined
 def new_use(timeline: Timeline, n: int, chunks: int, gpus: int, kind: int, following: int) -> int:
     """Of which `following` is the job's next."""
-    timeline.n_spare[0] -= 1
-    use = timeline.spare[timeline.n_spare[0]]
+    use = next_row(timeline)
     timeline.row[use, NODE], timeline.row[use, CHUNKS], timeline.row[use, GPUS] = n, chunks, gpus
     timeline.kind[use], timeline.next_of_job[use] = kind, following
-    return int(use)
+    return use
 
 
 @part
@@ -259,8 +263,7 @@ def drop(timeline: Timeline, first: int) -> None:
     """The rows of the uses of a job are spare."""
     use = first
     while use != NONE:
-        timeline.spare[timeline.n_spare[0]] = use
-        timeline.n_spare[0] += 1
+        give_row_back(timeline, use)
         use = timeline.next_of_job[use]
 
 
@@ -304,11 +307,6 @@ def clear(timeline: Timeline, nodes: NodeTable) -> None:
     segments.free[:n_nodes, :n_resources] = nodes.capacity
     segments.free[n_nodes, : nodes.site.shape[1]] = nodes.site[0]
     segments.gpu_free[:n_nodes] = np.where(nodes.gpu_type != 0, WHOLE, 0)
-    for spare, n_spare, first in (
-        (segments.spare, segments.n_spare, n),
-        (timeline.spare, timeline.n_spare, 0),
-    ):
-        n_spare[0] = len(spare) - first
-        spare[: len(spare) - first] = np.arange(len(spare) - 1, first - 1, -1)
+    segments.n_used[0] = n
     timeline.first_on_node[:] = NONE
     timeline.version[:] = timeline.clock[:] = 1

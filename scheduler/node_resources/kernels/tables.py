@@ -5,9 +5,10 @@ What fits is evaluated again only for nodes that changed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from scheduler.compiled import Flags, Flags2, Floats, Ints, Ints2, inlined, part
+from scheduler.node_resources.kernels.releases import give_row_back, next_row
 
 NONE = -1
 WHOLE = 1000
@@ -16,76 +17,96 @@ WHOLE = 1000
 CORES, MEMORY = 0, 1
 """Columns of `NodeTable.capacity` and `free`; further columns are resources that the site names."""
 
-NEWEST, CLOCK = 0, 1
-"""Places in `NodeTable.changes`."""
-
-NEWER, OLDER = 0, 1
-"""Columns of `NodeTable.beside`."""
-
 HAS, FREE = 0, 1
 """Rows of `NodeTable.site`."""
-
 
 NODE, CHUNKS, GPUS = range(3)
 """Columns of a table of what a job uses: a node, the number of chunks there, and the GPUs as bits."""
 
+ByNode = Annotated[Ints, "nodes"]
+ByKind = Annotated[Ints, "kinds"]
+
 
 class NodeTable(NamedTuple):
-    """One row for each of N nodes, with R resources and places for D GPUs; S resources of the whole site."""
+    """Nodes, and resources of the whole site."""
 
-    capacity: Ints2  # (N, R)
-    free: Ints2  # (N, R)
-    gpu_type: Ints2  # (N, D): one bit for the type of each GPU; 0 where there is none
-    gpu_free: Ints2  # (N, D): thousandths
-    gpu_chunks: Ints2  # (N, D + 1): running chunks by number of GPUs, part of one in column 0
-    n_chunks: Ints  # running on the node
-    version: Ints  # the time of its last change
-    beside: Ints2  # (N, 2): NEWER and OLDER, the nodes changed next after it and last before it
-    changes: Ints  # (2,): the node changed last, and the time of that
-    largest: Floats  # (R + 1,): the largest capacity of a node; of GPUs, in thousandths, last
-    site: Ints2  # (2, S): HAS and FREE
+    capacity: Annotated[Ints2, "nodes", "resources"]
+    free: Annotated[Ints2, "nodes", "resources"]
+    gpu_type: Annotated[Ints2, "nodes", "gpus"]
+    """One bit for the type of each GPU; 0 where there is none."""
+    gpu_free: Annotated[Ints2, "nodes", "gpus"]
+    """In thousandths."""
+    gpu_chunks: Annotated[Ints2, "nodes", "gpu_kinds"]
+    """Running chunks by number of GPUs, part of one in column 0."""
+    n_chunks: ByNode
+    """Running on the node."""
+    version: ByNode
+    """The time of its last change."""
+    newer: ByNode
+    """The node changed next after it, or NONE."""
+    older: ByNode
+    """The node changed last before it, or NONE."""
+    newest: Ints
+    """The node changed last, at the time `clock`."""
+    clock: Ints
+    largest: Annotated[Floats, "weights"]
+    """The largest capacity of a node; of GPUs, in thousandths, last."""
+    site: Annotated[Ints2, 2, "site"]
+    """HAS and FREE."""
 
 
 class RequestTable(NamedTuple):
-    """One row for each of K kinds of chunk."""
+    """Kinds of chunk."""
 
-    need: Ints2  # (K, R + S): of a chunk; of resources of the site, of a job
-    gpus: Ints  # number of GPUs
-    gpu_share: Ints  # thousandths of each; less than a whole only of one GPU
-    gpu_types: Ints  # bits of the types that will do
-    most_on_node: Ints  # chunks of one job
-    exclusive: Flags  # needs a node on which nothing runs, and takes all of it
-    eligible: Flags2  # (K, N): by partition, features and availability
-    fit: Ints2  # (K, N): how many chunks of one job fit, as of `seen`
-    total: Ints  # the sum of `fit`
-    seen: Ints  # time of `fit`
+    need: Annotated[Ints2, "kinds", "needs"]
+    """Of a chunk; of resources of the site, of a job."""
+    gpus: ByKind
+    """The number of GPUs."""
+    gpu_share: ByKind
+    """Thousandths of each; less than a whole only of one GPU."""
+    gpu_types: ByKind
+    """Bits of the types that will do."""
+    most_on_node: ByKind
+    """Chunks of one job."""
+    exclusive: Annotated[Flags, "kinds"]
+    """It needs a node on which nothing runs, and takes all of it."""
+    eligible: Annotated[Flags2, "kinds", "nodes"]
+    """By partition, features and availability."""
+    fit: Annotated[Ints2, "kinds", "nodes"]
+    """How many chunks of one job fit, as of the time `seen`."""
+    total: ByKind
+    """The sum of `fit`."""
+    seen: ByKind
 
 
 class Held(NamedTuple):
     """What runs hold: a row for each node of a run, linked."""
 
-    row: Ints2  # NODE, CHUNKS, GPUS
-    kind: Ints  # of request
-    next: Ints  # the run's next row, or NONE
-    spare: Ints  # rows that are not in use, the next one last
-    n_spare: Ints  # (1,)
+    row: Annotated[Ints2, "held", 3]
+    kind: Annotated[Ints, "held"]
+    """Of request."""
+    next: Annotated[Ints, "held"]
+    """The run's next row, or NONE."""
+    spare: Annotated[Ints, "held"]
+    n_spare: Ints
+    n_used: Ints
 
 
 @inlined
 def has_changed(nodes: NodeTable, n: int) -> None:
     """Put the node first in the order of changes."""
-    nodes.changes[CLOCK] += 1
-    nodes.version[n] = nodes.changes[CLOCK]
-    first = nodes.changes[NEWEST]
+    nodes.clock[0] += 1
+    nodes.version[n] = nodes.clock[0]
+    first = nodes.newest[0]
     if first == n:
         return
-    newer, older = nodes.beside[n, NEWER], nodes.beside[n, OLDER]
-    nodes.beside[newer, OLDER] = older
+    newer, older = nodes.newer[n], nodes.older[n]
+    nodes.older[newer] = older
     if older != NONE:
-        nodes.beside[older, NEWER] = newer
-    nodes.beside[n, NEWER], nodes.beside[n, OLDER] = NONE, first
-    nodes.beside[first, NEWER] = n
-    nodes.changes[NEWEST] = n
+        nodes.newer[older] = newer
+    nodes.newer[n], nodes.older[n] = NONE, first
+    nodes.newer[first] = n
+    nodes.newest[0] = n
 
 
 @inlined
@@ -149,8 +170,7 @@ def hold(held: Held, rows: Ints2, first: int, after: int, kind: int) -> int:
     """A run holds what these rows state. Returns its first row in `held`, which must have spare ones."""
     following = NONE
     for x in range(after - 1, first - 1, -1):
-        held.n_spare[0] -= 1
-        row = held.spare[held.n_spare[0]]
+        row = next_row(held)
         held.row[row, NODE], held.row[row, CHUNKS] = rows[x, NODE], rows[x, CHUNKS]
         held.row[row, GPUS] = rows[x, GPUS]
         held.kind[row], held.next[row] = kind, following
@@ -163,8 +183,7 @@ def let_go(held: Held, first: int) -> None:
     """The rows of a run are spare."""
     row = first
     while row != NONE:
-        held.spare[held.n_spare[0]] = row
-        held.n_spare[0] += 1
+        give_row_back(held, row)
         row = held.next[row]
 
 
@@ -205,18 +224,18 @@ def chunks_that_fit(nodes: NodeTable, requests: RequestTable, k: int, n: int) ->
 @part
 def refresh(nodes: NodeTable, requests: RequestTable, k: int) -> None:
     """Bring `fit` and `total` of kind k up to date."""
-    n = nodes.changes[NEWEST]
+    n = nodes.newest[0]
     while n != NONE and nodes.version[n] > requests.seen[k]:
         fit = chunks_that_fit(nodes, requests, k, n)
         requests.total[k] += fit - requests.fit[k, n]
         requests.fit[k, n] = fit
-        n = nodes.beside[n, OLDER]
-    requests.seen[k] = nodes.changes[CLOCK]
+        n = nodes.older[n]
+    requests.seen[k] = nodes.clock[0]
 
 
 @inlined
 def fits_now(nodes: NodeTable, requests: RequestTable, k: int, chunks: int) -> bool:
     """Whether a job of that many chunks of kind k may start now; brings `fit` and `total` up to date."""
-    if requests.seen[k] != nodes.changes[CLOCK]:  # otherwise the call would take longer than all else
+    if requests.seen[k] != nodes.clock[0]:  # otherwise the call would take longer than all else
         refresh(nodes, requests, k)
     return bool(requests.total[k] >= chunks and site_suffices(nodes, requests, k))

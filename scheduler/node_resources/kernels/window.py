@@ -5,11 +5,11 @@ A node offers some chunks from a time on if it has them in every segment until t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Floats, Floats2, Ints, Ints2, inlined, part
+from scheduler.compiled import Floats, Floats2, Initially, Ints, Ints2, inlined, part
 from scheduler.node_resources.kernels.heap import pop, push
 from scheduler.node_resources.kernels.scores import FIRST_FIT, GPU_CLUSTERING, IN_PYTHON
 from scheduler.node_resources.kernels.segments import (
@@ -20,8 +20,8 @@ from scheduler.node_resources.kernels.segments import (
     segment_at,
 )
 from scheduler.node_resources.kernels.tables import (
-    CLOCK,
     NONE,
+    ByNode,
     NodeTable,
     RequestTable,
     chunks_that_fit,
@@ -29,27 +29,38 @@ from scheduler.node_resources.kernels.tables import (
     site_need,
 )
 
-MOST, N_HEAP = 0, 1
-"""Places in `Search.counts`: the most chunks that fit at a time that was looked at; nodes in the heap."""
+MOST_KNOWN = 251
+"""Rows of what a search knows of nodes (a prime: run times have common factors)."""
 
 
 class Search(NamedTuple):
     """Work space of a search: which nodes will offer something when."""
 
-    counts: Ints
-    heap: Ints  # (N,): by `at_s`
-    at_s: Floats  # (N,): when the node is looked at next
-    offers_s: Floats  # (N,): when the node offers something, as of the last look
-    offer: Ints  # (N,): chunks at that time
-    beyond_s: Floats  # (N,): if a run goes on beyond this time, the offer may be less
-    at: Ints  # (N + 1,): the segment of the last look
-    offering: Ints  # (N,): the nodes that offer something now
-    # what is known, by row: for a kind and a run time, until when each node of a version offers nothing
-    row: Ints  # (1,): that of this search
-    kind: Ints
-    takes_s: Floats
-    version: Ints2
-    busy_until_s: Floats2
+    most: Ints
+    """The most chunks that fit at a time that was looked at."""
+    n_heap: Ints
+    heap: ByNode
+    """By `at_s`, then `number`."""
+    number: ByNode
+    at_s: Annotated[Floats, "nodes"]
+    """When the node is looked at next."""
+    offers_s: Annotated[Floats, "nodes"]
+    """When the node offers something, as of the last look."""
+    offer: ByNode
+    """Chunks at that time."""
+    beyond_s: Annotated[Floats, "nodes"]
+    """If a run goes on beyond this time, the offer may be less."""
+    at: Annotated[Ints, "places"]
+    """The segment of the last look."""
+    offering: ByNode
+    """The nodes that offer something now."""
+    known: Ints
+    """The row of this search in what is known: for a kind and a run time, until when each node of a version
+    offers nothing."""
+    kind: Annotated[Ints, "known", Initially(NONE)]
+    takes_s: Annotated[Floats, "known"]
+    version: Annotated[Ints2, "known", "nodes"]
+    busy_until_s: Annotated[Floats2, "known", "nodes"]
 
 
 @inlined
@@ -165,7 +176,7 @@ def requests_of_site(nodes: NodeTable, requests: RequestTable, k: int) -> bool:
 def begin_search(search: Search, k: int, takes_s: float) -> None:
     """Choose the row of what is known; if it was another kind's, or for another run time, nothing is."""
     row = (k + 7 * int(takes_s)) % len(search.kind)
-    search.row[0] = row
+    search.known[0] = row
     if search.kind[row] != k or search.takes_s[row] != takes_s:
         search.kind[row], search.takes_s[row] = k, takes_s
         for n in range(search.version.shape[1]):
@@ -175,7 +186,7 @@ def begin_search(search: Search, k: int, takes_s: float) -> None:
 @inlined
 def offers_none(timeline: Timeline, search: Search, n: int, before_s: float) -> bool:
     """Whether node n is known to offer no chunk before a time, since it has gained nothing."""
-    row = search.row[0]
+    row = search.known[0]
     return bool(search.busy_until_s[row, n] >= before_s and search.version[row, n] == timeline.version[n])
 
 
@@ -193,7 +204,7 @@ def first_look_at(
     now_s: float,
 ) -> None:
     """As `look_at`, in a new search: begins where the node may offer something, and keeps where that is."""
-    row, version, until_s = search.row[0], timeline.version[n], now_s
+    row, version, until_s = search.known[0], timeline.version[n], now_s
     is_known = search.version[row, n] == version
     if is_known:
         until_s = search.busy_until_s[row, n]
@@ -212,15 +223,12 @@ def first_look_at(
 @inlined
 def look_again_at(search: Search, n: int, at_s: float) -> None:
     search.at_s[n] = at_s
-    push(search.heap, search.counts[N_HEAP], search.at_s, n)
-    search.counts[N_HEAP] += 1
+    push(search.heap, search.n_heap, search.at_s, search.number, n)
 
 
 @inlined
 def next_node(search: Search) -> int:
-    n = pop(search.heap, search.counts[N_HEAP], search.at_s)
-    search.counts[N_HEAP] -= 1
-    return int(n)
+    return pop(search.heap, search.n_heap, search.at_s, search.number)
 
 
 @part
@@ -244,10 +252,10 @@ def earliest_s(
     something, then O(u + log N) for each end of a use on a node that does, with O(all uses) for each such
     time if the job requests resources of the site.
     """
-    segments, fit, counts = timeline.segments, requests.fit, search.counts
+    segments, fit = timeline.segments, requests.fit
     of_site = requests_of_site(nodes, requests, k)
     n_nodes, total, n_offering = len(nodes.n_chunks), 0, 0
-    counts[MOST] = counts[N_HEAP] = 0
+    search.most[0] = search.n_heap[0] = 0
     begin_search(search, k, takes_s)
     for n in range(n_nodes):
         fit[k, n] = 0
@@ -256,7 +264,7 @@ def earliest_s(
             if search.offer[n] > 0:
                 look_again_at(search, n, search.offers_s[n])
     start_s = from_s
-    while counts[N_HEAP] > 0:
+    while search.n_heap[0] > 0:
         start_s = max(start_s, search.at_s[search.heap[0]])
         if of_site:
             start_s = site_offers_s(timeline, nodes, requests, k, start_s, takes_s)
@@ -274,7 +282,7 @@ def earliest_s(
                 search.offering[kept] = n
                 kept += 1
         n_offering = kept
-        while counts[N_HEAP] > 0 and search.at_s[search.heap[0]] <= start_s:
+        while search.n_heap[0] > 0 and search.at_s[search.heap[0]] <= start_s:
             n = next_node(search)
             if search.offers_s[n] < start_s or fit[k, n] > 0:
                 look_at(timeline, nodes, requests, search, k, n, start_s, takes_s, before_s)
@@ -290,7 +298,7 @@ def earliest_s(
                     look_again_at(search, n, segments.start_s[following])
             elif search.offer[n] > 0:
                 look_again_at(search, n, search.offers_s[n])
-        counts[MOST] = max(counts[MOST], total)
+        search.most[0] = max(search.most[0], total)
         if total >= chunks:
             return float(start_s)
     return np.inf
@@ -314,4 +322,4 @@ def prepare_scores(
             if selection in (GPU_CLUSTERING, IN_PYTHON):
                 gpu_chunks_between(timeline, requests, nodes, n, start_s, start_s + takes_s)
             has_changed(nodes, n)
-    requests.seen[k] = nodes.changes[CLOCK]
+    requests.seen[k] = nodes.clock[0]

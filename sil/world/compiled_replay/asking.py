@@ -10,18 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.compiled import Flags, Floats, Ints, Ints2, called_by_handle, inlined, part, record_of
-from scheduler.free_nodes.kernels import rigid_queue as rigid_queue  # implements the transitions
-from scheduler.free_nodes.kernels.queues import N_WAITING, WANTS_ROUND, RigidQueue
-from sil.world.compiled_replay import intervals as intervals  # implements what the loop writes
+from scheduler.free_nodes.kernels.identical import RigidQueue
+from sil.world.compiled_replay import rigid as rigid  # implements what the loop writes
 from sil.world.compiled_replay.facts import N_DECISIONS, N_FACTS, Facts
 from sil.world.compiled_replay.loop import (
     ALL_ENDED,
     CHUNK,
-    NOW_S,
     PAUSE,
     ROUND,
-    ROUND_IS_DUE,
-    ROUND_S,
     STUCK,
     Site,
     carry_out,
@@ -77,14 +73,14 @@ def go_on(site: Site, q: RigidQueue, f: Facts, v: Views, at: int) -> int:
             write_nothing(v, at)
         if why != CHUNK:
             return why
-        kind = next_event(site, site.rank)
-        now_s = site.times_s[NOW_S]
+        kind = next_event(site)
+        now_s = site.clock.now_s[0]
         if now_s == np.inf:
             return STUCK
         if kind == ROUND:
-            site.times_s[ROUND_S], site.counts[ROUND_IS_DUE] = np.inf, 0
-            q.counts[WANTS_ROUND] = 0
-            if q.counts[N_WAITING] > 0:
+            site.clock.round_s[0], site.clock.round_is_due[0] = np.inf, 0
+            q.ledger.wants_round[0] = 0
+            if q.ledger.n_waiting[0] > 0:
                 begin_pass(q, v, at)
                 if observe(q, v, at, now_s) > 0:
                     return ASKS
@@ -97,12 +93,12 @@ def go_on(site: Site, q: RigidQueue, f: Facts, v: Views, at: int) -> int:
 @part
 def answered(site: Site, q: RigidQueue, f: Facts, v: Views, at: int, row: int) -> int:
     """The job in a row starts, or none any more in this pass. Returns the state."""
-    now_s = site.times_s[NOW_S]
+    now_s = site.clock.now_s[0]
     if row < v.mask.shape[1] - 1:
         choose(q, v, at, row, now_s)
         if observe(q, v, at, now_s) > 0:
             return ASKS
-    carry_out(site, q, f, now_s, end_pass(q, v, at, now_s))
+    carry_out(site, q, f, now_s, end_pass(q, now_s))
     note_what_is_due(site, q, now_s)
     return go_on(site, q, f, v, at)
 
@@ -112,14 +108,14 @@ def note_answer(site: Site, q: RigidQueue, v: Views, a: Answers, at: int) -> int
     """Returns the row of the job that the action starts; see `chosen_row`."""
     window, action = v.mask.shape[1] - 1, a.action[at]
     a.is_excluded[at] = not (0 <= action <= window and v.mask[at, action])
-    a.asked_s[at] = site.times_s[NOW_S]
+    a.asked_s[at] = site.clock.now_s[0]
     a.job[at], a.wait_s[at], a.run_s[at], a.size[at] = NO_JOB, 0.0, 0.0, 0
     row = chosen_row(v, at, action)
     if row < window:
         slot = q.slot[v.places[at, row]]
-        job = q.job[slot]
-        a.job[at], a.wait_s[at] = job, a.asked_s[at] - q.began_s[slot]
-        a.run_s[at], a.size[at] = site.run_s[job], site.size[job]
+        job = q.ledger.job[slot]
+        a.job[at], a.wait_s[at] = job, a.asked_s[at] - q.ledger.began_s[slot]
+        a.run_s[at], a.size[at] = site.jobs.run_s[job], site.jobs.size[job]
     return row
 
 
@@ -139,6 +135,6 @@ def answer_all(a: Answers, v: Views) -> bool:
             state = answered(site, q, f, v, at, note_answer(site, q, v, a, at))
         else:
             state = go_on(site, q, f, v, at)
-        a.state[at], a.action[at], a.now_s[at] = state, NO_ANSWER, site.times_s[NOW_S]
+        a.state[at], a.action[at], a.now_s[at] = state, NO_ANSWER, site.clock.now_s[0]
         are_interrupted |= state != ASKS and state != ALL_ENDED
     return are_interrupted

@@ -5,7 +5,7 @@ They are users, a clairvoyant that knows the run times, and `RecentRuns` of `sch
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from scheduler.compiled import Floats2, Ints, part
 from scheduler.free_nodes.runtime_estimates import LAST_RUNS, MORE_S
@@ -19,10 +19,13 @@ _LAST_MORE = len(MORE_S) - 1
 class EstimateTable(NamedTuple):
     """What the estimators remember."""
 
-    by: Ints  # (1,): who estimates
-    n_corrections: Ints  # by job
-    last_s: Floats2  # (users, LAST_RUNS) run times, the earlier one first
-    n_last: Ints  # how many of these there are
+    by: Ints
+    """Who estimates."""
+    n_corrections: Annotated[Ints, "jobs"]
+    last_s: Annotated[Floats2, "users", LAST_RUNS]
+    """Run times, the earlier one first."""
+    n_last: Annotated[Ints, "users"]
+    """How many of these there are."""
 
 
 @part

@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 
 from scheduler.compiled import Flags2, Ints2, Singles2, Singles3, allocate, inlined, part
 from scheduler.free_nodes.kernels.backfilling import (
-    FCFS,
-    NODES,
-    TAKES_S,
     first_in_queue,
+    forget_ends,
     put_back,
     reservation,
     start,
 )
-from scheduler.free_nodes.kernels.free_over_time import END_S, RELEASED, insert, remove
+from scheduler.free_nodes.kernels.identical import RigidQueue
+from scheduler.free_nodes.kernels.ledger import FCFS
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, N_JOBS, NONE, SIZE, after
-from scheduler.free_nodes.kernels.queues import N_FREE, N_RELEASES, RigidQueue
+from scheduler.node_resources.kernels.releases import AFTER_ALL, insert
 
 OF_SIZE, OF_ESTIMATE, OF_WAIT, FITS, IS_IN_TIME = range(5)
 """Columns of `Views.jobs`: nodes, as a share of all; estimated run time and time waited, scaled; 1 if the job
@@ -42,8 +41,8 @@ N_OF_JOB, N_OF_MACHINE = 5, OF_HORIZONS + len(HORIZONS_S)
 _LARGEST = log1p(365.0 * 86_400.0)
 """A year."""
 
-N_ROWS, N_CHOSEN, N_LEFT, N_NODES = range(4)
-"""Columns of `Views.counts`: rows in use, jobs chosen in this pass, free nodes that are left, all nodes."""
+N_ROWS, N_LEFT, N_NODES = range(3)
+"""Columns of `Views.counts`: rows in use, free nodes that are left, all nodes."""
 
 
 class Views(NamedTuple):
@@ -53,7 +52,7 @@ class Views(NamedTuple):
     machine: Singles2  # (queues, N_OF_MACHINE)
     mask: Flags2  # (queues, window + 1) which job can be chosen, and whether the rest can wait
     places: Ints2  # (queues, window) of the jobs, in the queue's tree
-    counts: Ints2  # (queues, 4)
+    counts: Ints2  # (queues, 3)
 
 
 @inlined
@@ -64,7 +63,7 @@ def scaled(time_s: float) -> float:
 
 @part
 def begin_pass(q: RigidQueue, v: Views, at: int) -> None:
-    v.counts[at, N_CHOSEN], v.counts[at, N_LEFT] = 0, q.counts[N_FREE]
+    q.starting.n[0], v.counts[at, N_LEFT] = 0, q.n_free[0]
 
 
 @part
@@ -74,12 +73,12 @@ def observe(q: RigidQueue, v: Views, at: int, now_s: float) -> int:
     It may wait unless all nodes are idle, so that a job starts or the time passes.
     """
     n_left, window = v.counts[at, N_LEFT], v.mask.shape[1] - 1
-    n_releases, n_nodes = q.counts[N_RELEASES] + v.counts[at, N_CHOSEN], float(v.counts[at, N_NODES])
+    n_nodes = float(v.counts[at, N_NODES])
     tree, capacity = q.tree, len(q.tree) // 2
     head, reserved_s, spare = first_in_queue(tree, FCFS), now_s, 0
     if head != NONE:
         needed = int(tree[capacity + head, SIZE])
-        reserved_s, spare = reservation(q.releases, n_releases, n_left, needed, now_s)
+        reserved_s, spare = reservation(q.ledger.releases, n_left, needed, now_s)
     k, row, n_fitting = 1, 0, 0
     while k > 0 and row < window:
         if tree[k, N_JOBS] == 0.0:
@@ -91,7 +90,7 @@ def observe(q: RigidQueue, v: Views, at: int, now_s: float) -> int:
             fits = size <= n_left
             is_in_time = place == head or size <= spare or now_s + takes_s <= reserved_s
             v.jobs[at, row, OF_SIZE], v.jobs[at, row, OF_ESTIMATE] = size / n_nodes, scaled(takes_s)
-            v.jobs[at, row, OF_WAIT] = scaled(now_s - q.began_s[q.slot[place]])
+            v.jobs[at, row, OF_WAIT] = scaled(now_s - q.ledger.began_s[q.slot[place]])
             v.jobs[at, row, FITS] = 1.0 if fits else 0.0
             v.jobs[at, row, IS_IN_TIME] = 1.0 if fits and is_in_time else 0.0
             v.places[at, row], v.mask[at, row] = place, fits
@@ -99,11 +98,11 @@ def observe(q: RigidQueue, v: Views, at: int, now_s: float) -> int:
             row += 1
             k = after(k)
     clear_rows(v, at, row)
-    v.mask[at, window] = n_releases > 0 or n_fitting == 0
+    v.mask[at, window] = q.ledger.releases.n[0] > 0 or n_fitting == 0
     n_waiting, machine = tree[1, N_JOBS], v.machine
     machine[at, OF_FREE], machine[at, OF_WAITING] = n_left / n_nodes, n_waiting / (n_waiting + window)
     machine[at, OF_RESERVATION], machine[at, OF_SPARE] = scaled(reserved_s - now_s), spare / n_nodes
-    write_horizons(q, v, at, now_s, n_releases)
+    write_horizons(q, v, at, now_s)
     return n_fitting
 
 
@@ -118,11 +117,11 @@ def clear_rows(v: Views, at: int, n_rows: int) -> None:
 
 
 @inlined
-def write_horizons(q: RigidQueue, v: Views, at: int, now_s: float, n_releases: int) -> None:
-    n_free, x = float(v.counts[at, N_LEFT]), 0
+def write_horizons(q: RigidQueue, v: Views, at: int, now_s: float) -> None:
+    n_free, x, releases = float(v.counts[at, N_LEFT]), 0, q.ledger.releases
     for h in range(len(HORIZONS_S)):
-        while x < n_releases and q.releases[x, END_S] <= now_s + HORIZONS_S[h]:
-            n_free += q.releases[x, RELEASED]
+        while x < releases.n[0] and releases.end_s[x] <= now_s + HORIZONS_S[h]:
+            n_free += releases.released[x]
             x += 1
         v.machine[at, OF_HORIZONS + h] = n_free / v.counts[at, N_NODES]
 
@@ -143,23 +142,17 @@ def chosen_row(v: Views, at: int, action: int) -> int:
 @part
 def choose(q: RigidQueue, v: Views, at: int, row: int, now_s: float) -> None:
     """The job in a row starts."""
-    n = v.counts[at, N_CHOSEN]
-    start(q.tree, q.started, n, v.places[at, row])
-    insert(
-        q.releases, q.counts[N_RELEASES] + n, now_s + q.started[n, TAKES_S], q.started[n, NODES], np.inf, 0
-    )
-    v.counts[at, N_CHOSEN], v.counts[at, N_LEFT] = n + 1, v.counts[at, N_LEFT] - int(q.started[n, NODES])
+    x, size = q.starting.n[0], start(q.tree, q.starting, v.places[at, row])
+    insert(q.ledger.releases, now_s + q.starting.takes_s[x], size, AFTER_ALL, 0)
+    v.counts[at, N_LEFT] -= size
 
 
 @part
-def end_pass(q: RigidQueue, v: Views, at: int, now_s: float) -> int:
+def end_pass(q: RigidQueue, now_s: float) -> int:
     """The queue is as before the pass. Returns how many jobs start; see `backfilling.one_pass`."""
-    n = v.counts[at, N_CHOSEN]
-    for x in range(n):
-        remove(q.releases, q.counts[N_RELEASES] + n - x, now_s + q.started[x, TAKES_S], np.inf)
-    put_back(q.tree, q.started, n)
-    v.counts[at, N_CHOSEN] = 0
-    return int(n)
+    forget_ends(q.ledger.releases, q.starting, q.starting.n[0], now_s)
+    put_back(q.tree, q.starting)
+    return int(q.starting.n[0])
 
 
 @part
@@ -178,7 +171,7 @@ def new_views(queues: int, window: int, n_nodes: int) -> Views:
         (queues, N_OF_MACHINE),
         (queues, window + 1),
         (queues, window),
-        (queues, 4),
+        (queues, 3),
     )
     views.counts[:, N_NODES] = n_nodes
     return views

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from scheduler.compiled import Bytes, Flags, implements, part
-from scheduler.free_nodes.kernels.queues import N_WAITING, ROWS_WAITING
+from scheduler.free_nodes.kernels.on_nodes import N
 from scheduler.node_resources.kernels.tables import CHUNKS, CORES, GPUS, NODE, WHOLE
-from scheduler.node_resources.kernels.workspace import AFTER, JOB
 from sil.world.compiled_replay import loop
 from sil.world.compiled_replay.facts import (
     AT_SIGN,
@@ -19,7 +18,6 @@ from sil.world.compiled_replay.facts import (
     write_interval,
     write_number,
 )
-from sil.world.compiled_replay.node_queue import N
 
 MOST_GPU_BYTES = 3
 """Two digits and a comma."""
@@ -27,15 +25,15 @@ MOST_GPU_BYTES = 3
 
 @implements(loop.most_text)
 def most_text(q: N) -> int:
-    most_of_row = 3 * MOST_DIGITS + MOST_GPU_BYTES * q.nodes.gpu_free.shape[1]
-    return int(most_of_row * q.counts[ROWS_WAITING] + MOST_DIGITS * q.counts[N_WAITING])
+    most_of_row = 3 * MOST_DIGITS + MOST_GPU_BYTES * q.on.nodes.gpu_free.shape[1]
+    return int(most_of_row * q.on.rows_waiting[0] + MOST_DIGITS * q.ledger.n_waiting[0])
 
 
 @implements(loop.write_use)
 def write_use(q: N, x: int, f: Facts, fact: int, marks: Flags) -> None:
     """The nodes; a tab; what is used of each; a tab; the cores of whole nodes, if these were requested."""
-    begin = q.decided.placed[x - 1, AFTER] if x > 0 else 0
-    after, kind = q.decided.placed[x, AFTER], q.jobs.kinds[q.decided.placed[x, JOB]]
+    begin = q.on.decided.after[x - 1] if x > 0 else 0
+    after, kind = q.on.decided.after[x], q.on.kind[q.on.decided.placed[x]]
     at = write_nodes(q, begin, after, f.text, f.text_end[fact], marks)
     at = write_byte(f.text, at, TAB)
     for row in range(begin, after):
@@ -43,7 +41,7 @@ def write_use(q: N, x: int, f: Facts, fact: int, marks: Flags) -> None:
             at = write_byte(f.text, at, SPACE)
         at = write_share(q, row, f.text, at)
     at = write_byte(f.text, at, TAB)
-    if q.requests.exclusive[kind]:
+    if q.on.requests.exclusive[kind]:
         at = write_number(f.text, at, whole_cores(q, begin, after))
     f.text_end[fact + 1] = at
 
@@ -51,7 +49,7 @@ def write_use(q: N, x: int, f: Facts, fact: int, marks: Flags) -> None:
 @part
 def write_nodes(q: N, begin: int, after: int, text: Bytes, at: int, marks: Flags) -> int:
     """The nodes in some rows, in order. Returns the place after them."""
-    rows = q.decided.rows
+    rows = q.on.decided.rows
     lowest = highest = rows[begin, NODE]
     for row in range(begin, after):
         n = rows[row, NODE]
@@ -71,11 +69,11 @@ def write_nodes(q: N, begin: int, after: int, text: Bytes, at: int, marks: Flags
 @part
 def write_share(q: N, row: int, text: Bytes, at: int) -> int:
     """Node, chunks and GPUs, as in `7:2@0,1`. Returns the place after them."""
-    rows = q.decided.rows
+    rows = q.on.decided.rows
     at = write_number(text, at, rows[row, NODE])
     at = write_number(text, write_byte(text, at, COLON), rows[row, CHUNKS])
     separator = AT_SIGN
-    for d in range(q.nodes.gpu_free.shape[1]):
+    for d in range(q.on.nodes.gpu_free.shape[1]):
         if rows[row, GPUS] & (1 << d):
             at = write_number(text, write_byte(text, at, separator), d)
             separator = COMMA
@@ -87,6 +85,6 @@ def whole_cores(q: N, begin: int, after: int) -> int:
     """Of whole nodes, rounded half to even."""
     total = 0
     for row in range(begin, after):
-        total += q.nodes.capacity[q.decided.rows[row, NODE], CORES]
+        total += q.on.nodes.capacity[q.on.decided.rows[row, NODE], CORES]
     cores, rest = total // WHOLE, total % WHOLE
     return int(cores + (2 * rest > WHOLE or (2 * rest == WHOLE and cores % 2 == 1)))

@@ -11,7 +11,7 @@ from scheduler import registry
 from scheduler.durability.journal import JournalEntry
 from scheduler.durability.journalled_manager import JournalledManager, JournalMismatch, dependable
 from scheduler.free_nodes.runtime_estimates import UserEstimates
-from scheduler.managers.free_nodes_manager import free_nodes_manager
+from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.model import (
     DispatchOrder,
     Job,

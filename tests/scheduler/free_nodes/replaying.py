@@ -11,7 +11,7 @@ from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
-from scheduler.managers.free_node_allocation import FreeNodeAllocation
+from scheduler.managers.rigid_allocation import RigidAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import JobId, NodeSchedule
 from scheduler.ports import AnyScheduler, RuntimeEstimator
@@ -46,7 +46,7 @@ def replayed(
     machines = SpaceSharedMachines(n_nodes, runs.run_s, events)
     world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
     ports = OnFreeNodes(clock, world.dispatcher, n_nodes, run_times or UserEstimates())
-    nodes = FreeNodeAllocation(n_nodes, ports.run_times)
+    nodes = RigidAllocation(ports)
     manager = StartingManager(ports, nodes, scheduler, memoryless=isinstance(scheduler, Rigid))
     world.run(runs.arrivals(), manager)
     started = trace.frame(0, 0, "any").filter(pl.col("event") == "run_started")

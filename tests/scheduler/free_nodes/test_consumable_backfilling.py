@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
-from scheduler.free_nodes.consumable_scheduling import Passes
+from scheduler.free_nodes.consumable_passes import EasyPasses
+from scheduler.free_nodes.kernels.ledger import FCFS, IN_ORDER, NO_BACKFILLING, SHORTEST_FIRST
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE
 from scheduler.node_resources.selection import FirstFit
+from scheduler.node_resources.state import rows_of
+from scheduler.testing.consumable_nodes import running_first
 from tests.examples import up_to
 from tests.scheduler.free_nodes.small_consumable import SmallJob, SmallNode, fits, one_pass, place
 
@@ -117,26 +120,22 @@ def test_a_pass_starts_the_jobs_of_the_small_version_on_the_same_nodes(
     backfilling: str | None,
 ) -> None:
     nodes, state, runs = deepcopy(empty), state_of(empty), []
-    passes = Passes(state, FirstFit())
     for k, (job, ends_in_s) in enumerate(running):
         if place(nodes, job):
             runs.append((NOW_S + ends_in_s, job))
-            kind = state.nodes.kind_of(request_of(job))
-            used = passes._placement.place(kind, job.chunks)
-            assert used is not None
-            state.begin(RunId(k), NOW_S + ends_in_s, kind, used)
+            of_run = Job(JobId(100 + k), "rigid", 0.0, request=request_of(job))
+            assert running_first(state, RunId(k), of_run, NOW_S, NOW_S + ends_in_s)
     queue = [job for job in queue if fits(empty, job)]
     for i, job in enumerate(queue):
         state.wait(Job(JobId(i), "rigid", float(i)), request_of(job), job.estimate_s)
     before = unchanging(state)
-    order = np.arange(len(queue))
-    later = np.argsort(state.waiting.estimates_s, kind="stable") if backfilling == "shortest first" else order
-    placed = passes.run(order, None if backfilling is None else later, NOW_S)
+    code = {None: NO_BACKFILLING, "in order": IN_ORDER, "shortest first": SHORTEST_FIRST}[backfilling]
+    starts = EasyPasses(state, FirstFit()).starts(FCFS, code, NOW_S)
     keys = {None: None, "in order": lambda job: 0.0, "shortest first": lambda job: job.estimate_s}
     expected = one_pass(nodes, empty, runs, queue, NOW_S, keys[backfilling])
-    assert [i for i, _ in placed] == expected
-    for i, used in placed:
-        assert chunks_of(used) == held_by(queue[i], empty)
+    assert [start.job for start in starts] == expected
+    for start in starts:
+        assert chunks_of(rows_of(start.shares)) == held_by(queue[start.job], empty)
     for array, was in zip(unchanging(state), before, strict=True):
         assert (array == was).all()
 

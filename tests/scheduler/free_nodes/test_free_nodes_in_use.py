@@ -13,7 +13,7 @@ from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import LONGEST_S, RecentRuns, UserEstimates
-from scheduler.managers.free_node_allocation import FreeNodeAllocation
+from scheduler.managers.rigid_allocation import RigidAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import (
     Assignment,
@@ -91,7 +91,7 @@ class Queue:
     ) -> None:
         self.world = World()
         ports = OnFreeNodes(self.world, self.world, n_nodes, run_times or UserEstimates(), self.world)
-        nodes = FreeNodeAllocation(n_nodes, ports.run_times)
+        nodes = RigidAllocation(ports)
         self.manager = StartingManager(ports, nodes, scheduler or Rigid(), memoryless=scheduler is None)
 
     def submit(self, *jobs: Job) -> None:

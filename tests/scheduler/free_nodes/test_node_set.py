@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.compiled import made
 from scheduler.free_nodes.identical_nodes import FreeNodes, FreeSet
-from scheduler.free_nodes.kernels.free_set import AT, END
+from scheduler.free_nodes.kernels import free_set
+from scheduler.free_nodes.kernels.free_set import END
 from scheduler.free_nodes.kernels.python_entry_points import lowest
-from scheduler.model import Job, JobId, RunId
+from scheduler.model import Job, JobId, RunId, Start
 from scheduler.node_set import NodeSet
 
 MOST = 30
@@ -76,7 +78,7 @@ def test_a_node_set_fits_within_a_machine_that_has_all_its_nodes(numbers: set[in
 def occupy(nodes: FreeNodes, number: int, taken: set[int]) -> None:
     """A run of a job of this number holds these nodes."""
     nodes.waiting.add(Job(JobId(number), "rigid", 0.0, n_tasks=len(taken)), 1.0)
-    nodes.start(RunId(number), JobId(number), NodeSet.of(taken), 0.0, 1.0)
+    nodes.start(RunId(number), JobId(number), Start(0, NodeSet.of(taken), 1.0), 0.0)
 
 
 @given(st.data(), st.integers(1, MOST), st.integers(1, 25))
@@ -145,7 +147,8 @@ def test_no_more_nodes_are_handed_out_than_are_free() -> None:
 
 def test_each_allocation_goes_on_where_the_last_one_ended() -> None:
     bounds = np.array([*range(2_000), END])  # 1,000 single nodes
-    cursor, intervals = np.array([0, 0]), np.empty((2, 2), dtype=np.int64)
+    free = made(free_set.FreeSet, bounds=0)._replace(bounds=bounds)
+    intervals = np.empty((2, 2), dtype=np.int64)
     for k in range(500):
-        lowest(bounds, cursor, 2, intervals, 0)
-        assert cursor[AT] == 4 * k + 2
+        lowest(free, 2, intervals, 0)
+        assert free.at[0] == 4 * k + 2

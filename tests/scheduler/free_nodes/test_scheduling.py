@@ -12,7 +12,6 @@ from scheduler import registry
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Backfilling, Ordering, Rigid
 from scheduler.model import RunId
-from scheduler.node_set import NodeSet
 from scheduler.testing.identical_nodes import FreeNodesOutline, free_nodes_outlines, larger_outlines
 from tests.examples import up_to
 from tests.scheduler.free_nodes.reference import ReferencePass
@@ -68,8 +67,7 @@ def test_a_second_pass_at_the_same_time_starts_nothing(
     first, scheduler = outline.build(1), Rigid(*policy)
     view, jobs = first.free_nodes, list(first.jobs)
     for run, placement in enumerate(scheduler.schedule(first).starts, start=100):
-        nodes, end_s = NodeSet.of(placement.nodes), placement.completion_s
-        view.start(RunId(run), jobs[placement.job].id, nodes, first.now_s, end_s)
+        view.start(RunId(run), jobs[placement.job].id, placement, first.now_s)
     again = FreeNodesProblem(first.now_s, view)
     assert scheduler.schedule(again).starts == ()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler.free_nodes.arrays import FEWEST
 from scheduler.free_nodes.identical_nodes import FreeNodes, WaitingJobs
-from scheduler.model import Job, JobId, RunId
+from scheduler.model import Job, JobId, RunId, Start
 from tests.examples import up_to
 
 
@@ -29,7 +29,7 @@ class Queue:
         self.waiting.add(new, estimate_s)
 
     def go(self, job: Job) -> None:
-        self.nodes.start(RunId(job.id), job.id, self.nodes.free.lowest(job.n_tasks), 0.0, 1.0)
+        self.nodes.start(RunId(job.id), job.id, Start(0, self.nodes.free.lowest(job.n_tasks), 1.0), 0.0)
         self.nodes.end(RunId(job.id))
 
 
@@ -91,7 +91,7 @@ def test_a_short_queue_reuses_its_places_indefinitely() -> None:
         if number >= 2:
             queue.go(job(number - 2))
     assert [waits.id for waits in queue.waiting] == [3 * FEWEST - 2, 3 * FEWEST - 1]
-    assert queue.nodes.most_jobs == FEWEST
+    assert len(queue.nodes.queue.arrays.size) == FEWEST
     assert len(queue.nodes.queue.arrays.tree) == 2 * FEWEST
 
 

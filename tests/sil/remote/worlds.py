@@ -10,7 +10,7 @@ from scheduler import registry
 from scheduler.durability.journalled_manager import dependable
 from scheduler.durability.reliable_delivery import Timeouts
 from scheduler.free_nodes.runtime_estimates import UserEstimates
-from scheduler.managers.free_nodes_manager import free_nodes_manager
+from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.model import (
     ON_NODES,
     DispatchOrder,

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.free_nodes.runtime_estimates import UserEstimates
-from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy, in_order_of_service
+from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.model import Job, JobId
 from scheduler.node_request import Node, Request
 from scheduler.resource_manager import OnFreeNodes

@@ -17,15 +17,14 @@ from scheduler.durability import journalled_manager, reliable_delivery
 from scheduler.durability.journal import JournalEntry
 from scheduler.durability.journalled_manager import JournalledManager
 from scheduler.durability.reliable_delivery import LONGEST_RETRY, ReliableDelivery
-from scheduler.free_nodes.consumable_nodes import WaitingRequests
+from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.managers.availability import Availability, LatestReadings
 from scheduler.managers.commitments import Commitments
-from scheduler.managers.consumable_allocation import ConsumableAllocation
 from scheduler.managers.decorators import RequeueLimit
 from scheduler.managers.displacement import Displacement, Stops
-from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import PreemptionPolicy, Starvation
+from scheduler.managers.rigid_allocation import RigidAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import ExecutionRecord
 from scheduler.notices import JobArrived, RunEnded, RunLost, RunPreempted
@@ -400,16 +399,20 @@ def a_repaired_interconnect_is_not_noticed(correct: Any, self: Any, subject: Any
     return set() if up and isinstance(subject, str) else correct(self, subject, up)
 
 
-@instead_of(FreeNodeAllocation, "end")
+@instead_of(RigidAllocation, "end")
 def run_times_are_learnt_by_the_clock(correct: Any, self: Any, run: Any, completion: Any) -> None:
-    """A run took from its order to the notice of its end."""
-    correct(self, run, completion._replace(ran_s=None))
+    """On identical nodes, a run took from its order to the notice of its end."""
+    if not isinstance(self.state, ConsumableNodes):
+        completion = completion._replace(ran_s=None)
+    correct(self, run, completion)
 
 
-@instead_of(ConsumableAllocation, "end")
+@instead_of(RigidAllocation, "end")
 def run_times_of_failures_are_learnt(correct: Any, self: Any, run: Any, completion: Any) -> None:
-    """The estimator learns from the run of a job that is given up."""
-    correct(self, run, completion._replace(failed=False))
+    """On nodes with resources, the estimator learns from the run of a job that is given up."""
+    if isinstance(self.state, ConsumableNodes):
+        completion = completion._replace(failed=False)
+    correct(self, run, completion)
 
 
 # Queues and policies: jobs end, but not as the policies say
@@ -425,16 +428,16 @@ def the_newest_job_is_served_first(
     return correct(self, queue, jobs, etc, *more)
 
 
-@breaks_a_policy(WaitingRequests, "add")
+@breaks_a_policy(ConsumableNodes, "wait")
 def the_newest_job_goes_first_on_nodes(correct: Any, self: Any, job: Any, *rest: Any) -> None:
     """A new job is put in front of those of its queue."""
     correct(self, job._replace(arrival_s=-job.arrival_s), *rest)
 
 
-@breaks_a_policy(WaitingRequests, "add")
+@breaks_a_policy(ConsumableNodes, "wait")
 def a_lost_job_goes_to_the_end_of_its_queue(correct: Any, self: Any, job: Any, *rest: Any) -> None:
     """A job that waits again is a new one."""
-    last_s = max([other.arrival_s for other in self._jobs], default=0.0)
+    last_s = max([other.arrival_s for other in self.waiting], default=0.0)
     correct(self, job._replace(arrival_s=max(last_s, job.arrival_s)), *rest)
 
 
@@ -445,7 +448,7 @@ def a_lost_job_arrives_anew(correct: Any, self: Any, run: Any) -> None:
     correct(self, run)
 
 
-@breaks_a_policy(ConsumableAllocation, "_rank_of")
+@breaks_a_policy(RigidAllocation, "_rank_of")
 def all_queues_are_one(correct: Any, self: Any, job: Any) -> int:
     """Jobs are served in order of arrival, whatever their queue."""
     return 0
@@ -546,9 +549,11 @@ def all_runs_that_may_be_displaced_are(correct: Any, self: Any, i: int, displace
     return runs and [run for run in displaced.most_recent_first() if run not in self._stops.job_of]
 
 
-@breaks_a_policy(ConsumableAllocation, "reestimate")
+@breaks_a_policy(RigidAllocation, "reestimate")
 def nodes_of_overdue_runs_count_as_free(correct: Any, self: Any, now_s: float) -> None:
-    """A run that should have ended is expected to end then."""
+    """On nodes with resources, a run that should have ended is expected to end then."""
+    if not isinstance(self.state, ConsumableNodes):
+        correct(self, now_s)
 
 
 @breaks_a_policy(Commitments, "overlapping")

@@ -1,0 +1,222 @@
+"""Nodes for rigid jobs, identical ones or nodes with cores, memory and GPUs, and their resource manager."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.runtime_estimates import SHORTEST_S
+from scheduler.managers.queues import (
+    Admission,
+    PreemptionPolicy,
+    QueuePolicy,
+    Starvation,
+    in_order_of_service,
+    never_fits,
+)
+from scheduler.managers.starting_manager import NodeAllocation, StartingManager
+from scheduler.messages import UserError
+from scheduler.model import Job, RunId, Share, Start
+from scheduler.node_request import Request
+from scheduler.notices import RunEnded
+from scheduler.ports import RuntimeEstimator
+from scheduler.problem import Running
+from scheduler.resource_manager import OnFreeNodes
+
+if TYPE_CHECKING:
+    from scheduler.free_nodes.consumable_nodes import ConsumableNodes
+    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, FreeNodesScheduler
+    from scheduler.free_nodes.identical_nodes import FreeNodes
+    from scheduler.managers.displacement import Displacement
+
+
+class _Kind(Protocol):
+    """What differs between identical nodes and nodes of which jobs use parts."""
+
+    @property
+    def state(self) -> FreeNodes | ConsumableNodes: ...
+
+    def admitted(self, job: Job) -> Job | str:
+        """The job as it is to wait, or why it is refused."""
+
+    def wait(self, job: Job, estimate_s: float, rank: int) -> None: ...
+
+    def problem(
+        self, now_s: float, running: Mapping[RunId, Running]
+    ) -> FreeNodesProblem | ConsumableNodesProblem: ...
+
+
+class _Identical:
+    def __init__(self, n_nodes: int) -> None:
+        from scheduler.free_nodes.identical_nodes import FreeNodes  # compiled code that others do without
+
+        self.state = FreeNodes(n_nodes)
+
+    def admitted(self, job: Job) -> Job | str:
+        return never_fits(job.id, job.n_tasks, self.state.n_nodes) or job
+
+    def wait(self, job: Job, estimate_s: float, rank: int) -> None:
+        self.state.waiting.add(job, estimate_s)
+
+    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> FreeNodesProblem:
+        return FreeNodesProblem(now_s, self.state, running)
+
+
+class _Consumable:
+    def __init__(self, ports: OnFreeNodes) -> None:
+        # Compiled code that identical nodes do without.
+        from scheduler.free_nodes.consumable_nodes import ConsumableNodes
+        from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+        from scheduler.node_resources.described import RequestAdmission
+
+        self.state = ConsumableNodes(ports.nodes, ports.site_resources)
+        self._admission = RequestAdmission(self.state.nodes, ports.partitions)
+        self._problem = ConsumableNodesProblem
+
+    def admitted(self, job: Job) -> Job | str:
+        # Without a request, as many cores as it has tasks, anywhere.
+        request = job.request or Request(chunks=job.n_tasks, most_on_node=None)
+        found = self._admission.admitted(request, job.estimate_s)
+        return f"job {job.id} {found}" if isinstance(found, str) else job._replace(request=found)
+
+    def wait(self, job: Job, estimate_s: float, rank: int) -> None:
+        assert job.request is not None
+        self.state.wait(job, job.request, estimate_s, rank)
+
+    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> ConsumableNodesProblem:
+        return self._problem(now_s, self.state, running)
+
+
+class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"]):
+    """The nodes that ports describe. Without `queues` there is one.
+
+    Jobs that can never run are refused when they arrive; others are estimated then, and again when a run
+    exceeds its estimate.
+    """
+
+    def __init__(
+        self, ports: OnFreeNodes, queues: Sequence[QueuePolicy] = (), raised_after: int | None = None
+    ) -> None:
+        """`raised_after`: see `PreemptionPolicy`. Raises ValueError for queues that cannot be served."""
+        self._kind: _Kind = _Consumable(ports) if ports.nodes else _Identical(ports.n_nodes)
+        self.state = self._kind.state
+        self.waiting = self.state.waiting
+        self._run_times: RuntimeEstimator = ports.run_times
+        queues = in_order_of_service(queues)
+        self._rank = {queue.name: rank for rank, queue in enumerate(queues)}
+        self._starvation = Starvation(list(self._rank), raised_after)
+        self._displacement: Displacement | None = None
+        if any(queue.displaces for queue in queues):
+            from scheduler.managers.displacement import Displacement  # compiled code that others do without
+
+            self._displacement = Displacement(self.state, queues)  # type: ignore[arg-type]
+
+    @property
+    def outlived_at_s(self) -> float | None:
+        return self.state.releases.first_s()
+
+    def submit(self, job: Job) -> str | None:
+        admitted = self._kind.admitted(job)
+        if isinstance(admitted, str):
+            return admitted
+        self._wait(admitted)
+        return None
+
+    def problem(
+        self, now_s: float, running: Mapping[RunId, Running]
+    ) -> FreeNodesProblem | ConsumableNodesProblem:
+        return self._kind.problem(now_s, running)
+
+    def nothing_fits(self) -> bool:
+        """Neither now nor if it displaces others."""
+        return self.state.nothing_fits() and (self._displacement is None or not self._displacement.may_help())
+
+    def set_available(self, node: int, is_available: bool) -> None:
+        self.state.set_available(node, is_available)
+        if self._displacement is not None:
+            self._displacement.set_up(node, is_available)
+
+    def start(self, run: RunId, job: Job, start: Start, now_s: float) -> tuple[Share, ...]:
+        shares = self.state.start(run, job.id, start, now_s)
+        if self._displacement is not None:
+            self._displacement.begin(run, (self._rank_of(job), job.arrival_s, job.id))
+        return shares
+
+    def end(self, run: RunId, ended: RunEnded) -> None:
+        job, began_s = self._end(run)
+        if not ended.failed:
+            self._run_times.learn(job, ended.run_time_s(began_s))
+        self._starvation.forget(job)
+
+    def release(self, run: RunId, now_s: float) -> None:
+        if self._displacement is not None and self.state.is_due(run, now_s):
+            self._displacement.end(run)
+        self.state.release(run, now_s)
+
+    def requeue(self, run: RunId) -> None:
+        job, _ = self._end(run)
+        self._wait(job)
+
+    def reestimate(self, now_s: float) -> None:
+        while (overdue := self.state.overdue(now_s)) is not None:
+            job, ran_s = overdue
+            self.state.extend_estimate(self._run_times.outlived_s(job, ran_s), now_s)
+
+    def to_stop(self) -> Sequence[RunId]:
+        return () if self._displacement is None else self._displacement.to_stop()
+
+    def over(self, run: RunId, is_stopped: bool) -> Sequence[RunId]:
+        if self._displacement is None:
+            return super().over(run, is_stopped)
+        if is_stopped and self._displacement.is_stopping(run):
+            self._starvation.note_displaced(self.state.job_of(run))
+        return self._displacement.over(run, is_stopped)
+
+    def _rank_of(self, job: Job) -> int:
+        return self._rank[self._starvation.queue_of(job)] if self._rank else 0
+
+    def _wait(self, job: Job) -> None:
+        estimate_s = max(self._run_times.estimate_s(job), SHORTEST_S)
+        self._kind.wait(job, estimate_s, self._rank_of(job))
+
+    def _end(self, run: RunId) -> tuple[Job, float]:
+        if self._displacement is not None and self.state.holds(run):
+            self._displacement.end(run)
+        return self.state.end(run)
+
+
+def free_nodes_manager(
+    ports: OnFreeNodes,
+    scheduler: FreeNodesScheduler,
+    memoryless: bool = False,
+    queues: Sequence[QueuePolicy] = (),
+    preemption: PreemptionPolicy | None = None,
+    admission: Admission | None = None,
+) -> StartingManager[FreeNodesProblem | ConsumableNodesProblem]:
+    """The manager of the nodes that these ports describe.
+
+    Nodes with cores, memory and GPUs may have several queues, between which runs may be preempted; all jobs
+    are in one problem for the scheduler, in order of service. By default, jobs of other queues are refused;
+    `admission` states further rules for the same queues. Without `queues` there is one, open to all.
+
+    Raises UserError for queues on identical nodes and for a least gain, ValueError for queues that
+    cannot be served.
+    """
+    preemption = preemption or PreemptionPolicy()
+    if admission is None and queues:
+        admission = Admission(queues)
+    if queues and not ports.nodes:
+        raise UserError(
+            f"there are {len(queues)} queues for identical nodes, which have one without a policy; "
+            f"state what each node has, or leave the queues out"
+        )
+    if ports.nodes and preemption.least_gain_s:
+        raise UserError(
+            f"preemption.least_gain_s is {preemption.least_gain_s:g} s, but on nodes no run is planned, so "
+            f"that no gain is known; expected 0: leave it out"
+        )
+    allocation = RigidAllocation(ports, queues, preemption.raised_after)
+    if ports.nodes and (load := getattr(scheduler, "load_for_requests", None)) is not None:
+        load()
+    return StartingManager(ports, allocation, scheduler, memoryless, admission)
