@@ -196,14 +196,6 @@ class ConsumableNodesContract(Contract[ConsumableNodesProblem]):
     outlines = consumable_outlines()
     larger = larger_outlines()
 
-    def state(self, problem: ConsumableNodesProblem) -> Mapping[str, object]:
-        return {
-            "now_s": problem.now_s,
-            "jobs": list(problem.jobs),
-            "running": dict(problem.running),
-            **problem.arrays(),
-        }
-
     def startable(self, problem: ConsumableNodesProblem) -> JobId | None:
         if problem.running or not all(problem.free_nodes.nodes.fits(*each) for each in self._kinds(problem)):
             return None  # while a job waits for a node that is down, others may wait for that job

@@ -57,9 +57,10 @@ class Contract(ABC, Generic[P]):
     larger: ClassVar[Outlines]
     """A few problems of a size at which schedulers for small cases only would fail, asked in a row."""
 
-    @abstractmethod
     def state(self, problem: P) -> Mapping[str, object]:
         """The parts of a problem that a scheduler must not change, by name."""
+        common = {"now_s": problem.now_s, "jobs": list(problem.jobs), "running": dict(problem.running)}
+        return {**common, **problem.arrays()}
 
     @abstractmethod
     def startable(self, problem: P) -> JobId | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -112,14 +111,6 @@ class FreeNodesContract(Contract[FreeNodesProblem]):
 
     outlines = free_nodes_outlines()
     larger = larger_outlines()
-
-    def state(self, problem: FreeNodesProblem) -> Mapping[str, object]:
-        return {
-            "now_s": problem.now_s,
-            "jobs": list(problem.jobs),
-            "running": dict(problem.running),
-            **problem.arrays(),
-        }
 
     def startable(self, problem: FreeNodesProblem) -> JobId | None:
         n_up = problem.free_nodes.free.n
