@@ -190,11 +190,11 @@ class FreeNodes(NodesInUse[RigidQueue]):
             return ()
         q, found = self.queue.arrays, list[Start]()
         intervals, row = q.intervals, q.n_held.item()
-        _, _, *columns = q.starting
-        for size, takes_s, rank, n_intervals in zip(*(each[:n].tolist() for each in columns), strict=True):
-            after = row + n_intervals
-            nodes = tuple([(first, last) for first, last in intervals[row:after].tolist()])
-            found.append(Start(rank, NodeSet(nodes, size), now_s + takes_s))
+        starting = q.starting
+        for x in range(n):
+            after = row + starting.n_intervals.item(x)
+            nodes = NodeSet(tuple(map(tuple, intervals[row:after].tolist())), starting.size.item(x))
+            found.append(Start(starting.rank.item(x), nodes, now_s + starting.takes_s.item(x)))
             row = after
         return tuple(found)
 
@@ -219,6 +219,6 @@ class FreeNodes(NodesInUse[RigidQueue]):
     def _with_room(self, n: int) -> RigidQueue:
         """The arrays, with room for n more intervals of nodes."""
         q = self.queue.arrays
-        if q.n_held[0] + q.n_down[0] + n > len(q.intervals):
+        if q.n_held.item() + q.n_down.item() + n > len(q.intervals):
             self.queue.replace(with_intervals(q, n))
         return self.queue.arrays
