@@ -15,8 +15,7 @@ from site_db.files.plain_values import whole
 from site_db.files.readers import beginning, open_lines, read_text
 from site_db.jobs.records import LoggedJob, Refused, Tally
 from site_db.jobs.sacct.columns import COMPLETED, RAN, REFUSED, RUNNING, is_accounting, is_unknown, state_of
-from site_db.jobs.sacct.lines import printable
-from site_db.jobs.sacct.rows import NO_NUMBER, Fields, rows_of
+from site_db.jobs.sacct.rows import NO_NUMBER, Fields, printable, rows_of
 from site_db.jobs.sacct.sizes import nodes_of, processors_of, resources_of
 from site_db.jobs.sacct.times import JobNumbers, Submissions, arrival_of, runs_of, time_limit_s
 from site_db.slurm.output import Object, at, objects_in, text_at

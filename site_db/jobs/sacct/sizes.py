@@ -11,8 +11,7 @@ from site_db.files.input_errors import MOST
 from site_db.files.plain_values import whole
 from site_db.jobs.records import MOST_PROCESSORS, Refused
 from site_db.jobs.sacct.columns import UNKNOWN
-from site_db.jobs.sacct.lines import printable
-from site_db.jobs.sacct.rows import Fields
+from site_db.jobs.sacct.rows import Fields, printable
 from site_db.site_file import machine_names
 from site_db.slurm.tres import BadTres, Tres, amount_of, memory_mib, tres_of
 
