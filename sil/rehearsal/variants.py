@@ -14,7 +14,7 @@ from sil.rehearsal.month import Month, month_of
 from sil.rehearsal.operators import OperatorsActs
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, schedulers_for_logs, with_releases
-from sil.site.log_nodes import read_nodes_of
+from sil.site.log_file import read_nodes_of
 from sil.workload.settings import Rules
 from site_db.jobs.sacct.times import zone_named
 
