@@ -29,7 +29,7 @@ from site_db.jobs.sacct.reader import read_file
 from site_db.jobs.writer import SiteNames
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import put_site
-from site_db.site_file.nodes import cluster_of, request_table, with_cluster
+from site_db.site_file.nodes import cluster_of, request_columns, with_cluster
 from site_db.sites import site_names, site_or_new
 
 
@@ -159,11 +159,13 @@ class JobsOnNodes(LogBuilder):
             found.failed_s += job.ended_unix_s - job.started_unix_s
 
     def _add_requests(self, names: Sequence[str]) -> None:
-        rows = []
-        for name in names:
-            found = self._classes[name]
-            values = request_table(found.request, found.limit_s).model_dump(mode="json")
-            rows.append({"job_class_id": self._names.job_classes[name], **values})
+        rows = [
+            {
+                "job_class_id": self._names.job_classes[name],
+                **request_columns(self._classes[name].request, self._classes[name].limit_s),
+            }
+            for name in names
+        ]
         if rows:
             self._session.execute(schema.RequestRow.__table__.insert(), rows)  # type: ignore[attr-defined]
 

@@ -118,24 +118,24 @@ def first_of(sentences: Sequence[str]) -> Iterator[str]:
         yield sentences[0] + ("" if len(sentences) == 1 else more)
 
 
-def request_table(request: Request, time_limit_s: float | None) -> RequestTable:
-    """The inverse of `request_of`."""
-    gpus = request.gpus
-    size = {"tasks": request.chunks} if request.most_on_node is None else {"nodes": request.chunks}
-    return RequestTable(
-        **size,
-        cores=float(request.cores),
-        memory_mb=request.memory_mib,
-        gpus=0 if gpus is None else gpus.count,
-        gpu_share=1.0 if gpus is None else gpus.share,
-        gpu_types=() if gpus is None else tuple(gpus.types),
-        resources={name: n for name, n in request.others.items() if n},
-        site_resources={name: n for name, n in request.site_resources.items() if n},
-        features=tuple(request.features),
-        partitions=tuple(request.partitions),
-        exclusive=request.exclusive,
-        time_limit_s=time_limit_s,
-    )
+def request_columns(request: Request, time_limit_s: float | None) -> dict[str, Any]:
+    """The columns of a row of `RequestRow`, which `request_of` reads back."""
+    gpus, is_tasks = request.gpus, request.most_on_node is None
+    return {
+        "nodes": 1 if is_tasks else request.chunks,
+        "tasks": request.chunks if is_tasks else None,
+        "cores": float(request.cores),
+        "memory_mb": request.memory_mib,
+        "gpus": 0 if gpus is None else gpus.count,
+        "gpu_share": 1.0 if gpus is None else gpus.share,
+        "gpu_types": [] if gpus is None else sorted(gpus.types),
+        "resources": {name: n for name, n in request.others.items() if n},
+        "site_resources": {name: n for name, n in request.site_resources.items() if n},
+        "features": sorted(request.features),
+        "partitions": sorted(request.partitions),
+        "exclusive": request.exclusive,
+        "time_limit_s": time_limit_s,
+    }
 
 
 def with_cluster(site: SiteFile, cluster: Cluster) -> SiteFile:
