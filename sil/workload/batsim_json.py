@@ -266,8 +266,7 @@ class _Reading:
 
     def _seconds(self, name: str, mapping: Mapping[str, Any], key: str) -> float:
         value = mapping.get(key)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not 0 <= value <= LARGEST:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= LARGEST:
             expected = f"a number of seconds from 0 to {LARGEST:g}"
             self._refuse(name, f"{key} has to be {expected}; it is {_found(mapping, key)}")
         return float(value)

@@ -157,7 +157,7 @@ def add_runs(
         .where(run.site_id == site_id, run.number > after, run.number <= to)
         .order_by(run.number)
     )
-    for key, runs in runs_by_key(session.execute(query).mappings()).items():
+    for key, runs in runs_by_key(dict(row) for row in session.execute(query).mappings()).items():
         statistics.setdefault(key, StoredStatistics()).add(runs)
 
 
