@@ -147,7 +147,10 @@ class OwnProcess:
         return self.supervisor.wait(for_s)
 
     def close(self, by_itself_s: float = 0.0) -> None:
-        """End the process, perhaps after time to end by itself, and all that it has started."""
+        """End the process, perhaps after time to end by itself, and all that it has started. Closing it again
+        does nothing: its supervisor may have another process by then."""
+        if self.fileno() == -1:
+            return
         self._messages.close()
         if self.supervisor.deadline_s == 0.0:  # not within a decision
             self.supervisor.wait(by_itself_s)

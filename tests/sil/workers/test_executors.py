@@ -20,6 +20,7 @@ import pytest
 from scheduler import UserError
 from sil.workers.execution import Execution
 from sil.workers.executor import TRIES, Died, Executor, Inline, Item
+from sil.workers.own_process import begun
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner
 from sil.workers.store import MISSING, Store
@@ -252,3 +253,19 @@ def test_a_dask_scheduler_that_disappears_is_reported_and_finished_runs_are_kept
     assert complaints == ""
     with Store(tmp_path / "runs.db") as store:
         assert 2 <= sum(store.get(f"Root {number}") is not MISSING for number in range(100)) < 100
+
+
+def _wait(connection: socket.socket) -> None:
+    connection.recv(1)
+
+
+def test_a_process_that_is_closed_twice_gives_its_supervisor_to_one_other() -> None:
+    first = begun(_wait)
+    first.close()
+    second = begun(_wait)
+    first.close()
+    third = begun(_wait)
+    assert second.how_it_ended() is None
+    assert third.supervisor is not second.supervisor
+    for process in (second, third):
+        process.close()
