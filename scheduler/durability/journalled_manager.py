@@ -94,7 +94,7 @@ class JournalledManager(ManagerDecorator):
 
     def _done(self, method: str, arguments: tuple[Any, ...]) -> Any:
         if method == MADE:
-            taped = {
+            taped: dict[str, Any] = {
                 name: _Taped(port, self._tape, self._note)
                 for name in PORTS
                 if (port := getattr(self._ports, name, None)) is not None
