@@ -76,7 +76,7 @@ def computer(command: list[str], n_cores: int = 1) -> Iterator[Computer]:
         made.close()
 
 
-PYTHON_HELPERS = ("nursery", "forkserver", "resource_tracker", "sil.workers.nursery")
+PYTHON_HELPERS = ("nursery", "forkserver", "resource_tracker")
 """Helpers of worker processes that other tests left."""
 
 
