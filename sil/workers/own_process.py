@@ -241,6 +241,7 @@ class _Supervisor:
     def start(self, start: Start, answers: socket.socket, memory: int) -> None:
         """Start a process. Raises OSError if the supervisor has ended, or was stopped."""
         self._control.settimeout(READS_WITHIN_S)
+        self._deadline.set(0.0)  # that of the process before, which may have passed
         send_start(self._control, start, answers, memory)
         self._is_in_use, self._status = True, None
 

@@ -91,8 +91,7 @@ def test_an_interrupted_commit_is_neither_lost_nor_repeated(
                 driver.commit()
             raise OperationalError("COMMIT", {}, Exception("connection lost"), connection_invalidated=True)
 
-    monkeypatch.setattr(store, "_SQLITE", {"connection lost": "gone"})
-    monkeypatch.setattr(store, "_MAY_PASS", ("connection lost",))
+    monkeypatch.setattr(store, "_SQLITE", {"connection lost": (store.Unreachable, "gone")})
     event.listen(engine, "commit", cut_off)
     batch = [replace(job, state=state) for job in jobs(1.0, 2.0)]
     recorder.record(Source(kind, "a"), batch)

@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy.orm import Session
 
 from scheduler.node_request import Gpus, Node, Partition, Request
+from site_db.schema import RequestRow
 from site_db.site_file.importing import put_site
-from site_db.site_file.nodes import cluster_of, never_satisfied, request_of, request_table, with_cluster
+from site_db.site_file.nodes import cluster_of, never_satisfied, request_columns, request_of, with_cluster
 from site_db.site_file.tables import RequestTable
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader
@@ -42,7 +43,8 @@ def test_a_request_in_a_file_is_that_of_the_scheduler(tmp_path: Path) -> None:
         Request(),
     ]
     for table in filter(None, tables):
-        assert request_table(request_of(table), table.time_limit_s) == table
+        request = request_of(table)
+        assert request_of(RequestRow(**request_columns(request, table.time_limit_s))) == request
 
 
 @pytest.mark.parametrize(
