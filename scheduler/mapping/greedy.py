@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints
+from scheduler.compiled import Floats, Ints, copied
 from scheduler.mapping.kernels.lines import room_for_lines
-from scheduler.mapping.kernels.max_min import Groups, groups_of, max_min
-from scheduler.mapping.kernels.min_min import Columns, min_min, room_for_columns
+from scheduler.mapping.kernels.max_min import Search, max_min, search_of
+from scheduler.mapping.kernels.min_min import Heads, min_min, room_for_heads
 from scheduler.mapping.kernels.table import ByClass, Plan
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
@@ -74,7 +74,8 @@ class Greedy:
     def max_min(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
         """Assigns nothing if the sum of completions would exceed `limit_s`."""
         plan = self._empty_plan()
-        n = max_min(self._table, self._lines, self._groups, plan, next_job.copy(), ready_s, limit_s)
+        search = self._search._replace(groups=copied(self._search.groups))
+        n = max_min(self._table, self._lines, search, plan, next_job.copy(), ready_s, limit_s)
         return _assignments(plan, n)
 
     def duplex(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
@@ -95,12 +96,12 @@ class Greedy:
         return Plan(np.empty(n, dtype=np.int64), room[m:], np.empty(n), np.empty(n))
 
     @cached_property
-    def _heads(self) -> Columns:
-        return room_for_columns(self._table)
+    def _heads(self) -> Heads:
+        return room_for_heads(self._table)
 
     @cached_property
-    def _groups(self) -> Groups:
-        return groups_of(self._table, self._at_start_s)
+    def _search(self) -> Search:
+        return search_of(self._table, self._lines, self._at_start_s)
 
 
 def _assignments(plan: Plan, n: int) -> Assignments:
