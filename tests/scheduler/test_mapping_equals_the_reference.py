@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
-from scheduler.mapping.kernels import max_min
+from scheduler.mapping.kernels import groups
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
@@ -98,8 +98,8 @@ def test_small_problems_with_blocks_of_job_classes_equal_the_reference(
     fast: AnyScheduler, reference: AnyScheduler, problem: MappingProblem
 ) -> None:
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(max_min, "FEW", 2)
-        changed.setattr(max_min, "MEMBERS", 3)
+        changed.setattr(groups, "FEW", 2)
+        changed.setattr(groups, "MEMBERS", 3)
         assert columns(fast.schedule(problem)) == columns(reference.schedule(problem))
 
 
