@@ -1,4 +1,4 @@
-"""What daemons find around them, and what is gone after them: a directory, ports of loopback, a user."""
+"""The runtime environment of Slurm's daemons: a temporary directory, loopback ports, and a user account."""
 
 from __future__ import annotations
 

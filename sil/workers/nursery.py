@@ -40,7 +40,7 @@ COMPILED = ("scheduler.mapping.pjs", "scheduler.free_nodes.identical_nodes", *PR
 
 FIXED_HASH_SEED = {"PYTHONHASHSEED": "0"}
 """Schedulers under test may iterate over sets of strings: the same seed, the same order."""
-ANSWERS_WITHIN_S = 30.0
+ANSWERS_WITHIN_S, ENDS_WITHIN_S = 30.0, 15.0
 """A nursery that takes longer has been stopped."""
 
 _REQUEST = struct.Struct("<cqq")
@@ -84,6 +84,13 @@ class Nursery:
         self._connection.close()
         with suppress(ProcessLookupError):
             self._kill()
+
+    def end_if_unused(self) -> None:
+        """At the end of a command: one that has forked nothing need not finish its imports."""
+        if self._is_ready:
+            self._connection.close()
+        else:
+            self.abandon()
 
     def _answer(self, request: bytes, handles: list[int]) -> int:
         with suppress(OSError):
@@ -164,12 +171,18 @@ def _started(modules: Sequence[str], announces: bool) -> Nursery:
             start_new_session=True,
         )
 
+    found = Nursery(ours, process.kill)
+
     def end() -> None:
-        ours.close()
-        process.wait()
+        found.end_if_unused()
+        try:
+            process.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:  # a scheduler has stopped it
+            process.kill()
+            process.wait()
 
     atexit.register(end)
-    return Nursery(ours, process.kill)
+    return found
 
 
 def begin(handle: int, modules: Sequence[str], announces: bool) -> None:
@@ -195,15 +208,18 @@ def _serve(connection: socket.socket) -> None:
     adopt_orphans()
     ignore_signals()
     be_prompt()
-    started: set[int] = set()
-    with suppress(BrokenPipeError):  # the command has ended
+    with suppress(ConnectionError):  # the command was killed
         connection.sendall(b".")
+        _fork_on_request(connection)
+    kill_descendants()
+
+
+def _fork_on_request(connection: socket.socket) -> None:
+    started: set[int] = set()
     while True:
-        head, handles = b"", list[int]()
-        with suppress(ConnectionError):  # closed before it has read the announcement
-            head, handles, _, _ = socket.recv_fds(connection, _REQUEST.size, 16)
+        head, handles, _, _ = socket.recv_fds(connection, _REQUEST.size, 16)
         if len(head) < _REQUEST.size:
-            break
+            return
         for handle in handles:
             os.set_inheritable(handle, False)
         what, n_letters, pid = _REQUEST.unpack(head)
@@ -221,7 +237,6 @@ def _serve(connection: socket.socket) -> None:
             started -= kill_descendants(spared=started).keys()
         connection.sendall(_PID.pack(pid))
         started -= reaped().keys()
-    kill_descendants()
 
 
 def _call(place: str, handles: list[int]) -> None:

@@ -84,43 +84,43 @@ class QueuePolicy(NamedTuple):
 @generic
 def most_starts(q: Q) -> int:
     """The largest number of jobs that may start at a time."""
-    raise NotImplementedError  # never runs: each kind of nodes has its implementation, as of those below
+    raise NotImplementedError  # never runs: each kind of nodes implements it
 
 
 @generic
 def lack_of_nodes(q: Q) -> int:
     """Which of the arrays for waiting jobs and nodes may be too small."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of nodes implements it
 
 
 @generic
 def nothing_fits(q: Q) -> bool:
     """Whether no waiting job fits now."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of nodes implements it
 
 
 @generic
 def wait(q: Q, slot: int, size: int, kind: int, estimate_s: float) -> None:
     """The job in a slot joins the queue."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of nodes implements it
 
 
 @generic
 def give_nodes_back(q: Q, slot: int) -> None:
     """What a run uses of nodes is free."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of nodes implements it
 
 
 @generic
 def decide(q: Q, now_s: float) -> int:
     """Which of the waiting jobs start, in order. Returns their number."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of nodes implements it
 
 
 @generic
 def start(q: Q, n_started: int, now_s: float) -> None:
     """The jobs of the last decision start, as consecutive runs."""
-    raise NotImplementedError
+    raise NotImplementedError  # never runs: each kind of nodes implements it
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""Schedulers that speak Batsim's protocol: the events they receive, and what their decisions do."""
+"""The Batsim protocol: events sent to a scheduler, and the effects of its decisions."""
 
 from __future__ import annotations
 

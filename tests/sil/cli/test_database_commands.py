@@ -1,4 +1,4 @@
-"""Output, exit codes and error messages of the commands `sil db`."""
+"""The `sil db` commands: output, exit codes, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments that learn: estimates come from the history in a database, which gets completed runs."""
+"""Learning experiments take estimates from a database and record completed runs in it."""
 
 from __future__ import annotations
 

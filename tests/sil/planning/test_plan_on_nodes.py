@@ -1,4 +1,4 @@
-"""`sil plan` for sites with nodes: plans with known answers, forecasts from logs, error messages."""
+"""The `sil plan` command for sites with nodes: known answers, demand forecasts, and error messages."""
 
 from __future__ import annotations
 

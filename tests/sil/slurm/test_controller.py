@@ -1,4 +1,4 @@
-"""An unmodified slurmctld in simulated time: start, submissions, failures, and what remains after its end."""
+"""An unmodified slurmctld in simulated time: startup, submissions, failures, and cleanup."""
 
 from __future__ import annotations
 

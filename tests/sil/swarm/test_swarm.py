@@ -1,4 +1,4 @@
-"""Swarms find seeded bugs and report them; the command `sil swarm`."""
+"""Swarm testing finds and reports seeded bugs, and so does the `sil swarm` command."""
 
 from __future__ import annotations
 

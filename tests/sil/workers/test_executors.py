@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from sil.workers.own_process import begun
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner
 from sil.workers.store import MISSING, Store
+from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
 from tests.sil.workers.works import (
@@ -269,3 +271,23 @@ def test_a_process_that_is_closed_twice_gives_its_supervisor_to_one_other() -> N
     assert third.supervisor is not second.supervisor
     for process in (second, third):
         process.close()
+
+
+def test_a_command_ends_though_a_scheduler_has_stopped_its_nursery() -> None:
+    program = (
+        "import os, signal, psutil\n"
+        "from sil.workers import nursery\n"
+        "from sil.workers.executor import Item\n"
+        "from sil.workers.processes import Processes\n"
+        "nursery.ENDS_WITHIN_S = 0.2\n"
+        "with Processes(1) as executor:\n"
+        "    executor.run([Item('pid', os.getpid)], lambda _, pid: None)\n"
+        "(found,) = psutil.Process().children()\n"
+        "found.send_signal(signal.SIGSTOP)\n"
+        "print(found.pid)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert not alive({int(done.stdout)})

@@ -1,4 +1,4 @@
-"""Journals in files that are cut short, damaged, of another program, locked, or on a full disk."""
+"""File journals: truncated and damaged files, files of other programs, locks, and full disks."""
 
 from __future__ import annotations
 
