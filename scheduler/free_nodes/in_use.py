@@ -103,10 +103,6 @@ class Waiting(LazyJobs, Generic[Q]):
         self._asked_i, self._asked = i, job
         return job
 
-    def slot_of(self, job: JobId) -> int | None:
-        """None if it does not wait."""
-        return self._slot_of.get(job)
-
     def join(self, job: Job, *request: float) -> int:
         """A job waits, with what `arrived` gets of its request. Returns its slot."""
         queue = self._queue

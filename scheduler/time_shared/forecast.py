@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -36,11 +35,6 @@ class Forecast:
     end_s: float
     low_s: float | None = None
     high_s: float | None = None
-
-    @property
-    def is_never(self) -> bool:
-        """Whether the job could not start even after all others had ended."""
-        return self.end_s == inf
 
 
 class Predictor(Protocol):

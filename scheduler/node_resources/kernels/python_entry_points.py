@@ -58,17 +58,6 @@ def touch(nodes: NodeTable, n: int) -> None:
     has_changed(nodes, n)
 
 
-@direct
-@compiled
-def next_that_fits(
-    nodes: NodeTable, requests: RequestTable, kinds: Ints, chunks: Ints, i: int, end: int
-) -> int:
-    """The first position from i on of a job that fits now, or `end`."""
-    while i < end and not fits_now(nodes, requests, kinds[i], chunks[i]):
-        i += 1
-    return i
-
-
 uses_parts_of_gpus = called_from_python(takes_parts_of_gpus)
 rows_at_most = called_from_python(most_rows)
 choose_nodes = called_from_python(choose)
