@@ -56,13 +56,19 @@ class Readings:
         return bool(self._free & 1)
 
     @property
-    def ends_with_used_text(self) -> bool:
-        return bool(self._free & self._used & self._last)
+    def last_text(self) -> int:
+        """The last column if it is a text, else none."""
+        return self._free & self._last
 
     @property
-    def texts_meet(self) -> bool:
-        """Whether a row ends with a text, and the next one begins with one that is used."""
-        return bool(self._free & self._last and self._free & self._used & 1)
+    def every(self) -> int:
+        return self._all
+
+    def has_used(self, columns: int) -> bool:
+        return bool(columns & self._used)
+
+    def names(self, columns: int) -> list[str]:
+        return [name for place, name in enumerate(self.columns) if columns >> place & 1]
 
     def fits(self, fields: Sequence[str]) -> bool:
         """Whether each of the fields, one for each column, has the form of its column."""
@@ -78,12 +84,12 @@ class Readings:
         may_be = self._at_the_last(fields, may_be)
         return may_be & self._free, bool(may_be & self._fitting(fields[-1]) & self._last)
 
-    def may_go_on(self, may_be: int, fields: Sequence[str] | None) -> bool:
-        """Whether a row that began in a line before, without the number of its job, may have these fields, so
-        that what is used of it differs."""
+    def reached(self, may_be: int, fields: Sequence[str] | None) -> int:
+        """The columns that differ if a row that began in a line before, without the number of its job, has
+        these fields; none if it cannot have them."""
         may_be &= self._before_the_number & self._free
-        reached = (1 << may_be.bit_length()) - 1
-        return bool(self._used & reached) and (fields is None or self.after(fields, may_be)[1])
+        may_have = fields is None or self.after(fields, may_be)[1]
+        return (1 << may_be.bit_length()) - 1 if may_have else 0
 
     def _at_the_last(self, fields: Sequence[str], may_be: int) -> int:
         """The columns that the last field may be in."""
@@ -169,8 +175,7 @@ class Readings:
         return fitting
 
     def _named(self, columns: int) -> str:
-        places = [place for place in range(len(self.columns)) if columns >> place & 1]
-        return " or ".join(SPELLED.get(self.columns[place], self.columns[place]) for place in places)
+        return " or ".join(SPELLED.get(name, name) for name in self.names(columns))
 
 
 def _unsure(possible: Sequence[int]) -> int:

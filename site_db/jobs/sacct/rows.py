@@ -187,8 +187,10 @@ class _Row:
     """Whether it is with these lines, once that is known."""
     tail: list[Line] = field(default_factory=list)
     """Further lines, with which it would not be complete."""
-    doubt: str = ""
-    """Why it is uncertain where it begins or ends."""
+    before: int = 0
+    """The columns that are uncertain since the line before may belong to it."""
+    after: int = 0
+    """Those that are uncertain since a line after it may."""
 
 
 def rows_of(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[Fields]:
@@ -242,15 +244,15 @@ class _Table:
         self.lines = Lines(layout, numbered, self._readings.fits)
 
     def rows(self, header: str) -> Iterator[Fields]:
-        row, begun, doubt = _Row(), _Row(), ""
+        row, begun, doubt = _Row(), _Row(), 0
         for line in self.lines.under(header):
             if begun.lines and not self._is_whole(line):
                 begun.may_be, is_complete = self._readings.after(line.fields, begun.may_be or 0)
                 begun.lines.append(line)
                 if is_complete:
                     yield from self._read(row)
-                    if row.lines and self._readings.texts_meet:
-                        begun.doubt = BEFORE
+                    if row.lines and self._readings.begins_with_text and self._readings.last_text:
+                        begun.before |= 1
                     row, begun = begun, _Row()
                     continue
                 if begun.may_be:
@@ -261,15 +263,15 @@ class _Table:
             if self._is_complete(line):
                 if row.lines:
                     yield from self._read(row)
-                row, doubt = _Row([line], doubt=doubt), ""
+                row, doubt = _Row([line], before=doubt), 0
             elif self._readings.begins(line.fields):
-                begun, doubt = _Row([line], self._readings.after(line.fields)[0], doubt=doubt), ""
+                begun, doubt = _Row([line], self._readings.after(line.fields)[0], before=doubt), 0
             else:
                 doubt = self._doubt_after(1, None)
                 if not self._goes_on(row, line):
                     self._refuse([line])
-                elif self._readings.begins_with_text and self._readings.ends_with_used_text:
-                    row.doubt = AFTER
+                elif self._readings.begins_with_text:
+                    row.after |= self._readings.last_text
         if begun.lines:
             self._give_up(begun, row, None)
         yield from self._read(row)
@@ -289,29 +291,29 @@ class _Table:
         row.may_be = may_be
         row.tail.append(line)
         if is_complete and row.is_complete and not is_free(self._layout.columns[-1]):
-            row.doubt = AFTER
+            row.after = self._readings.every
         elif is_complete:
             row.lines += row.tail
             row.tail = []
         return True
 
-    def _give_up(self, begun: _Row, row: _Row, following: Line | None) -> str:
+    def _give_up(self, begun: _Row, row: _Row, following: Line | None) -> int:
         """What seemed to begin a row does not. It is left out, although it may be a text at the end of the
-        row before, which is then in doubt where it matters. Returns the doubt about the next row."""
+        row before, which is then uncertain. Returns the uncertain columns of the next row."""
         last = self._layout.columns[-1]
         for line in begun.lines:
             if is_free(last) or not self._goes_on(row, line):
                 self._refuse([line])
         if row.lines and is_free(last):
             lines = [each.fields for each in (*row.lines, *begun.lines)]
-            if self._readings.ends_with_used_text or self._readings.may_differ(lines):
-                row.doubt = AFTER
+            differs = self._readings.may_differ(lines)
+            row.after |= self._readings.every if differs else self._readings.last_text
         return self._doubt_after(begun.may_be or 0, following)
 
-    def _doubt_after(self, may_be: int, line: Line | None) -> str:
-        """About the row after a line that ends no row, but perhaps in a text of these columns."""
+    def _doubt_after(self, may_be: int, line: Line | None) -> int:
+        """The uncertain columns of the row after a line that ends no row, but perhaps in a text of these."""
         fields = line.fields if line is not None and self._is_complete(line) else None
-        return BEFORE if self._readings.may_go_on(may_be, fields) else ""
+        return self._readings.reached(may_be, fields)
 
     def _is_whole(self, line: Line) -> bool:
         n = len(self._layout.columns)
@@ -332,23 +334,28 @@ class _Table:
             self._tally.refuse(TOO_FEW if surplus < 0 else TOO_MANY if surplus else NO_NUMBER, line.number)
 
     def _read(self, row: _Row) -> Sequence[Fields]:
-        """The fields, if they are certain."""
+        """The fields, if those that are used are certain; other uncertain ones are empty."""
         if row.tail:
             self._refuse(row.tail)
         if not row.lines:
             return ()
         first, columns = row.lines[0], self._layout.columns
-        if row.doubt:
-            self._tally.refuse(row.doubt, first.number)
-            return ()
+        for uncertain, why in ((row.before, BEFORE), (row.after, AFTER)):
+            if self._readings.has_used(uncertain):
+                self._tally.refuse(why, first.number)
+                return ()
         if len(row.lines) == 1 and len(first.fields) == len(columns):
-            return (self._as_it_is(first),)
-        try:
-            fields, repairs = self._readings.found([line.fields for line in row.lines])
-        except Refused as refused:
-            self._tally.refuse(refused.reason, first.number)
-            return ()
-        return (Fields(first.number, fields, repairs),)
+            found = self._as_it_is(first)
+        else:
+            try:
+                fields, repairs = self._readings.found([line.fields for line in row.lines])
+            except Refused as refused:
+                self._tally.refuse(refused.reason, first.number)
+                return ()
+            found = Fields(first.number, fields, repairs)
+        if row.before | row.after:
+            found.update(dict.fromkeys(self._readings.names(row.before | row.after), ""))
+        return (found,)
 
     def _as_it_is(self, line: Line) -> Fields:
         row = Fields(line.number, self._absent)

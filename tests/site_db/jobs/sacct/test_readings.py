@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from site_db.jobs.records import LoggedJob, Tally
@@ -160,8 +160,31 @@ def test_long_texts_take_time_in_proportion_to_their_length() -> None:
     assert [len(job.program) for job in found.values()] == [60_000, 59_999]
 
 
+@pytest.mark.parametrize(
+    ("header", "rows", "expected"),
+    [
+        ("SubmitLine|JobID|State|Start|End", ["sbatch|", f"a|1|COMPLETED|{TIMED}"], {"1": ""}),
+        (
+            "JobID|State|Start|End|SubmitLine",
+            [f"1|COMPLETED|{TIMED}|sbatch a", "2|COMPLETED", f"3|COMPLETED|{TIMED}|sbatch c"],
+            {"1": "", "3": "sbatch c"},
+        ),
+    ],
+    ids=["the line before it may belong to it", "the line after it may belong to it"],
+)
+def test_a_submit_line_that_may_be_a_part_of_one_is_not_read(
+    header: str, rows: list[str], expected: dict[str, str]
+) -> None:
+    found, tally = jobs_of("\n".join([header, *rows, ""]))
+    assert {number: job.submit_line for number, job in found.items()} == expected
+    assert tally.refused == {TOO_FEW: 1}
+
+
 @settings(max_examples=up_to(1000), deadline=None)
 @given(logs())
+@example(
+    ("|", [["SubmitLine", "End", "JobID", "Start", "State"], ["|\na", "1700003000", "10", "1700001000", ""]])
+)
 def test_a_spoiled_row_is_read_as_it_was_or_refused(log: tuple[str, list[list[str]]]) -> None:
     separator, rows = log
     true = io.StringIO()
