@@ -13,6 +13,7 @@ from math import inf
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import psutil
 import pytest
 
@@ -240,7 +241,13 @@ def test_completed_runs_enter_experience(tmp_path: Path, monkeypatch: pytest.Mon
     simulated, live = records[:2], records[2:]
     assert [record.run_time_s for record in simulated] == [0.3, 0.3]
     assert len(live) == 2
-    assert all(0.3 <= record.run_time_s < 0.6 for record in live)
+    facts, _ = read_trace(tmp_path / "out" / "live" / "trace.parquet")
+    started, ended = (
+        facts.filter(pl.col("event") == kind.value) for kind in (Fact.RUN_STARTED, Fact.RUN_ENDED)
+    )
+    took = (ended["time_s"] - started["time_s"]).to_list()
+    assert [record.run_time_s for record in live] == pytest.approx(took)
+    assert all(run_time_s >= 0.3 for run_time_s in took)
 
 
 def test_a_misbehaving_scheduler_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
