@@ -1,0 +1,30 @@
+"""Arrays that grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FEWEST = 256
+"""The room in new arrays."""
+
+
+def floats(n: int) -> NDArray[np.float64]:
+    return np.zeros(n)
+
+
+def integers(n: int) -> NDArray[np.int64]:
+    return np.zeros(n, np.int64)
+
+
+def larger(array: Any, n: int) -> NDArray[Any]:
+    """The same rows, with room for `n`; the others are zero."""
+    old = np.asarray(array)
+    new = np.zeros((n, *old.shape[1:]), old.dtype)
+    new[: len(old)] = old
+    return new

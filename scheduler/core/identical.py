@@ -1,0 +1,198 @@
+"""Identical nodes, each for one job: what waits for them, and what is free."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from scheduler.core.arrays import FEWEST, integers, larger
+from scheduler.core.codes import CONSERVATIVE, IN_ORDER, NO_BACKFILLING, NONE, SJF
+from scheduler.core.free_intervals import FreeIntervals
+from scheduler.core.queue import Queue
+from scheduler.core.reservations import Reservations
+from scheduler.core.starting import Starting
+from scheduler.core.waiting_tree import WaitingTree
+
+
+class IdenticalNodes(Queue):
+    """The nodes of runs are the rows `first_interval` of `intervals` on. Of the nodes that are down, `is_taken`
+    says whether each was free and is taken for that; otherwise a run holds it."""
+
+    def __init__(self, n_nodes: int, ordering: int, backfilling: int, always_called: bool) -> None:
+        Queue.__init__(self, ordering, backfilling, always_called)
+        self.n_free, self.free = n_nodes, FreeIntervals(n_nodes)
+        self.tree, self.starting, self.reservations = WaitingTree(), Starting(), Reservations()
+        self.size, self.place = integers(FEWEST), integers(FEWEST)
+        self.first_interval, self.n_intervals = integers(FEWEST), integers(FEWEST)
+        self.n_held, self.intervals = 0, np.zeros((2 * FEWEST, 2), np.int64)
+        self.n_down, self.down, self.is_taken = 0, integers(8), integers(8)
+
+    def make_room(self, n_slots: int) -> None:
+        Queue.make_room(self, n_slots)
+        self.size, self.place = larger(self.size, n_slots), larger(self.place, n_slots)
+        self.first_interval = larger(self.first_interval, n_slots)
+        self.n_intervals = larger(self.n_intervals, n_slots)
+
+    def make_room_for_intervals(self, more: int) -> None:
+        """Drop those of ended runs, with room for `more`, and as much room again."""
+        if self.n_held + self.n_down + more <= self.intervals.shape[0]:
+            return
+        holding = np.flatnonzero(np.asarray(self.holds))
+        sizes = np.asarray(self.n_intervals)[holding]
+        ends = sizes.cumsum()
+        total = int(ends[-1]) if len(ends) else 0
+        rows = np.repeat(np.asarray(self.first_interval)[holding] - ends + sizes, sizes) + np.arange(total)
+        kept = np.zeros((max(32_768, 2 * (total + self.n_down + more)), 2), np.int64)
+        kept[:total] = np.asarray(self.intervals)[rows]
+        np.asarray(self.first_interval)[holding] = ends - sizes
+        self.intervals, self.n_held = kept, total
+
+    def nothing_fits(self) -> bool:
+        return self.tree.size[1] > self.n_free
+
+    def wait(self, slot: int, size: int, kind: int, estimate_s: float) -> None:
+        self.size[slot] = size
+        self.tree.add(self.job[slot], slot, size, estimate_s, self.place)
+
+    def turn_nodes(self, slot: int) -> None:
+        """Take the nodes of a run, or give them back."""
+        first = self.first_interval[slot]
+        for x in range(first, first + self.n_intervals[slot]):
+            self.free.toggle(self.intervals[x, 0], self.intervals[x, 1])
+
+    def take_nodes_down(self) -> None:
+        """Nodes that are down are not free."""
+        for x in range(self.n_down):
+            node = self.down[x]
+            if self.free.is_free(node, node):
+                self.free.toggle(node, node)
+                self.n_free -= 1
+                self.is_taken[x] = 1
+
+    def give_nodes_back(self, slot: int) -> None:
+        self.turn_nodes(slot)
+        self.n_free += self.size[slot]
+        self.take_nodes_down()
+
+    def set_available(self, node: int, is_available: bool) -> None:
+        """A node is up, or down. A run that holds it keeps it."""
+        n, x = self.n_down, 0
+        while x < n and self.down[x] != node:
+            x += 1
+        if is_available and x < n:
+            was_taken = self.is_taken[x]
+            self.down[x], self.is_taken[x] = self.down[n - 1], self.is_taken[n - 1]
+            self.n_down = n - 1
+            if was_taken:
+                self.free.toggle(node, node)
+                self.n_free += 1
+        elif not is_available and x == n:
+            if n == self.down.shape[0]:
+                self.down, self.is_taken = larger(self.down, 2 * n), larger(self.is_taken, 2 * n)
+            self.down[n], self.is_taken[n], self.n_down = node, 0, n + 1
+            self.take_nodes_down()
+
+    def start_one(self, place: int) -> int:
+        """Record the job, and remove it from the queue for the rest of the pass. Returns its number of
+        nodes."""
+        k = self.tree.capacity + place
+        size = int(self.tree.size[k])
+        self.starting.add(place, size, self.tree.estimate_s[k], 0)
+        self.tree.set_leaf(place, 0, inf, inf)
+        return size
+
+    def put_back(self) -> None:
+        """Restore the queue as it was before the pass."""
+        s = self.starting
+        for x in range(s.n):
+            self.tree.set_leaf(s.place[x], 1, s.size[x], s.takes_s[x])
+        for x in range(s.n):
+            s.rank[x] = self.tree.rank_of(s.place[x])
+
+    def reservation(self, n_free: int, needed: int, now_s: float) -> tuple[float, int]:
+        """When `needed` nodes are expected to be free, counting all released at that time; and the spare
+        ones. Infinite if too few nodes are up."""
+        then_s, x, r = now_s, 0, self.releases
+        while x < r.n and (n_free < needed or r.end_s[x] <= then_s):
+            then_s = max(then_s, r.end_s[x])
+            n_free += r.released[x]
+            x += 1
+        return (then_s, n_free - needed) if n_free >= needed else (inf, 0)
+
+    def one_pass(self, ordering: int, backfilling: int, now_s: float) -> None:
+        """Write the jobs that start to `starting`, in order, and leave all else unchanged."""
+        tree, starting, n_free = self.tree, self.starting, self.n_free
+        starting.n = 0
+        head = tree.first_in_queue(ordering == SJF)
+        while head != NONE and tree.size[tree.capacity + head] <= n_free:
+            n_free -= self.start_one(head)
+            head = tree.first_in_queue(ordering == SJF)
+        if head != NONE and backfilling != NO_BACKFILLING and tree.size[1] <= n_free:
+            n_heads = starting.n
+            for x in range(n_heads):
+                self.releases.expect(now_s + starting.takes_s[x], starting.size[x])
+            shadow_s, spare = self.reservation(n_free, int(tree.size[tree.capacity + head]), now_s)
+            for x in range(n_heads):
+                self.releases.forget(now_s + starting.takes_s[x])
+            while tree.size[1] <= n_free:
+                if backfilling == IN_ORDER:
+                    place = tree.first_that_fits(n_free, spare, now_s, shadow_s)
+                else:
+                    place = tree.shortest_that_fits(n_free)
+                    if place != NONE and now_s + tree.estimate_s[tree.capacity + place] > shadow_s:
+                        place = tree.shortest_that_fits(min(n_free, spare))
+                if place == NONE:
+                    break
+                is_late = now_s + tree.estimate_s[tree.capacity + place] > shadow_s
+                size = self.start_one(place)
+                n_free -= size
+                if is_late:
+                    spare -= size
+        self.put_back()
+
+    def decide_by(self, ordering: int, backfilling: int, now_s: float) -> int:
+        """As `decide`, by these policies instead of those of the queue."""
+        if backfilling == CONSERVATIVE:
+            self.reservations.reserve(self.tree, self.releases, self.n_free, now_s, self.starting)
+            self.asks_again_s = self.reservations.first_reserved_s()
+        else:
+            self.one_pass(ordering, backfilling, now_s)
+        return self.starting.n
+
+    def decide(self, now_s: float) -> int:
+        return self.decide_by(self.ordering, self.backfilling, now_s)
+
+    def choose_nodes(self, n_started: int) -> None:
+        """The jobs of a decision get the free nodes with the lowest numbers: those before the cursor, still
+        to be taken. They are in the next rows of `intervals`."""
+        self.make_room_for_intervals(self.free.n // 2 + n_started)
+        row = self.n_held
+        self.free.begin_handing_out()
+        for x in range(n_started):
+            after = self.free.lowest(self.starting.size[x], self.intervals, row)
+            self.starting.n_intervals[x] = after - row
+            row = after
+
+    def begin_on(self, slot: int, n_intervals: int, now_s: float, end_s: float) -> None:
+        """A waiting job starts on the nodes in the next rows of `intervals`, which are still to be taken."""
+        self.first_interval[slot], self.n_intervals[slot] = self.n_held, n_intervals
+        self.n_held += n_intervals
+        self.tree.set_leaf(self.place[slot], 0, inf, inf)
+        self.begin(slot, self.size[slot], now_s, end_s)
+        self.n_free -= self.size[slot]
+        self.n_waiting -= 1
+
+    def start_on(self, slot: int, n_intervals: int, now_s: float, end_s: float) -> None:
+        """A waiting job starts on any free nodes: those in the next rows of `intervals`."""
+        self.begin_on(slot, n_intervals, now_s, end_s)
+        self.turn_nodes(slot)
+
+    def start(self, n_started: int, now_s: float) -> None:
+        self.choose_nodes(n_started)
+        s = self.starting
+        for x in range(n_started):
+            slot = self.tree.slot[s.place[x]]
+            self.begin_on(slot, s.n_intervals[x], now_s, now_s + s.takes_s[x])
+            self.started[x] = slot
+        self.free.take_before()

@@ -1,0 +1,34 @@
+from scheduler.core.releases cimport Releases
+
+cdef double inf, SHORTEST_S
+cdef Py_ssize_t NONE
+
+cdef class Queue:
+    cdef public int ordering, backfilling
+    cdef public bint always_called
+    cdef public long next_run
+    cdef public Py_ssize_t n_waiting
+    cdef public bint wants_round
+    cdef public double asks_again_s
+    cdef readonly Releases releases
+    cdef readonly Py_ssize_t n_slots
+    cdef readonly long[::1] started, job, run, spare
+    cdef readonly double[::1] began_s, end_s
+    cdef readonly unsigned char[::1] holds
+    cdef Py_ssize_t n_spare, n_used
+    cdef void make_room(self, Py_ssize_t n_slots) except *
+    cdef bint nothing_fits(self) noexcept
+    cdef void wait(self, Py_ssize_t slot, long size, long kind, double estimate_s) except *
+    cdef void give_nodes_back(self, Py_ssize_t slot) except *
+    cdef Py_ssize_t decide(self, double now_s) except -1
+    cdef void start(self, Py_ssize_t n_started, double now_s) except *
+    cdef void something_changed(self) noexcept
+    cdef double wakes_at_s(self) noexcept
+    cpdef Py_ssize_t arrived(self, long job, long size, long kind, double estimate_s, double since_s) except -1
+    cdef void begin(self, Py_ssize_t slot, long released, double now_s, double end_s) except *
+    cdef void give_back(self, Py_ssize_t slot) except *
+    cpdef void ended(self, Py_ssize_t slot) except *
+    cpdef void released(self, Py_ssize_t slot, double now_s) except *
+    cdef Py_ssize_t overdue(self, double now_s) noexcept
+    cpdef void extend_estimate(self, double takes_s, double now_s) except *
+    cdef void time_passed(self, double now_s) noexcept

@@ -1,0 +1,128 @@
+"""The jobs that wait and run, and how notices and decisions change that, given the estimates.
+
+A job that waits or runs has a slot. What depends on the nodes is left to each kind of them: identical nodes,
+each for one job, and nodes of which jobs use parts.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from scheduler.core.arrays import FEWEST, floats, integers, larger
+from scheduler.core.codes import NONE
+from scheduler.core.releases import Releases
+from scheduler.free_nodes.runtime_estimates import SHORTEST_S
+
+
+class Queue:
+    """Who waits and who runs."""
+
+    def __init__(self, ordering: int, backfilling: int, always_called: bool) -> None:
+        """`always_called`: whether to decide though no job fits."""
+        self.ordering, self.backfilling, self.always_called = ordering, backfilling, always_called
+        self.n_waiting, self.next_run = 0, 0
+        self.wants_round, self.asks_again_s = False, inf
+        self.releases = Releases()
+        self.n_slots = FEWEST
+        self.started, self.job, self.run, self.spare = (integers(FEWEST) for _ in range(4))
+        self.began_s, self.end_s = floats(FEWEST), floats(FEWEST)
+        self.holds = np.zeros(FEWEST, np.uint8)
+        self.n_spare, self.n_used = 0, 0
+
+    def make_room(self, n_slots: int) -> None:
+        self.started, self.job = larger(self.started, n_slots), larger(self.job, n_slots)
+        self.run, self.spare = larger(self.run, n_slots), larger(self.spare, n_slots)
+        self.began_s, self.end_s = larger(self.began_s, n_slots), larger(self.end_s, n_slots)
+        self.holds, self.n_slots = larger(self.holds, n_slots), n_slots
+
+    def nothing_fits(self) -> bool:
+        """Whether no waiting job fits now."""
+        return True
+
+    def wait(self, slot: int, size: int, kind: int, estimate_s: float) -> None:
+        """The job in a slot joins the queue."""
+
+    def give_nodes_back(self, slot: int) -> None:
+        """What a run uses of nodes is free."""
+
+    def decide(self, now_s: float) -> int:
+        """Which of the waiting jobs start, in order. Returns their number."""
+        return 0
+
+    def start(self, n_started: int, now_s: float) -> None:
+        """The jobs of the last decision start, as consecutive runs."""
+
+    def something_changed(self) -> None:
+        """Ask for a round if a waiting job may start."""
+        if self.n_waiting > 0 and (self.always_called or not self.nothing_fits()):
+            self.wants_round = True
+
+    def wakes_at_s(self) -> float:
+        """When `time_passed` is due: a run exceeds its estimate then, or the scheduler asked for it; infinite
+        = never."""
+        return min(self.releases.end_s[0] if self.releases.n > 0 else inf, self.asks_again_s)
+
+    def arrived(self, job: int, size: int, kind: int, estimate_s: float, since_s: float) -> int:
+        """A job arrives that requests nodes, or chunks of a kind of request, and waits since then. Returns
+        its slot."""
+        if self.n_spare > 0:
+            self.n_spare -= 1
+            slot = self.spare[self.n_spare]
+        else:
+            if self.n_used == self.n_slots:
+                self.make_room(2 * self.n_slots)
+            slot = self.n_used
+            self.n_used += 1
+        self.job[slot], self.began_s[slot] = job, since_s
+        self.wait(slot, size, kind, max(estimate_s, SHORTEST_S))
+        self.n_waiting += 1
+        self.something_changed()
+        return slot
+
+    def begin(self, slot: int, released: int, now_s: float, end_s: float) -> None:
+        """A job starts, of which the release is noted; it is the next run."""
+        run = self.next_run
+        self.next_run = run + 1
+        self.releases.insert(end_s, released, run, slot)
+        self.run[slot], self.began_s[slot], self.end_s[slot], self.holds[slot] = run, now_s, end_s, True
+
+    def give_back(self, slot: int) -> None:
+        """What a run uses is free, unless it was given back before."""
+        if self.holds[slot]:
+            self.holds[slot] = False
+            self.releases.remove(self.end_s[slot], self.run[slot])
+            self.give_nodes_back(slot)
+
+    def ended(self, slot: int) -> None:
+        """A run has ended; its slot is free."""
+        self.give_back(slot)
+        self.spare[self.n_spare] = slot
+        self.n_spare += 1
+        self.something_changed()
+
+    def released(self, slot: int, now_s: float) -> None:
+        """A run is about to end; if that was expected, its nodes are free already."""
+        if self.holds[slot] and self.end_s[slot] == now_s:
+            self.give_back(slot)
+
+    def overdue(self, now_s: float) -> int:
+        """The slot of the first run that should have ended by now, or NONE."""
+        r = self.releases
+        return r.slot[0] if r.n > 0 and r.end_s[0] <= now_s else NONE
+
+    def extend_estimate(self, takes_s: float, now_s: float) -> None:
+        """The run that is overdue is now expected to take that long."""
+        r = self.releases
+        run, released, slot = r.run[0], r.released[0], r.slot[0]
+        later_s = max(self.began_s[slot] + takes_s, now_s + 1.0)  # or time would not advance
+        r.remove(r.end_s[0], run)
+        r.insert(later_s, released, run, slot)
+        self.end_s[slot] = later_s
+
+    def time_passed(self, now_s: float) -> None:
+        """No run is overdue any more; the scheduler may have asked to be called."""
+        if self.asks_again_s <= now_s:
+            self.asks_again_s = inf
+        self.something_changed()

@@ -1,0 +1,138 @@
+"""The waiting jobs as leaves of a binary tree, in the order of the queue.
+
+Node k has the children 2k and 2k + 1; the root is node 1. A node has the number of jobs below it, their least
+size and their least estimate: the next job that may start is found without a scan.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from scheduler.core.arrays import FEWEST, Ints, floats, integers, larger
+from scheduler.core.codes import NONE
+
+
+def after(k: int) -> int:
+    """The next node of a walk from left to right after the subtree of node k; 0 = none."""
+    while k % 2 == 1:
+        k >>= 1
+    return k + 1 if k > 0 else 0
+
+
+class WaitingTree:
+    """A job is in a place, and in the slot of its queue. Places are taken from the left on."""
+
+    def __init__(self) -> None:
+        self.capacity = FEWEST
+        self.n_places = 0
+        self.n_jobs = integers(2 * FEWEST)
+        self.size, self.estimate_s = floats(2 * FEWEST) + inf, floats(2 * FEWEST) + inf
+        self.job, self.slot = integers(FEWEST), integers(FEWEST)
+
+    def summarise(self, k: int) -> None:
+        """Set a node from its children."""
+        left, right = 2 * k, 2 * k + 1
+        self.n_jobs[k] = self.n_jobs[left] + self.n_jobs[right]
+        self.size[k] = min(self.size[left], self.size[right])
+        self.estimate_s[k] = min(self.estimate_s[left], self.estimate_s[right])
+
+    def set_leaf(self, place: int, n_jobs: int, size: float, estimate_s: float) -> None:
+        k = self.capacity + place
+        self.n_jobs[k], self.size[k], self.estimate_s[k] = n_jobs, size, estimate_s
+        while k > 1:
+            k >>= 1
+            self.summarise(k)
+
+    def add(self, job: int, slot: int, size: float, estimate_s: float, place_of: Ints) -> int:
+        """A job waits behind the others. Returns its place; `place_of` has those of all slots, and changes if
+        the jobs close ranks."""
+        if self.n_places == self.capacity:
+            if 2 * self.n_jobs[1] > self.capacity:
+                self.double_capacity()
+            else:
+                self.close_ranks(place_of)
+        place = self.n_places
+        self.n_places = place + 1
+        self.job[place], self.slot[place], place_of[slot] = job, slot, place
+        self.set_leaf(place, 1, size, estimate_s)
+        return place
+
+    def close_ranks(self, place_of: Ints) -> None:
+        """Move all jobs to the front, in their order."""
+        n = 0
+        for place in range(self.capacity):
+            old, new = self.capacity + place, self.capacity + n
+            if self.n_jobs[old] > 0:
+                if place != n:
+                    self.size[new], self.estimate_s[new] = self.size[old], self.estimate_s[old]
+                    self.n_jobs[new], self.job[n], self.slot[n] = 1, self.job[place], self.slot[place]
+                    self.n_jobs[old], self.size[old], self.estimate_s[old] = 0, inf, inf
+                place_of[self.slot[n]] = n
+                n += 1
+        for k in range(self.capacity - 1, 0, -1):
+            self.summarise(k)
+        self.n_places = n
+
+    def double_capacity(self) -> None:
+        """With twice as many leaves, behind those that are there."""
+        n = self.capacity
+        none = integers(n)
+        self.n_jobs = np.concatenate([integers(2 * n), np.asarray(self.n_jobs)[n:], none])
+        self.size = np.concatenate([floats(2 * n), np.asarray(self.size)[n:], none + inf])
+        self.estimate_s = np.concatenate([floats(2 * n), np.asarray(self.estimate_s)[n:], none + inf])
+        self.job, self.slot = larger(self.job, 2 * n), larger(self.slot, 2 * n)
+        self.capacity = 2 * n
+        for k in range(2 * n - 1, 0, -1):
+            self.summarise(k)
+
+    def place_of(self, rank: int) -> int:
+        """The place of the job with `rank` jobs before it."""
+        k = 1
+        while k < self.capacity:
+            k *= 2
+            if self.n_jobs[k] <= rank:
+                rank -= self.n_jobs[k]
+                k += 1
+        return k - self.capacity
+
+    def rank_of(self, place: int) -> int:
+        """The number of jobs before the one in a place."""
+        k, rank = self.capacity + place, 0
+        while k > 1:
+            if k % 2 == 1:
+                rank += self.n_jobs[k - 1]
+            k >>= 1
+        return rank
+
+    def first_in_queue(self, shortest: bool) -> int:
+        if self.n_jobs[1] == 0:
+            return NONE
+        return self.shortest_that_fits(inf) if shortest else self.place_of(0)
+
+    def first_that_fits(self, most: float, spare: float, now_s: float, until_s: float) -> int:
+        """The first job that needs at most `most` nodes, and either no more than `spare` or ends by
+        `until_s`."""
+        k = 1
+        while k > 0:
+            size = self.size[k]
+            if size <= most and (size <= spare or now_s + self.estimate_s[k] <= until_s):
+                if k >= self.capacity:
+                    return k - self.capacity
+                k *= 2
+            else:
+                k = after(k)
+        return NONE
+
+    def shortest_that_fits(self, most: float) -> int:
+        """The job of the least estimate that needs at most `most` nodes; ties go to the first."""
+        k, best, least_s = 1, NONE, inf
+        while k > 0:
+            if self.size[k] <= most and self.estimate_s[k] < least_s:
+                if k < self.capacity:
+                    k *= 2
+                    continue
+                best, least_s = k - self.capacity, self.estimate_s[k]
+            k = after(k)
+        return best

@@ -1,0 +1,47 @@
+from scheduler.core.identical cimport IdenticalNodes
+from scheduler.core.queue cimport Queue
+from sil.world.core.facts cimport Facts
+
+cdef double inf
+cdef int ROUND, WAKE_UP, ARRIVAL, RELEASE, END, ALL_ENDED, CHUNK, STUCK, PAUSE, ARRIVED, STARTED, ENDED, REFUSED
+cdef int USER, ACTUAL, HISTORY, CONSERVATIVE, LAST_RUNS
+cdef Py_ssize_t NONE
+cdef long PAUSE_AFTER, MOST_IDLE_ROUNDS
+cdef double LEAST_STEP_S
+
+cdef class Estimates:
+    cdef int by
+    cdef long[::1] n_corrections, n_last
+    cdef double[:, ::1] last_s
+    cdef double[::1] more_s
+    cdef double first_s(self, double limit_s, double run_s, long user) noexcept
+    cdef double outlived_s(self, Py_ssize_t job, double limit_s, double ran_s) noexcept
+    cdef void learn(self, long user, double ran_s) noexcept
+
+cdef class Replay:
+    cdef readonly IdenticalNodes queue
+    cdef public Facts facts
+    cdef readonly Estimates estimates
+    cdef const double[::1] submit_s, run_s, limit_s
+    cdef const long[::1] size, kind, user
+    cdef const unsigned char[::1] refused
+    cdef readonly Py_ssize_t n_jobs, next_job, n_unfinished
+    cdef readonly double now_s
+    cdef double round_s, wake_up_s, wakes_s, idle_since_s
+    cdef long n_idle
+    cdef bint round_is_due, releases_first
+    cdef int[5] rank
+    cdef Py_ssize_t n_running, first_released, n_released
+    cdef long[::1] running, ended
+    cdef double[::1] end_s
+    cdef bint comes_first(self, long a, long b) noexcept
+    cdef void push(self, long slot) noexcept
+    cdef long pop(self) noexcept
+    cdef int next_event(self) noexcept
+    cdef void carry_out(self, Py_ssize_t n_started) except *
+    cdef void next_job_arrives(self) except *
+    cdef void estimate_overdue(self) except *
+    cdef bint is_endless(self) noexcept
+    cdef void happens(self, int kind) except *
+    cdef void note_what_is_due(self) noexcept
+    cpdef int advance(self, Py_ssize_t chunk) except -1

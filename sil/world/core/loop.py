@@ -1,0 +1,262 @@
+"""The event loop of `sil.world.harness` for compiled queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from scheduler.core.arrays import floats, integers, larger
+from scheduler.core.codes import CONSERVATIVE, NONE
+from scheduler.core.identical import IdenticalNodes
+from scheduler.core.queue import Queue
+from scheduler.free_nodes.runtime_estimates import LAST_RUNS, MORE_S
+from sil.world.core.facts import Facts
+from sil.world.harness import LEAST_STEP_S, MOST_IDLE_ROUNDS
+
+ROUND, WAKE_UP, ARRIVAL, RELEASE, END = range(5)
+"""Kinds of events."""
+
+ALL_ENDED, CHUNK, STUCK, PAUSE = range(4)
+"""Why the loop returns."""
+
+ARRIVED, STARTED, ENDED, REFUSED = range(4)
+"""Codes of facts."""
+
+USER, ACTUAL, HISTORY = range(3)
+"""Who estimates."""
+
+PAUSE_AFTER = 10_000_000
+"""Steps, about one for each waiting job at each event, after which signals are handled: some tenths of a
+second at most."""
+
+
+class Estimates:
+    """Run-time estimators, which return the same values as those in Python: users, a clairvoyant that knows
+    the run times, and `RecentRuns` of `scheduler.free_nodes`."""
+
+    def __init__(self, by: int, n_jobs: int, n_users: int) -> None:
+        self.by = by
+        self.n_corrections, self.n_last = integers(n_jobs), integers(n_users)
+        self.last_s, self.more_s = np.zeros((n_users, LAST_RUNS)), np.array(MORE_S)
+
+    def first_s(self, limit_s: float, run_s: float, user: int) -> float:
+        """Of a job that arrives, with the user's estimate `limit_s`; the user is -1 if unknown."""
+        if self.by == ACTUAL:
+            return run_s
+        if self.by == HISTORY and user >= 0 and self.n_last[user] == LAST_RUNS:
+            return min((self.last_s[user, 0] + self.last_s[user, 1]) / LAST_RUNS, limit_s)
+        return limit_s
+
+    def outlived_s(self, job: int, limit_s: float, ran_s: float) -> float:
+        """A new estimate for a run that exceeds its last one."""
+        if self.by != HISTORY or ran_s >= limit_s:
+            return 2.0 * ran_s
+        more_s = self.more_s[min(self.n_corrections[job], self.more_s.shape[0] - 1)]
+        self.n_corrections[job] += 1
+        return min(ran_s + more_s, limit_s)
+
+    def learn(self, user: int, ran_s: float) -> None:
+        """Add a completed run."""
+        if self.by == HISTORY and user >= 0:
+            if self.n_last[user] < LAST_RUNS:
+                self.last_s[user, self.n_last[user]] = ran_s
+                self.n_last[user] += 1
+            else:
+                self.last_s[user, 0], self.last_s[user, 1] = self.last_s[user, 1], ran_s
+        return
+
+
+class Replay:
+    """The jobs that arrive, what waits and what runs. Times are infinite for what never happens."""
+
+    def __init__(self, jobs: Any, queue: IdenticalNodes, ranks: Sequence[int], by: int, room: int) -> None:
+        """`ranks` of kinds of simultaneous events; `by` is who estimates; `room` for facts at first."""
+        self.queue, self.facts = queue, Facts(room)
+        self.submit_s, self.run_s, self.limit_s = jobs.submit_s, jobs.run_s, jobs.limit_s
+        self.size, self.kind, self.user = jobs.size, jobs.kind, jobs.user
+        self.refused = jobs.refused.view(np.uint8)
+        self.n_jobs, self.next_job, self.n_unfinished = len(jobs.submit_s), 0, 0
+        self.estimates = Estimates(by, self.n_jobs, jobs.n_users)
+        self.now_s, self.round_s, self.wake_up_s, self.wakes_s = 0.0, inf, inf, inf
+        self.idle_since_s, self.n_idle, self.round_is_due = 0.0, 0, False
+        for kind in range(5):
+            self.rank[kind] = ranks[kind]
+        self.releases_first = ranks[RELEASE] < ranks[END]
+        self.n_running, self.first_released, self.n_released = 0, 0, 0
+        self.running, self.ended, self.end_s = integers(256), integers(256), floats(256)
+
+    def comes_first(self, a: int, b: int) -> bool:
+        return self.end_s[a] < self.end_s[b] or (
+            self.end_s[a] == self.end_s[b] and self.queue.run[a] < self.queue.run[b]
+        )
+
+    def push(self, slot: int) -> None:
+        """Add to the heap of what runs: by end, then run."""
+        x = self.n_running
+        self.n_running += 1
+        while x > 0:
+            up = (x - 1) >> 1
+            if not self.comes_first(slot, self.running[up]):
+                break
+            self.running[x] = self.running[up]
+            x = up
+        self.running[x] = slot
+
+    def pop(self) -> int:
+        """Take the first out of the heap."""
+        self.n_running -= 1
+        last, x = self.n_running, 0
+        first, item = self.running[0], self.running[last]
+        while True:
+            down = 2 * x + 1
+            if down >= last:
+                break
+            if down + 1 < last and self.comes_first(self.running[down + 1], self.running[down]):
+                down += 1
+            if self.comes_first(item, self.running[down]):
+                break
+            self.running[x] = self.running[down]
+            x = down
+        self.running[x] = item
+        return first
+
+    def next_event(self) -> int:
+        """The kind of the next event, whose time becomes now; infinite if there is none."""
+        kind, first_s = ROUND, self.round_s
+        for other in range(WAKE_UP, END + 1):
+            time_s = inf
+            if other == WAKE_UP:
+                time_s = self.wake_up_s
+            elif other == ARRIVAL:
+                if self.next_job < self.n_jobs:
+                    time_s = self.submit_s[self.next_job]
+            elif other == END and self.releases_first:
+                if self.n_released > 0:
+                    time_s = self.now_s
+            elif (other == END or self.releases_first) and self.n_running > 0:
+                time_s = self.end_s[self.running[0]]
+            if time_s < first_s or (time_s == first_s and self.rank[other] < self.rank[kind]):
+                kind, first_s = other, time_s
+        self.now_s = first_s
+        return kind
+
+    def carry_out(self, n_started: int) -> None:
+        """The jobs of a decision start."""
+        q, facts, now_s = self.queue, self.facts, self.now_s
+        facts.decided(now_s, q.n_waiting, n_started)
+        q.start(n_started, now_s)
+        if q.n_slots > self.end_s.shape[0]:
+            self.end_s, self.running = larger(self.end_s, q.n_slots), larger(self.running, q.n_slots)
+            self.ended = np.roll(self.ended, -self.first_released)
+            self.ended, self.first_released = larger(self.ended, q.n_slots), 0
+        for x in range(n_started):
+            slot = q.started[x]
+            job = q.job[slot]
+            facts.note(now_s, STARTED, job, q.run[slot], q.end_s[slot] - now_s)
+            first = q.first_interval[slot]
+            for y in range(first, first + q.n_intervals[slot]):
+                facts.nodes(q.intervals[y, 0], q.intervals[y, 1], y == first)
+            self.end_s[slot] = now_s + self.run_s[job]
+            self.push(slot)
+
+    def next_job_arrives(self) -> None:
+        job = self.next_job
+        self.next_job = job + 1
+        self.n_idle = 0
+        self.facts.note(self.now_s, ARRIVED, job, 0, 0.0)
+        if self.refused[job]:
+            self.facts.note(self.now_s, REFUSED, job, 0, 0.0)
+            return
+        self.n_unfinished += 1
+        estimate_s = self.estimates.first_s(self.limit_s[job], self.run_s[job], self.user[job])
+        self.queue.arrived(job, self.size[job], self.kind[job], estimate_s, self.now_s)
+
+    def estimate_overdue(self) -> None:
+        """Estimate the runs again that should have ended by now."""
+        q, now_s = self.queue, self.now_s
+        slot = q.overdue(now_s)
+        while slot != NONE:
+            job, ran_s = q.job[slot], now_s - q.began_s[slot]
+            q.extend_estimate(self.estimates.outlived_s(job, self.limit_s[job], ran_s), now_s)
+            slot = q.overdue(now_s)
+
+    def is_endless(self) -> bool:
+        """One more idle round: whether there were too many, without the time passing that they may take."""
+        n = self.n_idle
+        if n == 0:
+            self.idle_since_s = self.now_s
+        self.n_idle = n + 1
+        if n < MOST_IDLE_ROUNDS:
+            return False
+        may_go_on = self.next_job < self.n_jobs or self.n_running > 0
+        if may_go_on and self.now_s - self.idle_since_s >= n * LEAST_STEP_S:
+            self.n_idle = 0
+            return False
+        return True
+
+    def happens(self, kind: int) -> None:
+        """An event that is no round."""
+        q, now_s = self.queue, self.now_s
+        if kind == WAKE_UP:
+            self.wake_up_s = inf
+            self.estimate_overdue()
+            q.time_passed(now_s)
+        elif kind == ARRIVAL:
+            self.next_job_arrives()
+        elif kind == RELEASE:
+            slot = self.pop()
+            self.ended[(self.first_released + self.n_released) % self.ended.shape[0]] = slot
+            self.n_released += 1
+            q.released(slot, now_s)
+        else:
+            if self.releases_first:
+                slot = self.ended[self.first_released]
+                self.first_released = (self.first_released + 1) % self.ended.shape[0]
+                self.n_released -= 1
+            else:
+                slot = self.pop()
+            job = q.job[slot]
+            self.facts.note(now_s, ENDED, job, q.run[slot], 0.0)
+            self.n_unfinished -= 1
+            self.n_idle = 0
+            self.estimates.learn(self.user[job], now_s - q.began_s[slot])
+            q.ended(slot)
+
+    def note_what_is_due(self) -> None:
+        """After an event: whether a round is, and when the queue is to be woken up."""
+        if not self.round_is_due and self.queue.wants_round:
+            self.round_is_due, self.round_s = True, self.now_s
+        wakes_s = self.queue.wakes_at_s()
+        if wakes_s != self.wakes_s:
+            self.wakes_s, self.wake_up_s = wakes_s, max(wakes_s, self.now_s)
+
+    def advance(self, chunk: int) -> int:
+        """Go on until all jobs have ended, or a run has ended and the facts are a `chunk`. Returns why, which
+        may also be a pause. Nothing is half done."""
+        q, left = self.queue, PAUSE_AFTER
+        while self.next_job < self.n_jobs or self.n_unfinished > 0 or self.round_is_due:
+            if left < 0:
+                return PAUSE
+            n_waiting = q.n_waiting
+            left -= 10 + n_waiting
+            kind = self.next_event()
+            if self.now_s == inf:
+                return STUCK
+            if kind == ROUND:
+                if q.backfilling == CONSERVATIVE:
+                    left -= n_waiting * (n_waiting + q.releases.n)
+                self.round_s, self.round_is_due = inf, False
+                if self.is_endless():
+                    return STUCK
+                q.wants_round = False
+                if n_waiting > 0:
+                    self.carry_out(q.decide(self.now_s))
+            else:
+                self.happens(kind)
+            self.note_what_is_due()
+            if kind == END and self.facts.n >= chunk:
+                return CHUNK
+        return ALL_ENDED
