@@ -36,7 +36,7 @@ from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf
 from sil.workload.swf_writing import write_swf
 from sil.world.compiled_replay.engine import run_compiled
-from sil.world.compiled_replay.jobs import Jobs
+from sil.world.core.jobs import Jobs
 from sil.world.compiled_replay.queues import on_identical_nodes
 from sil.world.events import ORDERS
 

@@ -1,1 +1,1 @@
-"""What is compiled ahead of time: each module is plain Python, and its `.pxd` file gives it the types of C."""
+"""What is compiled ahead of time: modules in plain Python, to which `.pxd` files give the types of C."""

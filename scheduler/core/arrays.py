@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Floats2 = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Ints2 = NDArray[np.int64]
 
 FEWEST = 256
 """The room in new arrays."""

@@ -1,4 +1,4 @@
-from scheduler.core.free_intervals cimport FreeIntervals
+from scheduler.core.free_intervals cimport FreeIntervals, InOrder
 from scheduler.core.queue cimport Queue
 from scheduler.core.reservations cimport Reservations
 from scheduler.core.starting cimport Starting
@@ -9,15 +9,15 @@ cdef Py_ssize_t NONE
 cdef int SJF, NO_BACKFILLING, IN_ORDER, CONSERVATIVE
 
 cdef class IdenticalNodes(Queue):
-    cdef readonly long n_free
     cdef readonly FreeIntervals free
+    cdef InOrder cursor
     cdef readonly WaitingTree tree
     cdef readonly Starting starting
     cdef public Reservations reservations
     cdef readonly long[::1] size, place, first_interval, n_intervals
     cdef readonly Py_ssize_t n_held, n_down
     cdef readonly long[:, ::1] intervals
-    cdef readonly long[::1] down, is_taken
+    cdef long[::1] down, is_taken
     cdef void make_room_for_intervals(self, Py_ssize_t more) except *
     cdef void turn_nodes(self, Py_ssize_t slot) except *
     cdef void take_nodes_down(self) except *
@@ -26,7 +26,8 @@ cdef class IdenticalNodes(Queue):
     cdef void put_back(self) noexcept
     cdef (double, long) reservation(self, long n_free, long needed, double now_s) noexcept
     cdef void one_pass(self, int ordering, int backfilling, double now_s) except *
-    cpdef Py_ssize_t decide_by(self, int ordering, int backfilling, double now_s) except -1
-    cpdef void choose_nodes(self, Py_ssize_t n_started) except *
+    cdef Py_ssize_t decide_by(self, int ordering, int backfilling, double now_s) except -1
+    cdef void choose_nodes(self, Py_ssize_t n_started) except *
     cdef void begin_on(self, Py_ssize_t slot, Py_ssize_t n_intervals, double now_s, double end_s) except *
-    cpdef void start_on(self, Py_ssize_t slot, Py_ssize_t n_intervals, double now_s, double end_s) except *
+    cpdef Py_ssize_t slot_at(self, Py_ssize_t rank)
+    cpdef double estimate_of(self, Py_ssize_t slot)

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
 import numpy as np
 
 from scheduler.core.arrays import FEWEST, integers, larger
-from scheduler.core.codes import CONSERVATIVE, IN_ORDER, NO_BACKFILLING, NONE, SJF
-from scheduler.core.free_intervals import FreeIntervals
+from scheduler.core.codes import CONSERVATIVE, IN_ORDER, NO_BACKFILLING, NONE, SJF, QueuePolicy
+from scheduler.core.free_intervals import FreeIntervals, InOrder
 from scheduler.core.queue import Queue
 from scheduler.core.reservations import Reservations
 from scheduler.core.starting import Starting
 from scheduler.core.waiting_tree import WaitingTree
+from scheduler.model import Start
+from scheduler.node_set import NodeSet
 
 
 class IdenticalNodes(Queue):
-    """The nodes of runs are the rows `first_interval` of `intervals` on. Of the nodes that are down, `is_taken`
-    says whether each was free and is taken for that; otherwise a run holds it."""
+    """The nodes of a run are in rows of `intervals`. Of the nodes that are down, `is_taken` says whether each
+    was free and is taken for that; otherwise a run holds it."""
 
-    def __init__(self, n_nodes: int, ordering: int, backfilling: int, always_called: bool) -> None:
-        Queue.__init__(self, ordering, backfilling, always_called)
-        self.n_free, self.free = n_nodes, FreeIntervals(n_nodes)
+    def __init__(self, n_nodes: int, policy: QueuePolicy = QueuePolicy()) -> None:  # noqa: B008 (immutable)
+        Queue.__init__(self, policy)
+        self.free = FreeIntervals(n_nodes)
+        self.cursor = InOrder(self.free)
         self.tree, self.starting, self.reservations = WaitingTree(), Starting(), Reservations()
         self.size, self.place = integers(FEWEST), integers(FEWEST)
         self.first_interval, self.n_intervals = integers(FEWEST), integers(FEWEST)
@@ -49,7 +53,7 @@ class IdenticalNodes(Queue):
         self.intervals, self.n_held = kept, total
 
     def nothing_fits(self) -> bool:
-        return self.tree.size[1] > self.n_free
+        return self.tree.size[1] > self.free.n
 
     def wait(self, slot: int, size: int, kind: int, estimate_s: float) -> None:
         self.size[slot] = size
@@ -67,12 +71,10 @@ class IdenticalNodes(Queue):
             node = self.down[x]
             if self.free.is_free(node, node):
                 self.free.toggle(node, node)
-                self.n_free -= 1
                 self.is_taken[x] = 1
 
     def give_nodes_back(self, slot: int) -> None:
         self.turn_nodes(slot)
-        self.n_free += self.size[slot]
         self.take_nodes_down()
 
     def set_available(self, node: int, is_available: bool) -> None:
@@ -86,7 +88,6 @@ class IdenticalNodes(Queue):
             self.n_down = n - 1
             if was_taken:
                 self.free.toggle(node, node)
-                self.n_free += 1
         elif not is_available and x == n:
             if n == self.down.shape[0]:
                 self.down, self.is_taken = larger(self.down, 2 * n), larger(self.is_taken, 2 * n)
@@ -122,7 +123,7 @@ class IdenticalNodes(Queue):
 
     def one_pass(self, ordering: int, backfilling: int, now_s: float) -> None:
         """Write the jobs that start to `starting`, in order, and leave all else unchanged."""
-        tree, starting, n_free = self.tree, self.starting, self.n_free
+        tree, starting, n_free = self.tree, self.starting, self.free.n
         starting.n = 0
         head = tree.first_in_queue(ordering == SJF)
         while head != NONE and tree.size[tree.capacity + head] <= n_free:
@@ -154,7 +155,7 @@ class IdenticalNodes(Queue):
     def decide_by(self, ordering: int, backfilling: int, now_s: float) -> int:
         """As `decide`, by these policies instead of those of the queue."""
         if backfilling == CONSERVATIVE:
-            self.reservations.reserve(self.tree, self.releases, self.n_free, now_s, self.starting)
+            self.reservations.reserve(self.tree, self.releases, self.free.n, now_s, self.starting)
             self.asks_again_s = self.reservations.first_reserved_s()
         else:
             self.one_pass(ordering, backfilling, now_s)
@@ -166,11 +167,11 @@ class IdenticalNodes(Queue):
     def choose_nodes(self, n_started: int) -> None:
         """The jobs of a decision get the free nodes with the lowest numbers: those before the cursor, still
         to be taken. They are in the next rows of `intervals`."""
-        self.make_room_for_intervals(self.free.n // 2 + n_started)
+        self.make_room_for_intervals(self.free.n_bounds // 2 + n_started)
         row = self.n_held
-        self.free.begin_handing_out()
+        self.cursor.begin()
         for x in range(n_started):
-            after = self.free.lowest(self.starting.size[x], self.intervals, row)
+            after = self.cursor.hand_out(self.starting.size[x], self.intervals, row)
             self.starting.n_intervals[x] = after - row
             row = after
 
@@ -180,13 +181,7 @@ class IdenticalNodes(Queue):
         self.n_held += n_intervals
         self.tree.set_leaf(self.place[slot], 0, inf, inf)
         self.begin(slot, self.size[slot], now_s, end_s)
-        self.n_free -= self.size[slot]
         self.n_waiting -= 1
-
-    def start_on(self, slot: int, n_intervals: int, now_s: float, end_s: float) -> None:
-        """A waiting job starts on any free nodes: those in the next rows of `intervals`."""
-        self.begin_on(slot, n_intervals, now_s, end_s)
-        self.turn_nodes(slot)
 
     def start(self, n_started: int, now_s: float) -> None:
         self.choose_nodes(n_started)
@@ -195,4 +190,41 @@ class IdenticalNodes(Queue):
             slot = self.tree.slot[s.place[x]]
             self.begin_on(slot, s.n_intervals[x], now_s, now_s + s.takes_s[x])
             self.started[x] = slot
-        self.free.take_before()
+        self.free.take_before(self.cursor)
+
+    def decided(self, ordering: int, backfilling: int, now_s: float) -> tuple[Start, ...]:
+        """The jobs that start by these policies, in order."""
+        self.decide_by(ordering, backfilling, now_s)
+        return self.chosen(now_s)
+
+    def chosen(self, now_s: float) -> tuple[Start, ...]:
+        """The jobs that start by the last pass, in order, on the free nodes with the lowest numbers."""
+        self.choose_nodes(self.starting.n)
+        found, row, s = list[Start](), self.n_held, self.starting
+        for x in range(s.n):
+            after = row + s.n_intervals[x]
+            intervals = [(self.intervals[y, 0], self.intervals[y, 1]) for y in range(row, after)]
+            found.append(Start(s.rank[x], NodeSet(tuple(intervals), s.size[x]), now_s + s.takes_s[x]))
+            row = after
+        return tuple(found)
+
+    def start_on(self, slot: int, nodes: NodeSet, run: int, now_s: float, end_s: float) -> None:
+        """A waiting job starts on any free nodes."""
+        self.make_room_for_intervals(len(nodes.intervals))
+        for x, (first, last) in enumerate(nodes.intervals, self.n_held):
+            self.intervals[x, 0], self.intervals[x, 1] = first, last
+        self.next_run = run
+        self.begin_on(slot, len(nodes.intervals), now_s, end_s)
+        self.turn_nodes(slot)
+
+    def sort_waiting(self, slots: Sequence[int]) -> None:
+        """The waiting jobs are those in these slots, in this order."""
+        self.tree.sort(slots, np.asarray(self.place))
+
+    def slot_at(self, rank: int) -> int:
+        """The slot of the waiting job with `rank` jobs before it."""
+        return self.tree.slot[self.tree.place_of(rank)]
+
+    def estimate_of(self, slot: int) -> float:
+        """The estimated run time of a waiting job."""
+        return self.tree.estimate_s[self.tree.capacity + self.place[slot]]

@@ -15,9 +15,9 @@ cdef class Queue:
     cdef readonly long[::1] started, job, run, spare
     cdef readonly double[::1] began_s, end_s
     cdef readonly unsigned char[::1] holds
-    cdef Py_ssize_t n_spare, n_used
+    cdef readonly Py_ssize_t n_spare, n_used
     cdef void make_room(self, Py_ssize_t n_slots) except *
-    cdef bint nothing_fits(self) noexcept
+    cpdef bint nothing_fits(self)
     cdef void wait(self, Py_ssize_t slot, long size, long kind, double estimate_s) except *
     cdef void give_nodes_back(self, Py_ssize_t slot) except *
     cdef Py_ssize_t decide(self, double now_s) except -1
@@ -29,6 +29,10 @@ cdef class Queue:
     cdef void give_back(self, Py_ssize_t slot) except *
     cpdef void ended(self, Py_ssize_t slot) except *
     cpdef void released(self, Py_ssize_t slot, double now_s) except *
-    cdef Py_ssize_t overdue(self, double now_s) noexcept
+    cpdef Py_ssize_t overdue(self, double now_s)
     cpdef void extend_estimate(self, double takes_s, double now_s) except *
+    cpdef bint is_holding(self, Py_ssize_t slot)
+    cpdef bint is_due(self, Py_ssize_t slot, double now_s)
+    cpdef double began_at_s(self, Py_ssize_t slot)
+    cpdef long run_of(self, Py_ssize_t slot)
     cdef void time_passed(self, double now_s) noexcept

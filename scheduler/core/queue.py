@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 
 from scheduler.core.arrays import FEWEST, floats, integers, larger
-from scheduler.core.codes import NONE
+from scheduler.core.codes import NONE, QueuePolicy
 from scheduler.core.releases import Releases
 from scheduler.free_nodes.runtime_estimates import SHORTEST_S
 
@@ -19,9 +19,8 @@ from scheduler.free_nodes.runtime_estimates import SHORTEST_S
 class Queue:
     """Who waits and who runs."""
 
-    def __init__(self, ordering: int, backfilling: int, always_called: bool) -> None:
-        """`always_called`: whether to decide though no job fits."""
-        self.ordering, self.backfilling, self.always_called = ordering, backfilling, always_called
+    def __init__(self, policy: QueuePolicy) -> None:
+        self.ordering, self.backfilling, self.always_called = policy
         self.n_waiting, self.next_run = 0, 0
         self.wants_round, self.asks_again_s = False, inf
         self.releases = Releases()
@@ -120,6 +119,21 @@ class Queue:
         r.remove(r.end_s[0], run)
         r.insert(later_s, released, run, slot)
         self.end_s[slot] = later_s
+
+    def is_holding(self, slot: int) -> bool:
+        """Whether a run holds nodes."""
+        return self.holds[slot] == 1
+
+    def is_due(self, slot: int, now_s: float) -> bool:
+        """Whether a run holds nodes and is expected to end now."""
+        return self.is_holding(slot) and self.end_s[slot] == now_s
+
+    def began_at_s(self, slot: int) -> float:
+        """When a wait began, or a run once there is one."""
+        return self.began_s[slot]
+
+    def run_of(self, slot: int) -> int:
+        return self.run[slot]
 
     def time_passed(self, now_s: float) -> None:
         """No run is overdue any more; the scheduler may have asked to be called."""

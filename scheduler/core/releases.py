@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from scheduler.core.arrays import FEWEST, floats, integers, larger
+import numpy as np
+
+from scheduler.core.arrays import FEWEST, Floats, Ints, floats, integers, larger
 from scheduler.core.codes import AFTER_ALL
 
 
@@ -15,6 +17,20 @@ class Releases:
         self.released = integers(FEWEST)
         self.run = integers(FEWEST)
         self.slot = integers(FEWEST)
+
+    @property
+    def ends_s(self) -> Floats:
+        """(n,) in ascending order."""
+        return np.array(self.end_s[: self.n])
+
+    @property
+    def sizes(self) -> Ints:
+        """(n,) number of identical nodes released at each of these times."""
+        return np.array(self.released[: self.n])
+
+    def first_s(self) -> float | None:
+        """When the next run is expected to end."""
+        return self.end_s[0] if self.n > 0 else None
 
     def row_of(self, end_s: float, run: int) -> int:
         """The first row that does not come before (end_s, run)."""

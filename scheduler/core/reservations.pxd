@@ -6,7 +6,7 @@ from scheduler.core.starting cimport Starting
 cdef double inf
 
 cdef class Reservations:
-    cdef readonly Py_ssize_t n
+    cdef readonly Py_ssize_t n, n_waiting
     cdef readonly long[::1] jobs
     cdef readonly double[::1] start_s, new_start_s
     cdef bint is_settled
@@ -14,7 +14,7 @@ cdef class Reservations:
     cdef long[::1] place, size, job, by_start, by_end, scratch
     cdef double[::1] takes_s, end_s
     cdef void make_room(self, Py_ssize_t n) except *
-    cdef double first_reserved_s(self) noexcept
+    cpdef double first_reserved_s(self)
     cdef Py_ssize_t carry_over(self, Py_ssize_t n) noexcept
     cdef Py_ssize_t read_waiting(self, WaitingTree tree) except -1
     cdef bint keep_all(self, Py_ssize_t n, Releases releases, long n_free, double now_s, double soon_s) noexcept

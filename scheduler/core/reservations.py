@@ -48,7 +48,7 @@ class Reservations:
     """
 
     def __init__(self) -> None:
-        self.n, self.is_settled = 0, False
+        self.n, self.n_waiting, self.is_settled = 0, 0, False
         self.last_profile, self.last_runs = Profile(), Profile()
         self.profile, self.peaks, self.runs = Profile(), Profile(), Profile()
         self.jobs, self.start_s = integers(0), floats(0)
@@ -71,6 +71,16 @@ class Reservations:
         for x in range(self.n):
             first_s = min(first_s, self.start_s[x])
         return first_s
+
+    @property
+    def of_waiting_s(self) -> list[float]:
+        """The start of each job that waited in the last pass, in order; infinite if it never fits."""
+        return [self.new_start_s[k] for k in range(self.n_waiting)]
+
+    @property
+    def by_job(self) -> dict[int, float]:
+        """The start of each job that still waits after the last pass."""
+        return {self.jobs[x]: self.start_s[x] for x in range(self.n)}
 
     def read_waiting(self, tree: WaitingTree) -> int:
         """Write place, size, estimate and number of each waiting job. Returns how many there are."""
@@ -208,6 +218,6 @@ class Reservations:
             else:
                 self.jobs[n_left], self.start_s[n_left] = self.job[k], start_s[k]
                 n_left += 1
-        self.n, self.is_settled = n_left, is_settled
+        self.n, self.n_waiting, self.is_settled = n_left, n, is_settled
         self.last_profile.copy_from(profile, now_s)
         self.last_runs.copy_from(self.runs, now_s)

@@ -16,4 +16,4 @@ cdef class WaitingTree:
     cdef Py_ssize_t first_that_fits(self, double most, double spare, double now_s, double until_s) noexcept
     cdef Py_ssize_t shortest_that_fits(self, double most) noexcept
 
-cdef Py_ssize_t after(Py_ssize_t k) noexcept
+cpdef Py_ssize_t after(Py_ssize_t k) noexcept

@@ -6,11 +6,12 @@ size and their least estimate: the next job that may start is found without a sc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, Ints, floats, integers, larger
+from scheduler.core.arrays import FEWEST, Floats2, Ints, floats, integers, larger
 from scheduler.core.codes import NONE
 
 
@@ -86,6 +87,38 @@ class WaitingTree:
         self.capacity = 2 * n
         for k in range(2 * n - 1, 0, -1):
             self.summarise(k)
+
+    def sort(self, slots: Sequence[int], place_of: Ints) -> None:
+        """The jobs in these slots, all that wait, are now in this order."""
+        n = self.capacity
+        leaves = [n + place_of[slot] for slot in slots]
+        sizes, estimates_s = [self.size[k] for k in leaves], [self.estimate_s[k] for k in leaves]
+        jobs = [self.job[k - n] for k in leaves]
+        for place in range(self.n_places):
+            self.n_jobs[n + place], self.size[n + place], self.estimate_s[n + place] = 0, inf, inf
+        for place, slot in enumerate(slots):
+            self.n_jobs[n + place], self.size[n + place] = 1, sizes[place]
+            self.estimate_s[n + place], self.job[place] = estimates_s[place], jobs[place]
+            self.slot[place], place_of[slot] = slot, place
+        for k in range(n - 1, 0, -1):
+            self.summarise(k)
+        self.n_places = len(slots)
+
+    @property
+    def table(self) -> Floats2:
+        """(n, 4) a row for each job in order: 1, its size, estimated run time and number."""
+        n_jobs = np.asarray(self.n_jobs)[self.capacity :]
+        columns = (
+            n_jobs,
+            np.asarray(self.size)[self.capacity :],
+            np.asarray(self.estimate_s)[self.capacity :],
+        )
+        return np.stack([*columns, np.asarray(self.job)], axis=1, dtype=np.float64)[n_jobs > 0]
+
+    @property
+    def least_size(self) -> float:
+        """Infinite if no job waits."""
+        return self.size[1]
 
     def place_of(self, rank: int) -> int:
         """The place of the job with `rank` jobs before it."""

@@ -6,8 +6,7 @@ from importlib import import_module
 from math import inf
 from typing import TYPE_CHECKING
 
-from scheduler.free_nodes.arrays import FEWEST, new_reservations, with_slots
-from scheduler.free_nodes.kernels.ledger import CONSERVATIVE, FCFS
+from scheduler.core.reservations import Reservations
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import reserved_for
 from scheduler.model import JobId, NodeSchedule
@@ -40,14 +39,13 @@ class Conservative:
         """`selection` chooses among nodes that differ; identical ones are taken from the lowest number on."""
         self.selection = checked_name(selection)
         self._passes: ReservingPasses | None = None
-        self._reserved = new_reservations(FEWEST)
+        self._reserved = Reservations()
 
     def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
         nodes, now_s, n = problem.free_nodes, problem.now_s, problem.n_jobs
         if isinstance(problem, FreeNodesProblem):
-            r = self._reserved = with_slots(self._reserved, len(problem.free_nodes.queue.arrays.size))
-            starts = problem.free_nodes.decide(FCFS, CONSERVATIVE, now_s, r)
-            starts_s, first_s = r.new_start_s[:n].tolist(), float(r.start_s[: r.n[0]].min(initial=inf))
+            starts = problem.free_nodes.reserve(self._reserved, now_s)
+            starts_s, first_s = self._reserved.of_waiting_s, self._reserved.first_reserved_s()
         else:
             if self._passes is None or self._passes.state is not nodes:
                 # Compiled code that identical nodes do without.
@@ -63,8 +61,7 @@ class Conservative:
     @property
     def reserved_s(self) -> dict[JobId, float]:
         """The reserved start of each job that waits for identical nodes since the last pass."""
-        r, n = self._reserved, int(self._reserved.n[0])
-        return dict(zip(map(JobId, r.jobs[:n].tolist()), r.start_s[:n].tolist(), strict=True))
+        return {JobId(job): start_s for job, start_s in self._reserved.by_job.items()}
 
     @staticmethod
     def load_for_requests() -> None:

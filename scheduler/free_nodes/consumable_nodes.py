@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from scheduler.compiled import Floats, Ints, Ints2
-from scheduler.free_nodes.in_use import GrowingQueue, NodesInUse, Transitions, Waiting, in_places
+from scheduler.free_nodes.consumable_in_use import GrowingQueue, NodesInUse, Transitions, Waiting, in_places
 from scheduler.free_nodes.kernels import node_entry_points as kernels
 from scheduler.free_nodes.kernels.on_nodes import NodeQueue
 from scheduler.free_nodes.node_arrays import larger_node_queue, new_node_queue, with_rows

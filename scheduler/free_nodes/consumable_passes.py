@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from scheduler.compiled import Ints, handle
+from scheduler.free_nodes.consumable_in_use import in_places
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
-from scheduler.free_nodes.in_use import in_places
 from scheduler.free_nodes.kernels.on_nodes import EasyQueue, ReservingQueue
 from scheduler.free_nodes.node_arrays import new_reservations, new_shadow, with_room
 from scheduler.model import Start

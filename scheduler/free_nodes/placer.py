@@ -12,8 +12,8 @@ from scheduler.model import NodeSchedule, Start
 from scheduler.wait_reasons import AllOthers
 
 if TYPE_CHECKING:
+    from scheduler.core.free_intervals import InOrder
     from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, ConsumableRoom
-    from scheduler.free_nodes.identical_nodes import InOrder
 
 
 class FreeRoom:

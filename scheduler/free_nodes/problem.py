@@ -14,7 +14,8 @@ from scheduler.problem import Running, SchedulingProblem, first_violation, too_f
 from scheduler.rules import NODES_FREE, Kind, Violation
 
 if TYPE_CHECKING:  # compiled code, which those who make problems import
-    from scheduler.free_nodes.identical_nodes import FreeNodes, FreeSet
+    from scheduler.core.free_intervals import FreeIntervals
+    from scheduler.free_nodes.identical_nodes import FreeNodes
 
 
 class FreeNodesProblem(SchedulingProblem):
@@ -48,7 +49,7 @@ class _OneJobEach:
 
     __slots__ = ("_free", "_used")
 
-    def __init__(self, free: FreeSet) -> None:
+    def __init__(self, free: FreeIntervals) -> None:
         self._free = free
         self._used: list[tuple[NodeSet, JobId]] = []
 

@@ -11,9 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from scheduler import UserError
-from scheduler.compiled import allocate, handle
-from scheduler.free_nodes.arrays import larger_rigid_queue, new_rigid_queue
-from scheduler.free_nodes.kernels.identical import RigidQueue
+from scheduler.core.identical import IdenticalNodes
 from sil.api.settings import choice, given_log
 from sil.declared import whole_number
 from sil.gym.environments import Numbers, Observation, Options, Single, Vector, reward_of
@@ -21,11 +19,12 @@ from sil.outcome.jobs import BOUND_S
 from sil.runs.compiled import CODES
 from sil.settings.replays import Estimates
 from sil.workload.job_log import JobLog
-from sil.world.compiled_replay.asking import GOES_ON, NO_ANSWER, NO_JOB, Answers, answer_all
-from sil.world.compiled_replay.engine import EmptyQueue, Running
-from sil.world.compiled_replay.jobs import Jobs
-from sil.world.compiled_replay.loop import ALL_ENDED, STUCK
-from sil.world.compiled_replay.observation import N_OF_JOB, N_OF_MACHINE, new_views, observation_of
+from sil.world.core.asking import Answers, Asking
+from sil.world.core.codes import ALL_ENDED, GOES_ON, NO_JOB, STUCK
+from sil.world.core.engine import ranks
+from sil.world.core.features import N_OF_JOB, N_OF_MACHINE
+from sil.world.core.jobs import Jobs
+from sil.world.core.observation import Views
 from sil.world.events import ORDERS
 
 HELD_OUT, BEGIN = "held_out", "begin"
@@ -194,73 +193,57 @@ class BackfillBatch:
         self._jobs = Jobs.of(log.jobs)
         self._log_jobs = log.jobs["job"].to_numpy()
         self._work_s = np.concatenate([[0.0], np.cumsum(self._jobs.size * self._jobs.run_s)])
-        self._running: list[Running[RigidQueue] | None] = [None] * n
-        self._views = new_views(n, window, log.processors)
-        self._answers = a = allocate(Answers, (n, 3), *[n] * 9)
-        a.state[:], a.action[:], a.job[:] = ALL_ENDED, NO_ANSWER, NO_JOB
-        self._records = handle(a), handle(self._views)
-        self._kept: list[Any] = [None] * n
-        """The handles of the records of each episode, which are also their addresses."""
+        self._replays: list[Asking | None] = [None] * n
+        self._views = Views(n, window, log.processors)
+        self._answers = Answers(n)
+        self._numbers = a = self._answers.numbers
         self._begin = np.zeros(n, np.int64)
         self._steps = Steps(
-            *(np.zeros(n, np.bool_), a.wait_s, a.run_s, a.size, a.asked_s, a.now_s, np.zeros(n, np.bool_)),
+            np.zeros(n, np.bool_),
+            *(a[name] for name in ("wait_s", "run_s", "size", "asked_s", "now_s")),
+            np.zeros(n, np.bool_),
             *(np.full(n, self.episodes.jobs), np.zeros(n), np.zeros(n), log.processors),
         )
 
     @property
     def seen(self) -> Observation:
-        return observation_of(self._views)
+        return self._views.seen
 
     @property
     def over(self) -> NDArray[np.bool_]:
-        return np.asarray(self._answers.state == ALL_ENDED)
+        return np.asarray(self._numbers["state"] == ALL_ENDED)
 
     @property
     def info(self) -> Observation:
         """When an episode is; its jobs, `log[begin:end]`; the number of the job that the action started, or
         -1; and whether the mask excluded the action."""
-        a, begin = self._answers, self._begin.copy()
-        numbers = np.where(a.job != NO_JOB, self._log_jobs[begin + a.job], NO_JOB)
+        a, begin = self._numbers, self._begin.copy()
+        job = np.where(a["job"] != NO_JOB, self._log_jobs[begin + a["job"]], NO_JOB)
         span = {"begin": begin, "end": begin + self.episodes.jobs}
-        return {"time_s": a.now_s.copy(), **span, "job": numbers, "invalid": a.is_excluded.copy()}
+        return {"time_s": a["now_s"].copy(), **span, "job": job, "invalid": a["is_excluded"].copy()}
 
     def begin(self, at: int, rng: np.random.Generator, options: Options) -> None:
-        a, n_nodes = self._answers, self.episodes.log.processors
+        a, n_nodes = self._numbers, self.episodes.log.processors
         begin = self.episodes.drawn(rng, options)
         end = begin + self.episodes.jobs
-        queue = new_rigid_queue(n_nodes)
-        empty = EmptyQueue(queue, n_nodes, larger_rigid_queue)
-        self._running[at] = Running(
-            self._jobs.between(begin, end), empty, ORDERS["default"], self._by, _FACTS
-        )
+        jobs = self._jobs.between(begin, end)
+        self._replays[at] = Asking(jobs, IdenticalNodes(n_nodes), ranks(ORDERS["default"]), self._by, _FACTS)
         self._begin[at], self._steps.begin_s[at] = begin, self._jobs.submit_s[begin]
         self._steps.work_s[at] = self._work_s[end] - self._work_s[begin]
-        a.job[at], a.is_excluded[at], a.state[at] = NO_JOB, False, GOES_ON
-        self._describe(at)
+        a["job"][at], a["is_excluded"][at], a["state"][at] = NO_JOB, False, GOES_ON
         self._go_on()
 
     def act(self, actions: NDArray[np.int64], acting: NDArray[np.bool_]) -> Numbers:
-        a, steps = self._answers, self._steps
-        np.copyto(a.action, actions, where=acting)
+        a, steps = self._numbers, self._steps
+        np.copyto(a["action"], actions, where=acting)
         self._go_on()
-        np.not_equal(a.job, NO_JOB, out=steps.started)
-        np.equal(a.state, ALL_ENDED, out=steps.is_last)
+        np.not_equal(a["job"], NO_JOB, out=steps.started)
+        np.equal(a["state"], ALL_ENDED, out=steps.is_last)
         rewards = self._reward(steps)
         return rewards if acting.all() else np.where(acting, rewards, 0.0)
 
     def _go_on(self) -> None:
         """Until all episodes ask or are over."""
-        while answer_all(*self._records):
-            for at, running in enumerate(self._running):
-                state = int(self._answers.state[at])
-                if running is not None and running.make_room(state):
-                    self._describe(at)
-                elif state == STUCK:
-                    raise AssertionError("jobs remain that fit on an idle machine, and nothing can happen")
-
-    def _describe(self, at: int) -> None:
-        """The records of an episode are new, or larger ones."""
-        running = self._running[at]
-        assert running is not None
-        self._kept[at] = [handle(running.site), handle(running.queue), handle(running.facts)]
-        self._answers.handles[at] = self._kept[at]
+        self._answers.give(self._replays, self._views)
+        if (self._numbers["state"] == STUCK).any():
+            raise AssertionError("jobs remain that fit on an idle machine, and nothing can happen")

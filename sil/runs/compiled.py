@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from scheduler.core.codes import CONSERVATIVE, FCFS, QueuePolicy
+from scheduler.core.identical import IdenticalNodes
 from scheduler.free_nodes.conservative import Conservative
-from scheduler.free_nodes.kernels.ledger import CONSERVATIVE, FCFS, QueuePolicy
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.managers.queues import never_fits
 from sil.runs.under_test import InProcess, UnderTest
@@ -24,9 +25,14 @@ from sil.trace.requests import request_text
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of
 from sil.world.compiled_replay.engine import CompiledQueue, run_compiled
 from sil.world.compiled_replay.estimates import ACTUAL, HISTORY, USER
-from sil.world.compiled_replay.jobs import Jobs
-from sil.world.compiled_replay.queues import on_identical_nodes, on_nodes
+from sil.world.compiled_replay.queues import on_nodes
 from sil.world.compiled_replay.tables import JobNames, decisions_table, facts_table
+from sil.world.core.engine import ranks
+from sil.world.core.engine import run_compiled as run
+from sil.world.core.identical import OnIdenticalNodes
+from sil.world.core.jobs import Jobs
+from sil.world.core.tables import decisions_table as decided
+from sil.world.core.tables import facts_table as table_of
 from sil.world.events import Order
 
 CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HISTORY}
@@ -36,7 +42,7 @@ class CompiledLog(NamedTuple):
     """The jobs that arrive, the queue in which they wait, and what a trace says of them."""
 
     jobs: Jobs
-    queue: CompiledQueue[Any]
+    queue: CompiledQueue[Any] | IdenticalNodes
     names: JobNames
 
 
@@ -80,14 +86,27 @@ class CompiledReplay:
             return f"node selection '{made.selection}' is not compiled"
         return cls(log, policy, order, estimates, made.selection)
 
-    def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[Chunk]:
+    def chunks(self, arriving: pl.DataFrame, run_key: tuple[int, int, str]) -> Iterator[Chunk]:
         """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
         jobs, queue, names = self._prepared(arriving)
+        if isinstance(queue, IdenticalNodes):
+            by, room = (
+                CODES[self.estimates],
+                min(CHUNK, 3 * len(jobs.submit_s)) + 256,
+            )  # a job has three facts
+            replay = OnIdenticalNodes(jobs, queue, ranks(self.order), by, room)
+            began_s = perf_counter()
+            for found, n_arrived in run(replay, CHUNK):
+                wall_s = perf_counter() - began_s
+                decisions = partial(decided, found, queue.free.n_nodes, wall_s)
+                yield Chunk(table_of(found, names, run_key, self.columns), decisions, n_arrived)
+                began_s = perf_counter()
+            return
         began_s = perf_counter()
         for facts, n_arrived in run_compiled(jobs, queue, self.order, CODES[self.estimates], CHUNK):
             wall_s = perf_counter() - began_s
             decisions = partial(decisions_table, facts, queue.n_nodes, wall_s)
-            yield Chunk(facts_table(facts, names, run, self.columns), decisions, n_arrived)
+            yield Chunk(facts_table(facts, names, run_key, self.columns), decisions, n_arrived)
             began_s = perf_counter()
 
     def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:
@@ -113,7 +132,7 @@ def _on_processors(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy) -> 
     if refusals:
         jobs = jobs.refusing([*refusals])
     of_all = {"job_class": JOB_CLASS, "queue": QUEUE}
-    queue = on_identical_nodes(n_nodes, policy)
+    queue = IdenticalNodes(n_nodes, policy)
     log.pages.forget()
     return CompiledLog(jobs, queue, names_of(log, arriving, of_all, refusals))
 

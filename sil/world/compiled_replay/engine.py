@@ -13,7 +13,6 @@ from scheduler.compiled import allocate, grown, made
 from scheduler.free_nodes.kernels.ledger import Q
 from sil.world.compiled_replay.estimates import EstimateTable
 from sil.world.compiled_replay.facts import Facts
-from sil.world.compiled_replay.jobs import Jobs
 from sil.world.compiled_replay.loop import (
     ALL_ENDED,
     FACTS_LACK,
@@ -23,6 +22,7 @@ from sil.world.compiled_replay.loop import (
     Clock,
     Site,
 )
+from sil.world.core.jobs import Jobs
 from sil.world.events import ArrivalDue, EndDue, Order, ReleaseDue, RoundDue, WakeUp
 from sil.world.harness import LEAST_STEP_S, MOST_IDLE_ROUNDS
 

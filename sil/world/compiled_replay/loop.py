@@ -36,7 +36,7 @@ from sil.world.compiled_replay.facts import (
     Facts,
     note,
 )
-from sil.world.compiled_replay.jobs import Jobs
+from sil.world.core.jobs import Jobs
 
 ROUND, WAKE_UP, ARRIVAL, RELEASE, END = range(5)
 """Kinds of events, and their places in `Site.rank`."""

@@ -1,4 +1,3 @@
-from scheduler.core.identical cimport IdenticalNodes
 from scheduler.core.queue cimport Queue
 from sil.world.core.facts cimport Facts
 
@@ -19,7 +18,7 @@ cdef class Estimates:
     cdef void learn(self, long user, double ran_s) noexcept
 
 cdef class Replay:
-    cdef readonly IdenticalNodes queue
+    cdef readonly Queue queue
     cdef public Facts facts
     cdef readonly Estimates estimates
     cdef const double[::1] submit_s, run_s, limit_s
@@ -38,10 +37,13 @@ cdef class Replay:
     cdef void push(self, long slot) noexcept
     cdef long pop(self) noexcept
     cdef int next_event(self) noexcept
+    cdef void note_use(self, Py_ssize_t x) except *
     cdef void carry_out(self, Py_ssize_t n_started) except *
     cdef void next_job_arrives(self) except *
     cdef void estimate_overdue(self) except *
     cdef bint is_endless(self) noexcept
     cdef void happens(self, int kind) except *
     cdef void note_what_is_due(self) noexcept
+    cdef void begin_round(self) noexcept
+    cdef bint is_over(self) noexcept
     cpdef int advance(self, Py_ssize_t chunk) except -1

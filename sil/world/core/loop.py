@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any
 
 import numpy as np
 
 from scheduler.core.arrays import floats, integers, larger
 from scheduler.core.codes import CONSERVATIVE, NONE
-from scheduler.core.identical import IdenticalNodes
 from scheduler.core.queue import Queue
 from scheduler.free_nodes.runtime_estimates import LAST_RUNS, MORE_S
+from sil.world.core.codes import (
+    ACTUAL,
+    ALL_ENDED,
+    ARRIVAL,
+    ARRIVED,
+    CHUNK,
+    END,
+    ENDED,
+    HISTORY,
+    PAUSE,
+    REFUSED,
+    RELEASE,
+    ROUND,
+    STARTED,
+    STUCK,
+    WAKE_UP,
+)
 from sil.world.core.facts import Facts
+from sil.world.core.jobs import Jobs
 from sil.world.harness import LEAST_STEP_S, MOST_IDLE_ROUNDS
-
-ROUND, WAKE_UP, ARRIVAL, RELEASE, END = range(5)
-"""Kinds of events."""
-
-ALL_ENDED, CHUNK, STUCK, PAUSE = range(4)
-"""Why the loop returns."""
-
-ARRIVED, STARTED, ENDED, REFUSED = range(4)
-"""Codes of facts."""
-
-USER, ACTUAL, HISTORY = range(3)
-"""Who estimates."""
 
 PAUSE_AFTER = 10_000_000
 """Steps, about one for each waiting job at each event, after which signals are handled: some tenths of a
@@ -72,7 +76,7 @@ class Estimates:
 class Replay:
     """The jobs that arrive, what waits and what runs. Times are infinite for what never happens."""
 
-    def __init__(self, jobs: Any, queue: IdenticalNodes, ranks: Sequence[int], by: int, room: int) -> None:
+    def __init__(self, jobs: Jobs, queue: Queue, ranks: Sequence[int], by: int, room: int) -> None:
         """`ranks` of kinds of simultaneous events; `by` is who estimates; `room` for facts at first."""
         self.queue, self.facts = queue, Facts(room)
         self.submit_s, self.run_s, self.limit_s = jobs.submit_s, jobs.run_s, jobs.limit_s
@@ -143,6 +147,9 @@ class Replay:
         self.now_s = first_s
         return kind
 
+    def note_use(self, x: int) -> None:
+        """Add what the job in row x of `started` uses to the newest fact."""
+
     def carry_out(self, n_started: int) -> None:
         """The jobs of a decision start."""
         q, facts, now_s = self.queue, self.facts, self.now_s
@@ -156,9 +163,7 @@ class Replay:
             slot = q.started[x]
             job = q.job[slot]
             facts.note(now_s, STARTED, job, q.run[slot], q.end_s[slot] - now_s)
-            first = q.first_interval[slot]
-            for y in range(first, first + q.n_intervals[slot]):
-                facts.nodes(q.intervals[y, 0], q.intervals[y, 1], y == first)
+            self.note_use(x)
             self.end_s[slot] = now_s + self.run_s[job]
             self.push(slot)
 
@@ -233,11 +238,23 @@ class Replay:
         if wakes_s != self.wakes_s:
             self.wakes_s, self.wake_up_s = wakes_s, max(wakes_s, self.now_s)
 
+    def begin_round(self) -> None:
+        self.round_s, self.round_is_due, self.queue.wants_round = inf, False, False
+
+    def is_over(self) -> bool:
+        return self.next_job == self.n_jobs and self.n_unfinished == 0 and not self.round_is_due
+
+    def hand_over(self) -> Facts:
+        """The facts so far; others take their place."""
+        facts = self.facts
+        self.facts = Facts(facts.room)
+        return facts
+
     def advance(self, chunk: int) -> int:
         """Go on until all jobs have ended, or a run has ended and the facts are a `chunk`. Returns why, which
         may also be a pause. Nothing is half done."""
         q, left = self.queue, PAUSE_AFTER
-        while self.next_job < self.n_jobs or self.n_unfinished > 0 or self.round_is_due:
+        while not self.is_over():
             if left < 0:
                 return PAUSE
             n_waiting = q.n_waiting
@@ -248,10 +265,9 @@ class Replay:
             if kind == ROUND:
                 if q.backfilling == CONSERVATIVE:
                     left -= n_waiting * (n_waiting + q.releases.n)
-                self.round_s, self.round_is_due = inf, False
+                self.begin_round()
                 if self.is_endless():
                     return STUCK
-                q.wants_round = False
                 if n_waiting > 0:
                     self.carry_out(q.decide(self.now_s))
             else:

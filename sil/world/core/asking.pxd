@@ -1,0 +1,18 @@
+from sil.world.core.identical cimport OnIdenticalNodes
+from sil.world.core.observation cimport Views
+
+cdef int ROUND, ALL_ENDED, STUCK, GOES_ON, ASKS
+cdef long NO_ANSWER, NO_JOB
+cdef double inf
+
+cdef class Asking(OnIdenticalNodes):
+    cdef int go_on(self, Views views, Py_ssize_t at) except -1
+    cdef int answered(self, Views views, Py_ssize_t at, Py_ssize_t row) except -1
+
+cdef class Answers:
+    cdef readonly object numbers
+    cdef long[::1] state, action, job, size
+    cdef unsigned char[::1] is_excluded
+    cdef double[::1] asked_s, wait_s, run_s, now_s
+    cdef void go_on(self, Asking replay, Views views, Py_ssize_t at) except *
+    cdef Py_ssize_t note_answer(self, Asking replay, Views views, Py_ssize_t at) except -1

@@ -1,0 +1,33 @@
+"""Runs the compiled loop in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sil.world.core.codes import ALL_ENDED, PAUSE, STUCK
+from sil.world.core.facts import Facts
+from sil.world.core.loop import Replay
+from sil.world.events import ArrivalDue, EndDue, Order, ReleaseDue, RoundDue, WakeUp
+
+
+class Stuck(RuntimeError):
+    """Jobs remain, and nothing can happen any more."""
+
+
+def ranks(order: Order) -> list[int]:
+    """By kind of event of the loop."""
+    return [order[kind] for kind in (RoundDue, WakeUp, ArrivalDue, ReleaseDue, EndDue)]
+
+
+def run_compiled(replay: Replay, chunk: int) -> Iterator[tuple[Facts, int]]:
+    """Run jobs, each of which fits on the nodes or is refused, until all have ended. Yields facts, at least a
+    `chunk` of them and up to an end of a run except for the last ones, and how many jobs have arrived. Raises
+    Stuck."""
+    while True:
+        why = replay.advance(chunk)
+        if why == STUCK:
+            raise Stuck(f"jobs remain at {replay.now_s:.12g} s, and nothing can happen any more")
+        if why != PAUSE:
+            yield replay.hand_over(), replay.next_job
+        if why == ALL_ENDED:
+            return

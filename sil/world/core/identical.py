@@ -1,0 +1,23 @@
+"""The compiled loop on identical nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scheduler.core.identical import IdenticalNodes
+from sil.world.core.jobs import Jobs
+from sil.world.core.loop import Replay
+
+
+class OnIdenticalNodes(Replay):
+    """A job uses nodes."""
+
+    def __init__(self, jobs: Jobs, nodes: IdenticalNodes, ranks: Sequence[int], by: int, room: int) -> None:
+        Replay.__init__(self, jobs, nodes, ranks, by, room)
+        self.nodes = nodes
+
+    def note_use(self, x: int) -> None:
+        slot = self.nodes.started[x]
+        first = self.nodes.first_interval[slot]
+        for y in range(first, first + self.nodes.n_intervals[slot]):
+            self.facts.nodes(self.nodes.intervals[y, 0], self.nodes.intervals[y, 1], y == first)
