@@ -531,8 +531,8 @@ def writes_through_an_address(problem: Any, good: Any) -> Any:
     if problem.kind is Kind.MAPPING:
         array, at = problem.etc.by_class_s, 0
     elif problem.kind is Kind.FREE_NODES:
-        array = problem.free_nodes.queue.arrays.tree
-        at = len(array) // 2 * array.strides[0] + array.strides[1]
+        array = np.asarray(problem.free_nodes.queue.tree.size)
+        at = len(array) // 2 * array.itemsize
     else:
         array, at = problem.shared_nodes.jobs.n_tasks, 0
     ctypes.memset(array.ctypes.data + at, 0x41, 8)

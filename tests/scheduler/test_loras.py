@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.free_nodes import rigid
-from scheduler.free_nodes.kernels import ledger
+from scheduler.core import codes
 from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.ports import AnyScheduler
 from scheduler.time_shared.kernels import selection, tables
@@ -75,11 +75,11 @@ def test_the_kernels_number_policies_and_methods_in_the_order_of_their_names() -
     selections = selection.JUST_FIRST, selection.FIRST_FIT, selection.BEST_FIT, selection.EASY
     node_selections = selection.NORMAL, selection.UNIFORM, selection.UNIFORM_ELSE_NORMAL
     methods = tables.PROPORTIONAL, tables.BY_MPL, tables.BY_CPU
-    for choice, codes in ((Selection, selections), (NodeSelection, node_selections), (Method, methods)):
-        assert tuple(member.code for member in choice) == codes
-    assert [ordering.code for ordering in rigid.Ordering] == [ledger.FCFS, ledger.SJF]
-    codes = [ledger.NO_BACKFILLING, ledger.IN_ORDER, ledger.SHORTEST_FIRST]
-    assert [member.code for member in rigid.Backfilling] == codes
+    for choice, expected in ((Selection, selections), (NodeSelection, node_selections), (Method, methods)):
+        assert tuple(member.code for member in choice) == expected
+    assert [ordering.code for ordering in rigid.Ordering] == [codes.FCFS, codes.SJF]
+    of_backfilling = [codes.NO_BACKFILLING, codes.IN_ORDER, codes.SHORTEST_FIRST]
+    assert [member.code for member in rigid.Backfilling] == of_backfilling
 
 
 @pytest.mark.parametrize(("ordering", "selection", "node_selection", "estimate"), COMPOSITIONS)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.free_nodes.arrays import FEWEST
+from scheduler.core.arrays import FEWEST
 from scheduler.free_nodes.identical_nodes import FreeNodes, WaitingJobs
 from scheduler.model import Job, JobId, RunId, Start
 from tests.examples import up_to
@@ -91,8 +91,8 @@ def test_a_short_queue_reuses_its_places_indefinitely() -> None:
         if number >= 2:
             queue.go(job(number - 2))
     assert [waits.id for waits in queue.waiting] == [3 * FEWEST - 2, 3 * FEWEST - 1]
-    assert len(queue.nodes.queue.arrays.size) == FEWEST
-    assert len(queue.nodes.queue.arrays.tree) == 2 * FEWEST
+    assert queue.nodes.queue.n_slots == FEWEST
+    assert queue.nodes.queue.tree.capacity == FEWEST
 
 
 def test_jobs_are_indexed_by_position_as_in_a_list() -> None:

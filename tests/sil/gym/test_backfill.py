@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 
 import sil
 from benchmarks.plain_backfill import PlainBackfill
-from scheduler.compiled import copied
 from sil.gym import mapping
 from sil.gym.backfill import REWARDS, Backfill, Steps
 from sil.runs.compiled import names_of
 from sil.trace.facts import FACT_SCHEMA
 from sil.workload.job_log import JobLog
-from sil.world.compiled_replay.tables import facts_table
+from sil.world.core.tables import facts_table
 from tests.sil.gym.episodes import Seen, easy, fcfs, played, unpredictable
 from tests.sil.test_engines import logs
 
@@ -102,9 +101,9 @@ def test_the_trace_of_an_episode_is_that_of_the_replay_byte_for_byte(estimates: 
 def facts_of(env: Backfill, policy: Callable[[Seen], int], log: JobLog) -> pl.DataFrame:
     """From the records of the compiled loop, which are those of the replay's trace."""
     names = names_of(log, log.jobs, {"job_class": "rigid", "queue": "default"}, {})
-    running = env._batch._running  # type: ignore[attr-defined]
-    # Copies, since the next step overwrites the facts.
-    tables = [facts_table(copied(running[0].facts), names, (0, 0, "p")) for _ in played(env, policy)]
+    replays = env._batch._replays  # type: ignore[attr-defined]
+    # The facts are handed over, since the next step would overwrite them.
+    tables = [facts_table(replays[0].hand_over(), names, (0, 0, "p")) for _ in played(env, policy)]
     found = pl.concat([pl.DataFrame(pl.from_arrow(table)) for table in tables])
     return found.select(*FACT_SCHEMA)
 
