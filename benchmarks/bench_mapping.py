@@ -27,9 +27,9 @@ from rich.table import Table
 from benchmarks.record import keep
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
-from scheduler.mapping.kernels.table import ByClass
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
+from scheduler.mapping.table import ByClass
 from scheduler.ports import AnyScheduler
 from sil.studies.collins_george.cs1 import ReferencePjs, ReferenceSjs
 

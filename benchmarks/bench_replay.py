@@ -36,8 +36,8 @@ from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf
 from sil.workload.swf_writing import write_swf
 from sil.world.compiled_replay.engine import run_compiled
-from sil.world.core.jobs import Jobs
 from sil.world.compiled_replay.queues import on_identical_nodes
+from sil.world.core.jobs import Jobs
 from sil.world.events import ORDERS
 
 LOGS = Path(__file__).parent.parent.parent / "shared" / "oracles" / "swf"

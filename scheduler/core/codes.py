@@ -13,6 +13,9 @@ AFTER_ALL = 2**62
 
 NONE = -1
 
+LAST_INDEX = 2**63 - 1
+"""A job or machine index that comes after every other."""
+
 
 class QueuePolicy(NamedTuple):
     """Codes of an ordering and a backfilling, and whether to decide though no job fits."""

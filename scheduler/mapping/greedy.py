@@ -6,13 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints, copied
-from scheduler.mapping.kernels.lines import room_for_lines
-from scheduler.mapping.kernels.max_min import Search, max_min, search_of
-from scheduler.mapping.kernels.min_min import Heads, min_min, room_for_heads
-from scheduler.mapping.kernels.table import ByClass, Plan
+from scheduler.core.arrays import Floats, Ints
+from scheduler.mapping.core import max_min, min_min
+from scheduler.mapping.core.lines import Lines
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
+from scheduler.mapping.table import ByClass
 from scheduler.model import Assignments, Schedule
 
 
@@ -20,7 +19,7 @@ class MinMin:
     """Min-min: the job with the smallest best completion time first, to that machine.
 
     Ties go to the lowest job index, then the lowest machine index. Source: Ibarra and Kim 1977 (algorithm D);
-    Collins and George 2001, section 3. Costs as `scheduler.mapping.kernels.min_min`.
+    Collins and George 2001, section 3. Costs as `scheduler.mapping.core.min_min`.
     """
 
     def schedule(self, problem: MappingProblem) -> Schedule:
@@ -33,7 +32,7 @@ class MaxMin:
 
     The paper's name for it is "min-max". Ties go to the lowest job index, then the lowest machine index.
     Source: Ibarra and Kim 1977 (algorithm E); Collins and George 2001, section 3. Costs as
-    `scheduler.mapping.kernels.max_min`.
+    `scheduler.mapping.core.max_min`.
     """
 
     def schedule(self, problem: MappingProblem) -> Schedule:
@@ -62,21 +61,15 @@ class Greedy:
     """
 
     def __init__(self, by_class: ByClass) -> None:
-        self._table = by_class.table
-        self._at_start_s = by_class.ready_s
-        self._lines = room_for_lines(by_class.table)
+        self._by_class = by_class
+        self._lines = Lines(by_class.table)
 
     def min_min(self, next_job: Ints, ready_s: Floats) -> Assignments:
-        plan = self._empty_plan()
-        n = min_min(self._table, self._lines, self._heads, plan, next_job.copy(), ready_s)
-        return _assignments(plan, n)
+        return self._min_min.map(next_job, ready_s)
 
     def max_min(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
         """Assigns nothing if the sum of completions would exceed `limit_s`."""
-        plan = self._empty_plan()
-        search = self._search._replace(groups=copied(self._search.groups))
-        n = max_min(self._table, self._lines, search, plan, next_job.copy(), ready_s, limit_s)
-        return _assignments(plan, n)
+        return self._max_min.map(next_job, ready_s, limit_s)
 
     def duplex(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
         """The better of Min-min and Max-min by sum of completions; a tie goes to Min-min.
@@ -90,19 +83,10 @@ class Greedy:
         better = len(second) == len(first) and float(second.completion_s.sum()) < first_s
         return second if better else first
 
-    def _empty_plan(self) -> Plan:
-        n, m = len(self._table.jobs), len(self._table.machines)
-        room = self._lines.members
-        return Plan(np.empty(n, dtype=np.int64), room[m:], np.empty(n), np.empty(n))
+    @cached_property
+    def _min_min(self) -> min_min.MinMin:
+        return min_min.MinMin(self._by_class.table, self._lines)
 
     @cached_property
-    def _heads(self) -> Heads:
-        return room_for_heads(self._table)
-
-    @cached_property
-    def _search(self) -> Search:
-        return search_of(self._table, self._lines, self._at_start_s)
-
-
-def _assignments(plan: Plan, n: int) -> Assignments:
-    return Assignments(plan.jobs[:n], plan.machines[:n].copy(), plan.start_s[:n], plan.completion_s[:n])
+    def _max_min(self) -> max_min.MaxMin:
+        return max_min.MaxMin(self._by_class.table, self._lines, self._by_class.ready_s)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Ints, allocate
+from scheduler.core.arrays import Ints
+from scheduler.mapping.core.annealing import Annealing, Choices
 from scheduler.mapping.greedy import Sjs
-from scheduler.mapping.kernels.annealing import Choices, Workspace, anneal
-from scheduler.mapping.kernels.table import in_a_row
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
+from scheduler.mapping.table import in_a_row
 from scheduler.model import Assignments, Schedule
 
 POPULATION = 30
@@ -44,9 +44,7 @@ class Gsa:
             return mapped(problem, given)
         jobs = np.sort(given.jobs)  # the others can run nowhere
         choices = _choices(problem, jobs)
-        n, n_resources = choices.times_s.shape
-        space = allocate(Workspace, n_resources, n, len(choices.ready_s), n, n, POPULATION, 1)
-        space.random[0] = self._seed * 2_654_435_761 + 1
+        n = len(jobs)
         population = np.empty((POPULATION, n), dtype=np.int64)
         for p in range(POPULATION):
             rows = starts[p % len(starts)]
@@ -54,8 +52,9 @@ class Gsa:
             population[p, np.searchsorted(jobs, alike.jobs)] = alike.resources
         enough = FEWEST_GENERATIONS + GENERATIONS_PER_JOB * n
         generations = max(FEWEST_GENERATIONS, min(enough, self._work // (POPULATION * n)))
-        anneal(choices, space, population, LAST_TEMPERATURE ** (1.0 / generations), generations)
-        found = _in_order(problem, choices, jobs, space.best)
+        annealing = Annealing(choices, population, self._seed * 2_654_435_761 + 1)
+        best = annealing.run(LAST_TEMPERATURE ** (1.0 / generations), generations)
+        found = _in_order(problem, choices, jobs, best)
         better = found.completion_s.sum() < given.completion_s.sum()
         return mapped(problem, found if better else given)
 

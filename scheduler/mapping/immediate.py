@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints
+from scheduler.core.arrays import Floats, Ints
 from scheduler.mapping.placer import Placer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csc_array
 
-from scheduler.compiled import Floats, Ints
+from scheduler.core.arrays import Floats, Ints
 from scheduler.mapping.greedy import Greedy
-from scheduler.mapping.kernels.table import ByClass, Table
 from scheduler.mapping.pjs import ClusterTrials
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
+from scheduler.mapping.table import ByClass, Table
 from scheduler.model import Assignments, Schedule
 
 SOLVED, TOO_FEW_PLACES = 0, 2

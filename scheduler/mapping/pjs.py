@@ -6,16 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints
+from scheduler.core.arrays import Floats, Ints
+from scheduler.mapping.core.profit import Clusters
 from scheduler.mapping.greedy import Greedy
-from scheduler.mapping.kernels.profit import Clusters, best_alone, most_profitable
-from scheduler.mapping.kernels.table import NONE, ByClass, in_a_row
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
+from scheduler.mapping.table import ByClass, in_a_row
 from scheduler.model import Assignment, Assignments, Schedule
-
-Pair = tuple[int, int]
-"""A job class and a cluster."""
 
 ROUNDING = 1e-9
 """Relative bound on the rounding error of a sum of completions."""
@@ -68,14 +65,13 @@ class ClusterTrials:
     def __init__(self, problem: MappingProblem, by_class: ByClass, map_to_machines: MapToMachines) -> None:
         self._problem = problem
         self._table = by_class.table
-        cluster_s = by_class.cluster_s
-        passed_over = np.zeros(cluster_s.shape, dtype=bool)
-        self._clusters = Clusters(cluster_s, *in_a_row(problem.ready_times.members), passed_over)
+        self._cluster_s = by_class.cluster_s
+        self._clusters = Clusters(self._table, self._cluster_s, *in_a_row(problem.ready_times.members))
         self._map_to_machines = map_to_machines
         self._next_job = by_class.all_jobs.copy()
         self._ready_s = by_class.ready_s
         self._committed: list[Assignment] = []
-        self._alone_s = self._best_alone_s()
+        self._clusters.find_best_alone(self._ready_s)
         self._best = map_to_machines(self._next_job, self._ready_s, np.inf)
 
     def schedule(self, try_next: bool = False) -> Schedule:
@@ -83,7 +79,7 @@ class ClusterTrials:
 
         With `try_next`, a pair that does not is passed over until another one is committed.
         """
-        while pair := self._most_profitable():
+        while pair := self._clusters.most_profitable(self._next_job, self._ready_s):
             if self._accept(pair):
                 continue
             if not try_next:
@@ -91,18 +87,12 @@ class ClusterTrials:
             self._clusters.passed_over[pair] = True
         return mapped(self._problem, self._best)
 
-    def _most_profitable(self) -> Pair | None:
-        """The pair of highest positive profitability among those not passed over."""
-        best = np.empty(2, dtype=np.int64)
-        most_profitable(self._table, self._clusters, self._next_job, self._alone_s, self._ready_s, best)
-        return None if best[0] == NONE else (int(best[0]), int(best[1]))
-
-    def _accept(self, pair: Pair) -> bool:
+    def _accept(self, pair: tuple[int, int]) -> bool:
         """Commit `pair` if that runs more jobs, or as many in strictly less total time."""
         c, cluster = pair
         members = list(self._problem.ready_times.members[cluster])
         start_s = float(self._ready_s[members].max())
-        completion_s = start_s + float(self._clusters.times_s[pair])
+        completion_s = start_s + float(self._cluster_s[pair])
         job = int(self._table.jobs[self._next_job[c]])
         committed = [*self._committed, Assignment(job, len(self._ready_s) + cluster, start_s, completion_s)]
         next_job, ready_s = self._next_job.copy(), self._ready_s.copy()
@@ -110,7 +100,7 @@ class ClusterTrials:
         ready_s[members] = completion_s
         parallel = Assignments.of(committed)
         limit_s = np.inf  # if the job can run nowhere else, the trial runs more jobs than before
-        if self._alone_s[c] < np.inf:
+        if self._clusters.alone_s[c] < np.inf:
             best_s = float(self._best.completion_s.sum())
             limit_s = best_s * (1.0 + ROUNDING) - float(parallel.completion_s.sum())
         trial = Assignments.join([parallel, self._map_to_machines(next_job, ready_s, limit_s)])
@@ -118,15 +108,8 @@ class ClusterTrials:
             return False
         self._best, self._committed, self._next_job, self._ready_s = trial, committed, next_job, ready_s
         self._clusters.passed_over[:] = False
-        self._alone_s = self._best_alone_s()
+        self._clusters.find_best_alone(self._ready_s)
         return True
-
-    def _best_alone_s(self) -> Floats:
-        """(C,) best completion on single machines."""
-        n_job_classes, n_machine_classes = self._table.by_job_class_s.shape
-        alone_s = np.empty(n_job_classes)
-        best_alone(self._table, self._ready_s, np.empty(n_machine_classes), alone_s)
-        return alone_s
 
 
 def is_better(trial: Assignments, best: Assignments) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Ints
+from scheduler.core.arrays import Ints
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, Assignments, Schedule

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
-from scheduler.mapping.kernels import groups
+from scheduler.mapping.core import groups
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem

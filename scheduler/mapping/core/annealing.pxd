@@ -1,0 +1,20 @@
+cdef double inf
+cdef long NONE
+cdef unsigned long MASK
+
+cdef class Annealing:
+    cdef const double[:, ::1] times_s
+    cdef const long[:, ::1] favourites
+    cdef const double[::1] ready_s
+    cdef double[::1] free_s
+    cdef const long[::1] members, first_member
+    cdef long[::1] head, behind
+    cdef long[:, ::1] population, child
+    cdef readonly object best
+    cdef unsigned long state
+    cdef Py_ssize_t drawn(self, Py_ssize_t n) noexcept
+    cdef void line_up_jobs(self, long[:, ::1] schedules, Py_ssize_t p) noexcept
+    cdef double sum_s(self, long[:, ::1] schedules, Py_ssize_t p) noexcept
+    cdef long other_resource(self, Py_ssize_t i) noexcept
+    cdef void beget(self, Py_ssize_t p) noexcept
+    cdef void anneal(self, long[::1] best, double[::1] sums_s, double cooling, long generations) noexcept

@@ -1,0 +1,12 @@
+from scheduler.mapping.core.lines cimport Lines
+
+cdef double inf
+cdef Py_ssize_t N_STEPS
+
+cdef class LeastWork:
+    cdef double[::1] slowness, work_s, least_s, speed_at
+    cdef readonly object by_work
+    cdef long[::1] in_order
+    cdef void measure(self, Lines lines, const double[::1] never_s) noexcept
+    cdef double least_rest_s(self, Lines lines) noexcept
+    cdef void add_speeds(self, Lines lines, double first_s, double step_s) noexcept

@@ -1,0 +1,14 @@
+from scheduler.mapping.core.groups cimport Groups
+from scheduler.mapping.core.least_work cimport LeastWork
+from scheduler.mapping.core.lines cimport Lines
+
+cdef double inf, SLACK
+cdef long NONE, LAST_INDEX
+
+cdef class MaxMin:
+    cdef Lines lines
+    cdef Groups groups
+    cdef LeastWork least_work
+    cdef double largest_s
+    cdef long looks
+    cdef (long, long) next_class(self) noexcept

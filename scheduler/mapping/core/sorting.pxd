@@ -1,0 +1,14 @@
+cdef Py_ssize_t SHORT, DEPTH
+
+cdef class Sorting:
+    cdef const double[:, ::1] times_s
+    cdef const long[::1] first_of
+    cdef Py_ssize_t n
+    cdef long[:, ::1] order, bounds
+    cdef long[::1] sorted_to, depth
+    cdef Py_ssize_t end_of_stretch(self, long k) noexcept
+    cdef void sort_on(self, long k) noexcept
+    cdef Py_ssize_t split(self, long k, Py_ssize_t begin, Py_ssize_t end) noexcept
+    cdef bint comes_before(self, long k, long a, long b) noexcept
+    cdef Py_ssize_t end_of_run(self, long k, Py_ssize_t x) noexcept
+    cdef Py_ssize_t past_equals(self, long k, Py_ssize_t x) noexcept
