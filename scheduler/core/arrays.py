@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Floats2 = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Ints2 = NDArray[np.int64]
 

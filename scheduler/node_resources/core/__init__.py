@@ -1,0 +1,1 @@
+"""Nodes of which jobs use parts, compiled ahead of time."""

@@ -1,0 +1,39 @@
+cimport cython
+from scheduler.core.queue cimport Queue
+from scheduler.node_resources.core.placement cimport Rows
+from scheduler.node_resources.core.state cimport NodeState
+
+cdef long NONE
+
+@cython.final
+cdef class Held:
+    cdef readonly long[::1] node, chunks, gpus, kind, next
+    cdef readonly Py_ssize_t n_used
+    cdef long spare
+    cdef long new_row(self) except -1
+    cdef long hold(self, Rows rows, Py_ssize_t begin, Py_ssize_t after, long kind) except -2
+    cdef void let_go(self, long first) noexcept
+
+cdef class Rule:
+    cdef bint takes
+    cpdef Py_ssize_t decide(self, int ordering, int backfilling, double now_s) except -1
+
+cdef class OnNodes(Queue):
+    cdef readonly NodeState nodes
+    cdef readonly Held held
+    cdef readonly Rows rows
+    cdef public Rule rule
+    cdef readonly long[::1] kind, chunks, first_row, ticket, rank, in_order, by_estimate, placed, after
+    cdef readonly double[::1] estimate_s
+    cdef public long next_rank
+    cdef long n_tickets
+    cdef public Py_ssize_t n_placed
+    cdef bint comes_first(self, long a, long b) noexcept
+    cdef Py_ssize_t row_before(self, Py_ssize_t x) noexcept
+    cdef void note_placed(self, Py_ssize_t slot) noexcept
+    cdef void give_rows_back(self, Py_ssize_t kind, Py_ssize_t begin, Py_ssize_t after) noexcept
+    cpdef void undo(self) noexcept
+    cdef void take_placed(self, Py_ssize_t n_started) noexcept
+    cdef void begin_on(self, Py_ssize_t slot, Py_ssize_t row, Py_ssize_t after, double now_s, double end_s) except *
+    cdef void close_ranks(self) noexcept
+    cpdef void start_on(self, Py_ssize_t slot, long[:, ::1] used, long run, double now_s, double end_s) except *

@@ -1,0 +1,224 @@
+"""Nodes of which jobs use parts: what waits for them, and what runs hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scheduler.core.arrays import FEWEST, Ints2, floats, integers, larger
+from scheduler.core.codes import QueuePolicy
+from scheduler.core.queue import Queue
+from scheduler.node_resources.core.codes import NONE
+from scheduler.node_resources.core.placement import Rows
+from scheduler.node_resources.core.state import NodeState
+
+
+class Held:
+    """What runs hold: rows, linked by `next`. Those of no run begin at `spare`."""
+
+    def __init__(self) -> None:
+        self.node, self.chunks, self.gpus = integers(FEWEST), integers(FEWEST), integers(FEWEST)
+        self.kind, self.next = integers(FEWEST), integers(FEWEST)
+        self.n_used, self.spare = 0, NONE
+
+    def new_row(self) -> int:
+        row = self.spare
+        if row != NONE:
+            self.spare = self.next[row]
+            return row
+        row = self.n_used
+        if row == self.node.shape[0]:
+            n = 2 * row
+            self.node, self.chunks, self.gpus = larger(self.node, n), larger(self.chunks, n), larger(self.gpus, n)
+            self.kind, self.next = larger(self.kind, n), larger(self.next, n)
+        self.n_used = row + 1
+        return row
+
+    def hold(self, rows: Rows, begin: int, after: int, kind: int) -> int:
+        """A run, with a request of this kind, holds what these rows state. Returns its first row."""
+        following = NONE
+        for x in range(after - 1, begin - 1, -1):
+            row = self.new_row()
+            self.node[row], self.chunks[row], self.gpus[row] = rows.node[x], rows.chunks[x], rows.gpus[x]
+            self.kind[row], self.next[row] = kind, following
+            following = row
+        return following
+
+    def let_go(self, first: int) -> None:
+        """The rows of a run are spare."""
+        last = first
+        while self.next[last] != NONE:
+            last = self.next[last]
+        self.next[last], self.spare = self.spare, first
+
+    def table(self, first: int) -> Ints2:
+        """Columns NODE, CHUNKS and GPUS of what a run holds, by its first row."""
+        rows, row = list[tuple[int, int, int]](), first
+        while row != NONE:
+            rows.append((self.node[row], self.chunks[row], self.gpus[row]))
+            row = self.next[row]
+        return np.array(rows, np.int64)
+
+
+class Rule:
+    """Decides which of the waiting jobs start."""
+
+    def __init__(self) -> None:
+        self.takes = True
+        """Whether the jobs of a decision have taken what they use."""
+
+    def decide(self, ordering: int, backfilling: int, now_s: float) -> int:
+        """Write the jobs that start to `placed` of the queue, and what they use to `rows`. Returns their
+        number."""
+        return 0
+
+
+class OnNodes(Queue):
+    """By slot: the kind of a job's request and its number of chunks; a run's first row in `held`; a `ticket`
+    that no other job has had in this slot; the rank of the job's queue, 0 for the one served first.
+
+    The slots of waiting jobs are `in_order` of queue, arrival and number, and `by_estimate`, by queue, then
+    estimate, then as in order. `next_rank` is that of the next job which arrives.
+
+    Of a decision: the jobs that start are in the slots `placed`, the rows of each end before `after`.
+    """
+
+    def __init__(self, nodes: NodeState, policy: QueuePolicy) -> None:
+        Queue.__init__(self, policy)
+        self.nodes, self.held, self.rows, self.rule = nodes, Held(), Rows(), Rule()
+        self.kind, self.chunks, self.first_row = integers(FEWEST), integers(FEWEST), integers(FEWEST)
+        self.ticket, self.rank, self.estimate_s = integers(FEWEST), integers(FEWEST), floats(FEWEST)
+        self.in_order, self.by_estimate = integers(FEWEST), integers(FEWEST)
+        self.placed, self.after = integers(FEWEST), integers(FEWEST)
+        self.next_rank, self.n_tickets, self.n_placed = 0, 0, 0
+
+    def make_room(self, n_slots: int) -> None:
+        Queue.make_room(self, n_slots)
+        self.kind, self.chunks = larger(self.kind, n_slots), larger(self.chunks, n_slots)
+        self.first_row, self.ticket = larger(self.first_row, n_slots), larger(self.ticket, n_slots)
+        self.rank, self.estimate_s = larger(self.rank, n_slots), larger(self.estimate_s, n_slots)
+        self.in_order, self.by_estimate = larger(self.in_order, n_slots), larger(self.by_estimate, n_slots)
+        self.placed, self.after = larger(self.placed, n_slots), larger(self.after, n_slots)
+
+    def nothing_fits(self) -> bool:
+        for x in range(self.n_waiting):
+            slot = self.in_order[x]
+            if self.nodes.fits_now(self.kind[slot], self.chunks[slot]):
+                return False
+        return True
+
+    def comes_first(self, a: int, b: int) -> bool:
+        """Of two jobs that rank equally in all else: by arrival, then number."""
+        return self.began_s[a] < self.began_s[b] or (
+            self.began_s[a] == self.began_s[b] and self.job[a] < self.job[b]
+        )
+
+    def wait(self, slot: int, size: int, kind: int, estimate_s: float) -> None:
+        rank, ranks, estimates_s = self.next_rank, self.rank, self.estimate_s
+        self.kind[slot], self.chunks[slot], ranks[slot], estimates_s[slot] = kind, size, rank, estimate_s
+        self.n_tickets += 1
+        self.ticket[slot] = self.n_tickets
+        self.nodes.make_room()
+        x, y = self.n_waiting, self.n_waiting
+        while x > 0:
+            other = self.in_order[x - 1]
+            if ranks[other] < rank or (ranks[other] == rank and self.comes_first(other, slot)):
+                break
+            self.in_order[x] = other
+            x -= 1
+        self.in_order[x] = slot
+        while y > 0:
+            other = self.by_estimate[y - 1]
+            if ranks[other] < rank or (
+                ranks[other] == rank
+                and (
+                    estimates_s[other] < estimate_s
+                    or (estimates_s[other] == estimate_s and self.comes_first(other, slot))
+                )
+            ):
+                break
+            self.by_estimate[y] = other
+            y -= 1
+        self.by_estimate[y] = slot
+
+    def give_nodes_back(self, slot: int) -> None:
+        held, kind, first = self.held, self.kind[slot], self.first_row[slot]
+        row = first
+        while row != NONE:
+            self.nodes.give_back(kind, held.node[row], held.chunks[row], held.gpus[row])
+            row = held.next[row]
+        self.nodes.give_of_site(kind, 1)
+        held.let_go(first)
+
+    def row_before(self, x: int) -> int:
+        """The first row of the job in this place of a decision."""
+        return self.after[x - 1] if x > 0 else 0
+
+    def note_placed(self, slot: int) -> None:
+        """The rows since those of the job before are of this one."""
+        self.placed[self.n_placed], self.after[self.n_placed] = slot, self.rows.n
+        self.n_placed += 1
+
+    def give_rows_back(self, kind: int, begin: int, after: int) -> None:
+        """A job of this kind gives back what it took in a pass."""
+        rows = self.rows
+        for x in range(begin, after):
+            self.nodes.give_back(kind, rows.node[x], rows.chunks[x], rows.gpus[x])
+        self.nodes.give_of_site(kind, 1)
+
+    def undo(self) -> None:
+        """What jobs took in a pass is free."""
+        for x in range(self.n_placed - 1, -1, -1):
+            self.give_rows_back(self.kind[self.placed[x]], self.row_before(x), self.after[x])
+
+    def decide(self, now_s: float) -> int:
+        return self.rule.decide(self.ordering, self.backfilling, now_s)
+
+    def take_placed(self, n_started: int) -> None:
+        """The jobs of a decision take what they use."""
+        rows, x = self.rows, 0
+        for y in range(n_started):
+            kind = self.kind[self.placed[y]]
+            while x < self.after[y]:
+                rows.gpus[x] = self.nodes.take(kind, rows.node[x], rows.chunks[x], rows.gpus[x], NONE)
+                x += 1
+            self.nodes.give_of_site(kind, -1)
+
+    def begin_on(self, slot: int, row: int, after: int, now_s: float, end_s: float) -> None:
+        """A waiting job starts on what these rows state, which is taken; it still has its place in the
+        queue."""
+        self.first_row[slot] = self.held.hold(self.rows, row, after, self.kind[slot])
+        self.begin(slot, self.first_row[slot], now_s, end_s)
+
+    def close_ranks(self) -> None:
+        """Jobs that run now are no longer among those that wait."""
+        n, m = 0, 0
+        for x in range(self.n_waiting):
+            if not self.holds[self.in_order[x]]:
+                self.in_order[n] = self.in_order[x]
+                n += 1
+            if not self.holds[self.by_estimate[x]]:
+                self.by_estimate[m] = self.by_estimate[x]
+                m += 1
+        self.n_waiting = n
+
+    def start(self, n_started: int, now_s: float) -> None:
+        if not self.rule.takes:
+            self.take_placed(n_started)
+        for x in range(n_started):
+            slot = self.placed[x]
+            self.begin_on(slot, self.row_before(x), self.after[x], now_s, now_s + self.estimate_s[slot])
+            self.started[x] = slot
+        if n_started > 0:
+            self.close_ranks()
+
+    def start_on(self, slot: int, used: Ints2, run: int, now_s: float, end_s: float) -> None:
+        """A waiting job starts on what the rows of `used` state, which is still to be taken; those without
+        GPUs get some."""
+        rows, kind = self.rows, self.kind[slot]
+        rows.n, self.next_run = 0, run
+        for x in range(used.shape[0]):
+            used[x, 2] = self.nodes.take(kind, used[x, 0], used[x, 1], used[x, 2], NONE)
+            rows.add(used[x, 0], used[x, 1], used[x, 2])
+        self.nodes.give_of_site(kind, -1)
+        self.begin_on(slot, 0, rows.n, now_s, end_s)
+        self.close_ranks()

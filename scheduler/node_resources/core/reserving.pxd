@@ -1,0 +1,66 @@
+cimport cython
+from scheduler.core.heap cimport Heap
+from scheduler.core.releases cimport Releases
+from scheduler.node_resources.core.on_nodes cimport Held, OnNodes, Rule
+from scheduler.node_resources.core.placement cimport Ranking, Rows
+from scheduler.node_resources.core.search cimport Search
+from scheduler.node_resources.core.state cimport NodeState
+from scheduler.node_resources.core.timeline cimport Timeline
+
+cdef double inf
+cdef long NONE
+cdef Py_ssize_t MOST_ALIKE
+cdef int FIRST_FIT, GPU_CLUSTERING, IN_PYTHON
+
+@cython.final
+cdef class Freed:
+    cdef Py_ssize_t n
+    cdef long[::1] which
+    cdef double[::1] from_s, until_s
+    cdef bint has(self, long place) noexcept
+    cdef void add(self, long place, double from_s, double until_s) noexcept
+    cdef void forget(self) noexcept
+
+cdef class ReservingRule(Rule):
+    cdef OnNodes queue
+    cdef Ranking ranking
+    cdef NodeState nodes
+    cdef Timeline timeline
+    cdef Search search
+    cdef Freed freed, moved
+    cdef readonly double first_reserved_s
+    cdef readonly double[::1] start_s
+    cdef long[::1] first_use, most, reserved, ticket, started
+    cdef unsigned char[::1] waits
+    cdef Py_ssize_t n_reserved, n_started, n_toggled, n_runs
+    cdef long[::1] toggled
+    cdef bint all_stay
+    cdef Heap kept
+    cdef Py_ssize_t n_alike
+    cdef long[:, ::1] alike_request
+    cdef double[:, ::1] alike_s
+    cdef long n_passes
+    cdef long[::1] runs, run_of, use_of, seen
+    cdef void make_room(self) except *
+    cpdef void toggle(self, long node) except *
+    cdef void note_freed(self, Freed freed, long first, double now_s) noexcept
+    cdef void note_freed_between(self, long first, double from_s, double until_s) noexcept
+    cdef void leave(self, long first, double now_s) noexcept
+    cdef bint is_where_freed(self, long first) noexcept
+    cdef bint holds_the_same(self, long first, long row, double end_s) noexcept
+    cdef void note_run(self, long row, long run, long first) noexcept
+    cdef long uses_of_run(self, long row) except -2
+    @cython.locals(soon_s=double)
+    cdef void follow_runs(self, double now_s) except *
+    cdef void begin_run(self, Py_ssize_t x, double end_s) except *
+    cdef void begin(self, double now_s) except *
+    cdef (double, double) gains_s(self, Py_ssize_t k, long lacking, double now_s, double takes_s, double before_s) noexcept
+    cdef double look_for_start_s(self, Py_ssize_t slot, double from_s, double before_s, double now_s) noexcept
+    @cython.locals(found_s=double)
+    cdef double not_before_others_s(self, long k, long chunks, double takes_s, double now_s) noexcept
+    cdef void note_alike(self, long k, long chunks, double takes_s, double start_s) noexcept
+    cdef void keep(self, Py_ssize_t begins, Py_ssize_t after, double now_s) except *
+    cdef double new_start_s(self, Py_ssize_t slot, double now_s) noexcept
+    cdef double earlier_start_s(self, Py_ssize_t slot, double now_s) except *
+    cdef void reserve(self, Py_ssize_t slot, double start_s) except *
+    cdef void start_due(self, double now_s) except *
