@@ -7,7 +7,7 @@ from abc import abstractmethod
 from scheduler import rules
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.model import NodeSchedule, Share, Start
-from scheduler.node_resources.kernels.tables import FREE, HAS, NODE
+from scheduler.node_resources.core.codes import FREE, HAS, NODE
 from scheduler.node_resources.selection import FirstFit, Placement
 from scheduler.node_resources.state import shares_of
 from scheduler.node_set import NodeSet

@@ -28,6 +28,11 @@ class Releases:
         """(n,) number of identical nodes released at each of these times."""
         return np.array(self.released[: self.n])
 
+    @property
+    def runs(self) -> Ints:
+        """(n,) the run that ends at each of these times."""
+        return np.array(self.run[: self.n])
+
     def first_s(self) -> float | None:
         """When the next run is expected to end."""
         return self.end_s[0] if self.n > 0 else None

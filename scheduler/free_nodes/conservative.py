@@ -65,5 +65,5 @@ class Conservative:
 
     @staticmethod
     def load_for_requests() -> None:
-        for module in ("consumable_passes", "kernels.reserving_entry_points"):
+        for module in ("consumable_passes",):
             import_module(f"scheduler.free_nodes.{module}")

@@ -4,78 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scheduler.compiled import Floats, Ints, Ints2
-from scheduler.free_nodes.consumable_in_use import GrowingQueue, NodesInUse, Transitions, Waiting, in_places
-from scheduler.free_nodes.kernels import node_entry_points as kernels
-from scheduler.free_nodes.kernels.on_nodes import NodeQueue
-from scheduler.free_nodes.node_arrays import larger_node_queue, new_node_queue, with_rows
+from scheduler.core.arrays import Floats, Ints, Ints2
+from scheduler.core.codes import QueuePolicy
+from scheduler.free_nodes.in_use import NodesInUse, Waiting
 from scheduler.model import Job, JobId, RunId, Share, Start
 from scheduler.node_request import Node, Request
-from scheduler.node_resources.kernels.tables import NONE
+from scheduler.node_resources.core.on_nodes import OnNodes
 from scheduler.node_resources.state import NodeResources, rows_of, shares_of
 from scheduler.node_set import NodeSet
+
+T = TypeVar("T", np.int64, np.float64)
 
 Key = tuple[int, float, JobId]
 """Of a job in order of service: the rank of its queue, its arrival, and its id."""
 
-TRANSITIONS = Transitions(kernels.arrived, kernels.released, kernels.ended, kernels.extend_estimate)
 
-
-class WaitingRequests(Waiting[NodeQueue]):
+class WaitingRequests(Waiting[OnNodes]):
     """Waiting jobs in order of service, and their requests as columns.
 
     That is queue by queue, by rank from 0 on, and within a queue by arrival, then id.
     """
 
     def slot_at(self, i: int) -> int:
-        return self._queue.arrays.on.in_order.item(i)
+        return self._queue.in_order[i]
 
     @property
     def slots(self) -> Ints:
         """(n,) the slot of each job, in order."""
-        return self._queue.arrays.on.in_order[: len(self)]
+        return np.array(self._queue.in_order[: len(self)])
 
     @property
     def ids(self) -> list[JobId]:
-        return [JobId(job) for job in self._queue.arrays.ledger.job[self.slots].tolist()]
+        return [JobId(job) for job in self._column(self._queue.job).tolist()]
 
     @property
     def kinds(self) -> Ints:
         """(n,) the kind of request of each job, in order."""
-        return self._queue.arrays.on.kind[self.slots]
+        return self._column(self._queue.kind)
 
     @property
     def chunks(self) -> Ints:
         """(n,) the number of chunks that each job requests."""
-        return self._queue.arrays.on.chunks[self.slots]
+        return self._column(self._queue.chunks)
 
     @property
     def ranks(self) -> Ints:
         """(n,) the rank of each job's queue, in ascending order."""
-        return self._queue.arrays.on.rank[self.slots]
+        return self._column(self._queue.rank)
 
     @property
     def estimates_s(self) -> Floats:
         """(n,) the estimated run time of each job."""
-        return self._queue.arrays.on.estimate_s[self.slots]
+        return self._column(self._queue.estimate_s)
 
     @property
     def shortest_first(self) -> Ints:
         """(n,) the jobs by queue, then estimated run time; ties go to the earlier arrival, then the lower
         id."""
-        on = self._queue.arrays.on
-        return in_places(self.slots, len(on.rank))[on.by_estimate[: len(self)]]
+        return self.places(np.asarray(self._queue.by_estimate)[: len(self)])
+
+    def places(self, slots: Ints) -> Ints:
+        """The positions of the jobs in some slots."""
+        place_of = np.zeros(self._queue.n_slots, np.int64)
+        place_of[self.slots] = np.arange(len(self))
+        return place_of[slots]
 
     def request_of(self, i: int) -> tuple[int, int]:
         """The kind of request of the job in position i, and its number of chunks."""
-        on, slot = self._queue.arrays.on, self.slot_at(i)
-        return on.kind.item(slot), on.chunks.item(slot)
+        slot = self.slot_at(i)
+        return self._queue.kind[slot], self._queue.chunks[slot]
 
     def estimate_s(self, i: int) -> float:
-        return self._queue.arrays.on.estimate_s.item(self.slot_at(i))
+        return self._queue.estimate_s[self.slot_at(i)]
 
     def of_queue(self, rank: int) -> range:
         """The positions of the jobs of one queue."""
@@ -87,15 +92,14 @@ class WaitingRequests(Waiting[NodeQueue]):
     def key(self, job: JobId) -> Key | None:
         """The place of a job in order of service; None if it does not wait."""
         slot = self._slot_of.get(job)
-        return None if slot is None else self.key_of(slot)
+        return None if slot is None else (self._queue.rank[slot], self._job_in[slot].arrival_s, job)
 
-    def key_of(self, slot: int) -> Key:
-        """That of the job in a slot, which waits."""
-        job = self._job_in[slot]
-        return self._queue.arrays.on.rank.item(slot), job.arrival_s, job.id
+    def _column(self, by_slot: NDArray[T]) -> NDArray[T]:
+        """(n,) by job, in order."""
+        return np.asarray(by_slot)[self.slots]
 
 
-class ConsumableNodes(NodesInUse[NodeQueue]):
+class ConsumableNodes(NodesInUse[OnNodes]):
     """Nodes, the jobs that wait for parts of them, and the runs that hold parts. Read-only for schedulers.
 
     * `nodes`: what is free.
@@ -107,65 +111,40 @@ class ConsumableNodes(NodesInUse[NodeQueue]):
         self, nodes: Sequence[Node], site_resources: Mapping[str, int] = MappingProxyType({})
     ) -> None:
         self.nodes = NodeResources(nodes, site_resources)
-        queue = GrowingQueue(new_node_queue(self.nodes), larger_node_queue)
-        super().__init__(len(nodes), queue, TRANSITIONS)
-        self.waiting = WaitingRequests(queue, kernels.arrived)
+        super().__init__(len(nodes), OnNodes(self.nodes.state, QueuePolicy()))
+        self.waiting = WaitingRequests(self.queue)
 
     def wait(self, job: Job, request: Request, estimate_s: float, rank: int = 0) -> None:
         """Queue a job; `rank` is that of its queue, 0 for the one served first."""
-        kind = self.nodes.note_request(request)
-        self.up_to_date()
-        self.waiting.join(job, request.chunks, kind, estimate_s, rank)
+        self.queue.next_rank = rank
+        self.waiting.join(job, request.chunks, self.nodes.note_request(request), estimate_s)
 
     def nothing_fits(self) -> bool:
         """Whether no waiting job fits now."""
-        self.up_to_date()
-        return kernels.nothing_fits(self.queue.handle)
-
-    def up_to_date(self) -> NodeQueue:
-        """The arrays, with all kinds of requests."""
-        q, requests = self.queue.arrays, self.nodes.requests
-        if q.on.requests.gpus is not requests.gpus:
-            self.queue.replace(q._replace(on=q.on._replace(requests=requests)))
-        return self.queue.arrays
-
-    def with_room(self) -> NodeQueue:
-        """The arrays, with room for a decision."""
-        self.up_to_date()
-        while lack := kernels.lack(self.queue.handle):
-            self.queue.enlarge(lack)
-        return self.queue.arrays
+        return self.queue.nothing_fits()
 
     def start(self, run: RunId, job: JobId, start: Start, now_s: float) -> tuple[Share, ...]:
         """A waiting job starts. Returns what it uses."""
         slot, _ = self._running[run] = self.waiting.leave(job)
-        q = self.up_to_date()
         if start.shares:
             used = rows_of(start.shares)
         else:
-            kind, chunks = q.on.kind.item(slot), q.on.chunks.item(slot)
+            kind, chunks = self.queue.kind[slot], self.queue.chunks[slot]
             divided = self.nodes.divided(kind, chunks, NodeSet.of(start.nodes))
             assert divided is not None, "the rules of a schedule have been checked"
             used = divided
-        if (larger := with_rows(q, len(used))) is not q:
-            self.queue.replace(larger)
-        rows = larger.on.decided.rows[: len(used)]
-        rows[:], larger.ledger.next_run[0] = used, run
-        kernels.start_on(self.queue.handle, slot, len(used), now_s, start.completion_s)
-        return start.shares or shares_of(rows)
+        self.queue.start_on(slot, used, run, now_s, start.completion_s)
+        return start.shares or shares_of(used)
 
     def set_available(self, node: int, is_available: bool) -> None:
         """A node is up, or down. A run that holds it keeps it."""
         self.nodes.set_up(node, is_available)
 
     def first_row(self, run: RunId) -> int:
-        """The first row of a run in `Held`."""
-        return self.queue.arrays.on.first_row.item(self._running[run][0])
+        """The first row of a run in `held` of the queue."""
+        return self.queue.first_row[self._running[run][0]]
 
     def held_by(self, run: RunId) -> tuple[int, Ints2]:
         """The kind of a run's request, and what it uses."""
-        held, rows, row = self.queue.arrays.on.held, list[int](), self.first_row(run)
-        while row != NONE:
-            rows.append(row)
-            row = held.next.item(row)
-        return held.kind.item(rows[0]), held.row[rows]
+        first = self.first_row(run)
+        return self.queue.held.kind[first], self.queue.held.table(first)

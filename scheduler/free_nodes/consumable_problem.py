@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.compiled import Flags
+from scheduler.core.arrays import Flags
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.messages import plural
 from scheduler.model import Job, NodeSchedule, RunId, Start
 from scheduler.node_request import Request, thousandths
-from scheduler.node_resources.kernels.tables import FREE, NODE, WHOLE
+from scheduler.node_resources.core.codes import FREE, NODE, WHOLE
 from scheduler.node_resources.selection import Placement, selection_by_name
 from scheduler.node_resources.state import NodeResources, Trial, mistake_in, rows_of, shares_of
 from scheduler.node_set import NodeSet
@@ -34,7 +34,7 @@ def room_for(nodes: NodeResources, request: Request) -> str:
         f"{'' if x == 0 else 'of these '}{count} {what}" for x, (count, what) in enumerate(counts)
     )
     if request.most_on_node != 1:
-        funnel += f"; there is room for {int(nodes.requests.total[kind])} of its {request.chunks} tasks"
+        funnel += f"; there is room for {nodes.state.total[kind]} of its {request.chunks} tasks"
     of_site = site_lacks(nodes, request)
     return f"it requests {request}; {funnel}{'' if of_site is None else f'; {of_site}'}"
 
@@ -53,7 +53,7 @@ def site_lacks(nodes: NodeResources, request: Request) -> str | None:
 
 def _narrowing(nodes: NodeResources, request: Request, kind: int) -> Iterator[tuple[int, str]]:
     """The number of nodes left after each condition that excludes some, and the condition."""
-    left: Flags = nodes.requests.eligible[kind]
+    left: Flags = np.asarray(nodes.kinds.eligible)[kind] != 0
     n_up = int(left.sum())
     yield n_up, f"{plural(n_up, 'node')} up{_where(request)}"
     for condition, what in _conditions(nodes, request, kind):
@@ -74,12 +74,12 @@ def _conditions(nodes: NodeResources, request: Request, kind: int) -> Iterator[t
         yield table.n_chunks == 0, "no other job"
     names = ["free CPUs", "MiB of free memory", *(f"free {name}" for name in nodes.names)]
     for r, name in enumerate(names):
-        need = int(nodes.requests.need[kind, r])
+        need = nodes.kinds.need[kind, r]
         if need:
             amount = f"{need / WHOLE:g}" if r == 0 else f"{need:,}"
             yield table.free[:, r] >= need, f"{amount} {name}"
     if request.gpus is not None:
-        will_do = table.gpu_type & nodes.requests.gpu_types[kind] != 0
+        will_do = table.gpu_type & nodes.kinds.gpu_types[kind] != 0
         n_free = (will_do & (table.gpu_free >= thousandths(request.gpus.share))).sum(axis=1)
         yield n_free >= request.gpus.count, f"{request.gpus} free"
 
@@ -100,7 +100,7 @@ class ConsumableNodesProblem(SchedulingProblem):
 
     def arrays(self) -> Mapping[str, Any]:
         free = self.free_nodes
-        table, waiting, releases = free.nodes.table, free.waiting, free.queue.arrays.ledger.releases
+        table, waiting, releases = free.nodes.table, free.waiting, free.releases
         return {
             "capacity": table.capacity,
             "free": table.free,
@@ -108,7 +108,7 @@ class ConsumableNodesProblem(SchedulingProblem):
             "n_chunks": table.n_chunks,
             "site": table.site,
             "waiting": np.array([waiting.kinds, waiting.chunks, waiting.estimates_s]),
-            "releases": np.array([free.releases.ends_s, releases.run[: releases.n[0]]]),
+            "releases": np.array([releases.ends_s, releases.runs]),
         }
 
     def violation(self, answer: object) -> Violation | None:

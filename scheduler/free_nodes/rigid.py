@@ -85,7 +85,7 @@ class Rigid:
 
     @staticmethod
     def load_for_requests() -> None:
-        for module in ("consumable_passes", "kernels.easy_entry_points"):
+        for module in ("consumable_passes",):
             import_module(f"scheduler.free_nodes.{module}")
 
 

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from scheduler.compiled import Flags, Ints
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, Key
-from scheduler.free_nodes.node_arrays import new_shadow
 from scheduler.managers.queues import QueuePolicy
 from scheduler.model import JobId, RunId
-from scheduler.node_resources.kernels.python_entry_points import next_that_may_fit, runs_to_stop
-from scheduler.node_resources.state import NodeResources, Trial
+from scheduler.node_resources.core.easy import Shadow
+from scheduler.node_resources.state import Trial
 
 
 class Stops:
@@ -91,7 +89,7 @@ class Displacement:
         self._groups = list(groups.values())
         self._displaced_by = {k: groups[ranks] for k, ranks in enumerate(sets) if ranks}
         self._stops = Stops()
-        self._shadow = new_shadow(state.nodes)
+        self._shadow = Shadow(state.nodes.state)
         self._latest = NO_RUN
         """The run that began last."""
         self._decided = NO_RUN
@@ -164,10 +162,7 @@ class Displacement:
             own, without, columns = waiting.of_queue(rank), displaced.nodes, (waiting.kinds, waiting.chunks)
             i = own.start
             while i < own.stop:
-                i = next_that_may_fit(
-                    *(now.table, now.requests, without.table, without.requests),
-                    *(*columns, i, own.stop),
-                )
+                i = now.state.next_that_may_fit(without.state, *columns, i, own.stop)
                 if i < own.stop and waiting[i].id not in self._stops.jobs:
                     yield i, displaced
                 i += 1
@@ -185,15 +180,14 @@ class Displacement:
 
     def _without_which_fits(self, i: int, displaced: DisplacedRuns) -> list[RunId] | None:
         """The runs to stop so that job i fits; None if nothing helps."""
-        nodes, state = self._state.nodes, self._state
-        latest = self._latest_displaceable(i)
+        state, latest = self._state, self._latest_displaceable(i)
         runs = [
             run for run in displaced.most_recent_first() if run <= latest and run not in self._stops.job_of
         ]
-        firsts: Ints = np.array([state.first_row(run) for run in runs], dtype=np.int64)
-        stopped: Flags = np.zeros(len(runs), dtype=np.bool_)
-        held, request = state.queue.arrays.on.held, state.waiting.request_of(i)
-        if not runs_to_stop(nodes.table, nodes.requests, self._shadow, held, firsts, *request, stopped):
+        firsts = np.array([state.first_row(run) for run in runs], dtype=np.int64)
+        stopped = np.zeros(len(runs), np.bool_)
+        request = state.waiting.request_of(i)
+        if not self._shadow.runs_to_stop(state.queue.held, firsts, *request, stopped.view(np.uint8)):
             return None
         return [runs[x] for x in np.flatnonzero(stopped)]
 
@@ -215,24 +209,13 @@ class Displacement:
 
 
 class DisplacedRuns:
-    """The runs of some queues, and what would be free without them. The cost of a run does not depend on the
-    number of nodes, except when there are new kinds of requests."""
+    """The runs of some queues, and `nodes`: what would be free without them. The cost of a run does not
+    depend on the number of nodes."""
 
     def __init__(self, state: ConsumableNodes, ranks: frozenset[int]) -> None:
-        self._state = state
-        self._ranks = ranks
+        self._state, self._ranks, self.nodes = state, ranks, state.nodes.alongside()
         self._runs: dict[RunId, None] = {}
         """In order of start."""
-        self._copy()
-
-    @property
-    def nodes(self) -> NodeResources:
-        """What would be free without these runs."""
-        if not self._is_current():
-            self._copy()
-            for run in self._runs:
-                self._nodes.give_back(*self._state.held_by(run))
-        return self._nodes
 
     def most_recent_first(self) -> Iterator[RunId]:
         return reversed(self._runs)
@@ -241,20 +224,12 @@ class DisplacedRuns:
         """A run of the queue with this rank has taken its nodes."""
         if rank in self._ranks:
             self._runs[run] = None
-        elif self._is_current():
-            self._nodes.take(*self._state.held_by(run))
+        else:
+            self.nodes.take(*self._state.held_by(run))
 
     def end(self, run: RunId) -> None:
         """A run is about to give back its nodes."""
         if run in self._runs:
             del self._runs[run]
-        elif self._is_current():
-            self._nodes.give_back(*self._state.held_by(run))
-
-    def _is_current(self) -> bool:
-        """A copy knows the kinds of requests for which there was room when it was made."""
-        return self._source is self._state.nodes.requests
-
-    def _copy(self) -> None:
-        self._source = self._state.nodes.requests
-        self._nodes = self._state.nodes.alongside()
+        else:
+            self.nodes.give_back(*self._state.held_by(run))

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from scheduler.compiled import Ints, copied, grown, made
+from scheduler.core.arrays import Ints
 from scheduler.messages import counted
 from scheduler.node_request import (
     Admission,
@@ -22,16 +22,8 @@ from scheduler.node_request import (
     most_chunks,
     thousandths,
 )
-from scheduler.node_resources.kernels.tables import (
-    FREE,
-    HAS,
-    NONE,
-    WHOLE,
-    NodeTable,
-    RequestTable,
-)
-
-FEWEST_KINDS = 16
+from scheduler.node_resources.core.codes import WHOLE
+from scheduler.node_resources.core.state import Kinds, NodeState, NodeTable
 
 
 class DescribedNodes:
@@ -47,22 +39,9 @@ class DescribedNodes:
         self._types = {
             name: 1 << x for x, name in enumerate(sorted({t for node in nodes for t in node.gpus}))
         }
-        n_gpus, n_resources = max((len(node.gpus) for node in nodes), default=0), 2 + len(self.names)
-        self.sizes = {
-            "nodes": len(nodes),
-            "resources": n_resources,
-            "weights": n_resources + 1,
-            "gpus": n_gpus,
-            "gpu_kinds": n_gpus + 1,
-            "site": len(self.site_resources),
-            "needs": n_resources + len(self.site_resources),
-            "kinds": FEWEST_KINDS,
-        }
-        """Of the arrays, by dimension."""
-        self.table: NodeTable = made(NodeTable, **self.sizes)
-        self._fill()
-        self._kinds: dict[Any, int] = {}
-        self.requests = made(RequestTable, **self.sizes)
+        self.kinds = Kinds(len(nodes), 2 + len(self.names) + len(self.site_resources))
+        self.state = NodeState(self._table(), self.kinds)
+        self._kind_of: dict[Any, int] = {}
         self.requested: dict[int, tuple[Request, int]] = {}
         """By kind: a request, and how many such jobs arrived."""
         self.total_requested = 0
@@ -73,17 +52,14 @@ class DescribedNodes:
         self._usable_alike = _usable_alike(self.all)
 
     def alongside(self) -> Self:
-        """Another state of the same nodes, for the same kinds; valid until `requests` is replaced."""
+        """Another state of the same nodes, for the same kinds."""
         other = copy(self)
-        other.table = copied(self.table)
-        own = {name: np.zeros_like(getattr(self.requests, name)) for name in ("fit", "total", "seen")}
-        other.requests = self.requests._replace(**own)
+        other.state = self.state.alongside()
         return other
 
     @property
-    def clock(self) -> int:
-        """The time of the last change, in changes."""
-        return int(self.table.clock[0])
+    def table(self) -> NodeTable:
+        return self.state.table
 
     @property
     def gpu_capacity(self) -> int:
@@ -96,15 +72,11 @@ class DescribedNodes:
         return replace(request, chunks=chunks)
 
     def kind_of(self, request: Request) -> int:
-        """The row of `requests` for a request."""
+        """The number of the kind of a request."""
         key = self._key(request)
-        kind = self._kinds.get(key)
+        kind = self._kind_of.get(key)
         if kind is None:
-            kind = self._kinds[key] = len(self._kinds)
-            if kind == len(self.requests.gpus):
-                self.sizes = {**self.sizes, "kinds": 2 * kind}
-                self.requests = grown(self.requests, kinds=2 * kind)
-            self._describe(kind, request)
+            kind = self._kind_of[key] = self._described(request)
         return kind
 
     def note_request(self, request: Request) -> int:
@@ -126,25 +98,26 @@ class DescribedNodes:
         """A bit for each of these types that some node has; for all types if there are none."""
         return sum(self._types.get(name, 0) for name in set(types) or self._types)
 
-    def site_need(self, kind: int) -> Ints:
-        """What a job requests of each of the site's resources, in order of their names."""
-        return self.requests.need[kind, self.table.free.shape[1] :]
-
-    def _fill(self) -> None:
-        table, n_nodes = self.table, len(self.all)
-        for n, node in enumerate(self.all):
+    def _table(self) -> NodeTable:
+        """The nodes when nothing is in use."""
+        n, n_gpus = len(self.all), max((len(node.gpus) for node in self.all), default=0)
+        capacity, gpu_type = np.zeros((n, 2 + len(self.names)), np.int64), np.zeros((n, n_gpus), np.int64)
+        for x, node in enumerate(self.all):
             others = (node.others.get(name, 0) for name in self.names)
-            table.capacity[n] = thousandths(node.cores), node.memory_mib, *others
-            for d, gpu_type in enumerate(node.gpus):
-                table.gpu_type[n, d] = self._types[gpu_type]
-                table.gpu_free[n, d] = WHOLE
-        table.free[:] = table.capacity
-        table.site[HAS] = table.site[FREE] = list(self.site_resources.values())
-        table.largest[:-1] = table.capacity.max(axis=0, initial=0)
-        table.largest[-1] = table.gpu_free.sum(axis=1).max(initial=0)
-        table.version[:] = 1
-        table.newer[:], table.older[:] = np.arange(-1, n_nodes - 1), [*range(1, n_nodes), NONE]
-        table.clock[0] = 1
+            capacity[x] = thousandths(node.cores), node.memory_mib, *others
+            gpu_type[x, : len(node.gpus)] = [self._types[name] for name in node.gpus]
+        gpu_free = np.where(gpu_type != 0, WHOLE, 0)
+        largest = [*capacity.max(axis=0, initial=0), gpu_free.sum(axis=1).max(initial=0)]
+        return NodeTable(
+            capacity,
+            capacity.copy(),
+            gpu_type,
+            gpu_free,
+            np.zeros((n, n_gpus + 1), np.int64),
+            np.zeros(n, np.int64),
+            np.array(largest, np.float64),
+            np.array([list(self.site_resources.values())] * 2, np.int64),
+        )
 
     def _key(self, request: Request) -> Any:
         return (
@@ -159,22 +132,21 @@ class DescribedNodes:
             _in_order(request.site_resources),
         )
 
-    def _describe(self, kind: int, request: Request) -> None:
-        table, gpus = self.requests, request.gpus
+    def _described(self, request: Request) -> int:
+        """A new kind."""
         others = (request.others.get(name, 0) for name in self.names)
         of_site = (request.site_resources.get(name, 0) for name in self.site_resources)
-        table.need[kind] = thousandths(request.cores), request.memory_mib, *others, *of_site
-        if gpus is not None:
-            table.gpus[kind] = gpus.count
-            table.gpu_types[kind] = self.gpu_type_bits(gpus.types)
-        table.gpu_share[kind] = WHOLE if gpus is None else thousandths(gpus.share)
-        table.most_on_node[kind] = (
-            np.iinfo(np.int64).max if request.most_on_node is None else request.most_on_node
-        )
-        table.exclusive[kind] = request.exclusive
+        need = thousandths(request.cores), request.memory_mib, *others, *of_site
+        gpus = 0, WHOLE, 0
+        if request.gpus is not None:
+            types = self.gpu_type_bits(request.gpus.types)
+            gpus = request.gpus.count, thousandths(request.gpus.share), types
+        most = np.iinfo(np.int64).max if request.most_on_node is None else request.most_on_node
+        eligible = np.zeros(len(self.all), np.bool_)
         for node, which in self._usable_alike:
-            table.eligible[kind, which] = request.may_use(node)
-        table.eligible[kind, list(self.down)] = False
+            eligible[which] = request.may_use(node)
+        eligible[list(self.down)] = False
+        return self.kinds.add(need, gpus, most, request.exclusive, eligible)
 
 
 def _usable_alike(nodes: Sequence[Node]) -> list[tuple[Node, Ints]]:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Floats2, Ints, allocate
+from scheduler.core.arrays import Floats2, Ints
 from scheduler.node_request import thousandths
-from scheduler.node_resources.kernels.fragmentation import Typical, descents, gpu_of_best_descent
+from scheduler.node_resources.core.fragmentation import Typical
 from scheduler.node_resources.selection import NodeSelection
 from scheduler.node_resources.state import NodeResources
 
@@ -33,12 +33,15 @@ def typical_chunks(counts: Mapping[Chunk, int], nodes: NodeResources) -> Typical
     by_count = sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)
     so_far = np.cumsum([count for _, count in by_count])
     n = int(np.searchsorted(so_far, TYPICAL_SHARE * so_far[-1])) + 1 if len(so_far) else 0
-    typical = allocate(Typical, *(n,) * 5)
-    for x, (chunk, count) in enumerate(by_count[:n]):
-        typical.cores[x], typical.gpus[x], typical.gpu_share[x] = chunk.cores, chunk.gpus, chunk.gpu_share
-        typical.gpu_types[x] = nodes.gpu_type_bits(filter(None, chunk.gpu_types.split("|")))
-        typical.weight[x] = count / so_far[n - 1]
-    return typical
+    chunks = [chunk for chunk, _ in by_count[:n]]
+    types = [nodes.gpu_type_bits(filter(None, chunk.gpu_types.split("|"))) for chunk in chunks]
+    return Typical(
+        np.array([chunk.cores for chunk in chunks], np.int64),
+        np.array([chunk.gpus for chunk in chunks], np.int64),
+        np.array([chunk.gpu_share for chunk in chunks], np.int64),
+        np.array(types, np.int64),
+        np.array([count / so_far[n - 1] for _, count in by_count[:n]], np.float64),
+    )
 
 
 class FragmentationDescent(NodeSelection):
@@ -55,11 +58,10 @@ class FragmentationDescent(NodeSelection):
         self._epoch = -1
 
     def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        descents(nodes.table, nodes.requests, self._typical_on(nodes), self._in_steps, kind, which, scores)
+        self._typical_on(nodes).write_descents(nodes.state, self._in_steps, kind, which, scores)
 
     def gpu(self, nodes: NodeResources, kind: int, n: int) -> int:
-        typical = self._typical_on(nodes)
-        return gpu_of_best_descent(nodes.table, nodes.requests, typical, self._in_steps, kind, n)
+        return self._typical_on(nodes).gpu(nodes.state, self._in_steps, kind, n)
 
     def epoch(self, nodes: NodeResources) -> int:
         return 0 if self._is_given else int(nodes.total_requested).bit_length()

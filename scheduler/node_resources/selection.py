@@ -1,6 +1,6 @@
 """Node selections: which of the nodes on which a job fits it gets. One class for each.
 
-Fragmentation gradient descent is in `fragmentation_descent`, with compiled code that others do without.
+Fragmentation gradient descent is in `fragmentation_descent`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scheduler.compiled import Floats, Floats2, Ints, Ints2, grown, made
+from scheduler.core.arrays import Floats, Floats2, Ints, Ints2
 from scheduler.naming import Misnamed
+from scheduler.node_resources.core import codes
+from scheduler.node_resources.core.codes import NONE
+from scheduler.node_resources.core.placement import Ranking, Rows, write_scores
 from scheduler.node_resources.described import DescribedNodes
-from scheduler.node_resources.kernels import scores as codes
-from scheduler.node_resources.kernels.tables import NONE
-from scheduler.node_resources.kernels.workspace import Ranking
 
 if TYPE_CHECKING:
     from scheduler.node_resources.state import NodeResources
@@ -84,7 +84,7 @@ class NodeSelection(ABC):
     def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
         """Write the scores of the nodes in `which` for requests of this kind to `scores[kind]`.
 
-        Where no chunk fits (`nodes.requests.fit[kind]` is 0), the score has no meaning.
+        Where no chunk fits (`nodes.state.fit[kind]` is 0), the score has no meaning.
         """
 
     def gpu(self, nodes: NodeResources, kind: int, n: int) -> int:
@@ -104,9 +104,7 @@ class _Compiled(NodeSelection):
         return np.zeros(len(nodes.table.largest))
 
     def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        from scheduler.node_resources.kernels.python_entry_points import write_scores  # compiled
-
-        write_scores(nodes.table, nodes.requests, self.code, self.weights(nodes), kind, which, scores)
+        write_scores(nodes.state, self.code, self.weights(nodes), kind, which, scores)
 
 
 class FirstFit(_Compiled):
@@ -164,60 +162,41 @@ class GpuClustering(_Compiled):
     code = codes.GPU_CLUSTERING
 
 
-def new_ranking(nodes: DescribedNodes, selection: NodeSelection) -> Ranking:
-    """Without any scores."""
-    ranking = made(Ranking, **nodes.sizes)
-    ranking.selection[0] = selection.code
-    if isinstance(selection, _Compiled):
-        ranking.weights[:] = selection.weights(nodes)
-    return ranking
-
-
-class Placement:
+class Placement(Ranking):
     """Chooses nodes by a node selection, and keeps the scores."""
 
     def __init__(self, nodes: NodeResources, selection: NodeSelection) -> None:
-        self._nodes, self._selection = nodes, selection
-        self._ranking = new_ranking(nodes, selection)
-        self._epoch = 0
+        super().__init__(nodes.state, selection.code, weights_of(selection, nodes))
+        self._nodes, self._selection, self._epoch = nodes, selection, 0
 
-    @property
-    def ranking(self) -> Ranking:
-        """With room for all kinds of requests, and without scores of an earlier epoch."""
-        n_kinds = len(self._nodes.requests.gpus)
-        if n_kinds > len(self._ranking.seen):
-            self._ranking = grown(self._ranking, kinds=n_kinds)
-        ranking = self._ranking
+    def begin(self) -> None:
+        """Forget scores of an earlier epoch."""
         epoch = self._selection.epoch(self._nodes)
         if epoch != self._epoch:
-            ranking.seen[:] = 0
+            np.asarray(self.seen)[:] = 0
             self._epoch = epoch
-        return ranking
 
     def place(self, kind: int, chunks: int) -> Ints2 | None:
         """Take the best nodes for a job: rows of NODE, CHUNKS, GPUS; None if it does not fit now."""
-        nodes = self._nodes
-        if not nodes.fits(kind, chunks):
+        if not self._nodes.fits(kind, chunks):
             return None
-        self.update(kind)
-        from scheduler.node_resources.kernels.python_entry_points import choose_nodes  # compiled
+        self.begin()
+        rows = Rows()
+        self.take_best(kind, chunks, rows)
+        return rows.table(0, rows.n)
 
-        rows: Ints2 = np.zeros((nodes.most_rows(kind, chunks), 3), dtype=np.int64)
-        used = rows[: choose_nodes(nodes.requests, self._ranking, kind, chunks, rows, 0)]
-        if nodes.takes_parts_of_gpus(kind):
-            nodes.take(kind, used, lambda n: self.gpu(kind, n))
-        else:
-            nodes.take(kind, used)
-        return used
-
-    def update(self, kind: int) -> None:
-        """Bring the scores for a kind of request, whose `fit` is up to date, up to date."""
-        nodes, ranking = self._nodes, self.ranking
-        which = nodes.changed_since(int(ranking.seen[kind]))
+    def score_in_python(self, kind: int) -> None:
+        self.begin()
+        which = self.state.changed_since(self.seen[kind])
         if len(which):
-            self._selection.score(nodes, kind, which, ranking.scores)
-            ranking.seen[kind] = nodes.clock
+            self._selection.score(self._nodes, kind, which, np.asarray(self.scores))
 
     def gpu(self, kind: int, n: int) -> int:
-        """Of which GPU of node n to take a part; NONE: of the one with the least left."""
         return self._selection.gpu(self._nodes, kind, n)
+
+
+def weights_of(selection: NodeSelection, nodes: DescribedNodes) -> Floats:
+    """Of a compiled selection; zero for others."""
+    if isinstance(selection, _Compiled):
+        return selection.weights(nodes)
+    return np.zeros(len(nodes.table.largest))

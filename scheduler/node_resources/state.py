@@ -1,19 +1,18 @@
-"""What is free on nodes, where a request fits, and what a job uses: as values, and as rows for kernels."""
+"""What is free on nodes, where a request fits, and what a job uses: as values, and as rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from numbers import Integral
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 
 import numpy as np
 
-from scheduler.compiled import Ints, Ints2
+from scheduler.core.arrays import Ints, Ints2
 from scheduler.model import Share
-from scheduler.node_request import MOST_GPUS, Node
+from scheduler.node_request import MOST_GPUS
+from scheduler.node_resources.core.codes import CHUNKS, NODE, NONE
 from scheduler.node_resources.described import DescribedNodes
-from scheduler.node_resources.kernels import python_entry_points
-from scheduler.node_resources.kernels.tables import CHUNKS, FREE, NODE, NONE
 
 
 def mistake_in(shares: Iterable[Share], n_nodes: int) -> str | None:
@@ -47,70 +46,41 @@ def shares_of(rows: Ints2) -> tuple[Share, ...]:
 class NodeResources(DescribedNodes):
     """The state of nodes, and of resources of the whole site, as callers in Python change it."""
 
-    def __init__(
-        self, nodes: Sequence[Node], site_resources: Mapping[str, int] = MappingProxyType({})
-    ) -> None:
-        super().__init__(nodes, site_resources)
-        self._changed: Ints = np.zeros(len(nodes), dtype=np.int64)
-
     def set_up(self, node: int, is_up: bool) -> None:
         """No job fits on a node that is down; what runs there keeps what it has."""
         (self.down.discard if is_up else self.down.add)(node)
         for kind, (request, _) in self.requested.items():
-            self.requests.eligible[kind, node] = is_up and request.may_use(self.all[node])
-        python_entry_points.touch(self.table, node)
+            self.kinds.eligible[kind, node] = is_up and request.may_use(self.all[node])
+        self.state.has_changed(node)
 
     def fits(self, kind: int, chunks: int) -> bool:
         """Whether a job of that many chunks may start now."""
-        return python_entry_points.fits(self.table, self.requests, kind, chunks)
+        return self.state.fits(kind, chunks)
 
     def where_fits(self, kind: int) -> Ints:
         """The nodes on which a chunk fits, as of the last `fits`."""
-        which: Ints
-        (which,) = (self.requests.fit[kind] > 0).nonzero()
-        return which
+        return np.flatnonzero(np.asarray(self.state.fit)[kind])
 
     def gpus_that_fit(self, kind: int, n: int) -> Ints:
         """The GPUs of node n of which a chunk may have its part; NONE if it requests no part of one."""
-        if not self.takes_parts_of_gpus(kind):
+        if not self.kinds.takes_parts_of_gpus(kind):
             return np.array([NONE])
-        allowed = self.table.gpu_type[n] & self.requests.gpu_types[kind] != 0
-        which: Ints
-        (which,) = (allowed & (self.table.gpu_free[n] >= self.requests.gpu_share[kind])).nonzero()
-        return which
-
-    def takes_parts_of_gpus(self, kind: int) -> bool:
-        from scheduler.node_resources.kernels.python_entry_points import (
-            uses_parts_of_gpus,  # compiled, as those below
-        )
-
-        return uses_parts_of_gpus(self.requests, kind)
-
-    def changed_since(self, clock: int) -> Ints:
-        """The nodes that changed after `clock`; valid until the next call."""
-        from scheduler.node_resources.kernels.python_entry_points import changed_since
-
-        return self._changed[: changed_since(self.table, clock, self._changed)]
-
-    def most_rows(self, kind: int, chunks: int) -> int:
-        """See `kernels.allocation.most_rows`."""
-        from scheduler.node_resources.kernels.python_entry_points import rows_at_most
-
-        return rows_at_most(self.requests, kind, chunks)
+        allowed = self.table.gpu_type[n] & self.kinds.gpu_types[kind] != 0
+        return np.flatnonzero(allowed & (self.table.gpu_free[n] >= self.kinds.gpu_share[kind]))
 
     def divided(self, kind: int, chunks: int, nodes: Iterable[int]) -> Ints2 | None:
         """As many chunks as fit on each of some nodes in turn; None if they do not suffice."""
         self.fits(kind, chunks)
-        rows = []
+        fit, rows = self.state.fit, []
         for n in nodes:
-            here = min(chunks, int(self.requests.fit[kind, n]))
+            here = min(chunks, fit[kind, n])
             if here:
                 rows.append((n, here, 0))
                 chunks -= here
         used: Ints2 = np.array(rows, dtype=np.int64).reshape(-1, 3)
         if chunks:
             return None
-        return one_chunk_each(used) if self.takes_parts_of_gpus(kind) else used
+        return one_chunk_each(used) if self.kinds.takes_parts_of_gpus(kind) else used
 
     def why_not(self, kind: int, chunks: int, used: Ints2) -> str | None:
         """Why a job of that many chunks cannot use the nodes and GPUs in `used`; None if it can."""
@@ -124,9 +94,9 @@ class NodeResources(DescribedNodes):
             on_node.setdefault(row[NODE], []).append(row)
         for n, here in on_node.items():
             n_here = sum(row[CHUNKS] for row in here)
-            if n_here > self.requests.fit[kind, n]:
+            if n_here > self.state.fit[kind, n]:
                 return f"{n_here} of its chunks do not fit on node {n}"
-            if self.requests.exclusive[kind]:  # it gets all GPUs, whatever it names
+            if self.kinds.exclusive[kind]:  # it gets all GPUs, whatever it names
                 if len(here) > 1:
                     return f"node {n} is listed twice"
             elif (wrong := self._wrong_gpus(kind, n, here)) is not None:
@@ -138,36 +108,26 @@ class NodeResources(DescribedNodes):
         named = [(chunks, gpus_of(bits)) for _, chunks, bits in here if bits]
         if not named:
             return None
-        requests, left = self.requests, self.table.gpu_free[n].tolist()
+        kinds, left = self.kinds, self.table.gpu_free[n].tolist()
         for chunks, gpus in named:
-            if len(gpus) != chunks * requests.gpus[kind]:
-                return (
-                    f"{chunks} of its chunks request {chunks * requests.gpus[kind]} GPUs and get {len(gpus)}"
-                )
+            if len(gpus) != chunks * kinds.gpus[kind]:
+                return f"{chunks} of its chunks request {chunks * kinds.gpus[kind]} GPUs and get {len(gpus)}"
             for d in gpus:
-                if d >= len(left) or not self.table.gpu_type[n, d] & requests.gpu_types[kind]:
+                if d >= len(left) or not self.table.gpu_type[n, d] & kinds.gpu_types[kind]:
                     return f"GPU {d} of node {n} is not of a requested type"
-                left[d] -= requests.gpu_share[kind]
+                left[d] -= kinds.gpu_share[kind]
                 if left[d] < 0:
                     return f"GPU {d} of node {n} is not free"
         return None
 
-    def take(self, kind: int, used: Ints2, gpu_on: Callable[[int], int] | None = None) -> None:
-        """Take what a job has: all that the rows of `used` state, and the site's resources once.
-
-        Writes GPUs where rows name none; `gpu_on` gives for a node that of which to take a part.
-        """
-        for row in range(len(used)):
-            gpu = NONE if gpu_on is None else gpu_on(int(used[row, NODE]))
-            python_entry_points.take(self.table, self.requests, kind, used, row, gpu)
-        if self.site_resources:
-            self.table.site[FREE] -= self.site_need(kind)
+    def take(self, kind: int, used: Ints2) -> None:
+        """Take what a job has: all that the rows of `used` state, and the site's resources once. Writes GPUs
+        where rows name none."""
+        self.state.take_all_of(kind, used)
 
     def give_back(self, kind: int, used: Ints2) -> None:
         """Give back what `take` took."""
-        python_entry_points.give_back(self.table, self.requests, kind, used)
-        if self.site_resources:
-            self.table.site[FREE] += self.site_need(kind)
+        self.state.give_all_back(kind, used)
 
 
 def one_chunk_each(used: Ints2) -> Ints2:

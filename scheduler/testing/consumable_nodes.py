@@ -12,7 +12,7 @@ from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.model import ON_NODES, Job, JobId, RunId, Start
 from scheduler.node_request import Gpus, Node, Request
-from scheduler.node_resources.kernels.tables import NODE
+from scheduler.node_resources.core.codes import NODE
 from scheduler.node_resources.selection import FirstFit, Placement
 from scheduler.node_resources.state import shares_of
 from scheduler.node_set import NodeSet

@@ -6,33 +6,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from scheduler.core.arrays import FEWEST
 from scheduler.core.codes import CONSERVATIVE, FCFS, QueuePolicy
 from scheduler.core.identical import IdenticalNodes
 from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.managers.queues import never_fits
+from scheduler.node_resources.core.on_nodes import OnNodes
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.replays import Estimates
 from sil.trace.facts import SCHEMA
 from sil.trace.recorder import CHUNK
 from sil.trace.requests import request_text
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of
-from sil.world.compiled_replay.engine import CompiledQueue, run_compiled
-from sil.world.compiled_replay.estimates import ACTUAL, HISTORY, USER
-from sil.world.compiled_replay.queues import on_nodes
-from sil.world.compiled_replay.tables import JobNames, decisions_table, facts_table
-from sil.world.core.engine import ranks
-from sil.world.core.engine import run_compiled as run
+from sil.world.compiled_replay.tables import JobNames
+from sil.world.core.codes import ACTUAL, HISTORY, USER
+from sil.world.core.engine import ranks, run_compiled
 from sil.world.core.identical import OnIdenticalNodes
 from sil.world.core.jobs import Jobs
-from sil.world.core.tables import decisions_table as decided
-from sil.world.core.tables import facts_table as table_of
+from sil.world.core.loop import Replay
+from sil.world.core.on_nodes import ReplayOnNodes, queue_on_nodes
+from sil.world.core.tables import decisions_table, facts_table
 from sil.world.events import Order
 
 CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HISTORY}
@@ -42,7 +42,7 @@ class CompiledLog(NamedTuple):
     """The jobs that arrive, the queue in which they wait, and what a trace says of them."""
 
     jobs: Jobs
-    queue: CompiledQueue[Any] | IdenticalNodes
+    queue: IdenticalNodes | OnNodes
     names: JobNames
 
 
@@ -86,27 +86,21 @@ class CompiledReplay:
             return f"node selection '{made.selection}' is not compiled"
         return cls(log, policy, order, estimates, made.selection)
 
-    def chunks(self, arriving: pl.DataFrame, run_key: tuple[int, int, str]) -> Iterator[Chunk]:
+    def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[Chunk]:
         """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
         jobs, queue, names = self._prepared(arriving)
+        room = min(CHUNK, 3 * len(jobs.submit_s)) + FEWEST  # a job has three facts
+        replay: Replay
+        by = ranks(self.order), CODES[self.estimates]
         if isinstance(queue, IdenticalNodes):
-            by, room = (
-                CODES[self.estimates],
-                min(CHUNK, 3 * len(jobs.submit_s)) + 256,
-            )  # a job has three facts
-            replay = OnIdenticalNodes(jobs, queue, ranks(self.order), by, room)
-            began_s = perf_counter()
-            for found, n_arrived in run(replay, CHUNK):
-                wall_s = perf_counter() - began_s
-                decisions = partial(decided, found, queue.free.n_nodes, wall_s)
-                yield Chunk(table_of(found, names, run_key, self.columns), decisions, n_arrived)
-                began_s = perf_counter()
-            return
+            replay, n_nodes = OnIdenticalNodes(jobs, queue, *by, room), queue.free.n_nodes
+        else:
+            replay, n_nodes = ReplayOnNodes(jobs, queue, *by, room), queue.nodes.n_nodes
         began_s = perf_counter()
-        for facts, n_arrived in run_compiled(jobs, queue, self.order, CODES[self.estimates], CHUNK):
+        for facts, n_arrived in run_compiled(replay, CHUNK):
             wall_s = perf_counter() - began_s
-            decisions = partial(decisions_table, facts, queue.n_nodes, wall_s)
-            yield Chunk(facts_table(facts, names, run_key, self.columns), decisions, n_arrived)
+            decisions = partial(decisions_table, facts, n_nodes, wall_s)
+            yield Chunk(facts_table(facts, names, run, self.columns), decisions, n_arrived)
             began_s = perf_counter()
 
     def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:
@@ -118,7 +112,7 @@ class CompiledReplay:
 def _is_compiled(selection: str) -> bool:
     from scheduler.node_resources.selection import selection_by_name
 
-    return selection_by_name(selection).is_compiled  # which loads compiled code
+    return selection_by_name(selection).is_compiled
 
 
 def _on_processors(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy) -> CompiledLog:
@@ -170,7 +164,7 @@ def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selectio
     on_arrival = {
         name: pl.Series(list(texts), dtype=pl.String).gather(request) for name, texts in of_requests.items()
     }
-    queue = on_nodes(nodes, selection_by_name(selection), policy)
+    queue = queue_on_nodes(nodes, selection_by_name(selection), policy)
     return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals))
 
 

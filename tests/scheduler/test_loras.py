@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.free_nodes import rigid
 from scheduler.core import codes
+from scheduler.free_nodes import rigid
 from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.ports import AnyScheduler
 from scheduler.time_shared.kernels import selection, tables

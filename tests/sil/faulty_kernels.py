@@ -17,9 +17,9 @@ from scheduler.free_nodes.kernels import on_nodes as nodes_in_use
 from scheduler.free_nodes.kernels.free_set import LAST
 from scheduler.free_nodes.kernels.queue_tree import set_leaf
 from scheduler.node_request import Gpus, Node, Request
+from scheduler.node_resources.core.codes import CHUNKS, CORES, MEMORY, NODE, WHOLE
 from scheduler.node_resources.kernels import backfilling
 from scheduler.node_resources.kernels import reserving as reserving_on_nodes
-from scheduler.node_resources.kernels.tables import CHUNKS, CORES, MEMORY, NODE, WHOLE
 from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs import compiled as compiled_replay
 from sil.runs.compiled import CompiledReplay

@@ -19,6 +19,7 @@ cdef class Rule:
     cpdef Py_ssize_t decide(self, int ordering, int backfilling, double now_s) except -1
 
 cdef class OnNodes(Queue):
+    cpdef bint nothing_fits(self)
     cdef readonly NodeState nodes
     cdef readonly Held held
     cdef readonly Rows rows

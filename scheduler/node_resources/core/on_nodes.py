@@ -28,8 +28,8 @@ class Held:
         row = self.n_used
         if row == self.node.shape[0]:
             n = 2 * row
-            self.node, self.chunks, self.gpus = larger(self.node, n), larger(self.chunks, n), larger(self.gpus, n)
-            self.kind, self.next = larger(self.kind, n), larger(self.next, n)
+            self.node, self.chunks = larger(self.node, n), larger(self.chunks, n)
+            self.gpus, self.kind, self.next = larger(self.gpus, n), larger(self.kind, n), larger(self.next, n)
         self.n_used = row + 1
         return row
 
@@ -214,11 +214,10 @@ class OnNodes(Queue):
     def start_on(self, slot: int, used: Ints2, run: int, now_s: float, end_s: float) -> None:
         """A waiting job starts on what the rows of `used` state, which is still to be taken; those without
         GPUs get some."""
-        rows, kind = self.rows, self.kind[slot]
+        rows = self.rows
         rows.n, self.next_run = 0, run
+        self.nodes.take_all_of(self.kind[slot], used)
         for x in range(used.shape[0]):
-            used[x, 2] = self.nodes.take(kind, used[x, 0], used[x, 1], used[x, 2], NONE)
             rows.add(used[x, 0], used[x, 1], used[x, 2])
-        self.nodes.give_of_site(kind, -1)
         self.begin_on(slot, 0, rows.n, now_s, end_s)
         self.close_ranks()

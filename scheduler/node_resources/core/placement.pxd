@@ -26,7 +26,7 @@ cdef class Ranking:
     cdef void write_row(self, Py_ssize_t k, long n, long chunks, Rows rows) except *
     cdef void choose(self, Py_ssize_t k, long chunks, Rows rows) except *
     cdef void take_rows(self, Py_ssize_t k, Rows rows, Py_ssize_t begin) except *
-    cpdef void place(self, Py_ssize_t k, long chunks, Rows rows) except *
+    cpdef void take_best(self, Py_ssize_t k, long chunks, Rows rows) except *
 
 @cython.locals(product=double)
 cdef double dot_product(NodeState state, Py_ssize_t k, Py_ssize_t n, double[::1] weights) noexcept

@@ -228,7 +228,7 @@ class Ranking:
             gpu = self.gpu(k, rows.node[x]) if asks else NONE
             rows.gpus[x] = self.state.take(k, rows.node[x], rows.chunks[x], rows.gpus[x], gpu)
 
-    def place(self, k: int, chunks: int, rows: Rows) -> None:
+    def take_best(self, k: int, chunks: int, rows: Rows) -> None:
         """Take the best nodes for a job that fits, and add what it uses to `rows`."""
         begin = rows.n
         self.make_current(k)

@@ -51,16 +51,16 @@ class Freed:
 
 
 class ReservingRule(Rule):
-    """Each job keeps its reservation where it is still free, or moves to the earliest time after it, by start;
-    then each, in order of service, moves to the earliest time that the others leave free. A queue's jobs are
-    considered as if the queues served after it had no reservations.
+    """Each job keeps its reservation where it is still free, or moves to the earliest time after it, by
+    start; then each, in order of service, moves to the earliest time that the others leave free. A queue's
+    jobs are considered as if the queues served after it had no reservations.
 
     * By slot: `start_s` of the reservation (infinite without one), its `first_use` in the timeline, and how
       many chunks of the job fit at any earlier time, at most (`most`). After a pass, `reserved` are the slots
       of the reservations, and `ticket` those of their jobs; `started` are the first uses of the jobs that
       started.
-    * By the first row of a run in `held` of the queue: `run_of` is the run in the timeline, or NONE; its first
-      use; and the last pass in which it ran. `runs` are these rows.
+    * By the first row of a run in `held` of the queue: `run_of` is the run in the timeline, or NONE; its
+      first use; and the last pass in which it ran. `runs` are these rows.
     * `freed` since the last pass, `moved`: by reservations that left their place in this pass.
     * `alike`: kind and chunks of jobs that reserved in this pass for the first time, run time and start.
     """
@@ -252,7 +252,7 @@ class ReservingRule(Rule):
         `most` of the search is how many more may fit at an earlier time. O(segments of the nodes on which
         something was).
         """
-        nodes, search, freed, gained, latest_s = self.nodes, self.search, self.freed, 0, -inf
+        nodes, search, freed, latest_s = self.nodes, self.search, self.freed, -inf
         search.begin(k, takes_s)
         for x in range(freed.n):
             n = freed.which[x]
@@ -288,9 +288,9 @@ class ReservingRule(Rule):
         """A job without a reservation starts no earlier than one like it that reserved in this pass."""
         found_s = now_s
         for x in range(self.n_alike):
-            if self.alike_request[x, 0] == k and self.alike_request[x, 1] <= chunks:
-                if self.alike_s[x, 0] <= takes_s:
-                    found_s = max(found_s, self.alike_s[x, 1])
+            is_alike = self.alike_request[x, 0] == k and self.alike_request[x, 1] <= chunks
+            if is_alike and self.alike_s[x, 0] <= takes_s:
+                found_s = max(found_s, self.alike_s[x, 1])
         return found_s
 
     def note_alike(self, k: int, chunks: int, takes_s: float, start_s: float) -> None:

@@ -55,9 +55,9 @@ class Search:
         wanted = kinds.gpus[k]
         if wanted > 0:
             for d in range(nodes.n_gpus):
-                if (nodes.gpu_type[n, d] & kinds.gpu_types[k]) != 0:
-                    if segments.gpu_free[x, d] >= kinds.gpu_share[k]:
-                        wanted -= 1
+                is_allowed = (nodes.gpu_type[n, d] & kinds.gpu_types[k]) != 0
+                if is_allowed and segments.gpu_free[x, d] >= kinds.gpu_share[k]:
+                    wanted -= 1
         return wanted <= 0
 
     def begin_window(self, n: int, x: int) -> None:
@@ -176,10 +176,10 @@ class Search:
         """The earliest time from `from_s` on, and before another, from which so many chunks of kind k fit for
         `takes_s`; infinite if there is none.
 
-        What is free throughout that time is in the state of the nodes, and what fits in `fit`, where any chunk
-        fits. Only times are tried at which a node offers more than before. For N nodes with u segments each:
-        O(N u) until nodes offer something, then O(u + log N) for each end of a use on a node that does, with
-        O(all uses) for each such time if the job requests resources of the site.
+        What is free throughout that time is in the state of the nodes, and what fits in `fit`, where any
+        chunk fits. Only times are tried at which a node offers more than before. For N nodes with u segments
+        each: O(N u) until nodes offer something, then O(u + log N) for each end of a use on a node that does,
+        with O(all uses) for each such time if the job requests resources of the site.
         """
         segments, nodes, fit, heap = self.segments, self.nodes, self.nodes.fit, self.heap
         of_site = nodes.requests_of_site(k)

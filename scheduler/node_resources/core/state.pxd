@@ -30,7 +30,7 @@ cdef class NodeState:
     cdef void make_room(self) except *
     cpdef void has_changed(self, Py_ssize_t n) noexcept
     cdef long site_need(self, Py_ssize_t k, Py_ssize_t s) noexcept
-    cpdef void give_of_site(self, Py_ssize_t k, long sign) noexcept
+    cdef void give_of_site(self, Py_ssize_t k, long sign) noexcept
     cdef bint site_suffices(self, Py_ssize_t k) noexcept
     cdef bint requests_of_site(self, Py_ssize_t k) noexcept
     @cython.locals(left=long)
@@ -47,6 +47,8 @@ cdef class NodeState:
     cdef long choose_gpus(self, Py_ssize_t k, Py_ssize_t n, long wanted, long gpu) noexcept
     cdef long take_all(self, Py_ssize_t n) noexcept
     cpdef long take(self, Py_ssize_t k, Py_ssize_t n, long chunks, long gpus, long gpu) noexcept
+    cpdef void take_all_of(self, Py_ssize_t k, long[:, ::1] used) noexcept
+    cpdef void give_all_back(self, Py_ssize_t k, const long[:, ::1] used) noexcept
     cpdef void give_back(self, Py_ssize_t k, Py_ssize_t n, long chunks, long gpus) noexcept
 
 cdef long times(long need, long amount, long most) noexcept

@@ -5,11 +5,12 @@ What fits is evaluated again only for nodes that changed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.core.arrays import Floats, Ints, Ints2, integers, larger
+from scheduler.core.arrays import Flags, Floats, Ints, Ints2, integers, larger
 from scheduler.node_resources.core.codes import FREE, NONE, ONE, WHOLE
 
 FEWEST_KINDS = 16
@@ -37,9 +38,9 @@ class NodeTable(NamedTuple):
 
 class Kinds:
     """Kinds of chunk, of which there are `n`: what one needs of a node, and a job of the site's resources;
-    of GPUs, how many, thousandths of each (less than a whole only of one), and the bits of the types that will
-    do; the most chunks of one job on a node; whether one needs a node on which nothing runs, and takes all of
-    it; and on which nodes it may be, by partition, features and availability."""
+    of GPUs, how many, thousandths of each (less than a whole only of one), and the bits of the types that
+    will do; the most chunks of one job on a node; whether one needs a node on which nothing runs, and takes
+    all of it; and on which nodes it may be, by partition, features and availability."""
 
     def __init__(self, n_nodes: int, n_needs: int) -> None:
         self.n = 0
@@ -49,15 +50,20 @@ class Kinds:
         self.exclusive = np.zeros(FEWEST_KINDS, np.uint8)
         self.eligible = np.zeros((FEWEST_KINDS, n_nodes), np.uint8)
 
-    def add(self) -> None:
-        """Another kind, which is still to be described."""
+    def add(
+        self, need: Sequence[int], gpus: Sequence[int], most: int, exclusive: bool, eligible: Flags
+    ) -> int:
+        """Another kind; `gpus` are their number, share and types. Returns its number."""
         k = self.n
         if k == self.gpus.shape[0]:
             self.need, self.eligible = larger(self.need, 2 * k), larger(self.eligible, 2 * k)
             self.gpus, self.gpu_share = larger(self.gpus, 2 * k), larger(self.gpu_share, 2 * k)
             self.gpu_types, self.exclusive = larger(self.gpu_types, 2 * k), larger(self.exclusive, 2 * k)
             self.most_on_node = larger(self.most_on_node, 2 * k)
-        self.n = k + 1
+        np.asarray(self.need)[k], np.asarray(self.eligible)[k] = need, eligible
+        self.gpus[k], self.gpu_share[k], self.gpu_types[k] = gpus
+        self.most_on_node[k], self.exclusive[k], self.n = most, exclusive, k + 1
+        return k
 
     def takes_parts_of_gpus(self, k: int) -> bool:
         return self.gpu_share[k] < WHOLE and not self.exclusive[k]
@@ -255,8 +261,8 @@ class NodeState:
     def take(self, k: int, n: int, chunks: int, gpus: int, gpu: int) -> int:
         """Take chunks of kind k on node n, with these GPUs or, if there are none, others. Returns the GPUs.
 
-        These are the first whole ones, or for a part of one, `gpu` or, if that is NONE, the one with the least
-        left; there must be one chunk then.
+        These are the first whole ones, or for a part of one, `gpu` or, if that is NONE, the one with the
+        least left; there must be one chunk then.
         """
         kinds = self.kinds
         if kinds.exclusive[k]:
@@ -274,6 +280,19 @@ class NodeState:
         self.n_chunks[n] += chunks
         self.has_changed(n)
         return gpus
+
+    def take_all_of(self, k: int, used: Ints2) -> None:
+        """Take what the rows of `used` state, NODE, CHUNKS and GPUS, and the site's resources once. Writes
+        GPUs where rows name none."""
+        for x in range(used.shape[0]):
+            used[x, 2] = self.take(k, used[x, 0], used[x, 1], used[x, 2], NONE)
+        self.give_of_site(k, -1)
+
+    def give_all_back(self, k: int, used: Ints2) -> None:
+        """Give back what `take_all_of` took."""
+        for x in range(used.shape[0]):
+            self.give_back(k, used[x, 0], used[x, 1], used[x, 2])
+        self.give_of_site(k, 1)
 
     def give_back(self, k: int, n: int, chunks: int, gpus: int) -> None:
         """Give back what `take` took."""

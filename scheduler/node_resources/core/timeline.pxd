@@ -22,7 +22,7 @@ cdef class Segments:
 
 @cython.final
 cdef class Timeline:
-    cdef NodeState nodes
+    cdef readonly NodeState nodes
     cdef readonly Segments segments
     cdef long[::1] node, chunks, gpus, kind, next_of_job, next_on_node, first_on_node, version
     cdef double[::1] start_s, end_s

@@ -105,8 +105,8 @@ class Timeline:
     """Uses of places by runs and reservations, and what they leave.
 
     Uses are rows: chunks of a kind of request on a node, with GPUs as bits, from a time until another. Those
-    of a job are linked, and those on a node; spare rows by `next_of_job`, from `spare` on. `version` of a place
-    is when it last gained something, by a clock of such events; negative while a use is lifted.
+    of a job are linked, and those on a node; spare rows by `next_of_job`, from `spare` on. `version` of a
+    place is when it last gained something, by a clock of such events; negative while a use is lifted.
     """
 
     def __init__(self, nodes: NodeState) -> None:
@@ -119,8 +119,9 @@ class Timeline:
 
     def make_room(self) -> None:
         n = 2 * self.n_used
-        self.node, self.chunks, self.gpus = larger(self.node, n), larger(self.chunks, n), larger(self.gpus, n)
-        self.kind, self.start_s, self.end_s = larger(self.kind, n), larger(self.start_s, n), larger(self.end_s, n)
+        self.node, self.chunks = larger(self.node, n), larger(self.chunks, n)
+        self.gpus, self.kind = larger(self.gpus, n), larger(self.kind, n)
+        self.start_s, self.end_s = larger(self.start_s, n), larger(self.end_s, n)
         self.next_of_job, self.next_on_node = larger(self.next_of_job, n), larger(self.next_on_node, n)
 
     def new_use(self, node: int, chunks: int, gpus: int, kind: int, following: int) -> int:
@@ -139,7 +140,9 @@ class Timeline:
 
     def use_of_site(self, kind: int) -> int:
         """A new use, or NONE if a job of a kind requests nothing of the site."""
-        return self.new_use(self.nodes.n_nodes, 1, 0, kind, NONE) if self.nodes.requests_of_site(kind) else NONE
+        if not self.nodes.requests_of_site(kind):
+            return NONE
+        return self.new_use(self.nodes.n_nodes, 1, 0, kind, NONE)
 
     def take_of(self, x: int, use: int, sign: int) -> None:
         """A use takes (1) or gives back (-1) what its row states, in segment x."""

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Floats, Floats2, Ints, Ints2
+from scheduler.core.arrays import Floats, Floats2, Ints, Ints2
 from scheduler.node_request import Node
+from scheduler.node_resources.core.fragmentation import Typical
 from scheduler.node_resources.fragmentation_descent import Chunk, FragmentationDescent, typical_chunks
-from scheduler.node_resources.kernels.fragmentation import Typical, fragmentations
 from scheduler.node_resources.selection import (
     BestFit,
     DotProduct,
@@ -160,13 +160,13 @@ def curve(experiment: Experiment, name: str, seed: int) -> Curves:
     place = policy(name, nodes, experiment.pods, seed).place
     requested = np.array([experiment.pods[pod].gpu_milli for pod in experiment.arrivals])
     typical, of_nodes = typical_pods(experiment.pods.values(), nodes), np.zeros(len(experiment.nodes))
-    fragmentations(nodes.table, typical, np.arange(len(of_nodes)), of_nodes)
+    typical.write_fragmentation(nodes.state, np.arange(len(of_nodes)), of_nodes)
     is_placed, fragmented = np.zeros(len(requested), dtype=bool), np.zeros(len(requested))
     for x, pod in enumerate(experiment.arrivals):
         used = place(kinds[pod], 1)
         if used is not None:
             is_placed[x] = True
-            fragmentations(nodes.table, typical, used[:, 0].copy(), of_nodes)
+            typical.write_fragmentation(nodes.state, used[:, 0].copy(), of_nodes)
         fragmented[x] = of_nodes.sum()
     capacity = nodes.gpu_capacity
     arrived_percent = 100 * requested.cumsum() / capacity
@@ -218,9 +218,10 @@ class Random:
         nodes = self._nodes
         if not nodes.fits(kind, chunks):
             return None
-        used = np.zeros((1, 3), dtype=np.int64)
-        used[0, :2] = self._any(nodes.where_fits(kind)), chunks
-        nodes.take(kind, used, lambda n: self._any(nodes.gpus_that_fit(kind, n)))
+        n = self._any(nodes.where_fits(kind))
+        gpu = self._any(nodes.gpus_that_fit(kind, n))
+        used = np.array([[n, chunks, 0 if gpu < 0 else 1 << gpu]])
+        nodes.take(kind, used)
         return used
 
     def _any(self, which: Ints) -> int:

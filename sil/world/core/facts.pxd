@@ -9,4 +9,6 @@ cdef class Facts:
     cdef void note(self, double time_s, int event, long job, long run, double expected_s) except *
     cdef void decided(self, double now_s, long n_waiting, long n_started) except *
     cdef Py_ssize_t write_number(self, Py_ssize_t at, long number) noexcept
+    cdef void byte(self, int byte) except *
+    cdef void number(self, long number) except *
     cdef void nodes(self, long first, long last, bint is_first) except *

@@ -53,6 +53,22 @@ class Facts:
             number //= 10
         return at + n_digits
 
+    def byte(self, byte: int) -> None:
+        """The text of what the last fact uses goes on with a byte."""
+        at = self.text_end[self.n]
+        if at == self.room_for_text:
+            self.room_for_text *= 2
+            self.text = larger(self.text, self.room_for_text)
+        self.text[at], self.text_end[self.n] = byte, at + 1
+
+    def number(self, number: int) -> None:
+        """The text of what the last fact uses goes on with a number."""
+        at = self.text_end[self.n]
+        if at + MOST_DIGITS > self.room_for_text:
+            self.room_for_text *= 2
+            self.text = larger(self.text, self.room_for_text)
+        self.text_end[self.n] = self.write_number(at, number)
+
     def nodes(self, first: int, last: int, is_first: bool) -> None:
         """The last fact uses these nodes, too, written as in `0-3 5`."""
         at = self.text_end[self.n]

@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.codes import FCFS, IN_ORDER, NO_BACKFILLING, SHORTEST_FIRST
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_passes import EasyPasses
-from scheduler.free_nodes.kernels.ledger import FCFS, IN_ORDER, NO_BACKFILLING, SHORTEST_FIRST
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_request import Gpus, Node, Request
-from scheduler.node_resources.kernels.tables import CHUNKS, GPUS, NODE
+from scheduler.node_resources.core.codes import CHUNKS, GPUS, NODE
 from scheduler.node_resources.selection import FirstFit
 from scheduler.node_resources.state import rows_of
 from scheduler.testing.consumable_nodes import running_first
@@ -149,4 +149,4 @@ def test_as_many_chunks_fit_on_an_idle_node_as_a_request_says(
     kind = nodes.kind_of(request)
     nodes.fits(kind, 1)
     # Nothing but the amounts limits how many tasks fit.
-    assert nodes.requests.fit[kind].tolist() == [request.chunks_on(node) for node in nodes.all]
+    assert np.asarray(nodes.state.fit)[kind].tolist() == [request.chunks_on(node) for node in nodes.all]

@@ -19,7 +19,7 @@ import polars as pl
 
 from scheduler.compiled import Ints2
 from scheduler.node_request import Gpus, Node, Partition, Request
-from scheduler.node_resources.kernels.tables import FREE
+from scheduler.node_resources.core.codes import FREE
 from scheduler.node_resources.state import NodeResources, rows_of
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
