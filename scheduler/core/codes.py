@@ -13,6 +13,9 @@ AFTER_ALL = 2**62
 
 NONE = -1
 
+SHORTEST_S = 1e-3
+"""Shorter estimates count as this one: a run is expected to end after it starts."""
+
 LAST_INDEX = 2**63 - 1
 """A job or machine index that comes after every other."""
 

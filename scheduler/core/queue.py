@@ -11,9 +11,8 @@ from math import inf
 import numpy as np
 
 from scheduler.core.arrays import FEWEST, floats, integers, larger
-from scheduler.core.codes import NONE, QueuePolicy
+from scheduler.core.codes import NONE, SHORTEST_S, QueuePolicy
 from scheduler.core.releases import Releases
-from scheduler.free_nodes.runtime_estimates import SHORTEST_S
 
 
 class Queue:

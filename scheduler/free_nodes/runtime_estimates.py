@@ -8,8 +8,6 @@ from scheduler.model import ANYONE, Job, JobId
 
 LONGEST_S = 365.0 * 86_400.0
 """The estimate of a job without a user's estimate."""
-SHORTEST_S = 1e-3
-"""Shorter estimates count as this one: a run is expected to end after it starts."""
 
 LAST_RUNS = 2
 MORE_S = tuple(60.0 * minutes for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from scheduler.core.codes import SHORTEST_S
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.runtime_estimates import SHORTEST_S
 from scheduler.managers.queues import (
     Admission,
     PreemptionPolicy,

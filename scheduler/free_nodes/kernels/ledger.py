@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from scheduler.compiled import Flags, Floats, Initially, Ints, generic, inlined, part
-from scheduler.free_nodes.runtime_estimates import SHORTEST_S
+from scheduler.core.codes import SHORTEST_S
 from scheduler.node_resources.kernels.releases import (
     Releases,
     give_row_back,
