@@ -24,6 +24,7 @@ from rich.table import Table
 
 from benchmarks.bare_easy import easy_starts
 from benchmarks.record import keep
+from scheduler.core.identical import IdenticalNodes
 from sil.runs.compiled import CODES, CompiledReplay
 from sil.runs.on_log import Replay
 from sil.runs.simulation import RunKey
@@ -35,8 +36,8 @@ from sil.workload.job_log import JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf
 from sil.workload.swf_writing import write_swf
-from sil.world.compiled_replay.engine import run_compiled
-from sil.world.compiled_replay.queues import on_identical_nodes
+from sil.world.core.engine import ranks, run_compiled
+from sil.world.core.identical import OnIdenticalNodes
 from sil.world.core.jobs import Jobs
 from sil.world.events import ORDERS
 
@@ -145,8 +146,8 @@ def only_trace(log: JobLog, scheduler: str, folder: Path) -> None:
 def _loop(log: JobLog, scheduler: str) -> None:
     """Without tables of the facts."""
     replay, jobs = _compiled(log, scheduler), Jobs.of(log.jobs)
-    queue = on_identical_nodes(log.processors, replay.policy)
-    for _ in run_compiled(jobs, queue, replay.order, CODES[replay.estimates], CHUNK):
+    nodes, by = IdenticalNodes(log.processors, replay.policy), CODES[replay.estimates]
+    for _ in run_compiled(OnIdenticalNodes(jobs, nodes, ranks(replay.order), by, CHUNK), CHUNK):
         pass
 
 

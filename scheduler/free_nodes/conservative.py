@@ -32,7 +32,7 @@ class Conservative:
     On consumable nodes a reservation names nodes and GPUs, by the node selection: it begins at the earliest
     time from which enough nodes have what the job requests throughout its estimated run time, beside all runs
     and all other reservations. It changes nodes only to begin earlier, or if one is taken from it. Those of
-    a queue give way to those of queues served before it. See `node_resources/kernels/reserving.py`.
+    a queue give way to those of queues served before it. See `node_resources/core/reserving.py`.
     """
 
     def __init__(self, selection: str = "first_fit") -> None:

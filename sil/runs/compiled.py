@@ -25,14 +25,13 @@ from sil.trace.facts import SCHEMA
 from sil.trace.recorder import CHUNK
 from sil.trace.requests import request_text
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of
-from sil.world.compiled_replay.tables import JobNames
 from sil.world.core.codes import ACTUAL, HISTORY, USER
 from sil.world.core.engine import ranks, run_compiled
 from sil.world.core.identical import OnIdenticalNodes
 from sil.world.core.jobs import Jobs
 from sil.world.core.loop import Replay
 from sil.world.core.on_nodes import ReplayOnNodes, queue_on_nodes
-from sil.world.core.tables import decisions_table, facts_table
+from sil.world.core.tables import JobNames, decisions_table, facts_table
 from sil.world.events import Order
 
 CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HISTORY}

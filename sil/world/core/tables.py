@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,6 @@ from scheduler.model import ON_NODES
 from sil.trace.facts import CODES, EVENTS, MEASURED_SCHEMA, SCHEMA, Fact
 from sil.trace.stream import COMPATIBLE, arrow_schema
 from sil.workload.job_log import user_names
-from sil.world.compiled_replay.tables import JobNames
 from sil.world.core.codes import ARRIVED, ENDED, REFUSED, STARTED
 from sil.world.core.facts import Facts
 
@@ -28,6 +28,20 @@ _CODE_OF = np.array(
 
 _USE = ("machines", "detail", "tasks")
 """What is in the text of a job that starts on nodes of which jobs use parts, separated by tabs."""
+
+
+@dataclass(frozen=True)
+class JobNames:
+    """Of each job in order of arrival: its number, the number of its user, of whom some have names, how many
+    tasks; further columns of the fact that it arrives, each with one text for all or one for each; and why
+    jobs in some places are refused."""
+
+    job: NDArray[np.int64]
+    user: NDArray[np.int64]
+    users: Mapping[int, str]
+    size: NDArray[np.int64]
+    on_arrival: Mapping[str, str | pl.Series]
+    refusals: Mapping[int, str] = field(default_factory=dict)
 
 
 def facts_table(
