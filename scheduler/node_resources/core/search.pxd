@@ -1,6 +1,6 @@
 cimport cython
 from scheduler.core.heap cimport Heap
-from scheduler.node_resources.core.state cimport NodeState
+from scheduler.node_resources.core.state cimport Kinds, NodeState
 from scheduler.node_resources.core.timeline cimport Segments, Timeline
 
 cdef double inf
@@ -9,6 +9,7 @@ cdef long NONE
 @cython.final
 cdef class Search:
     cdef NodeState nodes
+    cdef Kinds kinds
     cdef Timeline timeline
     cdef Segments segments
     cdef readonly long most

@@ -35,7 +35,7 @@ class Search:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline, self.segments, self.nodes = timeline, timeline.segments, timeline.nodes
-        n = self.nodes.n_nodes
+        self.kinds, n = self.nodes.kinds, self.nodes.n_nodes
         self.most, self.heap, self.known = 0, Heap(n), 0
         self.at_s, self.offers_s, self.beyond_s = floats(n), floats(n), floats(n)
         self.offer, self.at, self.offering = integers(n), integers(n), integers(n)
@@ -46,27 +46,26 @@ class Search:
 
     def has_a_chunk(self, k: int, n: int, x: int) -> bool:
         """Whether a chunk may fit on node n in segment x: otherwise it does not."""
-        segments, nodes, kinds = self.segments, self.nodes, self.nodes.kinds
-        if kinds.exclusive[k] and segments.n_chunks[x] > 0:
+        if self.kinds.exclusive[k] and self.segments.n_chunks[x] > 0:
             return False
-        for r in range(nodes.n_resources):
-            if kinds.need[k, r] > 0 and segments.free[x, r] < kinds.need[k, r]:
+        for r in range(self.nodes.n_resources):
+            need = self.kinds.need[k, r]
+            if need > 0 and self.segments.free[x, r] < need:
                 return False
-        wanted = kinds.gpus[k]
+        wanted = self.kinds.gpus[k]
         if wanted > 0:
-            for d in range(nodes.n_gpus):
-                is_allowed = (nodes.gpu_type[n, d] & kinds.gpu_types[k]) != 0
-                if is_allowed and segments.gpu_free[x, d] >= kinds.gpu_share[k]:
+            for d in range(self.nodes.n_gpus):
+                is_allowed = (self.nodes.gpu_type[n, d] & self.kinds.gpu_types[k]) != 0
+                if is_allowed and self.segments.gpu_free[x, d] >= self.kinds.gpu_share[k]:
                     wanted -= 1
         return wanted <= 0
 
     def begin_window(self, n: int, x: int) -> None:
-        segments, nodes = self.segments, self.nodes
-        for r in range(nodes.n_resources):
-            nodes.free[n, r] = segments.free[x, r]
-        for d in range(nodes.n_gpus):
-            nodes.gpu_free[n, d] = segments.gpu_free[x, d]
-        nodes.n_chunks[n] = segments.n_chunks[x]
+        for r in range(self.nodes.n_resources):
+            self.nodes.free[n, r] = self.segments.free[x, r]
+        for d in range(self.nodes.n_gpus):
+            self.nodes.gpu_free[n, d] = self.segments.gpu_free[x, d]
+        self.nodes.n_chunks[n] = self.segments.n_chunks[x]
 
     def widen_window(self, n: int, x: int) -> None:
         segments, nodes = self.segments, self.nodes
@@ -94,9 +93,10 @@ class Search:
                     first, begins = x, False
                 else:
                     self.widen_window(n, x)
-                ends_s = segments.end_s(x)
+                following = segments.next[x]
+                ends_s = segments.start_s[following] if following != NONE else inf
                 if ends_s < start_s + takes_s:
-                    x = segments.next[x]
+                    x = following
                     continue
                 offer = self.nodes.chunks_that_fit(k, n)
                 if offer > 0:

@@ -6,6 +6,7 @@ What fits is evaluated again only for nodes that changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +106,7 @@ class NodeState:
 
     def alongside(self) -> NodeState:
         """Another state of the same nodes, for the same kinds of requests."""
-        return NodeState(NodeTable(*map(np.array, self.table)), self.kinds)
+        return NodeState(deepcopy(self.table), self.kinds)
 
     def make_room(self) -> None:
         """For all kinds of requests."""
