@@ -84,7 +84,7 @@ def _compile(source: Path, root: Path, headers: str) -> None:
     options = [f"-X{name}={value}" for name, value in directives.items()]
     try:
         _run([sys.executable, "-m", "cython", "-3", *options, str(source.relative_to(root)), "-o", str(code)], root)
-        flags = ["-O3", "-g0", "-w", "-fPIC", "-fwrapv", "-shared", "-DNDEBUG", f"-I{headers}"]
+        flags = ["-O3", "-march=native", "-ffp-contract=off", "-g0", "-w", "-fPIC", "-fwrapv", "-shared", "-DNDEBUG", f"-I{headers}"]
         _run([*_compiler(), *flags, str(code), "-o", str(made)], root)
         made.replace(compiled(source))
     finally:

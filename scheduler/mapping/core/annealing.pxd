@@ -1,3 +1,5 @@
+cimport cython
+
 cdef double inf
 cdef long NONE
 cdef unsigned long MASK
@@ -13,7 +15,9 @@ cdef class Annealing:
     cdef readonly object best
     cdef unsigned long state
     cdef Py_ssize_t drawn(self, Py_ssize_t n) noexcept
+    @cython.locals(after=cython.long, before=cython.long)
     cdef void line_up_jobs(self, long[:, ::1] schedules, Py_ssize_t p) noexcept
+    @cython.locals(end_s=cython.double, i=cython.long)
     cdef double sum_s(self, long[:, ::1] schedules, Py_ssize_t p) noexcept
     cdef long other_resource(self, Py_ssize_t i) noexcept
     cdef void beget(self, Py_ssize_t p) noexcept
