@@ -122,7 +122,7 @@ def _import_archive(
 
     with open_lines(log) as lines:
         jobs = up_to_now(read_swf(lines, log, tally), log, now_unix_s)
-        skipped = import_log(session, site, source_of(SourceKind.SWF, log), jobs, JobsOnMachines)
+        skipped, _ = import_log(session, site, source_of(SourceKind.SWF, log), jobs, JobsOnMachines)
     return skipped, [*tally.remarks()]
 
 
