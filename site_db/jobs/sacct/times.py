@@ -54,9 +54,12 @@ def unix_times(text: str, zone: tzinfo = UTC) -> tuple[float, ...]:
 
 @lru_cache(4_096)
 def _in_zone(time: datetime, zone: tzinfo) -> tuple[float, ...]:
-    times = sorted({_seconds(time.replace(tzinfo=zone, fold=fold)) for fold in (0, 1)})
+    both = [time.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
+    times = sorted(set(map(_seconds, both)))
+    first, second = (one.utcoffset() for one in both)
+    occurs_twice = first is not None and second is not None and first > second
     # No clock shows the hour that is left out in spring: it counts as if clocks had not been set forward.
-    times = times if len(times) == 1 or _occurs_twice(time, zone) else times[-1:]
+    times = times if len(times) == 1 or occurs_twice else times[-1:]
     return tuple([time_s for time_s in times if 0 < time_s <= LATEST_UNIX_S])
 
 
@@ -79,11 +82,6 @@ def _seconds(time: datetime) -> float:
         return (time - (_LOCAL_EPOCH if time.tzinfo is None else _EPOCH)).total_seconds()
     except OverflowError:
         return 0.0
-
-
-def _occurs_twice(time: datetime, zone: tzinfo) -> bool:
-    first, second = (time.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
-    return first is not None and second is not None and first > second
 
 
 _SLACK_S = 2
