@@ -10,18 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import (
-    ExecutionRecord,
-    Job,
-    JobId,
-    RunId,
-    Site,
-)
+from scheduler.model import ExecutionRecord, Job, JobId, Site
 from scheduler.node_request import Node, Partition
-from scheduler.notices import METHOD_OF, Notice, RunEnded, RunLost, arguments_of
+from scheduler.notices import METHOD_OF, Notice, RunEnded, arguments_of
 from scheduler.ports import Clock, Dispatcher, Monitor, NodeMonitor, RuntimeEstimator
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 
@@ -134,7 +128,7 @@ class Manager(ABC):
 
 
 class ResourceManager(Manager):
-    """The base class of resource managers, with a method for each kind of notice.
+    """The base class of resource managers, with a method for each kind of notice (`scheduler.notices`).
 
     Orders go to the dispatcher: `DispatchOrder(run, job, resource, machines, expected_s)`, each with a unique
     run id, by which later notices refer to it. On machines, `resource` is an index into `site.resource_names`
@@ -154,34 +148,9 @@ class ResourceManager(Manager):
     def on_run_ended(self, ended: RunEnded) -> None:
         """A run ended by itself: its job is over, complete or failed."""
 
-    def on_run_preempted(self, run: RunId) -> None:
-        """A run was stopped by a preemption order: its job is not complete."""
-        return
+    def _ignored(self, *details: Any, **more: Any) -> None:
+        """What a manager does not need to know: it defines the methods of other notices."""
 
-    def on_run_lost(self, lost: RunLost) -> None:
-        """A run was lost or failed, or its order could not be carried out: its job is not complete."""
-        return
-
-    def on_order_received(self, run: RunId) -> None:
-        """The order for a run has arrived, and it has started (`UnreliableDispatcher`)."""
-        return
-
-    def on_order_refused(self, run: RunId) -> None:
-        """Machines of an order are in use by runs that have not stopped yet (`UnreliableDispatcher`)."""
-        return
-
-    def on_answer(self, machine: int) -> None:
-        """A machine answers a ping (`UnreliableDispatcher`)."""
-        return
-
-    def on_run_released(self, run: RunId) -> None:
-        """A run is ending and its nodes are free; `on_run_ended` follows."""
-        return
-
-    def on_monitor_news(self) -> None:
-        """The monitor has new readings."""
-        return
-
-    def on_time_passed(self) -> None:
-        """It is `wakes_at_s` or later; set it to another time or None."""
-        return
+    on_run_preempted = on_run_lost = on_run_released = _ignored
+    on_order_received = on_order_refused = on_answer = _ignored
+    on_monitor_news = on_time_passed = _ignored

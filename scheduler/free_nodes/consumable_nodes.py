@@ -111,8 +111,8 @@ class ConsumableNodes(NodesInUse[NodeQueue]):
         super().__init__(len(nodes), queue, TRANSITIONS)
         self.waiting = WaitingRequests(queue, kernels.arrived)
 
-    def wait(self, job: Job, request: Request, estimate_s: float, rank: int = 0) -> None:
-        """Queue a job; `rank` is that of its queue, 0 for the one served first."""
+    def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
+        assert request is not None
         kind = self.nodes.note_request(request)
         self.up_to_date()
         self.waiting.join(job, request.chunks, kind, estimate_s, rank)

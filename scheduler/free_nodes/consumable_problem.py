@@ -112,39 +112,30 @@ class ConsumableNodesProblem(SchedulingProblem):
         }
 
     def violation(self, answer: object) -> Violation | None:
-        with Trial(self.free_nodes.nodes) as trial:
-            return first_violation(self, answer, _Room(self.free_nodes, trial))
+        state = self.free_nodes.nodes
 
+        def use(i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
+            kind, chunks = self.free_nodes.waiting.request_of(i)
+            lacking = site_lacks(state, state.request_of(kind, chunks)) if state.site_resources else None
+            if lacking is not None:
+                return Violation(NODES_FREE, job.id, f"job {job.id} cannot start: {lacking}")
+            if not start.shares:
+                used = state.divided(kind, chunks, nodes)
+                if used is None:
+                    return Violation(NODES_FREE, job.id, f"job {job.id} does not fit on nodes {nodes}")
+            else:
+                why = mistake_in(start.shares, len(state.all))
+                used = rows_of(() if why else start.shares)
+                why = why or state.why_not(kind, chunks, used)
+                if why is None and {share.node for share in start.shares} != set(nodes):
+                    why = f"its shares are on other nodes than {nodes}"
+                if why is not None:
+                    return Violation(NODES_FREE, job.id, f"job {job.id} cannot start on nodes {nodes}: {why}")
+            trial.take(kind, used)
+            return None
 
-class _Room:
-    """Takes what each start uses, if it is free."""
-
-    def __init__(self, state: ConsumableNodes, trial: Trial) -> None:
-        self._state = state
-        self._trial = trial
-
-    def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
-        state, (kind, chunks) = self._state.nodes, self._state.waiting.request_of(i)
-        lacking = site_lacks(state, state.request_of(kind, chunks)) if state.site_resources else None
-        if lacking is not None:
-            return Violation(NODES_FREE, job.id, f"job {job.id} cannot start: {lacking}")
-        if not start.shares:
-            used = state.divided(kind, chunks, nodes)
-            if used is None:
-                return Violation(NODES_FREE, job.id, f"job {job.id} does not fit on nodes {nodes}")
-        else:
-            why = mistake_in(start.shares, len(state.all))
-            used = rows_of(() if why else start.shares)
-            why = why or state.why_not(kind, chunks, used)
-            if why is None and {share.node for share in start.shares} != set(nodes):
-                why = f"its shares are on other nodes than {nodes}"
-            if why is not None:
-                return Violation(NODES_FREE, job.id, f"job {job.id} cannot start on nodes {nodes}: {why}")
-        self._trial.take(kind, used)
-        return None
-
-    def overbooked(self) -> Violation | None:
-        return None  # every start was checked together with those before it
+        with Trial(state) as trial:
+            return first_violation(self, answer, use)
 
 
 FreeNodesScheduler = Scheduler[FreeNodesProblem | ConsumableNodesProblem, NodeSchedule]

@@ -21,6 +21,7 @@ from scheduler.free_nodes.kernels.identical import RigidQueue
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, N_JOBS, SIZE
 from scheduler.free_nodes.kernels.reservations import Reservations
 from scheduler.model import Job, JobId, RunId, Share, Start
+from scheduler.node_request import Request
 from scheduler.node_set import Interval, NodeSet
 
 Queue = GrowingQueue[RigidQueue]
@@ -167,6 +168,9 @@ class FreeNodes(NodesInUse[RigidQueue]):
         super().__init__(n_nodes, GrowingQueue(new_rigid_queue(n_nodes), larger_rigid_queue), TRANSITIONS)
         self.free = FreeSet(self.queue, n_nodes)
         self.waiting = WaitingJobs(self.queue, kernels.arrived)
+
+    def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
+        self.waiting.add(job, estimate_s)
 
     def nothing_fits(self) -> bool:
         """Whether no waiting job fits now."""

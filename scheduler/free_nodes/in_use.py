@@ -6,7 +6,7 @@ and jobs and runs have their names.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 from scheduler.compiled import Floats, Ints, handle
 from scheduler.free_nodes.kernels.ledger import Q
 from scheduler.model import Job, JobId, RunId
+from scheduler.node_request import Request
 from scheduler.problem import LazyJobs
 
 
@@ -117,7 +118,7 @@ class Waiting(LazyJobs, Generic[Q]):
         return slot, self._job_in.pop(slot)
 
 
-class NodesInUse(Generic[Q]):
+class NodesInUse(ABC, Generic[Q]):
     """Nodes, the jobs that wait for them, and the runs that hold them."""
 
     def __init__(self, n_nodes: int, queue: GrowingQueue[Q], transitions: Transitions) -> None:
@@ -125,6 +126,11 @@ class NodesInUse(Generic[Q]):
         self._transitions = transitions
         self._running: dict[RunId, tuple[int, Job]] = {}
         """The slot and the job of each run."""
+
+    @abstractmethod
+    def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
+        """Queue a job; `rank` is that of its queue, 0 for the one served first. Identical nodes have one
+        queue, and look at no request."""
 
     def release(self, run: RunId, now_s: float) -> None:
         """A run is about to end; if that was expected, its nodes are free already."""

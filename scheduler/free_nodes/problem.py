@@ -14,7 +14,7 @@ from scheduler.problem import Running, SchedulingProblem, first_violation, too_f
 from scheduler.rules import NODES_FREE, Kind, Violation
 
 if TYPE_CHECKING:  # compiled code, which those who make problems import
-    from scheduler.free_nodes.identical_nodes import FreeNodes, FreeSet
+    from scheduler.free_nodes.identical_nodes import FreeNodes
 
 
 class FreeNodesProblem(SchedulingProblem):
@@ -40,30 +40,23 @@ class FreeNodesProblem(SchedulingProblem):
         }
 
     def violation(self, answer: object) -> Violation | None:
-        return first_violation(self, answer, _OneJobEach(self.free_nodes.free))
+        free, used = self.free_nodes.free, list[tuple[NodeSet, JobId]]()
 
+        def use(i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
+            if nodes.n != job.n_tasks:
+                return too_few_or_many(job, nodes, job.n_tasks)
+            if not free.has(nodes):
+                message = f"job {job.id} is started on nodes {nodes}, some of which are not free"
+                return Violation(NODES_FREE, job.id, message)
+            used.append((nodes, job.id))
+            return None
 
-class _OneJobEach:
-    """A free node takes one job."""
+        def overbooked() -> Violation | None:
+            held = sorted((first, last, job) for nodes, job in used for first, last in nodes.intervals)
+            for (_, last, before), (first, _, job) in pairwise(held):
+                if first <= last:
+                    message = f"jobs {before} and {job} are both started on node {first}"
+                    return Violation(NODES_FREE, job, message)
+            return None
 
-    __slots__ = ("_free", "_used")
-
-    def __init__(self, free: FreeSet) -> None:
-        self._free = free
-        self._used: list[tuple[NodeSet, JobId]] = []
-
-    def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
-        if nodes.n != job.n_tasks:
-            return too_few_or_many(job, nodes, job.n_tasks)
-        if not self._free.has(nodes):
-            message = f"job {job.id} is started on nodes {nodes}, some of which are not free"
-            return Violation(NODES_FREE, job.id, message)
-        self._used.append((nodes, job.id))
-        return None
-
-    def overbooked(self) -> Violation | None:
-        held = sorted((first, last, job) for nodes, job in self._used for first, last in nodes.intervals)
-        for (_, last, before), (first, _, job) in pairwise(held):
-            if first <= last:
-                return Violation(NODES_FREE, job, f"jobs {before} and {job} are both started on node {first}")
-        return None
+        return first_violation(self, answer, use, overbooked)

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Protocol
 
 from scheduler.managers.starting_manager import NodeAllocation
-from scheduler.model import (
-    Job,
-    JobId,
-    NodeReading,
-    RunId,
-    Share,
-    Start,
-)
+from scheduler.model import Job, JobId, NodeReading, RunId, Share, Start
 from scheduler.notices import RunEnded
 from scheduler.ports import Clock
 from scheduler.problem import Running
@@ -114,11 +107,16 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
         self._state.set_available(node, is_available)
 
     def read(self, reading: NodeReading) -> bool:
-        wrong = _what_is_wrong(reading)
-        if wrong is not None:
-            if self._notes is not None:
-                self._notes.bad_reading(reading, wrong)
-            return False
+        for what, value in (
+            ("a number of local tasks", reading.local_tasks),
+            ("a share of the CPU", reading.local_cpu),
+            ("memory", reading.local_memory_mb),
+        ):
+            if not (isfinite(value) and value >= 0):
+                if self._notes is not None:
+                    why = f"{what} was reported as {value:g}, expected zero or more"
+                    self._notes.bad_reading(reading, f"{why}; the previous reading is kept")
+                return False
         before = self._state.local(reading.node)
         load = ReportedLoad(
             reading.local_tasks, reading.local_cpu, reading.local_memory_mb, reading.user_is_there
@@ -140,19 +138,6 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
             self._state.measured(job, self._accounting.used_s(run), self._clock.now_s)
 
 
-def _what_is_wrong(reading: NodeReading) -> str | None:
-    """Why a reading is impossible, or None."""
-    numbers = {
-        "a number of local tasks": reading.local_tasks,
-        "a share of the CPU": reading.local_cpu,
-        "memory": reading.local_memory_mb,
-    }
-    for what, value in numbers.items():
-        if not (isfinite(value) and value >= 0):
-            return f"{what} was reported as {value:g}, expected zero or more; the previous reading is kept"
-    return None
-
-
 @dataclass(frozen=True)
 class Forecasting:
     """After a round with new jobs, every predictor forecasts all unfinished jobs.
@@ -165,23 +150,16 @@ class Forecasting:
     notes: Notes
     promises: PromisesByForecast | None = None
 
-    def arrived(self, jobs: Mapping[JobId, Job], now_s: float) -> None:
-        view = self.nodes.view()
+    def __call__(self, jobs: Mapping[JobId, Job], now_s: float) -> None:
+        view, rule = self.nodes.view(), self.promises
         for name, predictor in self.predictors.items():
             forecasts = predictor.predict(now_s, view)
             for forecast in forecasts:
                 self.notes.predicted(Prediction(now_s, name, forecast, len(forecasts)))
-            if self.promises is not None and name == self.promises.predictor:
-                self._promise(forecasts, jobs, now_s, self.promises)
-
-    def _promise(
-        self, forecasts: Iterable[Forecast], new: Mapping[JobId, Job], now_s: float, rule: PromisesByForecast
-    ) -> None:
-        for forecast in forecasts:
-            job = new.get(forecast.job)
-            if job is None or job.limit_s is None:
-                continue
-            by_s = job.arrival_s + job.limit_s
-            if rule.keeps(forecast, now_s, by_s):
-                self.nodes.promise(job.id, by_s)
-                self.notes.promised(job, by_s)
+                job = jobs.get(forecast.job)
+                if rule is None or name != rule.predictor or job is None or job.limit_s is None:
+                    continue
+                by_s = job.arrival_s + job.limit_s
+                if rule.keeps(forecast, now_s, by_s):
+                    self.nodes.promise(job.id, by_s)
+                    self.notes.promised(job, by_s)

@@ -12,9 +12,8 @@ from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Answer, Schedule
 from scheduler.registry import resolve
 from scheduler.rules import DETERMINISTIC, RETURNS_IN_TIME, RULES_OF, Kind
-from scheduler.testing import ContractBroken, check_contract
+from scheduler.testing import CONTRACTS, ContractBroken, check_contract
 from scheduler.testing.examination import Caller, Examination, Here
-from scheduler.testing.mapping import MappingContract
 from scheduler.time_shared.loras import Ordering
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from tests import faulty, faulty_on_nodes
@@ -114,15 +113,15 @@ def test_a_scheduler_that_shares_state_across_instances_is_not_deterministic() -
 
 
 def test_rules_that_were_never_tested_are_not_exercised() -> None:
-    contract, limit = MappingContract(), within_limit("raises-nothing")
-    examination = Examination(lambda: Here(faulty.ReturnsNothing(), contract, limit), contract, 50)
+    contract, limit = CONTRACTS[Kind.MAPPING], within_limit("raises-nothing")
+    examination = Examination(lambda: Here(faulty.ReturnsNothing(), limit), contract, 50)
     assert [broken.rule for broken in examination.broken_rules()] == ["returns-a-schedule"]
     assert examination.exercised == {"right-kind", "raises-nothing", "returns-in-time"}
 
 
 def test_a_mapping_scheduler_exercises_all_rules_but_preemption() -> None:
-    contract, pjs = MappingContract(), resolve("pjs")
-    examination = Examination(lambda: Here(pjs.make(), contract, lambda call: call()), contract, 100)
+    pjs = resolve("pjs")
+    examination = Examination(lambda: Here(pjs.make()), CONTRACTS[Kind.MAPPING], 100)
     examination.run()
     assert set(RULES_OF[Kind.MAPPING]) - examination.exercised == {"preempts-running-runs"}
 

@@ -28,7 +28,7 @@ from scheduler.node_request import Gpus, Node, Request
 from scheduler.notices import RunEnded, RunLost
 from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import OnFreeNodes
-from scheduler.testing.consumable_nodes import running_first
+from scheduler.testing.rigid import running_first
 from tests.examples import up_to
 from tests.scheduler.fakes import HandClock, RecordingDispatcher, ScriptedMonitor
 from tests.scheduler.free_nodes.small_consumable import SmallJob, SmallNode, fits, place, remove

@@ -16,7 +16,7 @@ from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import JobId, NodeSchedule, RunId
-from scheduler.testing.identical_nodes import FreeNodesOutline
+from scheduler.testing.rigid import FreeNodesOutline
 from tests.examples import up_to
 from tests.scheduler.free_nodes.replaying import RecordsReservations, Row, replayed
 

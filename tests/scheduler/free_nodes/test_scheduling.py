@@ -12,7 +12,7 @@ from scheduler import registry
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Backfilling, Ordering, Rigid
 from scheduler.model import RunId
-from scheduler.testing.identical_nodes import FreeNodesOutline, free_nodes_outlines, larger_outlines
+from scheduler.testing.rigid import FreeNodesOutline, free_nodes_outlines, larger_on_free_nodes
 from tests.examples import up_to
 from tests.scheduler.free_nodes.reference import ReferencePass
 
@@ -45,8 +45,7 @@ def test_every_policy_equals_the_reference(
 
 @pytest.mark.parametrize(("ordering", "backfilling"), POLICIES)
 def test_larger_queues_are_scheduled_as_by_the_reference(ordering: str, backfilling: str) -> None:
-    for outline in larger_outlines():
-        assert isinstance(outline, FreeNodesOutline)
+    for outline in larger_on_free_nodes():
         schedule = Rigid(ordering, backfilling).schedule(outline.build(1))
         assert list(schedule.starts) == ReferencePass(outline.build(1)).decide(ordering, backfilling)
 
