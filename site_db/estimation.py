@@ -114,11 +114,6 @@ class Layout:
         """Number of members of each cluster."""
         return tuple(len(members) for members in self.members)
 
-    def rating_of_cluster(self, c: int) -> float | None:
-        ratings = [self.rating_of_machine[j] for j in self.members[c]]
-        known = [rating for rating in ratings if rating is not None]
-        return sum(known) if len(known) == len(ratings) else None
-
     def places_of(self, resource: int, n_machines: int) -> tuple[Place, ...]:
         """The places whose statistics include a run on a resource."""
         c = resource - len(self.machines)
@@ -149,7 +144,9 @@ class Estimator:
         self._statistics: dict[Cell, RunStatistics] = {}
         self._individual_runs: defaultdict[int, dict[int, RunStatistics]] = defaultdict(dict)
         """By job class: the machines with individual estimates."""
-        self._ratings = [layout.rating_of_cluster(c) for c in range(len(layout.clusters))]
+        ratings = [[layout.rating_of_machine[j] for j in members] for members in layout.members]
+        self._ratings = [None if None in some else sum(filter(None, some)) for some in ratings]
+        """Of each cluster."""
         self._rated: dict[tuple[int, PlaceKind], RunStatistics] = {}
         self._anywhere: dict[int, RunStatistics] = {}
         self._rows: dict[tuple[str, float | None], NDArray[np.float64]] = {}

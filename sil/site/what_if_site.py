@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import count, islice
 from statistics import fmean
 from typing import Any
 
@@ -44,7 +43,7 @@ class WhatIfSite:
     def __init__(self, file: SiteFile, expect: Expect) -> None:
         self._file = file
         self._expect = expect
-        self._class_in_file = {name: group.machine_class for group in file.machines for name in group.names}
+        self.class_in_file = {name: group.machine_class for group in file.machines for name in group.names}
         self.machines = {name: group for group in file.machines for name in group.names}
         self.machine_classes = {table.name: table for table in file.machine_classes}
         self.clusters = {table.name: table for table in file.clusters}
@@ -154,11 +153,6 @@ class WhatIfSite:
             if machine_class in (table.machine_class, self._original_class.get(table.machine_class))
         ]
 
-    def present_of_class(self, machine_class: str) -> list[str]:
-        """Those that the site has already; if it has none, all of the class."""
-        machines = self.of_class(machine_class)
-        return [name for name in machines if name in self._class_in_file] or machines
-
     def rating_of(self, machine_class: str) -> float | None:
         ratings = {m.rating for m in self.machines.values() if m.machine_class == machine_class}
         return ratings.pop() if len(ratings) == 1 else None
@@ -239,7 +233,7 @@ class WhatIfSite:
         """By the law S(n) = n / (1 + a (n - 1)), with the mean a of clusters over the same interconnect."""
         factors = []
         for other in self._file.clusters:
-            classes, size = {self._class_in_file[name] for name in other.members}, len(other.members)
+            classes, size = {self.class_in_file[name] for name in other.members}, len(other.members)
             if len(classes) != 1 or size < 2 or set(other.interconnects) != set(cluster.interconnects):
                 continue
             parallel_s, alone_s = (self._expect(job_class, place) for place in (other.name, classes.pop()))
@@ -290,11 +284,6 @@ class WhatIfSite:
         if len(found) < number:
             raise InapplicableChange(f"there are {len(found)} machines of '{what}', and {number} are named")
         return found[::-1][:number]
-
-    def new_names(self, base: str, number: int) -> list[str]:
-        """Names for so many new machines."""
-        numbered = (f"{base.replace(' ', '-')}-{k}" for k in count(1))
-        return list(islice((name for name in numbered if name not in self.machines), number))
 
     def check_known(self, what: str, name: str, known: Iterable[str], remedy: str = "") -> None:
         known = list(known)

@@ -178,8 +178,13 @@ def read_on_processors(path: Path, rules: Rules, processors: int | None = None) 
     tally = Tally()
     jobs = jobs_of(path, tally, rules)
     notes = (*row_sentences(tally), *tally.remarks())
-    size = _most_in_use(jobs) if processors is None else possible_size(processors, path)
-    if processors is None:
+    if processors is not None:
+        size = possible_size(processors, path)
+    else:
+        times_s = np.array([time_s for job in jobs for time_s in (job.started_unix_s, job.ended_unix_s)])
+        changes = np.array([change for job in jobs for change in (job.processors, -job.processors)])
+        in_order = np.lexsort((changes, times_s))  # runs that end make room for those that start then
+        size = int(np.cumsum(changes[in_order]).max())
         notes += (
             f"accounting does not say how large the machine is; the most processors in use at a time, "
             f"{size:,}, are taken",
@@ -201,6 +206,7 @@ def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[Row], list[str]]:
         {text: float(n) for n, text in enumerate(dict.fromkeys(filter(None, texts)), start=1)}
         for texts in zip(*((x.user, x.account, x.program, x.qos, x.partition) for x in jobs), strict=True)
     )
+    memory_mib = (job.resources.memory_mib for job in jobs)
     rows = [
         Row(
             job.line,
@@ -211,7 +217,7 @@ def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[Row], list[str]]:
             allocated=float(job.processors),
             requested=float(job.processors),
             requested_time=UNKNOWN if job.time_limit_s is None else job.time_limit_s,
-            requested_memory=_kib_of_a_processor(job),
+            requested_memory=float(round(mib * KIB_OF_A_MIB / job.processors)) if mib else UNKNOWN,
             status=float(_STATUS.get(job.state, Status.FAILED)),
             user=users.get(job.user, UNKNOWN),
             group=groups.get(job.account, UNKNOWN),
@@ -219,7 +225,7 @@ def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[Row], list[str]]:
             queue=queues.get(job.qos, UNKNOWN),
             partition=partitions.get(job.partition, UNKNOWN),
         )
-        for number, job in zip(job_numbers(jobs), jobs, strict=True)
+        for number, job, mib in zip(job_numbers(jobs), jobs, memory_mib, strict=True)
     ]
     comments = [
         f"UnixStartTime: {origin_s:.0f}",
@@ -229,18 +235,6 @@ def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[Row], list[str]]:
         "Note: from Slurm's accounting; groups are accounts, executables names of jobs, queues are QOS",
     ]
     return rows, comments
-
-
-def _kib_of_a_processor(job: LoggedJob) -> float:
-    mib = job.resources.memory_mib
-    return float(round(mib * KIB_OF_A_MIB / job.processors)) if mib else UNKNOWN
-
-
-def _most_in_use(jobs: Sequence[LoggedJob]) -> int:
-    times_s = np.array([time_s for job in jobs for time_s in (job.started_unix_s, job.ended_unix_s)])
-    changes = np.array([change for job in jobs for change in (job.processors, -job.processors)])
-    in_order = np.lexsort((changes, times_s))  # runs that end make room for those that start then
-    return int(np.cumsum(changes[in_order]).max())
 
 
 def _lost(jobs: Sequence[LoggedJob]) -> dict[str, int]:
