@@ -31,6 +31,7 @@ from tests.site_db.site_texts import (
     assert_has_a_plain_sentence_for_each_mistake,
     blamed_line,
     changed,
+    of_lines,
     read,
     refusal,
     site_of,
@@ -52,17 +53,6 @@ def of_sites(*mistakes: tuple[str, dict[str, tuple[str, str, str]]]) -> list[Any
         for site, cases in mistakes
         for name, case in cases.items()
     ]
-
-
-def of_lines(cases: str) -> dict[str, tuple[str, str, str]]:
-    """Mistakes: a name, the text to be replaced, the mistake, and below what is said."""
-    found = {}
-    for case in re.split(r"\n(?=\S)", cases.strip()):
-        (parts,) = re.findall(r"(.+?): (.+?)\s+-> (.+?)\n  (?! )(.+)", case.replace("\n    ", ""), re.DOTALL)
-        name, *texts, sentence = parts
-        old, new = (re.sub(r"(?<!\\)\\n", "\n", text).replace("\\\\", "\\") for text in texts)
-        found[name] = old, new, sentence.replace("\n  ", " ")
-    return found
 
 
 def of_keys(cases: str) -> dict[str, tuple[str, str, str]]:
