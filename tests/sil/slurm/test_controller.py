@@ -65,8 +65,11 @@ REQUESTS: list[list[dict[str, Any]]] = [
     [{"tasks": 1, "memory_per_cpu_mb": 50, "exclusive": False, "kill_on_node_failure": False}],
     [{"tasks": 1, "min_nodes": 1}, {"tasks": 2, "min_nodes": 2}],
 ]
-OF_EACH = re.compile(r"\b(JobId|ArrayJobId|HetJob\w+|Priority|AllocNode:Sid|Reason|SubmitLine)=\S+")
-"""What differs between two jobs that were submitted alike, and by whom."""
+OF_EACH = re.compile(
+    r"\b(?:(JobId|ArrayJobId|HetJob\w+|Priority|AllocNode:Sid|Reason|SubmitLine)=\S+|TresPerTask=cpu=\d+ )"
+)
+"""What differs between two jobs that were submitted alike, and by whom; `sbatch` of 24.11 states
+--cpus-per-task twice, of which CPUs/Task is compared."""
 
 
 @pytest.mark.parametrize("requests", REQUESTS)

@@ -25,7 +25,7 @@ from sil.slurm.protocol.records import (
     plugin_of,
     script_completed,
 )
-from sil.slurm.protocol.releases import COMPLETE, RELEASES, V22_05
+from sil.slurm.protocol.releases import RELEASES, SPOKEN, V22_05
 from sil.slurm.protocol.shares import NodeShare, shares
 from sil.slurm.protocol.submission import Submission, described
 from tests.sil.slurm.installed import missing, needs_munge
@@ -53,8 +53,8 @@ NAMES = [f"n{number}" for number in range(1, 13)]
 if (why_not := missing()) is not None:
     pytest.skip(why_not, allow_module_level=True)
 RELEASE = installed().release
-NEW = max(version for version, name in RELEASES.items() if RELEASE.series >= name and version in COMPLETE)
-OLD = max((version for version in COMPLETE if V22_05 < version < NEW), default=NEW)
+NEW = max(version for version, name in RELEASES.items() if RELEASE.series >= name and version in SPOKEN)
+OLD = max((version for version in SPOKEN if V22_05 < version < NEW), default=NEW)
 VERSIONS = {"new": NEW, "old": OLD}
 """Of the nodes in each partition: those of the release, and an older one that it speaks."""
 
