@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from scheduler.durability.journal import Journal, JournalEntry
 from scheduler.durability.reliable_delivery import DEFAULT, ReliableDelivery, Timeouts
 from scheduler.managers.decorators import ManagerDecorator, RequeueLimit
-from scheduler.model import (
-    DispatchOrder,
-)
+from scheduler.model import DispatchOrder
 from scheduler.node_set import NodeSet
 from scheduler.notices import METHOD_OF, Notice, arguments_of, notice_of
 from scheduler.resource_manager import Manager, Ports
@@ -52,12 +51,10 @@ class JournalledManager(ManagerDecorator):
         """Orders of the last call before a restart, which may not have been sent."""
         self._made = make
         entries = iter(journal.entries())
-        first = next(entries, None)
-        if first is None:
+        if (first := next(entries, None)) is None:
             self._call(MADE)
             return
-        self._repeat(first)
-        for entry in entries:
+        for entry in chain((first,), entries):
             self._repeat(entry)
         self._tape.record()
 

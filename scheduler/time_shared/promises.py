@@ -59,7 +59,8 @@ class Promising:
         shared = problem.shared_nodes
         shared.measure()
         trial = _Trial(shared, self._in_turn, problem.now_s)
-        trial.start_in_turn()
+        while trial.waiting and trial.choose(trial.waiting[0]):
+            trial.start(trial.waiting[0])
         ahead = trial.ahead(self._methods)
         while (started := self._next_out_of_turn(trial, ahead)) is not None:
             trial, ahead = started
@@ -68,9 +69,7 @@ class Promising:
     def _next_out_of_turn(self, trial: _Trial, ahead: _Ahead) -> tuple[_Trial, _Ahead] | None:
         """The state with one more job started, and its look-ahead."""
         waiting = trial.waiting[1:]
-        threatened = [row for row in waiting if row in ahead.broken]
-        others = [row for row in waiting if row not in ahead.broken]
-        for row in (*threatened, *others):
+        for row in sorted(waiting, key=lambda row: row not in ahead.broken):  # the threatened ones first
             started = trial.with_started(row)
             if started is None:
                 continue
@@ -104,18 +103,14 @@ class _Trial:
         self.started: list[int] = []
         self._chosen = np.empty(shared.n_nodes, dtype=np.int64)
 
-    def start_in_turn(self) -> None:
-        while self.waiting and self._choose(self.waiting[0]):
-            self._start(self.waiting[0])
-
     def with_started(self, row: int) -> _Trial | None:
         """This state with one more job started, whatever waits before it; None if it does not fit."""
-        if not self._choose(row):
+        if not self.choose(row):
             return None
         other = copy(self)
         other._jobs, other._nodes = copied(self._jobs), copied(self._nodes)
         other.waiting, other._running, other.started = self.waiting[:], self._running[:], self.started[:]
-        other._start(row)
+        other.start(row)
         return other
 
     def ahead(self, methods: Methods) -> _Ahead:
@@ -146,12 +141,12 @@ class _Trial:
         rows, policy = self._shared.waiting, self._in_turn.policy.node_selection
         return WaitReasons(rows, self._jobs, self._nodes, policy, head, held_back)
 
-    def _choose(self, row: int) -> bool:
+    def choose(self, row: int) -> bool:
         """Choose the nodes for a job; False if it cannot start now."""
         policy = self._in_turn.policy.node_selection
         return bool(select_nodes(self._jobs, self._nodes, policy, row, self._chosen))
 
-    def _start(self, row: int) -> None:
+    def start(self, row: int) -> None:
         """Start a job on the chosen nodes."""
         put(self._jobs, self._nodes, row, self._chosen)
         self.waiting.remove(row)
