@@ -74,12 +74,6 @@ PAIR = 3
 # -- arrivals ----------------------------------------------------------------------------------------------
 
 
-def test_a_job_for_an_unknown_queue_is_refused_with_its_name() -> None:
-    desk = machines(1)
-    assert desk.submit(1, queue="express") == "there is no queue 'express'"
-    assert not desk.manager.wants_round
-
-
 def test_a_job_of_a_user_without_access_is_refused_before_scheduling() -> None:
     desk = machines(1, 10.0, QueuePolicy("staff", users=frozenset({"ann"})))
     refusal = desk.submit(1, 0, queue="staff", user="bob")
@@ -132,26 +126,6 @@ def test_the_first_planned_run_does_not_wait_for_its_planned_time() -> None:
     desk.submit(1, 0, not_before_s=50.0)
     desk.round()
     assert desk.dispatched == [(0.0, 1, 0)]
-
-
-def test_a_cluster_run_waits_for_its_last_member() -> None:
-    desk = with_pair()
-    desk.serve((1, 0), (2, 1), (3, PAIR))
-    desk.end(1, 8.0)
-    assert (8.0, 3, PAIR) not in desk.dispatched
-    desk.end(2, 14.0)
-    assert desk.dispatched[-1] == (14.0, 3, PAIR)
-
-
-def test_a_member_reserved_for_a_cluster_run_starts_no_later_run() -> None:
-    desk = with_pair()
-    for job, resource in ((1, 0), (2, 1), (3, PAIR), (4, 0)):
-        desk.submit(job, resource)
-    desk.round()
-    desk.end(1, 8.0)
-    desk.end(2, 14.0)
-    desk.end(3, 20.0)
-    assert desk.dispatched[2:] == [(14.0, 3, PAIR), (20.0, 4, 0)]
 
 
 def test_a_waiting_job_is_offered_again_and_its_reason_is_reported() -> None:
@@ -512,14 +486,6 @@ def test_a_high_cluster_run_displaces_on_every_member_and_waits_for_all_notices(
     assert desk.dispatched[2:] == [(4.0, 3, PAIR)]
 
 
-def test_runs_of_a_queue_that_is_not_displaced_are_never_preempted() -> None:
-    desk = machines(1, 10.0, HIGH, MIDDLE, LOW)
-    desk.serve((1, 0, "middle"))
-    desk.serve((2, 0, "high"), at_s=2.0)
-    assert desk.preempted == []
-    assert desk.planned == {2: (10.0, 20.0)}
-
-
 def test_an_overdue_low_run_is_preempted_like_any_other() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
     desk.serve((1, 0, "low"))
@@ -845,17 +811,6 @@ def test_a_reading_without_news_requests_no_round() -> None:
     assert desk.manager.wants_round
 
 
-def test_runs_behind_a_withdrawn_run_start_at_once() -> None:
-    desk = with_pair()
-    desk.serve((1, 0), (2, PAIR), (3, 1))
-    desk.clock.now_s = 2.0
-    desk.observe("lan", up=False)
-    assert desk.dispatched == [(0.0, 1, 0)]
-    desk.observe("wan", up=False)
-    assert desk.dispatched == [(0.0, 1, 0), (2.0, 3, 1)]
-    assert desk.waiting == {2}
-
-
 # -- degraded clusters -------------------------------------------------------------------------------------
 
 
@@ -865,13 +820,6 @@ def test_an_open_degraded_cluster_runs_slower_on_its_available_members() -> None
     desk.serve((1, PAIR), (2, PAIR))
     assert desk.dispatcher.orders[0][1].machines == (0,)
     assert desk.planned == {2: (12.0, 24.0)}
-
-
-def test_a_cluster_below_its_least_share_is_closed() -> None:
-    desk = with_pair(least_share=0.51)
-    desk.observe(1, up=False)
-    desk.serve((1,))
-    assert desk.scheduler.problems[-1].ready_times.cluster_s.tolist() == [INF]
 
 
 def test_a_run_planned_on_a_failed_member_is_remapped_even_if_its_cluster_stays_open() -> None:
@@ -893,38 +841,6 @@ def test_a_run_on_a_degraded_cluster_is_recorded_with_its_number_of_machines() -
 
 
 # -- beliefs that prove wrong ------------------------------------------------------------------------------
-
-
-def test_runs_behind_an_early_end_move_up() -> None:
-    desk = machines(1)
-    for job in (1, 2, 3):
-        desk.submit(job, 0)
-    desk.round()
-    desk.end(1, 4.0)
-    desk.serve((4,), at_s=5.0)
-    assert desk.planned == {3: (14.0, 24.0)}
-    assert desk.scheduler.ready_s[-1] == [24.0]
-
-
-def test_runs_behind_a_late_run_are_planned_after_now() -> None:
-    desk = machines(1)
-    for job in (1, 2):
-        desk.submit(job, 0)
-    desk.round()
-    desk.serve((3,), at_s=17.0)
-    assert desk.planned == {2: (17.0, 27.0)}
-    desk.round(19.0)
-    assert desk.planned == {2: (19.0, 29.0)}
-    assert desk.scheduler.ready_s[-1] == [29.0]
-
-
-def test_a_delay_reaches_the_runs_behind_a_cluster_run_on_every_member() -> None:
-    desk = with_pair()
-    for job, resource in ((1, 0), (2, PAIR), (3, 1), (4, 1)):
-        desk.submit(job, resource)
-    desk.round()
-    desk.round(40.0)
-    assert desk.planned == {2: (40.0, 46.0), 3: (46.0, 56.0), 4: (56.0, 66.0)}
 
 
 def test_runs_moved_behind_a_late_run_do_not_deadlock() -> None:
