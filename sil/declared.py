@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import wraps
 from inspect import Parameter
 from numbers import Integral, Real
-from typing import Any, NamedTuple, TypeGuard, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeGuard, TypeVar, get_args, get_origin, get_type_hints
 
 from scheduler import UserError
 
@@ -22,14 +22,10 @@ WIDTH = 110
 
 @dataclass(frozen=True)
 class Setting:
-    """What is said of a field, and which values it may have. `text` is the help of its option, and its
-    documentation in Python."""
+    """Which values a field may have, and how it appears among the options of a command."""
 
-    text: str
     option: str = ""
     """Its name on the command line, if it is not that of the field without its unit."""
-    without: str = ""
-    """The help of the option that turns a field off that is true by default."""
     least: float | None = None
     most: float | None = None
     metavar: str | None = None
@@ -42,16 +38,21 @@ class Setting:
 
 
 class Settings:
-    """A dataclass whose fields are declared, each by `Annotated[type, Setting(...)]`."""
+    """A dataclass whose docstring has a sentence for each field, in a list of "* `name`: sentence".
+
+    Of a field that is true by default, `no_name` is the option that turns it off.
+    """
 
 
 class Field(NamedTuple):
-    """A declared field; `kind` is its type."""
+    """A declared field; `kind` is its type, `text` its sentence, `without` that of its opposite."""
 
     name: str
     kind: Any
-    default: Any
-    setting: Setting
+    default: Any = None
+    setting: Setting = Setting()
+    text: str = ""
+    without: str = ""
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -79,18 +80,34 @@ class Field(NamedTuple):
 
 def whole_number(value: object, name: str, least: int = 1) -> int:
     """Raises UserError unless it is a whole number from `least` on."""
-    return int(Field(name, int, least, Setting("", least=least)).checked(value, name))
+    return int(Field(name, int, least, Setting(least=least)).checked(value, name))
+
+
+_LISTED = re.compile(r"^( *)\* `(\w+)`: (.*(?:\n\1  .+)*)\n?", re.MULTILINE)
+
+
+def sentences(text: str | None) -> dict[str, str]:
+    """Those of a list in a docstring, by name."""
+    return {name: " ".join(sentence.split()) for _, name, sentence in _LISTED.findall(text or "")}
+
+
+def without_sentences(text: str | None) -> str:
+    return re.sub(r"\n\s+$", "\n", _LISTED.sub("", text or ""))
 
 
 def declared(model: type[Settings]) -> list[Field]:
     """The fields of settings."""
-    hints = get_type_hints(model, include_extras=True)
-    return [
-        Field(field.name, hints[field.name].__origin__, field.default, setting)
-        for field in fields(model)  # type: ignore[arg-type]
-        for setting in hints[field.name].__metadata__
-        if isinstance(setting, Setting)
-    ]
+    hints, texts = get_type_hints(model, include_extras=True), dict[str, str]()
+    for part in reversed(model.__mro__):
+        texts |= sentences(part.__doc__)
+    found = []
+    for field in fields(model):  # type: ignore[arg-type]
+        name, hint = field.name, hints[field.name]
+        kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        setting = next((note for note in notes if isinstance(note, Setting)), Setting())
+        said = texts.get(name, ""), texts.get(f"no_{name}", "")
+        found.append(Field(name, kind, field.default, setting, *said))
+    return found
 
 
 class Shown(NamedTuple):
@@ -177,7 +194,7 @@ def _documented(text: str, spread_out: dict[str, list[tuple[Field, Shown]]]) -> 
 
 def _bullets(indent: str, found: list[Field]) -> Iterator[str]:
     for field in found:
-        sentence = f"* `{field.name}`: {field.setting.text}"
+        sentence = f"* `{field.name}`: {field.text}"
         yield textwrap.fill(
             sentence, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from typer import Argument, Option
+from typer import Argument
 
 from sil.cli import console, options
 from sil.cli.progress import plan_progress
@@ -19,15 +19,10 @@ if TYPE_CHECKING:
 
 
 def plan(
-    plan_file: Annotated[
-        str,
-        Argument(metavar="PLAN", help="A plan file, or the name of a built-in one (five-offers, gpu-nodes)."),
-    ],
+    plan_file: Annotated[str, Argument(metavar="PLAN")],
     out_folder: Annotated[Path | None, options.folder("sil-plan-NAME")] = None,
-    scheduler: Annotated[
-        list[str] | None, Option(help="Override those in the file. May be repeated.")
-    ] = None,
-    budget: Annotated[float | None, Option(help="Override the budget in the file.")] = None,
+    scheduler: list[str] | None = None,
+    budget: float | None = None,
     seed: options.Seed = None,
     *,
     where: Execution,
@@ -39,6 +34,10 @@ def plan(
 ) -> None:
     """Answer a purchasing question: the effect of each offer, the best buy within a budget, sizing, and
     retirement.
+
+    * `plan_file`: A plan file, or the name of a built-in one (five-offers, gpu-nodes).
+    * `scheduler`: Override those in the file. May be repeated.
+    * `budget`: Override the budget in the file.
 
     Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
     stored in runs.db: the same command resumes an interrupted plan, and repeats no run.

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Column, Table
-from typer import Option
 
 from scheduler import UserError
 from scheduler.messages import counted
@@ -36,20 +35,18 @@ def replay(
     part: Part,
     file: LogFile,
     bounded_slowdown_threshold: options.BoundedSlowdownThreshold = 10.0,
-    events: Annotated[
-        Path | None,
-        Option(
-            help="TOML file of drains, reservations, arrays, dependencies, cancellations and holds, which "
-            "Slurm's controller carries out at their times."
-        ),
-    ] = None,
+    events: Path | None = None,
     out_folder: Annotated[Path | None, options.folder("sil-LOG")] = None,
     where: Execution,
-    no_report: Annotated[bool, Option("--no-report", help="Do not write report.html.")] = False,
+    no_report: bool = False,
     analysis: Analysis,
     as_json: options.Json = False,
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.
+
+    * `events`: TOML file of drains, reservations, arrays, dependencies, cancellations and holds, which
+      Slurm's controller carries out at their times.
+    * `no_report`: Do not write report.html.
 
     With --nodes or --site, jobs request CPUs, memory and GPUs of these nodes, and share them.
 

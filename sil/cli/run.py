@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Argument, Option
 from typer.core import TyperGroup
 
 from scheduler import UserError
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    experiment: Annotated[
-        str, Argument(help="An experiment file, or the name of a built-in one (see `sil experiments`).")
-    ],
+    experiment: str,
     out_folder: Annotated[Path | None, options.folder("sil-NAME")] = None,
     *,
     again: Repetition,
@@ -45,6 +42,8 @@ def run(
     as_json: options.Json = False,
 ) -> None:
     """Run an experiment and compare its schedulers.
+
+    * `experiment`: An experiment file, or the name of a built-in one (see `sil experiments`).
 
     Writes trace.parquet (every simulated fact), jobs.csv, summary.json, report.html (open it in a browser),
     timings.parquet (measured decision times) and results.db (a copy of the site as it was, with the jobs,
@@ -103,10 +102,8 @@ def _chosen_executor(experiment: Settings, where: Execution) -> Executor:
 
 
 def report(
-    folder: Annotated[Path, Argument(help="A results folder of `sil run` or `sil replay`.")],
-    figures: Annotated[
-        FigureKind | None, Option(help="Also write each chart to a file in the folder `figures`.")
-    ] = None,
+    folder: Path,
+    figures: FigureKind | None = None,
     metric: options.Metric = options.METRIC,
     warm_up_days: options.WarmUp = None,
     cool_down_days: options.CoolDown = None,
@@ -114,6 +111,9 @@ def report(
     as_json: options.Json = False,
 ) -> None:
     """Rebuild the report in a results folder.
+
+    * `folder`: A results folder of `sil run` or `sil replay`.
+    * `figures`: Also write each chart to a file in the folder `figures`.
 
     For `sil run`, rebuilds jobs.csv, summary.json and report.html from the trace; for `sil replay`, rebuilds
     report.html from jobs.csv, trace.parquet and summary.json. Options in days are for replays; by default,
@@ -215,10 +215,11 @@ def experiments(context: typer.Context, as_json: options.Json = False) -> None:
 
 
 @experiments_app.command()
-def copy(
-    folder: Annotated[Path, Argument(help="The folder to copy them into. Files there are never replaced.")],
-) -> None:
-    """Copy all examples, to edit: experiments, plans, sites, logs, and JSON Schemas for editors."""
+def copy(folder: Path) -> None:
+    """Copy all examples, to edit: experiments, plans, sites, logs, and JSON Schemas for editors.
+
+    * `folder`: The folder to copy them into. Files there are never replaced.
+    """
     from sil.settings.files import copy_examples
 
     copied = copy_examples(folder)

@@ -109,11 +109,11 @@ app.command()(rehearse)
 
 
 @app.command()
-def install(
-    suite: Annotated[str, Argument(help="A suite of this computer's distribution, like trixie or sid.")],
-    folder: Annotated[Path, Argument(help="The folder to make; it takes about 150 MB.")],
-) -> None:
+def install(suite: str, folder: Path) -> None:
     """Unpack Slurm of another suite into a folder, with its database and munge.
+
+    * `suite`: A suite of this computer's distribution, like trixie or sid.
+    * `folder`: The folder to make; it takes about 150 MB.
 
     apt downloads the packages from this computer's mirror. Nothing is installed, and root is not needed. The
     scheduler 'slurm(root=FOLDER)' is the controller in that folder.
@@ -129,18 +129,14 @@ def install(
 
 @app.command()
 def check(
-    conf: Annotated[Path, Argument(help="The operator's slurm.conf.")],
-    release: Annotated[
-        str | None, Option(help="Only list what this release does not take, like 26.05; it need not be here.")
-    ] = None,
-    prefix: Annotated[
-        Path | None, Option(help="The Slurm below this folder, with sbin, bin and lib.")
-    ] = None,
-    root: Annotated[
-        Path | None, Option(help="The Slurm in this folder, as `sil slurm install` makes.")
-    ] = None,
+    conf: Path, release: str | None = None, prefix: Path | None = None, root: Path | None = None
 ) -> None:
     """List what a release of Slurm refuses or ignores of a slurm.conf, with its lines, all at once.
+
+    * `conf`: The operator's slurm.conf.
+    * `release`: Only list what this release does not take, like 26.05; it need not be here.
+    * `prefix`: The Slurm below this folder, with sbin, bin and lib.
+    * `root`: The Slurm in this folder, as `sil slurm install` makes.
 
     Then its controller is started with the configuration as it would be for a run. The exit code is 1 if a
     setting is refused. Without an option, the release is that of this computer.

@@ -16,7 +16,7 @@ from sil.cli.replay import print_notes, print_notes_on_slurm
 from sil.settings.replays import Asking, Estimates
 from sil.site.log_file import LogFile
 from sil.workers.execution import Execution
-from sil.workload.settings import LOAD, Period
+from sil.workload.settings import Period
 
 if TYPE_CHECKING:
     pass
@@ -25,69 +25,18 @@ if TYPE_CHECKING:
     from sil.workload.job_log import JobLog
     from sil.workload.slices import SlicedLog
 
-Logs = Annotated[
-    list[Path],
-    Argument(
-        metavar="LOG...",
-        help="Logs (SWF), or Batsim workloads (JSON); with --nodes or --site, also Slurm's accounting. Plain "
-        "or compressed.",
-    ),
-]
-Loads = Annotated[
-    list[float] | None,
-    Option(
-        "--load",
-        help=f"{LOAD.text} May be repeated. Default: 1.",
-        parser=options.parsed(LOAD.parser),
-        metavar=LOAD.metavar,
-    ),
-]
-EstimatesKinds = Annotated[
-    list[Estimates] | None,
-    Option(
-        "--estimates",
-        help="Run-time estimates: the users' own, the actual run times, or the mean of the user's last two "
-        "run times. May be repeated. Default: user.",
-    ),
-]
-Slices = Annotated[
-    int | None,
-    Option(min=1, help="Cut each log into this number of slices with equally many jobs. Default: 1."),
-]
-SliceJobs = Annotated[
-    int | None,
-    Option(min=1, help="Cut each log into slices of this number of jobs; what remains is left out."),
-]
-SlicesByPlace = Annotated[
-    list[str] | None,
-    Option(
-        "--jobs",
-        metavar="A:B",
-        help="A slice: jobs A to B - 1, in order of submission, counted from 0. May be repeated.",
-    ),
-]
-WarmUpJobs = Annotated[
-    int | None,
-    Option(
-        min=0,
-        help="Replay this number of jobs before each slice, and half as many after it, without measuring "
-        "them: by itself, a slice begins with an empty machine. The first slice has none before it. "
-        "Default: as many as a slice has, at most 1,000.",
-    ),
-]
 METRIC = "bounded_slowdown_mean"
-Metric = Annotated[str, Option(help="The metric of the printed table: a column of sweep.csv.")]
 
 
 def sweep(
-    logs: Logs,
+    logs: Annotated[list[Path], Argument(metavar="LOG...")],
     scheduler: options.SchedulersOfLogs = None,
-    load: Loads = None,
-    estimates: EstimatesKinds = None,
-    slices: Slices = None,
-    slice_jobs: SliceJobs = None,
-    jobs: SlicesByPlace = None,
-    warm_up_jobs: WarmUpJobs = None,
+    load: Annotated[list[float] | None, options.LOAD] = None,
+    estimates: list[Estimates] | None = None,
+    slices: Annotated[int | None, Option(min=1)] = None,
+    slice_jobs: Annotated[int | None, Option(min=1)] = None,
+    jobs: Annotated[list[str] | None, Option(metavar="A:B")] = None,
+    warm_up_jobs: Annotated[int | None, Option(min=0)] = None,
     *,
     how: Asking,
     period: Period,
@@ -95,10 +44,23 @@ def sweep(
     bounded_slowdown_threshold: options.BoundedSlowdownThreshold = 10.0,
     out_folder: Annotated[Path | None, options.folder("sil-sweep-LOG")] = None,
     where: Execution,
-    metric: Metric = METRIC,
+    metric: str = METRIC,
     as_json: options.Json = False,
 ) -> None:
     """Replay slices of logs under each scheduler, load and kind of estimates, and compare the schedulers.
+
+    * `logs`: Logs (SWF), or Batsim workloads (JSON); with --nodes or --site, also Slurm's accounting. Plain
+      or compressed.
+    * `load`: Scale the load: divide interarrival times by this factor. May be repeated. Default: 1.
+    * `estimates`: Run-time estimates: the users' own, the actual run times, or the mean of the user's last
+      two run times. May be repeated. Default: user.
+    * `slices`: Cut each log into this number of slices with equally many jobs. Default: 1.
+    * `slice_jobs`: Cut each log into slices of this number of jobs; what remains is left out.
+    * `jobs`: A slice: jobs A to B - 1, in order of submission, counted from 0. May be repeated.
+    * `warm_up_jobs`: Replay this number of jobs before each slice, and half as many after it, without
+      measuring them: by itself, a slice begins with an empty machine. The first slice has none before it.
+      Default: as many as a slice has, at most 1,000.
+    * `metric`: The metric of the printed table: a column of sweep.csv.
 
     With --nodes or --site, jobs request CPUs, memory and GPUs of these nodes, and share them.
 

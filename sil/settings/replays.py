@@ -65,130 +65,83 @@ NONE = "none"
 
 @dataclass(frozen=True, kw_only=True)
 class Asking(Settings):
-    """How schedulers are asked, and by what engine."""
+    """How schedulers are asked, and by what engine.
 
-    order: Annotated[
-        str,
-        Setting(
-            "Order of simultaneous events: default; archive, as in published schedules; or batsim (all in "
-            "one message, 10 s later than in the log).",
-            known=(*ORDERS,),
-        ),
-    ] = "default"
-    decision_limit_s: Annotated[
-        float, Setting("Seconds of wall time that a decision may take.", least=0.001)
-    ] = DECISION_LIMIT_S
-    engine: Annotated[
-        Engine,
-        Setting(
-            "What runs the replay, with equal results: compiled, for built-in schedulers on identical "
-            "processors, without decision costs and reasons; harness, for all; or auto: compiled where "
-            "possible, except for few jobs."
-        ),
-    ] = Engine.AUTO
-    seed: Annotated[int, Setting("Seed of random schedulers.", least=0)] = 1
-    determinism_check: Annotated[
-        bool,
-        Setting(
-            "Ask a second instance of schedulers that are not built in, which must decide the same.",
-            without="Accept schedulers that decide differently in two instances. Random ones can declare "
-            "is_random.",
-        ),
-    ] = True
+    * `order`: Order of simultaneous events: default; archive, as in published schedules; or batsim (all in
+      one message, 10 s later than in the log).
+    * `decision_limit_s`: Seconds of wall time that a decision may take.
+    * `engine`: What runs the replay, with equal results: compiled, for built-in schedulers on identical
+      processors, without decision costs and reasons; harness, for all; or auto: compiled where possible,
+      except for few jobs.
+    * `seed`: Seed of random schedulers.
+    * `determinism_check`: Ask a second instance of schedulers that are not built in, which must decide the
+      same.
+    * `no_determinism_check`: Accept schedulers that decide differently in two instances. Random ones can
+      declare is_random.
+    """
+
+    order: Annotated[str, Setting(known=(*ORDERS,))] = "default"
+    decision_limit_s: Annotated[float, Setting(least=0.001)] = DECISION_LIMIT_S
+    engine: Engine = Engine.AUTO
+    seed: Annotated[int, Setting(least=0)] = 1
+    determinism_check: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaySettings(Asking):
-    """Of the replay of one log."""
+    """Of the replay of one log.
 
-    estimates: Annotated[
-        Estimates,
-        Setting(
-            "Run-time estimates: the users' own, the actual run times, or the mean of the user's last two "
-            "run times."
-        ),
-    ] = Estimates.USER
-    decision_cost: Annotated[
-        str,
-        Setting(
-            "Simulated time charged for decisions: none, fixed(seconds=0.5), measured(factor=10), "
-            "modelled(seconds=1e-6, a=1, b=1) for seconds * jobs^a * processors^b, or "
-            "replayed(trace='OUT/easy') for the charges of an earlier run."
-        ),
-    ] = NONE
-    memory_limit_mb: Annotated[
-        float | None,
-        Setting(
-            "MB of memory for a scheduler that is not built in, which has a process of its own then. "
-            "Default: no limit.",
-            least=1.0,
-        ),
-    ] = None
-    reasons: Annotated[bool, Setting("Record in the trace why jobs wait (for `sil why`).")] = False
-    slurm_step_s: Annotated[
-        float,
-        Setting(
-            "Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is accurate, "
-            "30 is faster.",
-            least=0.1,
-            most=600.0,
-        ),
-    ] = 1.0
-    pause_at_s: Annotated[
-        float | None,
-        Setting(
-            "Pause Slurm's controller at this second of the log, to look at it with squeue, sinfo, sdiag, "
-            "sprio and scontrol from another terminal.",
-            least=0.0,
-        ),
-    ] = None
+    * `estimates`: Run-time estimates: the users' own, the actual run times, or the mean of the user's last
+      two run times.
+    * `decision_cost`: Simulated time charged for decisions: none, fixed(seconds=0.5), measured(factor=10),
+      modelled(seconds=1e-6, a=1, b=1) for seconds * jobs^a * processors^b, or replayed(trace='OUT/easy') for
+      the charges of an earlier run.
+    * `memory_limit_mb`: MB of memory for a scheduler that is not built in, which has a process of its own
+      then. Default: no limit.
+    * `reasons`: Record in the trace why jobs wait (for `sil why`).
+    * `slurm_step_s`: Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is
+      accurate, 30 is faster.
+    * `pause_at_s`: Pause Slurm's controller at this second of the log, to look at it with squeue, sinfo,
+      sdiag, sprio and scontrol from another terminal.
+    """
+
+    estimates: Estimates = Estimates.USER
+    decision_cost: str = NONE
+    memory_limit_mb: Annotated[float | None, Setting(least=1.0)] = None
+    reasons: bool = False
+    slurm_step_s: Annotated[float, Setting(least=0.1, most=600.0)] = 1.0
+    pause_at_s: Annotated[float | None, Setting(least=0.0)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repetition(Settings):
-    """How often an experiment is repeated, and with which random numbers."""
+    """How often an experiment is repeated, and with which random numbers.
 
-    seed: Annotated[int | None, Setting("Override the seed in the file.", least=0)] = None
-    replications: Annotated[int | None, Setting("Override the number in the file.", least=1)] = None
+    * `seed`: Override the seed in the file.
+    * `replications`: Override the number in the file.
+    """
+
+    seed: Annotated[int | None, Setting(least=0)] = None
+    replications: Annotated[int | None, Setting(least=1)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class AtSite(Settings):
-    """The site of an experiment in a database, changes of it, and what is done with its history."""
+    """The site of an experiment in a database, changes of it, and what is done with its history.
 
-    site: Annotated[
-        str | None,
-        Setting(
-            "A site in a database instead of the one in the file: site.db, sqlite:///site.db#SITE or "
-            "postgresql://user@host/database#SITE.",
-            metavar="DATABASE#SITE",
-        ),
-    ] = None
-    add: Annotated[
-        list[str] | None,
-        Setting(
-            "Add notional machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them a "
-            "cluster. May be repeated.",
-            metavar="'8 x CLASS'",
-            in_python=False,
-        ),
-    ] = None
-    remove: Annotated[
-        list[str] | None,
-        Setting(
-            "Remove machines, by class or by name. May be repeated.", metavar="'4 x CLASS'", in_python=False
-        ),
-    ] = None
-    upgrade: Annotated[
-        list[str] | None,
-        Setting(
-            "Replace machines by those of another class. May be repeated.",
-            metavar="'8 x CLASS to CLASS'",
-            in_python=False,
-        ),
-    ] = None
-    learn: Annotated[bool, Setting("Record completed runs in the database of --site.")] = False
-    as_of: Annotated[
-        int | None,
-        Setting("Estimate run times from the history of --site up to this run.", least=0, metavar="RUN"),
-    ] = None
+    * `site`: A site in a database instead of the one in the file: site.db, sqlite:///site.db#SITE or
+      postgresql://user@host/database#SITE.
+    * `add`: Add notional machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them a
+      cluster. May be repeated.
+    * `remove`: Remove machines, by class or by name. May be repeated.
+    * `upgrade`: Replace machines by those of another class. May be repeated.
+    * `learn`: Record completed runs in the database of --site.
+    * `as_of`: Estimate run times from the history of --site up to this run.
+    """
+
+    site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
+    add: Annotated[list[str] | None, Setting(metavar="'8 x CLASS'", in_python=False)] = None
+    remove: Annotated[list[str] | None, Setting(metavar="'4 x CLASS'", in_python=False)] = None
+    upgrade: Annotated[list[str] | None, Setting(metavar="'8 x CLASS to CLASS'", in_python=False)] = None
+    learn: bool = False
+    as_of: Annotated[int | None, Setting(least=0, metavar="RUN")] = None

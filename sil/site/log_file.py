@@ -18,21 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogFile(Rules):
-    """A log, perhaps on nodes with CPUs, memory and GPUs."""
+    """A log, perhaps on nodes with CPUs, memory and GPUs.
 
-    processors: Annotated[int | None, Setting("Override the machine size in the log.", least=1)] = None
-    nodes: Annotated[
-        str | Path | None,
-        Setting(
-            "Nodes with CPUs, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show "
-            "node`, a site file (TOML), or Alibaba's nodes (CSV).",
-            metavar="FILE",
-        ),
-    ] = None
-    site: Annotated[
-        str | None,
-        Setting("The same, of a site in a database, like site.db#SITE.", metavar="DATABASE#SITE"),
-    ] = None
+    * `processors`: Override the machine size in the log.
+    * `nodes`: Nodes with CPUs, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show
+      node`, a site file (TOML), or Alibaba's nodes (CSV).
+    * `site`: The same, of a site in a database, like site.db#SITE.
+    """
+
+    processors: Annotated[int | None, Setting(least=1)] = None
+    nodes: Annotated[str | Path | None, Setting(metavar="FILE")] = None
+    site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
 
     def cluster(self) -> Cluster | None:
         """The nodes; None without any. Raises UserError."""

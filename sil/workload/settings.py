@@ -34,22 +34,18 @@ class TooLarge(StrEnum):
 
 @dataclass(frozen=True)
 class Rules(Settings):
-    """How a log is read, where its rows need repairs or its times a zone."""
+    """How a log is read, where its rows need repairs or its times a zone.
 
-    strict: Annotated[bool, Setting("Refuse a log that needs repairs.")] = False
-    overrun: Annotated[
-        Overrun, Setting("Jobs that exceeded their estimate: raise the estimate, or cut the run.")
-    ] = Overrun.RAISE
-    too_large: Annotated[
-        TooLarge, Setting("Jobs larger than the machine: clip them, skip them, or stop with an error.")
-    ] = TooLarge.CLIP
-    time_zone: Annotated[
-        str | None,
-        Setting(
-            "Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.",
-            metavar="ZONE",
-        ),
-    ] = None
+    * `strict`: Refuse a log that needs repairs.
+    * `overrun`: Jobs that exceeded their estimate: raise the estimate, or cut the run.
+    * `too_large`: Jobs larger than the machine: clip them, skip them, or stop with an error.
+    * `time_zone`: Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.
+    """
+
+    strict: bool = False
+    overrun: Overrun = Overrun.RAISE
+    too_large: TooLarge = TooLarge.CLIP
+    time_zone: Annotated[str | None, Setting(metavar="ZONE")] = None
 
 
 def _factor(text: str) -> float:
@@ -60,20 +56,20 @@ def _factor(text: str) -> float:
     raise UserError(f"'{text}' is no number; write {meant}")
 
 
-def _submitted(when: str, option: str) -> Setting:
-    help = f"Only jobs submitted {when} this time (UTC, or of --time-zone)."
-    return Setting(help, option=option, parser=moment_of, metavar="DATE")
-
-
-LOAD = Setting("Scale the load: divide interarrival times by this factor.", parser=_factor, metavar="NUMBER")
+LOAD = Setting(parser=_factor, metavar="NUMBER")
+_FROM, _TO = (Setting(option=option, parser=moment_of, metavar="DATE") for option in ("--from", "--to"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Period(Settings):
-    """The jobs that were submitted between two dates."""
+    """The jobs that were submitted between two dates.
 
-    begin: Annotated[datetime | None, _submitted("at or after", "--from")] = None
-    end: Annotated[datetime | None, _submitted("before", "--to")] = None
+    * `begin`: Only jobs submitted at or after this time (UTC, or of --time-zone).
+    * `end`: Only jobs submitted before this time (UTC, or of --time-zone).
+    """
+
+    begin: Annotated[datetime | None, _FROM] = None
+    end: Annotated[datetime | None, _TO] = None
 
     def of(self, log: JobLog) -> JobLog:
         """Raises InvalidFile."""
@@ -82,12 +78,13 @@ class Period(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Part(Period):
-    """Some of these by index, under another load."""
+    """Some of these by index, under another load.
 
-    jobs: Annotated[
-        str | None,
-        Setting("Only jobs A to B - 1, in order of submission, counted from 0.", metavar="A:B"),
-    ] = None
+    * `jobs`: Only jobs A to B - 1, in order of submission, counted from 0.
+    * `load`: Scale the load: divide interarrival times by this factor.
+    """
+
+    jobs: Annotated[str | None, Setting(metavar="A:B")] = None
     load: Annotated[float | None, LOAD] = None
 
     def of(self, log: JobLog) -> JobLog:
