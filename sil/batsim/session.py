@@ -43,8 +43,7 @@ class Session:
         """An unfinished job."""
         entry = self.jobs.get(job_id)
         if entry is None:
-            message = f"job {job_id} is unknown; it was never submitted or has ended"
-            raise SchedulerFault(KNOWN_JOB, message, self._clock.now_s)
+            raise self.fault(KNOWN_JOB, f"job {job_id} is unknown; it was never submitted or has ended")
         return entry
 
     def start(self, job_id: str, alloc: str) -> SessionJob:
@@ -68,8 +67,9 @@ class Session:
         self._held.give_back(entry.nodes)
         return job_id, entry
 
-    def fault(self, rule: str, message: str, entry: SessionJob) -> SchedulerFault:
-        return SchedulerFault(rule, message, self._clock.now_s, entry.job.id)
+    def fault(self, rule: str, message: str, entry: SessionJob | None = None) -> SchedulerFault:
+        """At the present time, perhaps about a job."""
+        return SchedulerFault(rule, message, self._clock.now_s, None if entry is None else entry.job.id)
 
     def _nodes(self, job_id: str, alloc: str, entry: SessionJob) -> NodeSet:
         try:

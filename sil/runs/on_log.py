@@ -314,9 +314,9 @@ class LoggedMachine(FreeNodes):
         self._replay, self._runs = replay, runs
 
     def batsim_nodes(self, ports: OnFreeNodes) -> Nodes:
-        from sil.batsim.nodes import IdenticalNodes
+        from sil.batsim.nodes import identical_nodes
 
-        return IdenticalNodes(self.n_nodes, self.run_times, self._runs)
+        return identical_nodes(self.n_nodes, self.run_times, self._runs)
 
     def slurm_world(self, ports: OnFreeNodes, folder: Path) -> SlurmWorld:
         from sil.slurm.queries import STATEMENTS
