@@ -144,7 +144,7 @@ def check(
     from sil.slurm.configuration import read_configuration, settings_gone
     from sil.slurm.installation import Place, installed
     from sil.slurm.protocol.releases import Release
-    from sil.slurm.running import EPOCH_S, How, munge_if_installed, running
+    from sil.slurm.running import EPOCH_S, How, running
     from sil.slurm.settings.kept import LAST
 
     if release is not None and (prefix or root):
@@ -161,7 +161,7 @@ def check(
     if any(each.is_refused for each in found):
         raise typer.Exit(1)
     if installation is not None:
-        how = How(credential=munge_if_installed, installation=installation)
+        how = How(by_munge=True, installation=installation)
         with running(read_configuration(conf, of), EPOCH_S, how=how):
             console.print_line(f"The controller of Slurm {of.name} starts with {conf}.")
         if of.not_tested is not None:

@@ -194,7 +194,7 @@ class SlurmManager(ResourceManager):
         self._followed_until_s = self._clock.now_s + AFTER_AN_EVENT_S
 
     def _jump(self, to_s: float) -> None:
-        while not self._controller.jump(self._starts_at_s + to_s):
+        while not self._controller.advance(self._starts_at_s + to_s, jumps=True):
             self._answer()
         self._match_time()
 
