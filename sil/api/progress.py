@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 from markupsafe import escape
 from rich.console import Console
@@ -30,21 +30,30 @@ SHOWN_EVERY_S = 0.2
 """In notebooks."""
 
 
-DESCRIPTION = TextColumn("{task.description}", markup=False)
-"""What a bar counts, in which names stand for themselves."""
-
-
 class ProgressBar(Listener):
     """Shows how many items are done, and before the first one what is being prepared. Notes are warnings."""
 
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress = progress
         self._name = self._doing = printable(name)
-        self._bar = progress.add_task(f"{self._name}: reading", total=None)
+        self._bar = progress.add_task("", total=None)
+        self.update(description=f"{self._name}: reading")
+
+    def update(self, **what: Any) -> None:
+        """Change what is shown."""
+        self._progress.update(self._bar, **what)
 
     def progressed(self, done: int, total: int | None) -> None:
         what = self._doing if done else f"{self._name}: starting"
-        self._progress.update(self._bar, completed=done, total=total, description=what)
+        self.update(completed=done, total=total, description=what)
+
+    def look(self, scheduler: str, question: str, replications: int, unsettled: int) -> None:
+        """Shows also which question of a plan is being answered, and how many options are unsettled."""
+        self._doing = (
+            f"{self._name}, {question} under {printable(scheduler)}: "
+            f"{unsettled} to settle after {replications} each"
+        )
+        self.update(description=self._doing)
 
     def notify(self, sentence: str) -> None:
         warn(sentence)
@@ -54,7 +63,7 @@ def bars(unit: str, console: Console) -> Progress:
     """Progress bars that count items of this kind, and disappear in the end."""
     return Progress(
         SpinnerColumn(),
-        DESCRIPTION,
+        TextColumn("{task.description}", markup=False),  # in which names stand for themselves
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(unit),

@@ -24,7 +24,7 @@ app = group(
     All commands take `--db`: an SQLite file or the address of a PostgreSQL database, followed by `#SITE`
     if the database has several sites: `site.db`, `site.db#hcs-2001`, `postgresql://user@host/database#hcs-2001`.
     The default is the environment variable SIL_DATABASE, or else the file site.db.
-    """,
+    """
 )
 
 
@@ -34,11 +34,7 @@ for command in (db_imports.import_swf, db_imports.import_slurm_conf):
 
 
 @app.command()
-def demand(
-    db: Database = DEFAULT,
-    by: DemandBy = DemandBy.PARTITION,
-    as_json: options.Json = False,
-) -> None:
+def demand(db: Database = DEFAULT, by: DemandBy = DemandBy.PARTITION, as_json: options.Json = False) -> None:
     """Show the demand of past jobs: their number, how many completed, CPU hours, GPU hours and mean wait.
 
     * `by`: Add up the jobs by this.
@@ -112,11 +108,7 @@ def export(db: Database = DEFAULT, out_file: Annotated[Path | None, Option("--ou
 
 
 @app.command()
-def show(
-    db: Database = DEFAULT,
-    job_class: str | None = None,
-    as_json: options.Json = False,
-) -> None:
+def show(db: Database = DEFAULT, job_class: str | None = None, as_json: options.Json = False) -> None:
     """Show all sites, or one: machines, partitions, clusters, states, queues, users, expected times.
 
     * `job_class`: Show the expected times of this job class on each resource.

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from site_db.store import Address
 
 Database = Annotated[
-    str,
-    Option("--db", metavar="DATABASE#SITE", envvar="SIL_DATABASE", help="The database, and its site."),
+    str, Option("--db", metavar="DATABASE#SITE", envvar="SIL_DATABASE", help="The database, and its site.")
 ]
 DEFAULT = "site.db"
 
@@ -57,11 +56,7 @@ HOW_TO_CREATE = f"""Create the log, of any time (-S, -E), with:
 """The end of the help of `import_sacct`, whose lines stay as they are (\\b)."""
 
 
-def import_sacct(
-    log: Path,
-    db: Database = DEFAULT,
-    time_zone: TimeZone = None,
-) -> None:
+def import_sacct(log: Path, db: Database = DEFAULT, time_zone: TimeZone = None) -> None:
     """Record the jobs of a Slurm accounting log.
 
     * `log`: Output of `sacct`, as below, or of `sacct --json`.

@@ -11,7 +11,7 @@ from rich.table import Table
 from typer import Argument
 
 from sil.cli import console, options
-from sil.cli.progress import plan_progress
+from sil.cli.progress import ProgressBar, progress
 from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def plan(
     folder = out_folder or default_folder("plan", asked.plan.name)
     make_usable(folder)
     try:
-        with plan_progress(asked.plan.name) as bar, where.executor() as executor:
+        with progress("runs") as bars, where.executor() as executor:
+            bar = ProgressBar(bars, asked.plan.name)
             answers = asked.answered(folder, executor, bar.progressed, bar.look)
     except AllAtFault as none_left:
         for sentence in fault_texts(none_left.faults):

@@ -189,11 +189,11 @@ class _ListsByItself(Group):
         return TyperGroup.parse_args(self, context, args)
 
 
-experiments_app = group("List the experiments that come with the package, or copy them.", _ListsByItself)
+experiments = group("List the experiments that come with the package, or copy them.", _ListsByItself)
 
 
-@experiments_app.callback(invoke_without_command=True)
-def experiments(context: typer.Context, as_json: options.Json = False) -> None:
+@experiments.callback(invoke_without_command=True)
+def list_experiments(context: typer.Context, as_json: options.Json = False) -> None:
     """List the experiments that come with the package, or copy them."""
     if context.invoked_subcommand is not None:
         return
@@ -214,7 +214,7 @@ def experiments(context: typer.Context, as_json: options.Json = False) -> None:
     console.print_table(table)
 
 
-@experiments_app.command()
+@experiments.command()
 def copy(folder: Path) -> None:
     """Copy all examples, to edit: experiments, plans, sites, logs, and JSON Schemas for editors.
 

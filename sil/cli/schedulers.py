@@ -224,9 +224,7 @@ def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) 
 
 
 def new_scheduler(
-    name: str,
-    kind: Kind = Kind.MAPPING,
-    folder: Annotated[Path | None, Option("--out")] = None,
+    name: str, kind: Kind = Kind.MAPPING, folder: Annotated[Path | None, Option("--out")] = None
 ) -> None:
     """Write an installable package with a working scheduler and its test, as a starting point.
 
@@ -246,9 +244,7 @@ def new_scheduler(
 
 
 def serve_scheduler(
-    name: str,
-    bind: str = "tcp://127.0.0.1:28000",
-    decision_limit: options.DecisionLimit = 60.0,
+    name: str, bind: str = "tcp://127.0.0.1:28000", decision_limit: options.DecisionLimit = 60.0
 ) -> None:
     """Serve a scheduler to a simulator that speaks Batsim's protocol, for one simulation.
 

@@ -24,8 +24,7 @@ def rehearse(
         Path, Argument(help="Accounting, as printed by sacct; see `sil slurm rehearse` in the documents.")
     ],
     conf: Annotated[
-        list[Path],
-        Option(help="The present slurm.conf; a second one, and further ones, are variants of it."),
+        list[Path], Option(help="The present slurm.conf; a second one, and further ones, are variants of it.")
     ],
     to: Annotated[
         list[str] | None,

@@ -12,8 +12,8 @@ from sil.cli.lazy_group import group
 from sil.workload.settings import Part, Rules
 
 app = group(
-    "Inspect, cut, convert and generate workloads: logs of rigid jobs (SWF), Batsim's "
-    "workloads (JSON), and Slurm's accounting.",
+    """Inspect, cut, convert and generate workloads: logs of rigid jobs (SWF), Batsim's workloads (JSON), and
+    Slurm's accounting."""
 )
 
 

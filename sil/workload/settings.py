@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 from scheduler import UserError
 from sil.declared import Setting, Settings
 from sil.trace.log_clock import moment_of
-from site_db.files.input_errors import InvalidFile
+from site_db.files.input_errors import InvalidFile, given
 from site_db.files.plain_values import is_decimal, is_whole
 
 if TYPE_CHECKING:
     from sil.workload.job_log import JobLog
+    from sil.workload.slices import SlicedLog
 
 
 class Overrun(StrEnum):
@@ -92,6 +93,41 @@ class Part(Period):
         if self.jobs is not None:
             log = log.slice(*places(self.jobs))
         return log if self.load is None else log.with_load(self.load)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slicing(Settings):
+    """The slices of a log that are replayed.
+
+    * `slices`: Cut each log into this number of slices with equally many jobs. Default: 1.
+    * `slice_jobs`: Cut each log into slices of this number of jobs; what remains is left out.
+    * `jobs`: A slice: jobs A to B - 1, in order of submission, counted from 0. May be repeated.
+    * `warm_up_jobs`: Replay this number of jobs before each slice, and half as many after it, without
+      measuring them: by itself, a slice begins with an empty machine. The first slice has none before it.
+      Default: as many as a slice has, at most 1,000.
+    """
+
+    slices: Annotated[int | None, Setting(least=1)] = None
+    slice_jobs: Annotated[int | None, Setting(least=1)] = None
+    jobs: Annotated[list[str] | None, Setting(metavar="A:B", in_python=False)] = None
+    warm_up_jobs: Annotated[int | None, Setting(least=0)] = None
+
+    def __post_init__(self) -> None:
+        if sum(each is not None for each in (self.slices, self.slice_jobs, self.jobs or None)) > 1:
+            one, two, three = (given(f"--{name}").rstrip("=") for name in ("slices", "slice-jobs", "jobs"))
+            raise UserError(f"{one}, {two} and {three} all say what the slices are; give one of them")
+
+    def of(self, log: JobLog) -> SlicedLog:
+        """Raises InvalidFile."""
+        from sil.workload.slices import chosen_slices, equal_slices, slices_of_size, with_warm_up
+
+        if self.jobs:
+            found = chosen_slices(log, self.jobs)
+        elif self.slice_jobs is not None:
+            found = slices_of_size(log, self.slice_jobs)
+        else:
+            found = equal_slices(log, self.slices or 1)
+        return with_warm_up(found, self.warm_up_jobs)
 
 
 def places(text: str) -> tuple[int | None, int | None]:
