@@ -20,6 +20,7 @@ from sil.trace.log_clock import LogClock, moment_of
 from sil.trace.log_ids import LOG_ID, LogIds
 from sil.workload.mapped_columns import Pages
 from site_db.files.input_errors import InvalidFile
+from site_db.files.plain_values import is_whole
 from site_db.jobs.records import Charged
 from site_db.jobs.swf import unix_start_s
 from site_db.site_file.cluster import Cluster
@@ -316,3 +317,13 @@ def queue_of(request: Request, served: Sequence[str] = ()) -> str:
     """
     of_partition = (name for name in served if name in request.partitions)
     return next(of_partition, ",".join(sorted(request.partitions)) or QUEUE)
+
+
+def places(text: str) -> tuple[int | None, int | None]:
+    """The places `A:B` in the order of submission; each may be missing. Raises InvalidFile."""
+    first, colon, last = text.partition(":")
+    if colon and all(not place or is_whole(place.removeprefix("-")) for place in (first, last)):
+        return int(first) if first else None, int(last) if last else None
+    raise InvalidFile(
+        f"jobs '{text}' cannot be read; give a range of jobs in order of submission, like 0:1000"
+    )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from scheduler import UserError
 from sil.declared import Setting, Settings
 from sil.trace.log_clock import moment_of
-from site_db.files.input_errors import InvalidFile, given
-from site_db.files.plain_values import is_decimal, is_whole
+from site_db.files.input_errors import given
+from site_db.files.plain_values import is_decimal
 
 if TYPE_CHECKING:
     from sil.workload.job_log import JobLog
@@ -91,6 +91,8 @@ class Part(Period):
     def of(self, log: JobLog) -> JobLog:
         log = super().of(log)
         if self.jobs is not None:
+            from sil.workload.job_log import places
+
             log = log.slice(*places(self.jobs))
         return log if self.load is None else log.with_load(self.load)
 
@@ -128,13 +130,3 @@ class Slicing(Settings):
         else:
             found = equal_slices(log, self.slices or 1)
         return with_warm_up(found, self.warm_up_jobs)
-
-
-def places(text: str) -> tuple[int | None, int | None]:
-    """The places `A:B` in the order of submission; each may be missing. Raises InvalidFile."""
-    first, colon, last = text.partition(":")
-    if colon and all(not place or is_whole(place.removeprefix("-")) for place in (first, last)):
-        return int(first) if first else None, int(last) if last else None
-    raise InvalidFile(
-        f"jobs '{text}' cannot be read; give a range of jobs in order of submission, like 0:1000"
-    )

@@ -11,8 +11,7 @@ import polars as pl
 
 from scheduler.messages import counted
 from sil.trace.log_ids import LOG_ID
-from sil.workload.job_log import JobLog
-from sil.workload.settings import places
+from sil.workload.job_log import JobLog, places
 from site_db.files.input_errors import InvalidFile
 from site_db.files.readers import Memory
 
