@@ -46,12 +46,12 @@ class Runs:
         """Their time limits have passed."""
         self.n_launched = 0
         self._run_of: dict[int, RunId] = {}
-        self.to_begin: list[DispatchOrder | RunId] = []
+        self.to_begin: list[RunId] = []
         """Runs to start or to continue when those that are to stop at this time have stopped."""
         self._suspended_first: set[int] = set()
         """Numbers of jobs that are to be launched suspended."""
         self._to_start: dict[RunId, DispatchOrder] = {}
-        """Runs that were suspended before they began."""
+        """Runs that have not begun."""
 
     def launched(self, running: Running, shares: Sequence[NodeShare], expected_s: float) -> RunId:
         """The run starts with the next `begin`, unless the controller has suspended it before."""
@@ -62,7 +62,8 @@ class Runs:
         if running.number in self._suspended_first:
             self._suspended_first.discard(running.number)
             self.suspended.add(run)
-        self.to_begin.append(self._layout.order(run, running.job, shares, expected_s))
+        self._to_start[run] = self._layout.order(run, running.job, shares, expected_s)
+        self.to_begin.append(run)
         return run
 
     def killed(self, number: int) -> Running | None:
@@ -75,9 +76,7 @@ class Runs:
 
     def stop(self, name: str) -> None:
         """The job of this name runs no longer, if it does."""
-        if (
-            number := next((each.number for each in self.running.values() if each.name == name), None)
-        ) is not None:
+        for number in [each.number for each in self.running.values() if each.name == name]:
             self.killed(number)
 
     def over(self, run: RunId) -> Running | None:
@@ -106,16 +105,10 @@ class Runs:
     def begin(self) -> None:
         """Start and continue runs, unless they were to stop since."""
         to_begin, self.to_begin = self.to_begin, []
-        for each in to_begin:
-            run = each.run if isinstance(each, DispatchOrder) else each
-            if run not in self.running:
+        for run in to_begin:
+            if run not in self.running or run in self.suspended:
                 continue
-            if run in self.suspended:
-                if isinstance(each, DispatchOrder):
-                    self._to_start[run] = each
-            elif isinstance(each, DispatchOrder):
-                self._orders.dispatch(each)
-            elif (order := self._to_start.pop(run, None)) is not None:
+            if (order := self._to_start.pop(run, None)) is not None:
                 self._orders.dispatch(order)
             else:
                 self._orders.resume(run)
