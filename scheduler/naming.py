@@ -57,7 +57,7 @@ def _value(name: str, parameter: str, node: ast.expr) -> Value:
 
 def check(name: str, factory: Callable[..., Any], parameters: Mapping[str, Value]) -> None:
     """Raise Misnamed for a parameter that `factory` lacks, or a value that its annotation excludes."""
-    known = _parameters(factory)
+    known = parameters_of(factory)
     if known is None:
         return
     for key, value in parameters.items():
@@ -74,13 +74,7 @@ def check(name: str, factory: Callable[..., Any], parameters: Mapping[str, Value
             raise Misnamed(f"'{name}': '{key}' is {value!r}; expected {expected}")
 
 
-def has_parameter(factory: Callable[..., Any], name: str) -> bool:
-    """Whether `factory` accepts an argument of that name."""
-    known = _parameters(factory)
-    return known is None or name in known
-
-
-def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+def parameters_of(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
     """The parameters of `factory`; None if it has no signature, or accepts any: only a call can tell."""
     try:
         known = inspect.signature(factory, eval_str=True).parameters

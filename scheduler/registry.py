@@ -281,7 +281,8 @@ def _instance(spec: SchedulerSpec) -> AnyScheduler:
 
 def _check_parameters(spec: SchedulerSpec) -> None:
     naming.check(spec.name, spec.constructor(), dict(spec.parameters))
-    if spec.is_random and not naming.has_parameter(spec.constructor(), "seed"):
+    known = naming.parameters_of(spec.constructor())
+    if spec.is_random and known is not None and "seed" not in known:
         raise spec.unusable(" declares is_random = True; its constructor needs a parameter 'seed'")
 
 

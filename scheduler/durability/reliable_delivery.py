@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from scheduler.managers.decorators import ManagerDecorator
 from scheduler.model import DispatchOrder, JobId, MachineReading, RunId
 from scheduler.notices import (
     JobArrived,
@@ -25,7 +24,7 @@ from scheduler.notices import (
     TimePassed,
 )
 from scheduler.ports import Clock, UnreliableDispatcher
-from scheduler.resource_manager import Manager, Ports
+from scheduler.resource_manager import Manager, ManagerDecorator, Ports
 
 
 def lead_of(order: DispatchOrder) -> int:
@@ -213,15 +212,12 @@ class ReliableDelivery(ManagerDecorator):
             return
         if self._unanswered[machine] >= self._timeouts.pings:
             for run in [run for run in runs if run in self._open]:
-                self._abandon(run)
+                order = self._abandoned[run] = self._open.pop(run).order
+                self._network.abandon(run)
+                self._lost(order)
         self._unanswered[machine] += 1
         self._network.ping(machine)
         self._in(self._timeouts.ping_s, self._ping, machine)
-
-    def _abandon(self, run: RunId) -> None:
-        order = self._abandoned[run] = self._open.pop(run).order
-        self._network.abandon(run)
-        self._lost(order)
 
     def _lost(self, order: DispatchOrder) -> None:
         """The machines of a run are not used until they are released."""

@@ -24,7 +24,7 @@ class Placer:
     def __init__(
         self, problem: FreeNodesProblem | ConsumableNodesProblem, selection: str = "first_fit"
     ) -> None:
-        self._n_jobs = problem.n_jobs
+        self._n_jobs = len(problem.free_nodes.waiting)
         self._starts: list[Start] = []
         self._room = problem.room(selection)
 

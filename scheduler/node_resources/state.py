@@ -80,23 +80,15 @@ class NodeResources(DescribedNodes):
         return which
 
     def takes_parts_of_gpus(self, kind: int) -> bool:
-        from scheduler.node_resources.kernels.python_entry_points import (
-            uses_parts_of_gpus,  # compiled, as those below
-        )
-
-        return uses_parts_of_gpus(self.requests, kind)
+        return python_entry_points.uses_parts_of_gpus(self.requests, kind)
 
     def changed_since(self, clock: int) -> Ints:
         """The nodes that changed after `clock`; valid until the next call."""
-        from scheduler.node_resources.kernels.python_entry_points import changed_since
-
-        return self._changed[: changed_since(self.table, clock, self._changed)]
+        return self._changed[: python_entry_points.changed_since(self.table, clock, self._changed)]
 
     def most_rows(self, kind: int, chunks: int) -> int:
         """See `kernels.allocation.most_rows`."""
-        from scheduler.node_resources.kernels.python_entry_points import rows_at_most
-
-        return rows_at_most(self.requests, kind, chunks)
+        return python_entry_points.rows_at_most(self.requests, kind, chunks)
 
     def divided(self, kind: int, chunks: int, nodes: Iterable[int]) -> Ints2 | None:
         """As many chunks as fit on each of some nodes in turn; None if they do not suffice."""

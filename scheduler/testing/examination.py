@@ -243,24 +243,21 @@ class Examination:
     ) -> tuple[Answer, str | None]:
         try:
             return candidate.answer(outline, first_id)
-        except TimeoutError as error:
-            raise self._broken(
-                rules.RETURNS_IN_TIME, None, f"schedule did not return: {error}", asked
-            ) from None
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
         except CannotAnswer as gone:
             self._gone = gone
             raise
-        except BrokeRule as error:
-            if error.rule not in RULES_OF_CONDUCT:
-                self.exercised |= {rules.RIGHT_KIND, rules.RAISES_NOTHING, rules.RETURNS_IN_TIME}
-            raise self._broken(error.rule, None, str(error), asked) from error
-        except WrongKind as error:
-            raise self._broken(rules.RIGHT_KIND, None, str(error), asked) from error
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
         except BaseException as error:
-            message = f"schedule raised {type(error).__name__}: {error}"
-            raise self._broken(rules.RAISES_NOTHING, None, message, asked) from error
+            rule, message = rules.RAISES_NOTHING, f"schedule raised {type(error).__name__}: {error}"
+            if isinstance(error, TimeoutError):
+                rule, message = rules.RETURNS_IN_TIME, f"schedule did not return: {error}"
+            elif isinstance(error, BrokeRule | WrongKind):
+                rule, message = getattr(error, "rule", rules.RIGHT_KIND), str(error)
+                if rule not in RULES_OF_CONDUCT:
+                    self.exercised |= {rules.RIGHT_KIND, rules.RAISES_NOTHING, rules.RETURNS_IN_TIME}
+            cause = None if isinstance(error, TimeoutError) else error
+            raise self._broken(rule, None, message, asked) from cause
 
     def _broken(self, rule: str, job: JobId | None, message: str, asked: Outlines) -> Exception:
         if rule in self._overlooked:

@@ -15,8 +15,6 @@ from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import ON_NODES, Job, JobId, RunId, Start
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.kernels.tables import NODE
-from scheduler.node_resources.selection import FirstFit, Placement
-from scheduler.node_resources.state import shares_of
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running
 from scheduler.testing.drawing import st
@@ -130,12 +128,13 @@ def running_first(
     """The job runs on the first nodes on which it fits, if there are any."""
     assert job.request is not None
     kind, chunks = state.nodes.note_request(job.request), job.request.chunks
-    used = Placement(state.nodes.alongside(), FirstFit()).place(kind, chunks)
-    if used is None:
+    if not state.nodes.fits(kind, chunks):
         return {}
+    used = state.nodes.divided(kind, chunks, state.nodes.where_fits(kind).tolist())
+    assert used is not None
     nodes = NodeSet.of(set(used[:, NODE].tolist()))
     state.wait(job, job.request, now_s)
-    state.start(run, job.id, Start(0, nodes, end_s, shares_of(used)), now_s)
+    state.start(run, job.id, Start(0, nodes, end_s), now_s)
     return {run: Running(job, ON_NODES, nodes, end_s)}
 
 

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from scheduler.managers.decorators import RequeueLimit
 from scheduler.model import Job
 from scheduler.node_request import Node
-from scheduler.resource_manager import Manager, Ports
+from scheduler.resource_manager import Manager, Ports, RequeueLimit
 from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs.hosting import Supervision

@@ -12,11 +12,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from scheduler.managers.decorators import RequeueLimit
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.notices import METHOD_OF, Notice, RunEnded, RunLost
-from scheduler.resource_manager import ResourceManager
+from scheduler.resource_manager import RequeueLimit, ResourceManager
 from sil.experiment.results import Identity, batches
 from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, Capacity, first_breach
 from sil.outcome.jobs import failed_job_table, job_table

@@ -7,9 +7,9 @@ from math import inf
 import pytest
 
 from scheduler.free_nodes.rigid import Rigid
-from scheduler.managers.decorators import ManagerDecorator
 from scheduler.mapping.greedy import MinMin
 from scheduler.mapping.problem import MappingProblem
+from scheduler.resource_manager import ManagerDecorator
 from scheduler.rules import (
     EACH_JOB_ONCE,
     KNOWN_JOB,
