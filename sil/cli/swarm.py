@@ -134,10 +134,11 @@ def _seeds(text: str) -> range:
 
 def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
     """One case, with all facts."""
+    from sil.trace.held import with_texts
     from sil.trace.recorder import ROW
 
     verdict = tested.verdict(case)
-    facts = [dict(zip(ROW, fact, strict=True)) for fact in verdict.facts]
+    facts = [with_texts(dict(zip(ROW, fact, strict=True))) for fact in verdict.facts]
     if as_json:
         violation = None if verdict.violation is None else asdict(verdict.violation)
         console.print_json({"case": asdict(case), "violation": violation, "facts": facts})
@@ -147,7 +148,10 @@ def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
             f"{counted(len(case.jobs), 'job')} on {counted(case.n_machines, 'machine')} ({case.machines}), "
             f"{'; '.join([case.scheduler, kinds, *case.policies])}"
         )
-        columns = [number("time (s)", "time_s", ",.3f"), *map(text, ROW[1:-1]), text("detail")]
+        columns = [
+            number("time (s)", "time_s", ",.3f"),
+            *(text(name) for name in ROW[1:] if name != "shares"),
+        ]
         print_listings([Listing("facts", title, columns, facts)])
     if verdict.violation is not None:
         console.exit_with_fault(_sentence(verdict.violation))

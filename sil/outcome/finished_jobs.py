@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sil.outcome.jobs import BOUND_S, ENDINGS, GPUS_HAD, batsim_jobs
+from sil.outcome.jobs import BOUND_S, ENDINGS, batsim_jobs
 from sil.trace.fact_columns import FactColumns, Places
 from sil.trace.facts import CODES, Fact
+from sil.trace.held import N_GPUS, texts_of
 from sil.trace.recorder import ROW
 
 COLUMNS = (*ROW, "tasks")
@@ -52,8 +53,7 @@ class FinishedJobs:
         self._wanted = wanted
         has_gpus = "requested_gpus" in requested.columns
         for_table = wanted is not Wanted.STATISTICS
-        self._texts = [*(["machines"] if for_table else []), *(["detail"] if for_table or has_gpus else [])]
-        """Of a start."""
+        self._has_gpus = for_table or has_gpus
         self._to_arrive = requested
         if not for_table:
             self._to_arrive = requested[["job", *(["requested_gpus"] if has_gpus else [])]]
@@ -96,13 +96,17 @@ class FinishedJobs:
         self._arrived = [_where(arrived, stays)]
 
     def _starts(self, facts: FactColumns, places: Places) -> Rows:
-        numbers = {
+        numbers: Rows = {
             "job": facts.job[places],
             "run": facts.run[places],
             "starting_time": facts.time_s[places],
             "tasks": facts.tasks[places],
         }
-        return numbers | {name: pl.from_arrow(facts.texts(name, places)) for name in self._texts}
+        if self._wanted is not Wanted.STATISTICS:
+            numbers["machines"] = texts_of(*facts.held("machines", places))
+        if self._has_gpus:
+            numbers["gpus_had"] = facts.frame(["shares"], places).select(N_GPUS).to_series()
+        return numbers
 
     def _suspended_s(self, facts: FactColumns, over: Rows) -> NDArray[np.float64]:
         """For how long the runs that are over were suspended."""
@@ -180,8 +184,6 @@ class FinishedJobs:
     def _with_details(self, jobs: Rows) -> pl.DataFrame:
         columns = {name: column for name, column in jobs.items() if name not in ("job", "run")}
         table = pl.DataFrame({"job_id": jobs["job"], **columns})
-        if "detail" in columns:
-            table = table.with_columns(gpus_had=GPUS_HAD).drop("detail")
         if self._wanted is Wanted.STATISTICS:
             return table
         place = places_of(jobs["job"], self._described["job"].to_numpy())

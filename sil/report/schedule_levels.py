@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.report.figures import WAITS, Classes, sizes
-from sil.trace.facts import one_row_per_interval
+from sil.trace.held import ALLOCATED, one_row_per_interval
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ class Runs:
         if users:
             place_of = {name: k for k, name in enumerate(users)}
             user = jobs["user"].replace_strict(place_of, return_dtype=pl.Int64).to_numpy()
-        rectangles = one_row_per_interval(jobs.select(machines="allocated_resources").with_row_index("place"))
+        rectangles = one_row_per_interval(jobs.select(machines=ALLOCATED).with_row_index("place"))
         place, low, high = rectangles.select(pl.col("place", "low", "high").cast(pl.Int64))
         return cls(
             jobs["job_id"].to_numpy(),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scheduler.compiled import allocate, grown, made
 from scheduler.free_nodes.kernels.ledger import Q
 from sil.world.compiled_replay.estimates import EstimateTable
-from sil.world.compiled_replay.facts import Facts
+from sil.world.compiled_replay.facts import HELD_COLUMNS, Facts
 from sil.world.compiled_replay.jobs import Jobs
 from sil.world.compiled_replay.loop import (
     ALL_ENDED,
@@ -55,7 +55,7 @@ class Running(Generic[Q]):
     def __init__(self, jobs: Jobs, queue: EmptyQueue[Q], order: Order, by: int, n_facts: int) -> None:
         """`by` is who estimates; `n_facts` is the room for facts at first."""
         self.queue, self._larger = queue.empty, queue.larger
-        clock = made(Clock, slots=len(self.queue.ledger.run), nodes=queue.n_nodes)
+        clock = made(Clock, slots=len(self.queue.ledger.run))
         clock.rank[:] = [order[kind] for kind in (RoundDue, WakeUp, ArrivalDue, ReleaseDue, EndDue)]
         clock.releases_first[0] = order[ReleaseDue] < order[EndDue]
         estimates = made(EstimateTable, jobs=len(jobs.submit_s), users=jobs.n_users)
@@ -74,7 +74,7 @@ class Running(Generic[Q]):
             clock.first_released[0] = 0
             self.site = self.site._replace(clock=grown(clock, slots=len(self.queue.ledger.run)))
         elif why == FACTS_LACK:
-            self.facts = _more_facts(facts, int(clock.most_starts[0]), int(clock.most_text[0]))
+            self.facts = _more_facts(facts, int(clock.most_starts[0]), int(clock.most_held[0]))
         else:
             return False
         return True
@@ -105,13 +105,13 @@ def run_compiled(
             return
 
 
-def _new_facts(n: int, text: int = 0) -> Facts:
-    return allocate(Facts, 2, n, n, n, n, n, n + 1, max(16 * n, text), n, n, n)
+def _new_facts(n: int, rows: int = 0) -> Facts:
+    return allocate(Facts, 2, n, n, n, n, n, n, n + 1, (max(n, rows), HELD_COLUMNS), n, n, n)
 
 
-def _more_facts(facts: Facts, starting: int, text: int) -> Facts:
-    """With at least twice the room, and that for so many jobs that start and bytes of text."""
-    new = _new_facts(2 * (len(facts.time_s) + starting), 2 * (len(facts.text) + text))
+def _more_facts(facts: Facts, starting: int, rows: int) -> Facts:
+    """With at least twice the room, and that for so many jobs that start and rows of what they hold."""
+    new = _new_facts(2 * (len(facts.time_s) + starting), 2 * (len(facts.held) + rows))
     arrays: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(facts, new, strict=True)
     for old, larger_one in arrays:
         larger_one[: len(old)] = old

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Flags, Floats, Initially, Ints, generic, inlined, part
+from scheduler.compiled import Floats, Initially, Ints, generic, inlined, part
 from scheduler.free_nodes.kernels.ledger import (
     CONSERVATIVE,
     ENOUGH,
@@ -68,7 +68,7 @@ class Clock(NamedTuple):
     lack: Ints
     """Of the queue."""
     most_starts: Ints
-    most_text: Ints
+    most_held: Ints
     rank: Annotated[Ints, 5]
     """Among simultaneous events, by kind."""
     releases_first: Ints
@@ -82,8 +82,6 @@ class Clock(NamedTuple):
     first_released: Ints
     released: Annotated[Ints, "slots"]
     """The slots of what has released its nodes and not ended: a ring."""
-    marks: Annotated[Flags, "nodes"]
-    """Work space."""
 
 
 class Site(NamedTuple):
@@ -95,14 +93,14 @@ class Site(NamedTuple):
 
 
 @generic
-def most_text(q: Q) -> int:
-    """How many bytes at most state what the jobs of one decision use."""
+def most_held(q: Q) -> int:
+    """How many rows at most state what the jobs of one decision hold."""
     raise NotImplementedError  # never runs: each kind of queue has its implementation
 
 
 @generic
-def write_use(q: Q, x: int, f: Facts, fact: int, marks: Flags) -> None:
-    """Add what the job in row x of `started` uses as the text of the newest fact. All `marks` are False."""
+def note_held(q: Q, x: int, f: Facts, fact: int) -> None:
+    """Add what the job in row x of `started` holds to the newest fact."""
     raise NotImplementedError  # never runs: each kind of queue has its implementation
 
 
@@ -144,10 +142,10 @@ def what_ends(site: Site, q: Q, f: Facts) -> int:
     if clock.lack[0] != ENOUGH:
         return QUEUE_LACKS
     most = most_starts(q) + 1
-    clock.most_starts[0], clock.most_text[0] = most, most_text(q)
+    clock.most_starts[0], clock.most_held[0] = most, most_held(q)
     if f.counts[N_FACTS] + most + 1 > len(f.time_s) or f.counts[N_DECISIONS] == len(f.asked_s):
         return FACTS_LACK
-    if f.text_end[f.counts[N_FACTS]] + clock.most_text[0] > len(f.text):
+    if f.held_end[f.counts[N_FACTS]] + clock.most_held[0] > len(f.held):
         return FACTS_LACK
     return CHUNK
 
@@ -163,7 +161,7 @@ def carry_out(site: Site, q: Q, f: Facts, now_s: float, n_started: int) -> None:
         slot = ledger.started[x]
         job = ledger.job[slot]
         fact = note(f, now_s, STARTED, job, ledger.run[slot], ledger.end_s[slot] - now_s)
-        write_use(q, x, f, fact, clock.marks)
+        note_held(q, x, f, fact)
         clock.end_s[slot] = now_s + site.jobs.run_s[job]
         push(clock.running, clock.n_running, clock.end_s, ledger.run, slot)
 

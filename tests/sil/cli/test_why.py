@@ -113,7 +113,7 @@ def test_a_refused_job_was_overtaken_by_none_and_its_refusal_is_the_reason() -> 
         {"event": Fact.JOB_ARRIVED, "job": 1, "time_s": 0.0},
         {"event": Fact.JOB_REFUSED, "job": 1, "time_s": 0.0, "detail": "job 1 requests 9 nodes"},
         {"event": Fact.JOB_ARRIVED, "job": 2, "time_s": 1.0},
-        {"event": Fact.RUN_STARTED, "job": 2, "time_s": 1.0, "run": 0, "machines": "0"},
+        {"event": Fact.RUN_STARTED, "job": 2, "time_s": 1.0, "run": 0, "machines": [{"first": 0, "last": 0}]},
     ]
     empty = dict.fromkeys(SCHEMA)
     found = timeline(pl.DataFrame([empty | row for row in rows], schema=SCHEMA), 1)

@@ -26,8 +26,8 @@ from sil.runs.under_test import resolve
 from sil.settings.decision_costs import NONE
 from sil.slurm.cluster import configuration_for
 from sil.trace.facts import TRACE, Fact
+from sil.trace.held import shares_in
 from sil.trace.reading import read_facts
-from sil.trace.requests import shares_of
 from sil.workload.job_log import SCHEMA, JobLog
 from site_db.site_file.cluster import Cluster
 
@@ -220,10 +220,10 @@ def follow(trace: pl.DataFrame, log: JobLog, found: Compared) -> None:
     # Orders of one pass arrive by several connections, in any order.
     place = {job: k for k, job in enumerate(log.jobs["job"].to_list())}
     rows = sorted(
-        trace.select("time_s", "event", "job", "detail").iter_rows(),
+        trace.select("time_s", "event", "job", "shares").iter_rows(),
         key=lambda row: (row[0], row[1] == Fact.RUN_STARTED, place[row[2]]),
     )
-    for time_s, event, job, detail in rows:
+    for time_s, event, job, shares in rows:
         match event:
             case Fact.JOB_ARRIVED:
                 waiting.append(job)
@@ -240,7 +240,7 @@ def follow(trace: pl.DataFrame, log: JobLog, found: Compared) -> None:
                 elif late_s > INTERVAL_S:
                     found.differ[f"Slurm waits longer; {shape(log.requests[job])}"] += 1
                     found.examples.append(f"job {job}, {late_s:g} s later: {log.requests[job]}")
-                held[job] = rows_of(shares_of(detail))
+                held[job] = rows_of(shares_in(shares) or ())
                 why_not = nodes.why_not(kinds[job], log.requests[job].chunks, held[job])
                 assert why_not is None, f"job {job}: {why_not}"
                 nodes.take(kinds[job], held[job])

@@ -23,6 +23,7 @@ from sil.settings.replays import Engine
 from sil.slurm.installation import installed
 from sil.slurm.running import credential_used
 from sil.trace.facts import TRACE, Fact
+from sil.trace.held import MACHINES_AS_TEXT
 from sil.trace.reading import read_facts
 from sil.workload.lublin import Lublin
 from sil.workload.swf_writing import write_swf
@@ -67,7 +68,11 @@ def replayed(folder: Path, name: str, *options: str) -> Result:
 def starts_under(name: str, replay: Replay, folder: Path) -> pl.DataFrame:
     facts = replay.facts(resolve(name), folder / "printed")
     assert Fact.FAULT not in facts["event"].to_list(), facts.tail(1).to_dicts()
-    return facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s", "machines").sort("job")
+    return (
+        facts.filter(pl.col("event") == Fact.RUN_STARTED)
+        .select("job", "time_s", MACHINES_AS_TEXT)
+        .sort("job")
+    )
 
 
 def test_it_starts_jobs_when_easy_does_but_for_the_time_it_takes(tmp_path: Path) -> None:
