@@ -218,18 +218,23 @@ def _topology(path: Path, selection: Selection, release: Release) -> Iterator[tu
             return
 
 
+OWN = (
+    "ClusterName=testbed",
+    "SchedulerType=sched/backfill",
+    "PriorityType=priority/basic",
+    "MaxJobCount=1000000",
+)
+"""Of each configuration that is made."""
+
+
 def configuration_of(n_nodes: int, cpus: int = 1, settings: Iterable[str] = ()) -> Configuration:
     """Slurm's own defaults, with backfilling, for identical nodes n1, n2 and so on, of which jobs take
     whole ones if each has one CPU. `settings` are further lines."""
-    select = "select/linear" if cpus == 1 else "select/cons_tres"
     names = f"n[1-{n_nodes}]" if n_nodes > 1 else "n1"
     lines = (
-        "ClusterName=testbed",
-        f"SelectType={select}",
+        *OWN,
+        f"SelectType={'select/linear' if cpus == 1 else 'select/cons_tres'}",
         *(() if cpus == 1 else ("SelectTypeParameters=CR_Core",)),
-        "SchedulerType=sched/backfill",
-        "PriorityType=priority/basic",
-        "MaxJobCount=1000000",
         *settings,
         f"NodeName={names} CPUs={cpus} RealMemory=1000 State=UNKNOWN",
         "PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
@@ -239,13 +244,8 @@ def configuration_of(n_nodes: int, cpus: int = 1, settings: Iterable[str] = ()) 
 
 def merged(old: str, new: str) -> str:
     """A list of options with others in place of those of the same names, or after them."""
-    options = {
-        option.partition("=")[0].strip(): option.strip() for option in old.split(",") if option.strip()
-    }
-    options |= {
-        option.partition("=")[0].strip(): option.strip() for option in new.split(",") if option.strip()
-    }
-    return ",".join(options.values())
+    options = (option.strip() for option in f"{old},{new}".split(","))
+    return ",".join({option.partition("=")[0].strip(): option for option in options if option}.values())
 
 
 def gres_conf(lines: Iterable[str]) -> str:

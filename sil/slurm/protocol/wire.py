@@ -16,7 +16,6 @@ from sil.slurm.protocol.releases import ProtocolError, check_version
 
 NO_VALUE_8, NO_VALUE_16, NO_VALUE_32, NO_VALUE_64 = 0xFE, 0xFFFE, 0xFFFFFFFE, 0xFFFFFFFFFFFFFFFE
 """What stands for "not given" in a number."""
-INFINITE_32 = 0xFFFFFFFF
 LARGEST_BITMAP = 1 << 24
 """In bits; a larger one is malformed."""
 
