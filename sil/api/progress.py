@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any, Literal
+from typing import Any
 
 from markupsafe import escape
 from rich.console import Console
@@ -22,9 +22,7 @@ from rich.progress import (
 )
 
 from scheduler.messages import printable
-from sil.api.settings import one_of
-from sil.workers.execution import Execution
-from sil.workers.executor import Executor, Inline, Listener
+from sil.workers.executor import Listener
 
 SHOWN_EVERY_S = 0.2
 """In notebooks."""
@@ -137,30 +135,3 @@ def warn(sentence: str) -> None:
     ):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(printable(sentence), stacklevel=depth)
-
-
-OnFault = Literal["raise", "keep"]
-
-
-def raises(on_fault: OnFault) -> bool:
-    """Whether faults are raised. Raises UserError for another word."""
-    return one_of(["raise", "keep"], on_fault, "on_fault") == "raise"
-
-
-def is_elsewhere(isolate: bool, where: Execution) -> bool:
-    """Whether other processes than this one do the work."""
-    return isolate or where != Execution()
-
-
-@contextmanager
-def working(
-    name: str, unit: str, progress: bool, isolate: bool, where: Execution
-) -> Iterator[tuple[Listener, Executor]]:
-    """A listener that shows progress, and what does the work: this process, or others if they are asked for.
-    Raises UserError."""
-    with shown(name, unit, progress) as listener:
-        if not is_elsewhere(isolate, where):
-            yield listener, Inline()
-            return
-        with where.executor() as executor:
-            yield listener, executor

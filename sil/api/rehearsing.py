@@ -7,14 +7,14 @@ from datetime import datetime
 from pathlib import Path
 
 from scheduler import UserError
-from sil.api.progress import warn, working
+from sil.api.calls import Working
+from sil.api.progress import warn
 from sil.declared import as_keyword, spread
 from sil.experiment.replay_folder import render
 from sil.rehearsal.page import write_rehearsal
 from sil.rehearsal.run import Rehearsal, read_rehearsal
 from sil.rehearsal.run import rehearse as rehearsed
 from sil.rehearsal.variants import Question
-from sil.workers.execution import Execution
 from sil.workers.executor import Interrupted
 
 
@@ -30,8 +30,7 @@ def rehearse(
     warm_up_days: float = 14.0,
     time_zone: str | None = None,
     slurm_step_s: float = 30.0,
-    where: Execution,
-    progress: bool = True,
+    where: Working,
 ) -> Rehearsal:
     """Replay accounting under Slurm's present settings and others, with the results of `sil slurm rehearse`.
 
@@ -50,7 +49,7 @@ def rehearse(
     month, replay, schedulers = asked.prepared()
     for note in month.log.notes:
         warn(note)
-    with working(month.log.name, "jobs", progress, True, where) as (listener, executor):
+    with where.listened(month.log.name, "jobs") as (listener, executor):
         try:
             present, *_ = rehearsed(month, replay, schedulers, Path(folder), executor, listener)
         except Interrupted:

@@ -10,7 +10,8 @@ import polars as pl
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.api.progress import warn, working
+from sil.api.calls import Working
+from sil.api.progress import warn
 from sil.api.settings import choice, given_log
 from sil.declared import as_keyword, spread
 from sil.experiment.log_sweep import LogSweep, run_sweep
@@ -20,7 +21,6 @@ from sil.outcome.metrics import replay_metric_named
 from sil.outcome.statistics import CONFIDENCE
 from sil.runs.under_test import check_for_logs, named
 from sil.settings.replays import Asking, Estimates
-from sil.workers.execution import Execution
 from sil.workers.executor import Interrupted
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Slicing
@@ -36,8 +36,7 @@ def sweep(
     cut: Slicing,
     bound_s: float = BOUND_S,
     how: Asking,
-    where: Execution,
-    progress: bool = True,
+    where: Working,
 ) -> Sweep:
     """Replay every slice of some logs under every scheduler, load and kind of estimates, with the results of
     the command `sil sweep`.
@@ -63,7 +62,7 @@ def sweep(
         how,
     )
     names = tuple(scheduler.label for scheduler in wanted.schedulers)
-    with working("sweep", "replays", progress, True, where) as (listener, executor):
+    with where.listened("sweep", "replays") as (listener, executor):
         try:
             found = Sweep(run_sweep(wanted, executor, listener), names)
         except Interrupted as interrupted:

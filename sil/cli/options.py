@@ -19,7 +19,7 @@ from scheduler import UserError
 from sil.cli import console
 from sil.declared import Field, Settings, Shown, declared, sentences, spread, without_sentences
 from sil.report.analysis import Analysis
-from sil.settings.replays import AtSite, Repetition, ReplaySettings
+from sil.settings.replays import Overrides, ReplaySettings
 from sil.site.log_file import LogFile
 from sil.workload import settings
 from sil.workload.settings import Period, Rules
@@ -97,17 +97,6 @@ def _info(field: Field) -> Any:
 
 LOAD = Option(parser=parsed(settings.LOAD.parser), metavar=settings.LOAD.metavar)
 Json = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
-Schedulers = Annotated[
-    list[str] | None, Option(help="Override those in the file. May be repeated; the first is the baseline.")
-]
-Trust = Annotated[
-    bool,
-    Option(
-        "--trust",
-        help="Run the modules and commands that the file or its site names, without a question. Schedulers "
-        "given as options are trusted.",
-    ),
-]
 Metric = Annotated[str, Option(help="The metric of the grid table: a column of summary.json.")]
 METRIC = "sum_job_times"
 
@@ -135,15 +124,6 @@ LogOnNodes = Annotated[
         f"Alibaba's pods (CSV)."
     ),
 ]
-OtherThreshold = Annotated[
-    float | None,
-    Option(
-        "--bounded-slowdown-threshold",
-        min=0.001,
-        max=1e9,
-        help="Override bounded_slowdown_threshold_s in the file.",
-    ),
-]
 BoundedSlowdownThreshold = Annotated[
     float,
     Option(
@@ -166,15 +146,13 @@ def _of(settings: type[Settings], name: str) -> Any:
     return _info(field)
 
 
-Seed = Annotated[int | None, _of(Repetition, "seed")]
-Site = Annotated[str | None, _of(AtSite, "site")]
+Seed = Annotated[int | None, _of(Overrides, "seed")]
+Trust = Annotated[bool, _of(Overrides, "trust")]
 TimeZone = Annotated[str | None, _of(Rules, "time_zone")]
 Begin = Annotated[datetime | None, _of(Period, "begin")]
 Processors = Annotated[int | None, _of(LogFile, "processors")]
 WarmUp = Annotated[float | None, _of(Analysis, "warm_up_days")]
 CoolDown = Annotated[float | None, _of(Analysis, "cool_down_days")]
 BlockDays = Annotated[float | None, _of(Analysis, "block_days")]
-Reasons = Annotated[bool, _of(ReplaySettings, "reasons")]
-NoDeterminismCheck = Annotated[bool, _of(ReplaySettings, "determinism_check")]
 DecisionLimit = Annotated[float, _of(ReplaySettings, "decision_limit_s")]
 SlurmStep = Annotated[float, _of(ReplaySettings, "slurm_step_s")]

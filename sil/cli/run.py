@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +15,7 @@ from sil.cli import console, options
 from sil.cli.lazy_group import Group, group
 from sil.cli.progress import ProgressBar, progress
 from sil.report import FigureKind
-from sil.settings.experiment_file import Experiment
-from sil.settings.replays import AtSite, Repetition
+from sil.settings.replays import ExperimentOverrides
 from sil.workers.execution import Execution
 from sil.workers.executor import Executor, Inline
 
@@ -30,15 +28,9 @@ def run(
     experiment: str,
     out_folder: Annotated[Path | None, options.folder("sil-NAME")] = None,
     *,
-    again: Repetition,
+    overrides: ExperimentOverrides,
     where: Execution,
-    scheduler: options.Schedulers = None,
     metric: options.Metric = options.METRIC,
-    at: AtSite,
-    bounded_slowdown_threshold: options.OtherThreshold = None,
-    reasons: options.Reasons = False,
-    no_determinism_check: options.NoDeterminismCheck = False,
-    trust: options.Trust = False,
     as_json: options.Json = False,
 ) -> None:
     """Run an experiment and compare its schedulers.
@@ -53,19 +45,9 @@ def run(
     from sil.trust.consent import ask_in_terminal, permit
     from site_db.store import parse_address
 
-    guard = {"reasons": True} if reasons else {}
-    guard |= {"ask_twice": False} if no_determinism_check else {}
-    chosen = Experiment.read(experiment).with_(
-        schedulers=scheduler or None,
-        add=at.add or (),
-        remove=at.remove or (),
-        upgrade=at.upgrade or (),
-        **asdict(again),
-        guard=guard,
-        bounded_slowdown_threshold_s=bounded_slowdown_threshold,
-    )
-    address = parse_address(at.site) if at.site else None
-    if not trust:
+    chosen = Experiment.read(experiment).with_(**overrides.changes)
+    address = parse_address(overrides.site) if overrides.site else None
+    if not overrides.trust:
         permit(chosen.foreign_code(address), ask_in_terminal)
     name = chosen.settings.name
     executor = _chosen_executor(chosen.settings, where)
@@ -75,7 +57,7 @@ def run(
 
     metrics.metric(metric)
     folder = out_folder or default_folder(name)
-    choice = SiteChoice(address, at.learn, at.as_of)
+    choice = SiteChoice(address, overrides.learn, overrides.as_of)
     definition = Definition(chosen.settings, chosen.source)
     with progress("runs") as bars, executor:
         bar = ProgressBar(bars, name)
@@ -89,8 +71,6 @@ def run(
 def _chosen_executor(experiment: Settings, where: Execution) -> Executor:
     """This process where worker processes would take longer to start. They start before large libraries are
     loaded here."""
-    from sil.cli.run import is_little_work
-
     if where.dask is None:
         if is_little_work(experiment):
             return Inline()
@@ -234,7 +214,7 @@ QUICK = {*ON_MACHINES, *ON_FREE_NODES} - OPTIMISING - {"gsa"}
 """Schedulers by name that never take seconds for a decision."""
 
 
-def is_little_work(experiment: Experiment) -> bool:
+def is_little_work(experiment: Settings) -> bool:
     """Whether the process of the command carries out all runs itself: few jobs under quick built-in
     schedulers, which need no process of their own. Predictions on time-shared nodes are not quick."""
     workload = experiment.workload

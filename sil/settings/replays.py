@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from sil.declared import Setting, Settings
 from sil.world.events import ORDERS
@@ -114,34 +114,93 @@ class ReplaySettings(Asking):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repetition(Settings):
-    """How often an experiment is repeated, and with which random numbers.
-
-    * `seed`: Override the seed in the file.
-    * `replications`: Override the number in the file.
-    """
-
-    seed: Annotated[int | None, Setting(least=0)] = None
-    replications: Annotated[int | None, Setting(least=1)] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class AtSite(Settings):
-    """The site of an experiment in a database, changes of it, and what is done with its history.
+class Place(Settings):
+    """Where the site of an experiment or a plan is.
 
     * `site`: A site in a database instead of the one in the file: site.db, sqlite:///site.db#SITE or
       postgresql://user@host/database#SITE.
-    * `add`: Add notional machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them a
-      cluster. May be repeated.
-    * `remove`: Remove machines, by class or by name. May be repeated.
-    * `upgrade`: Replace machines by those of another class. May be repeated.
+    """
+
+    site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtSite(Place):
+    """What is done with the history of a site in a database.
+
     * `learn`: Record completed runs in the database of --site.
     * `as_of`: Estimate run times from the history of --site up to this run.
     """
 
-    site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
-    add: Annotated[list[str] | None, Setting(metavar="'8 x CLASS'", in_python=False)] = None
-    remove: Annotated[list[str] | None, Setting(metavar="'4 x CLASS'", in_python=False)] = None
-    upgrade: Annotated[list[str] | None, Setting(metavar="'8 x CLASS to CLASS'", in_python=False)] = None
     learn: bool = False
     as_of: Annotated[int | None, Setting(least=0, metavar="RUN")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overrides(Place):
+    """What a command changes of a file.
+
+    * `scheduler`: Override those in the file. May be repeated; the first is the baseline.
+    * `seed`: Override the seed in the file.
+    * `bounded_slowdown_threshold_s`: Override bounded_slowdown_threshold_s in the file.
+    * `no_determinism_check`: Accept schedulers that decide differently in two instances. Random ones can
+      declare is_random.
+    * `trust`: Run the modules and commands that the file or its site names, without a question. Schedulers
+      given as options are trusted.
+    """
+
+    scheduler: list[str] | None = None
+    seed: Annotated[int | None, Setting(least=0)] = None
+    bounded_slowdown_threshold_s: Annotated[float | None, Setting(least=0.001, most=1e9)] = None
+    determinism_check: bool = True
+    trust: bool = False
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings of the file that are others."""
+        return {
+            "schedulers": tuple(self.scheduler) if self.scheduler else None,
+            "seed": self.seed,
+            "guard": {} if self.determinism_check else {"ask_twice": False},
+            "bounded_slowdown_threshold_s": self.bounded_slowdown_threshold_s,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOverrides(Overrides):
+    """Of a plan.
+
+    * `budget`: Override the budget in the file.
+    """
+
+    budget: float | None = None
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        return {**super().changes, "budget": self.budget}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentOverrides(Overrides, AtSite):
+    """Of an experiment.
+
+    * `replications`: Override the number in the file.
+    * `reasons`: Record in the trace why jobs wait (for `sil why`).
+    * `add`: Add notional machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them a
+      cluster. May be repeated.
+    * `remove`: Remove machines, by class or by name. May be repeated.
+    * `upgrade`: Replace machines by those of another class. May be repeated.
+    """
+
+    replications: Annotated[int | None, Setting(least=1)] = None
+    reasons: bool = False
+    add: Annotated[list[str] | None, Setting(metavar="'8 x CLASS'")] = None
+    remove: Annotated[list[str] | None, Setting(metavar="'4 x CLASS'")] = None
+    upgrade: Annotated[list[str] | None, Setting(metavar="'8 x CLASS to CLASS'")] = None
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        found = super().changes
+        found["guard"] |= {"reasons": True} if self.reasons else {}
+        notional = {verb: getattr(self, verb) or () for verb in ("add", "remove", "upgrade")}
+        return {**found, **notional, "replications": self.replications}
