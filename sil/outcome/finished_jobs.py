@@ -53,7 +53,7 @@ class FinishedJobs:
         self._wanted = wanted
         has_gpus = "requested_gpus" in requested.columns
         for_table = wanted is not Wanted.STATISTICS
-        self._has_gpus = for_table or has_gpus
+        self._has_gpus = has_gpus
         self._to_arrive = requested
         if not for_table:
             self._to_arrive = requested[["job", *(["requested_gpus"] if has_gpus else [])]]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from scheduler.model import Share
 from scheduler.node_set import Interval, NodeSet
@@ -23,6 +24,7 @@ SHARES = pl.List(pl.Struct({"node": pl.Int32, "chunks": pl.Int32, "gpus": pl.Int
 """The GPUs are the bits of a number: bit k is set for GPU k."""
 HELD: Schema = {"machines": MACHINES, "shares": SHARES}
 _ARROW = arrow_schema(HELD)
+_TEXT = pa.large_string()
 
 Intervals = tuple[Interval, ...]
 Cell = Sequence[Mapping[str, int]] | None
@@ -66,8 +68,12 @@ def machines_of(ends: Ints, nodes: Ints) -> tuple[Ints, Ints2]:
 
 def texts_of(ends: Ints, intervals: Ints2) -> pl.Series:
     """Lists of intervals, which end as in `arrow_column`, as texts like `0-3 5`."""
-    lists = pl.Series("machines", arrow_column("machines", ends, intervals))
-    return lists.to_frame().select(MACHINES_AS_TEXT).to_series()
+    first, last = intervals.T
+    names = pa.array(map(str, range(last.max(initial=0) + 1)), _TEXT)
+    both = names.take(pa.array(first)), names.take(pa.array(last, mask=first == last))
+    texts = pc.binary_join_element_wise(*both, pa.scalar("-", _TEXT), null_handling="skip")
+    lists = pa.LargeListArray.from_arrays(pa.array(ends), texts)
+    return pl.Series(pc.binary_join(lists, pa.scalar(" ", _TEXT)))
 
 
 def intervals_in(cell: Cell) -> Intervals | None:
