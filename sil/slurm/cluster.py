@@ -1,6 +1,4 @@
-"""The configuration for the nodes and partitions of a cluster without a `slurm.conf`, and whether a given one
-has the same nodes.
-"""
+"""The configuration for a cluster without a `slurm.conf`, and whether a given one has the same nodes."""
 
 from __future__ import annotations
 

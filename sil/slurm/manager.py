@@ -167,7 +167,10 @@ class SlurmManager(ResourceManager):
                 self._controller.ask(script_completed(number, self._submissions.user_id(run.job)))
                 self._match_time()
             self._submissions.over(run.job)
-        self._tell_of_nodes()
+        changed, self._changed = dict(self._changed), []
+        if changed:
+            self._controller.update_nodes(changed)
+            self._reconsider()
         due, self._due[:] = [*self._due], []
         for command in due:
             if command.job is None:
@@ -259,12 +262,6 @@ class SlurmManager(ResourceManager):
         self._clock.wait_until(now_s)
 
     # -- to the controller ----------------------------------------------------------------------------------
-
-    def _tell_of_nodes(self) -> None:
-        changed, self._changed = dict(self._changed), []
-        if changed:
-            self._controller.update_nodes(changed)
-            self._reconsider()
 
     def _reconsider(self) -> None:
         """What has stalled may start."""

@@ -1,8 +1,5 @@
-"""What the controller says of jobs and of itself: states, reasons, when it will act, which jobs have ended,
-its settings, statistics and priorities.
-
-It is asked with Slurm's own commands, since that is rare; ends are in a file that it writes.
-"""
+"""What the controller says of jobs and of itself, when Slurm's own commands ask it, since that is rare; ends
+of jobs are in a file that it writes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """The runs of one controller in the world: started, suspended, continued and ended as it orders its nodes;
-how long it lets them run, and what is to be done when.
-
-Of a heterogeneous job, the controller starts all components at one time, launches the first one only, and
-takes its end for that of all.
-"""
+how long it lets them run, and what is to be done when."""
 
 from __future__ import annotations
 
@@ -120,7 +116,8 @@ _GPUS = re.compile(r"gpu[^,(]*\(IDX:([\d,-]+)\)")
 
 class HeterogeneousJobs:
     """Those that are submitted, by Slurm's numbers, which are consecutive; `threads` are those of cores by
-    node."""
+    node. The controller starts all components at one time, launches the first one only, and takes its end for
+    that of all."""
 
     def __init__(self, controller: Controller, threads: Mapping[str, int]) -> None:
         self._controller, self._threads = controller, threads

@@ -212,15 +212,15 @@ NEVER_ANSWERED = (
 """The controller waits for no answer to these."""
 
 
-def usual_answer(request: Message) -> Answer:
-    """That of a node on which all goes well; an error if the request is not known here."""
+def usual_answer(request: Message, code: int | None = None) -> Answer:
+    """That of a node on which all goes well, or this return code; an error if the request is not known."""
     match request.type:
         case MessageType.REQUEST_PING | MessageType.REQUEST_NODE_REGISTRATION_STATUS:
             return lambda node: Pinged()
         case MessageType.REQUEST_ACCT_GATHER_UPDATE:
             return lambda node: EnergyOfNode(node, (Energy(),))
-    code = INVALID_ARGUMENT if isinstance(request.body, Unknown) else SUCCESS
-    return lambda node: ReturnCode(code)
+    usual = INVALID_ARGUMENT if isinstance(request.body, Unknown) else SUCCESS
+    return lambda node: ReturnCode(usual if code is None else code)
 
 
 def reply(request: Message, answer: Answer, first: str = "") -> Message:

@@ -1,8 +1,8 @@
 """How single fields of Slurm's messages are packed: numbers in network order, counted texts, arrays, bitmaps.
 
-A kind of fields is one function for both directions: with a `Writer` it appends a value, with a `Reader` it
-takes the next one (whatever is given); it returns the value. So what is written is checked as what is read.
-"""
+A kind of fields is one function for both directions, so that what is written is checked as what is read:
+with a `Writer` it appends a value, with a `Reader` it takes the next one (whatever is given); it returns
+the value."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
 """The settings of `slurm.conf`: which are passed to a controller in simulated time, and which a release
 refuses or ignores, so that all of it is known before an upgrade: Slurm names one setting at a time.
 
-Only what is listed here is passed on, so that no setting that is unknown here, such as one of a later
-release, has an effect outside a run. The keys that a release no longer takes are those of
-`src/common/read_config.c` and the plug-ins of each release from 22.05 to 26.05; that the controllers of
-22.05, 24.11 and 26.05 refuse or ignore them was tried one by one. (Plug-ins of the node daemon are missing
-there only.)
-"""
+The keys that a release no longer takes are those of `src/common/read_config.c` and the plug-ins of 22.05
+to 26.05; that the controllers of 22.05, 24.11 and 26.05 refuse or ignore them was tried one by one."""
 
 from __future__ import annotations
 
