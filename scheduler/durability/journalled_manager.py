@@ -70,7 +70,7 @@ class JournalledManager(ManagerDecorator):
         self._tape.record()
         result = self._done(method, arguments)
         orders, self._orders = tuple(self._orders), []
-        self._journal.append(JournalEntry(method, arguments, self._tape.recorded, orders))
+        self._journal.append(JournalEntry(method, arguments, self._tape.recorded(), orders))
         self._send(orders)
         return result
 
@@ -129,7 +129,6 @@ class _Tape:
     def play(self, reads: Sequence[Any]) -> None:
         self._reads, self._n_played = [*reads], 0
 
-    @property
     def recorded(self) -> tuple[Any, ...]:
         return tuple(self._reads)
 

@@ -183,9 +183,7 @@ def test_remap_maps_planned_runs_again_but_not_started_ones() -> None:
 
 def test_under_remap_an_end_requests_a_round_while_runs_are_planned() -> None:
     desk = machines(2, 10.0, QueuePolicy(mapping=REMAP))
-    for job, resource in ((1, 0), (2, 1), (3, 0)):
-        desk.submit(job, resource)
-    desk.round()
+    desk.serve((1, 0), (2, 1), (3, 0))
     desk.end(2, 4.0)
     assert desk.manager.wants_round
 
@@ -202,8 +200,7 @@ class Unscanned(dict[JobId, Run]):
 def test_a_round_looks_only_at_the_planned_runs_of_queues_that_remap() -> None:
     desk = machines(1, 10.0, MIDDLE, QueuePolicy("low", mapping=REMAP))
     for job, queue in ((1, "middle"), (2, "middle"), (3, "low")):
-        desk.submit(job, 0, queue)
-    desk.round()
+        desk.serve((job, 0, queue))
     assert desk.planned == {2: (10.0, 20.0), 3: (20.0, 30.0)}
     desk.manager._planned = Unscanned(desk.manager._planned)
     desk.manager.on_run_lost(RunLost(RunId(99), 0.0))
@@ -398,9 +395,7 @@ def test_a_withdrawn_run_cancels_its_wake_time() -> None:
 
 def test_a_high_queue_sees_ready_times_without_the_displaced_queue() -> None:
     desk = machines(3, 10.0, HIGH, MIDDLE, LOW)
-    for job, resource, queue in ((1, 0, "low"), (2, 0, "low"), (3, 1, "middle"), (4, 1, "low")):
-        desk.submit(job, resource, queue)
-    desk.round()
+    desk.serve((1, 0, "low"), (2, 0, "low"), (3, 1, "middle"), (4, 1, "low"))
     desk.serve((5, 2, "high"), (6, 2, "middle"), at_s=4.0)
     assert desk.scheduler.ready_s[-2:] == [[4.0, 10.0, 4.0], [20.0, 20.0, 14.0]]
     assert desk.preempted == []
@@ -617,9 +612,7 @@ def test_querying_ready_times_without_a_run_changes_nothing() -> None:
 
 def test_without_its_victims_a_machine_is_ready_after_its_planned_runs() -> None:
     desk = machines(2)
-    for job in (1, 2):
-        desk.submit(job, 0)
-    desk.round()
+    desk.serve((1, 0), (2, 0))
     desk.serve((3, 1), at_s=4.0)
     problem = desk.scheduler.problems[-1]
     assert problem.ready_times_without([desk.run_of(1)]).machine_s.tolist() == [20.0, 14.0]
@@ -773,9 +766,7 @@ def test_losing_all_interconnects_closes_the_cluster_but_not_its_machines() -> N
 
 def test_a_loss_withdraws_the_other_runs_planned_on_the_failed_resources() -> None:
     desk = with_pair()
-    for job, resource in ((1, 0), (2, 0), (3, PAIR), (4, 1)):
-        desk.submit(job, resource)
-    desk.round()
+    desk.serve((1, 0), (2, 0), (3, PAIR), (4, 1))
     desk.lose(1, [0], at_s=3.0)
     assert desk.waiting == {1, 2, 3}
     assert desk.dispatched[1:] == [(3.0, 4, 1)]
