@@ -62,6 +62,8 @@ class Submissions:
         """Those that the controller has accepted and that are not over, by name."""
         self.names: dict[int, str] = {}
         """By number in the world; also of jobs that are over."""
+        self.others: dict[int, range] = {}
+        """Slurm's numbers of the further components of heterogeneous jobs, by the first one."""
 
     def refusal(self, job: Job) -> str | None:
         """Why the site's own rules refuse an arriving job; None if they admit it."""
@@ -118,6 +120,8 @@ class Submissions:
         """One job, those of an array, or the components of a heterogeneous job, which have consecutive
         numbers. Returns their names."""
         is_array = isinstance(group, JobArray)
+        if isinstance(group, Components):
+            self.others[number] = range(number + 1, number + len(jobs))
         for k, job in enumerate(jobs):
             name = name_in(number, FIRST_OF_ARRAY + k) if is_array else str(number + k)
             self.jobs[name], self.names[job.id] = job, name
