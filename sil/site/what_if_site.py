@@ -41,10 +41,9 @@ class WhatIfSite:
     """The tables of a site by name. Methods raise InapplicableChange for a change that does not fit."""
 
     def __init__(self, file: SiteFile, expect: Expect) -> None:
-        self._file = file
-        self._expect = expect
-        self.class_in_file = {name: group.machine_class for group in file.machines for name in group.names}
+        self._file, self._expect = file, expect
         self.machines = {name: group for group in file.machines for name in group.names}
+        self.class_in_file = {name: group.machine_class for name, group in self.machines.items()}
         self.machine_classes = {table.name: table for table in file.machine_classes}
         self.clusters = {table.name: table for table in file.clusters}
         self.partitions = {table.name: table for table in file.partitions}
@@ -97,20 +96,19 @@ class WhatIfSite:
         """Allow job classes on a new machine class, where a time follows from the change; whether any is."""
         is_any = False
         for job_class, table in self.job_classes.items():
-            if change.rating is not None:
-                key: str = "commands"
-                value: Any = ESTIMATED if table.sequential_s or table.commands else None
-            elif change.like is not None:
+            time_s = change.sequential_s.get(job_class)
+            if change.like is not None and change.rating is None:
                 like_s = self._sequential_s(job_class, change.like)
-                key, value = "sequential_s", None if like_s is None else like_s / change.times_as_fast
+                time_s = None if like_s is None else like_s / change.times_as_fast
+            if change.rating is not None and (table.sequential_s or table.commands):
+                self._set(job_class, "commands", machine_class, ESTIMATED)
+            elif change.rating is None and time_s is not None:
+                self._set(job_class, "sequential_s", machine_class, time_s)
+                if change.uncertainty:
+                    self.uncertainty[job_class, machine_class] = change.uncertainty
             else:
-                key, value = "sequential_s", change.sequential_s.get(job_class)
-            if value is None:
                 continue
             is_any = True
-            self._set(job_class, key, machine_class, value)
-            if change.uncertainty and change.rating is None:
-                self.uncertainty[job_class, machine_class] = change.uncertainty
         return is_any
 
     def _set(self, job_class: str, key: str, place: str, value: Any) -> None:

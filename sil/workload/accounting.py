@@ -9,11 +9,10 @@ from math import ceil, inf
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from scheduler.messages import counted
 from sil.trace.log_ids import column_of
-from sil.workload.job_log import LEAST_S, SCHEMA, JobLog, possible_size
+from sil.workload.job_log import LEAST_S, JobLog, log_on_nodes, possible_size
 from sil.workload.settings import Overrun, Rules
 from sil.workload.swf_repairs import LINE, repaired, table_of
 from sil.workload.swf_writing import KeptSwf
@@ -107,24 +106,16 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: Cluster,
         rows.append((number, submit_s, run_s, cpus[which], limit_s, user, which, whom))
         if run_s < used_s:
             cut.add(number)
-    table = pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64, "charged": pl.Int64}, orient="row")
-    table = table.with_columns(column_of((job.number for job in jobs), table["job"].to_list()))
-    return JobLog(
+    of_jobs = (*sentences(notes), *tally.remarks(), *requests.ignored(), *requests.never_fit())
+    return log_on_nodes(
         name,
-        table.sort("submit_s", "job"),
-        cluster.cores,
-        {"unixstarttime": f"{origin_s:.0f}"},
-        (
-            *row_sentences(tally),
-            *sentences(notes),
-            *tally.remarks(),
-            *requests.ignored(),
-            *requests.never_fit(),
-            *occupancy.mistakes(cluster.nodes),
-        ),
+        rows,
+        cluster,
+        requests.all,
+        (job.number for job in jobs),
+        header={"unixstarttime": f"{origin_s:.0f}"},
+        notes=(*row_sentences(tally), *of_jobs, *occupancy.mistakes(cluster.nodes)),
         cut=frozenset(cut),
-        cluster=cluster,
-        requests=tuple(requests.all),
         users={user: name for name, user in users.items()},
         charged=tuple(charged),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,7 @@ from scheduler.messages import counted
 from scheduler.model import ANYONE
 from scheduler.node_request import Request
 from sil.trace.log_clock import LogClock, moment_of
-from sil.trace.log_ids import LOG_ID, LogIds
+from sil.trace.log_ids import LOG_ID, LogIds, column_of
 from sil.workload.mapped_columns import Pages
 from site_db.files.input_errors import InvalidFile
 from site_db.files.plain_values import is_whole
@@ -290,6 +290,24 @@ class JobLog:
         if not len(jobs):
             raise InvalidFile(f"{self.name}: there are no {what}; the log has {len(self.jobs):,} jobs")
         return replace(self, jobs=jobs, part=(*self.part, what))
+
+
+def log_on_nodes(
+    name: str,
+    rows: Sequence[Sequence[float]],
+    cluster: Cluster,
+    requests: Sequence[Request],
+    log_ids: Iterable[str] = (),
+    **more: Any,
+) -> JobLog:
+    """The log of some rows: the columns of SCHEMA, the position of what a job requests and, if `charged` is
+    given, of whom Slurm charges; with the log's own ids, if it has other ones."""
+    positions = ("request", "charged") if "charged" in more else ("request",)
+    table = pl.DataFrame(rows, {**SCHEMA, **dict.fromkeys(positions, pl.Int64)}, orient="row")
+    if ids := list(log_ids):
+        table = table.with_columns(column_of(ids, table["job"].to_list()))
+    table = table.sort("submit_s", "job")
+    return JobLog(name, table, cluster.cores, cluster=cluster, requests=tuple(requests), **more)
 
 
 def on_scaled_days(factors: Iterable[float]) -> list[str]:

@@ -21,7 +21,15 @@ from sqlalchemy.orm import Session
 from scheduler.messages import counted
 from scheduler.node_request import Request
 from site_db import schema
-from site_db.jobs.log_import import DESCRIPTION, JobsOnMachines, LogBuilder, import_log, record_of, source_of
+from site_db.jobs.log_import import (
+    DESCRIPTION,
+    JobsOnMachines,
+    LogBuilder,
+    MakeBuilder,
+    import_log,
+    record_of,
+    source_of,
+)
 from site_db.jobs.occupancy import Occupancy
 from site_db.jobs.records import COMPLETED, JobRecord, LoggedJob, SourceKind, Tally, up_to_now
 from site_db.jobs.requests import LoggedRequests
@@ -214,8 +222,9 @@ def import_accounting(
             notes.append(INFERRED.format(n="1 node are" if n == 1 else f"{n:,} nodes are"))
             experienced = [table.name for table in file.job_classes]
             put_site(session, with_cluster(file, cluster), experienced)
-    on_nodes = cluster is not None and cluster.nodes
-    make = partial(JobsOnNodes, cluster=cluster) if on_nodes else JobsOnMachines
+    make: MakeBuilder = JobsOnMachines
+    if cluster is not None and cluster.nodes:
+        make = partial(JobsOnNodes, cluster=cluster)
     jobs = up_to_now(read_file(log, tally, zone=zone), log, now_unix_s)
     skipped, of_site = import_log(session, site, source_of(SourceKind.SACCT, log), jobs, make)
     return skipped, [*notes, *tally.remarks(), *of_site]

@@ -239,7 +239,8 @@ class JobsOnMachines(LogBuilder):
     def _put(self, row: type[schema.OfSite], known: dict[str, int], name: str, **values: int) -> int:
         """The id of the row of that name, which is added if there is none."""
         if name not in known:
-            new = row(site_id=self._site_id, name=name, position=len(known), **values)
+            make: Callable[..., schema.OfSite] = row
+            new = make(site_id=self._site_id, name=name, position=len(known), **values)
             self._session.add(new)
             self._session.flush()
             known[name] = new.id

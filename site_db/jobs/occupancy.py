@@ -51,8 +51,7 @@ class Occupancy:
         self._room = Memory("which nodes the jobs of a log had")
         self._index: dict[str, int] = {}
         self._used: list[_Used] = []
-        self._node, self._line = array("q"), array("q")
-        self._cpus, self._memory, self._gpus = array("q"), array("q"), array("q")
+        self._node, self._line, self._cpus, self._memory, self._gpus = (array("q") for _ in range(5))
         self._start, self._end = array("d"), array("d")
 
     def add(self, job: LoggedJob) -> None:
@@ -60,13 +59,11 @@ class Occupancy:
         if not n:
             return
         self._room.take(BYTES_OF_A_PLACE * n)
-        cpus, memory = max(job.processors, job.resources.cpus), job.resources.memory_mib
-        partitions = partitions_of(job) or {NO_PARTITION}
-        need = _need(job, n)
+        partitions, need = partitions_of(job) or {NO_PARTITION}, _need(job, n)
+        cpus = max(job.processors, job.resources.cpus)
         for name in job.nodes:
-            node = self._index.get(name)
-            if node is None:
-                node = self._index[name] = len(self._used)
+            node = self._index.setdefault(name, len(self._used))
+            if node == len(self._used):
                 self._used.append(_Used())
             used = self._used[node]
             used.partitions |= partitions
@@ -77,7 +74,7 @@ class Occupancy:
             self._node.append(node)
             self._line.append(job.line)
             self._cpus.append(cpus // n)
-            self._memory.append(memory // n)
+            self._memory.append(job.resources.memory_mib // n)
             self._gpus.append(job.resources.n_gpus // n)
             self._start.append(job.started_unix_s)
             self._end.append(job.ended_unix_s)

@@ -83,14 +83,15 @@ def what_arrived(session: Session, site_id: int, site: str, days: float | None =
             f"the database has {counted(len(rows), 'job')} of the site '{site}'{when}, too few to estimate "
             f"the arrival rate; import them from a log (`sil db import-sacct`, `import-swf`)"
         )
-    _, *named, _ = zip(*rows, strict=True)
+    _, classes, queues, users, _ = zip(*rows, strict=True)
     sizes: defaultdict[str, list[float]] = defaultdict(list)
     for _, job_class, _, _, size in rows:
         if size is not None:
             sizes[job_class].append(size)
     tenths = (np.arange(SIZES) + 0.5) / SIZES
     of_classes = {name: tuple(np.quantile(drawn, tenths).tolist()) for name, drawn in sizes.items()}
-    return Arrived(len(rows), (len(rows) - 1) / span_s, *map(_shares, named), of_classes)
+    per_s = (len(rows) - 1) / span_s
+    return Arrived(len(rows), per_s, _shares(classes), _shares(queues), _shares(users), of_classes)
 
 
 def _of_last(
@@ -115,7 +116,6 @@ def _shares(names: Collection[str]) -> dict[str, float]:
 
 
 HOUR_S = 3600.0
-
 
 _KEYS: Mapping[DemandBy, InstrumentedAttribute[str]] = {
     DemandBy.PARTITION: JobRow.queue,

@@ -92,6 +92,10 @@ class PredictedTurnaround:
     jobs_there: int
 
 
+COLUMNS = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}
+"""In CSV files, fields of jobs with other names."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobRecord:
     """A job and its outcome, with all things by name.
@@ -131,8 +135,6 @@ class JobRecord:
         return self.started_s + self.run_time_s
 
 
-COLUMNS = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}
-"""In CSV files, fields of jobs with other names."""
 Batch = tuple[Source, Sequence[JobRecord]]
 """Jobs that are recorded in one transaction, and their source."""
 
