@@ -91,16 +91,18 @@ def sentences(text: str | None) -> dict[str, str]:
     return {name: " ".join(sentence.split()) for _, name, sentence in _LISTED.findall(text or "")}
 
 
+def sentences_of(model: type) -> dict[str, str]:
+    """Of a class and those that it is derived from."""
+    return {name: text for part in reversed(model.__mro__) for name, text in sentences(part.__doc__).items()}
+
+
 def without_sentences(text: str | None) -> str:
     return re.sub(r"\n\s+$", "\n", _LISTED.sub("", text or ""))
 
 
 def declared(model: type[Settings]) -> list[Field]:
     """The fields of settings."""
-    hints, texts = get_type_hints(model, include_extras=True), dict[str, str]()
-    for part in reversed(model.__mro__):
-        texts |= sentences(part.__doc__)
-    found = []
+    hints, texts, found = get_type_hints(model, include_extras=True), sentences_of(model), []
     for field in fields(model):  # type: ignore[arg-type]
         name, hint = field.name, hints[field.name]
         kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)

@@ -124,15 +124,6 @@ LogOnNodes = Annotated[
         f"Alibaba's pods (CSV)."
     ),
 ]
-BoundedSlowdownThreshold = Annotated[
-    float,
-    Option(
-        min=0.001,
-        max=1e9,
-        help="Run times that are shorter count as this many seconds in bounded slowdowns.",
-        show_default=True,
-    ),
-]
 
 
 def folder(default: str) -> Any:

@@ -15,10 +15,9 @@ from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.report.analysis import Analysis
 from sil.settings.replays import Estimates, ReplaySettings
-from sil.site.log_file import LogFile
+from sil.site.log_file import OfPart
 from sil.workers.execution import Execution
 from sil.workers.executor import Inline
-from sil.workload.settings import Part
 
 if TYPE_CHECKING:
     from sil.runs.under_test import UnderTest
@@ -32,9 +31,7 @@ def replay(
     scheduler: options.SchedulersOfLogs = None,
     *,
     how: ReplaySettings,
-    part: Part,
-    file: LogFile,
-    bounded_slowdown_threshold: options.BoundedSlowdownThreshold = 10.0,
+    part: OfPart,
     events: Path | None = None,
     out_folder: Annotated[Path | None, options.folder("sil-LOG")] = None,
     where: Execution,
@@ -66,10 +63,10 @@ def replay(
 
     names = list(dict.fromkeys(scheduler or COMPARED))
     folder = out_folder or default_folder(log.name.split(".")[0])
-    cluster = file.cluster()
+    cluster = part.cluster()
     schedulers = with_releases(schedulers_for_logs(names, cluster is not None))
     check_decision_cost(how.decision_cost)
-    chosen = replace(part.of(file.read(log, cluster)), bound_s=bounded_slowdown_threshold)
+    chosen = part.chosen(log, cluster)
     if cluster is not None:
         _print_notes_on_nodes(cluster, schedulers)
     print_notes(chosen, [how.estimates], [part.load or 1.0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +11,9 @@ from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import print_notes, print_notes_on_slurm
 from sil.settings.replays import Asking, Estimates
-from sil.site.log_file import LogFile
+from sil.site.log_file import OfPeriod
 from sil.workers.execution import Execution
-from sil.workload.settings import Period, Slicing
+from sil.workload.settings import Slicing
 
 METRIC = "bounded_slowdown_mean"
 
@@ -27,9 +26,7 @@ def sweep(
     *,
     cut: Slicing,
     how: Asking,
-    period: Period,
-    file: LogFile,
-    bounded_slowdown_threshold: options.BoundedSlowdownThreshold = 10.0,
+    period: OfPeriod,
     out_folder: Annotated[Path | None, options.folder("sil-sweep-LOG")] = None,
     where: Execution,
     metric: str = METRIC,
@@ -61,10 +58,9 @@ def sweep(
     chosen = estimates or [Estimates.USER]
     folder = out_folder or default_folder("sweep", logs[0].name.split(".")[0])
     metric = replay_metric_named(metric)
-    cluster = file.cluster()
+    cluster = period.cluster()
     schedulers = with_releases(schedulers_for_logs(scheduler or COMPARED, cluster is not None))
-    whole = [file.read(log, cluster) for log in logs]
-    parts = [replace(period.of(log), bound_s=bounded_slowdown_threshold) for log in whole]
+    parts = [period.chosen(log, cluster) for log in logs]
     wanted = LogSweep(tuple(map(cut.of, parts)), schedulers, tuple(load or [1.0]), tuple(chosen), how)
     for k, part in enumerate(parts):
         print_notes(part, chosen, load or [] if k == 0 else [])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from scheduler import UserError
 from sil.declared import Setting
-from sil.workload.settings import Rules
+from sil.workload.settings import Part, Period, Rules
 from site_db.files.input_errors import InvalidFile
 
 if TYPE_CHECKING:
@@ -44,6 +44,25 @@ class LogFile(Rules):
 
         files = [] if self.nodes is None else [Path(self.nodes)]
         return read_log(log, self, self.processors, cluster, files)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfPeriod(LogFile, Period):
+    """The jobs of a log within a period.
+
+    * `bound_s`: Run times that are shorter count as this many seconds in bounded slowdowns.
+    """
+
+    bound_s: Annotated[float, Setting(option="--bounded-slowdown-threshold", least=0.001, most=1e9)] = 10.0
+
+    def chosen(self, log: Path, cluster: Cluster | None) -> JobLog:
+        """Those that are replayed. Raises InvalidFile."""
+        return replace(self.of(self.read(log, cluster)), bound_s=self.bound_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfPart(OfPeriod, Part):
+    """Those with some indices, under another load."""
 
 
 def read_nodes_of(path: Path) -> Cluster:
