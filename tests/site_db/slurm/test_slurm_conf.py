@@ -457,6 +457,18 @@ NodeName=n1 CPUs=1 / PartitionName=p Nodes=n1 MaxTime=soon
   line 2: maxtime is 'soon'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED
 NodeName=n1 CPUs=1 / PartitionName=p Nodes=n[1-2]
   line 2: partition p lists node n2, which is not defined; add NodeName=n2
+NodeName=n[1-2] CPUs=9999999999
+  line 1: cpus is '9999999999'; expected a whole number, at most 2,147,483,647
+NodeName=n1 CPUs=1 Gres=gpu:1000000
+  line 1: a node has 1,000,000 GPUs; expected at most 63
+NodeName=m CPUs=4 / PartitionName=q Nodes=ALL MaxNodes=0
+  line 2: maxnodes is 0; expected 1 or more, or UNLIMITED
+NodeName=m CPUs=4 / PartitionName=q Nodes=ALL MaxTime=0
+  line 2: maxtime is '0'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED
+NodeName=m CPUs=4 / PartitionName="" Nodes=ALL
+  line 2: PartitionName is empty; expected a name, like PartitionName=batch
+NodeName=m CPUs=4 / PartitionName= Nodes=ALL
+  line 2: PartitionName has no value, so that Slurm takes Nodes=ALL for it; expected PartitionName=value, or
 Include slurm.conf
   slurm.conf includes itself
 ClusterName=x
