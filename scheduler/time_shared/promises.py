@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -61,36 +60,33 @@ class Promising:
         trial = _Trial(shared, self._in_turn, problem.now_s)
         while trial.waiting and trial.choose(trial.waiting[0]):
             trial.start(trial.waiting[0])
-        ahead = trial.ahead(self._methods)
-        while (started := self._next_out_of_turn(trial, ahead)) is not None:
-            trial, ahead = started
+        trial.look_ahead(self._methods)
+        while (started := self._next_out_of_turn(trial)) is not None:
+            trial = started
         return trial.schedule(problem)
 
-    def _next_out_of_turn(self, trial: _Trial, ahead: _Ahead) -> tuple[_Trial, _Ahead] | None:
-        """The state with one more job started, and its look-ahead."""
-        waiting = trial.waiting[1:]
-        for row in sorted(waiting, key=lambda row: row not in ahead.broken):  # the threatened ones first
-            started = trial.with_started(row)
+    def _next_out_of_turn(self, trial: _Trial) -> _Trial | None:
+        """The state with one more job started."""
+        # The threatened ones first.
+        for row in sorted(trial.waiting[1:], key=lambda row: row not in trial.broken):
+            started, head = trial.with_started(row), trial.waiting[0]
             if started is None:
                 continue
-            then = started.ahead(self._methods)
-            head = trial.waiting[0]
-            delays_head = then.start_s[head] > ahead.start_s[head] + TOGETHER_S
-            rescued = row in ahead.broken and row not in then.broken
-            if then.broken <= ahead.broken and (rescued or not delays_head):
-                return started, then
+            started.look_ahead(self._methods)
+            delays_head = started.start_s[head] > trial.start_s[head] + TOGETHER_S
+            rescued = row in trial.broken and row not in started.broken
+            if started.broken <= trial.broken and (rescued or not delays_head):
+                return started
         return None
-
-
-class _Ahead(NamedTuple):
-    """Predicted starts by row, in seconds from now, and the rows of jobs whose promises are broken."""
-
-    start_s: Floats
-    broken: frozenset[int]
 
 
 class _Trial:
     """A copy of the state in which jobs can be started."""
+
+    start_s: Floats
+    """Predicted starts by row, in seconds from now."""
+    broken: frozenset[int]
+    """The rows of the jobs whose promises are predicted to be broken."""
 
     def __init__(self, shared: SharedNodes, in_turn: Loras, now_s: float) -> None:
         self._shared = shared
@@ -113,19 +109,19 @@ class _Trial:
         other.start(row)
         return other
 
-    def ahead(self, methods: Methods) -> _Ahead:
-        """The look-ahead if all others start in turn."""
+    def look_ahead(self, methods: Methods) -> None:
+        """Predict what happens if all others start in turn."""
         jobs, nodes = copied(self._jobs), copied(self._nodes)
         queues = queues_of(self.waiting, self._running)
         forecasts = room_for_forecasts(len(jobs.id))
         look_ahead(system_of(jobs, nodes, queues), forecasts, self._in_turn.policy, methods)
         by_s = {row: self._shared.promised.get(self._jobs.id[row]) for row in (*self._running, *self.waiting)}
-        broken = frozenset(
+        self.start_s = forecasts.start_s
+        self.broken = frozenset(
             row
             for row, limit_s in by_s.items()
             if limit_s is not None and forecasts.end_s[row] > limit_s - self._now_s + TOGETHER_S
         )
-        return _Ahead(forecasts.start_s, broken)
 
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         rows = np.array(self.started, dtype=np.int64)
