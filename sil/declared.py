@@ -6,13 +6,13 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter
 from numbers import Integral, Real
-from typing import Annotated, Any, NamedTuple, TypeGuard, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from scheduler import UserError
 
@@ -130,17 +130,15 @@ def spread(
 
     def decorate(function: Callable[..., Returned]) -> Callable[..., Returned]:
         hints = _hints(function)
-        models = {name: kind for name, kind in hints.items() if is_settings(kind)}
         parameters: list[Parameter] = []
-        spread_out: dict[str, list[tuple[Field, Shown]]] = {name: [] for name in models}
+        spread_out: dict[str, list[tuple[Field, Shown]]] = {}
         for parameter in inspect.signature(function).parameters.values():
-            if parameter.name in models:
-                fields_of = declared(models[parameter.name])
-                found = [(field, each) for field in fields_of if (each := shown(field)) is not None]
+            hint = hints.get(parameter.name, parameter.annotation)
+            if isinstance(hint, type) and issubclass(hint, Settings):
+                found = [(field, each) for field in declared(hint) if (each := shown(field)) is not None]
                 spread_out[parameter.name] = found
                 parameters += [each.parameter for _, each in found]
             else:
-                hint = hints.get(parameter.name, parameter.annotation)
                 parameters.append(parameter.replace(annotation=hint))
 
         @wraps(function)
@@ -152,7 +150,7 @@ def spread(
                     )
                     for field, each in found
                 }
-                given[name] = models[name](**values)
+                given[name] = hints[name](**values)
             return function(*args, **given)
 
         call.__signature__ = inspect.signature(function).replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -162,10 +160,6 @@ def spread(
         return call
 
     return decorate
-
-
-def is_settings(kind: object) -> TypeGuard[type[Settings]]:
-    return isinstance(kind, type) and issubclass(kind, Settings)
 
 
 def _hints(function: Callable[..., object]) -> dict[str, Any]:
@@ -188,15 +182,9 @@ def as_keyword(field: Field) -> Shown | None:
 
 
 def _documented(text: str, spread_out: dict[str, list[tuple[Field, Shown]]]) -> str:
-    def sentences(found: re.Match[str]) -> str:
-        return "\n".join(_bullets(found[1], [field for field, _ in spread_out[found[2]]]))
+    def listed(found: re.Match[str]) -> str:
+        how: dict[str, Any] = {"initial_indent": found[1], "subsequent_indent": f"{found[1]}  "}
+        fields_of = (f"* `{field.name}`: {field.text}" for field, _ in spread_out[found[2]])
+        return "\n".join(textwrap.fill(one, WIDTH, break_on_hyphens=False, **how) for one in fields_of)
 
-    return re.sub(r"^( *)\{(\w+)\}$", sentences, text, flags=re.MULTILINE)
-
-
-def _bullets(indent: str, found: list[Field]) -> Iterator[str]:
-    for field in found:
-        sentence = f"* `{field.name}`: {field.text}"
-        yield textwrap.fill(
-            sentence, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
-        )
+    return re.sub(r"^( *)\{(\w+)\}$", listed, text, flags=re.MULTILINE)
