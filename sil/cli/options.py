@@ -7,7 +7,6 @@ import operator
 from collections.abc import Callable
 from copy import copy
 from dataclasses import MISSING
-from datetime import datetime
 from functools import wraps
 from inspect import Parameter
 from pathlib import Path
@@ -22,7 +21,7 @@ from sil.report.analysis import Analysis
 from sil.settings.replays import Overrides, ReplaySettings
 from sil.site.log_file import LogFile
 from sil.workload import settings
-from sil.workload.settings import Period, Rules
+from sil.workload.settings import Rules
 
 Returned = TypeVar("Returned")
 
@@ -140,10 +139,8 @@ def _of(settings: type[Settings], name: str) -> Any:
 Seed = Annotated[int | None, _of(Overrides, "seed")]
 Trust = Annotated[bool, _of(Overrides, "trust")]
 TimeZone = Annotated[str | None, _of(Rules, "time_zone")]
-Begin = Annotated[datetime | None, _of(Period, "begin")]
 Processors = Annotated[int | None, _of(LogFile, "processors")]
 WarmUp = Annotated[float | None, _of(Analysis, "warm_up_days")]
 CoolDown = Annotated[float | None, _of(Analysis, "cool_down_days")]
 BlockDays = Annotated[float | None, _of(Analysis, "block_days")]
 DecisionLimit = Annotated[float, _of(ReplaySettings, "decision_limit_s")]
-SlurmStep = Annotated[float, _of(ReplaySettings, "slurm_step_s")]

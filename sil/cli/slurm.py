@@ -13,6 +13,7 @@ from sil.cli import console, options
 from sil.cli.lazy_group import group
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import print_notes_on_slurm
+from sil.settings.replays import Rehearsing
 from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
@@ -26,29 +27,9 @@ def rehearse(
     conf: Annotated[
         list[Path], Option(help="The present slurm.conf; a second one, and further ones, are variants of it.")
     ],
-    to: Annotated[
-        list[str] | None,
-        Option(help="Another Slurm: a prefix like /opt/slurm-26.05, or a root directory. Repeatable."),
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        Option(
-            "--set",
-            help="Other settings, like SchedulerParameters=bf_interval={10,30,60}: one variant for each "
-            "of the values in braces. Repeatable, for all combinations.",
-        ),
-    ] = None,
-    since: options.Begin = None,
-    warm_up_days: Annotated[
-        float,
-        Option(
-            min=0.0, help="Days before --from that are replayed, and do not count: two half-lives of usage."
-        ),
-    ] = 14.0,
-    time_zone: options.TimeZone = None,
-    slurm_step: options.SlurmStep = 30.0,
-    out_folder: Annotated[Path | None, options.folder("sil-ACCOUNTING")] = None,
     *,
+    how: Rehearsing,
+    out_folder: Annotated[Path | None, options.folder("sil-ACCOUNTING")] = None,
     where: Execution,
     as_json: options.Json = False,
 ) -> None:
@@ -65,11 +46,10 @@ def rehearse(
     from sil.experiment.replay_folder import render
     from sil.rehearsal.page import PAGE, headline, write_rehearsal
     from sil.rehearsal.run import read_rehearsal, rehearse
-    from sil.rehearsal.variants import Question
+    from sil.rehearsal.variants import rehearsed
 
     folder = out_folder or default_folder(accounting.name.split(".")[0])
-    asked = Question(accounting, conf, to or (), set_ or (), since, warm_up_days, time_zone, slurm_step)
-    month, replay, schedulers = asked.prepared()
+    month, replay, schedulers = rehearsed(accounting, conf, how)
     for note in month.log.notes:
         console.print_note(note)
     print_notes_on_slurm(schedulers[:1] + schedulers[2:])

@@ -58,7 +58,7 @@ def _factor(text: str) -> float:
 
 
 LOAD = Setting(parser=_factor, metavar="NUMBER")
-_FROM, _TO = (Setting(option=option, parser=moment_of, metavar="DATE") for option in ("--from", "--to"))
+FROM, TO = (Setting(option=option, parser=moment_of, metavar="DATE") for option in ("--from", "--to"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +69,8 @@ class Period(Settings):
     * `end`: Only jobs submitted before this time (UTC, or of --time-zone).
     """
 
-    begin: Annotated[datetime | None, _FROM] = None
-    end: Annotated[datetime | None, _TO] = None
+    begin: Annotated[datetime | None, FROM] = None
+    end: Annotated[datetime | None, TO] = None
 
     def of(self, log: JobLog) -> JobLog:
         """Raises InvalidFile."""
