@@ -15,12 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BindParameter, Double, bindparam, select, update
+from sqlalchemy import BindParameter, Double, bindparam, update
 from sqlalchemy.orm import Session
 
 from scheduler.messages import counted
 from scheduler.node_request import Request
 from site_db import schema
+from site_db.history.stored_statistics import of_site
 from site_db.jobs.log_import import (
     DESCRIPTION,
     JobsOnMachines,
@@ -93,9 +94,7 @@ class JobsOnNodes(LogBuilder):
         """A class of which no run has completed is expected to run as long as those that did not. Time limits
         are the longest that were requested, as far as the partitions allow."""
         row, request, place = schema.ExecutionStatisticsRow, schema.RequestRow, schema.AllowedPlaceRow
-        classes = select(row.job_class_id).join(schema.JobClassRow)
-        of_site = classes.where(schema.JobClassRow.site_id == self._site_id)
-        experienced = set(self._session.scalars(of_site))
+        experienced = set(self._session.scalars(of_site(self._site_id, row.job_class_id)))
         ids = {self._names.job_classes[name]: found for name, found in self._classes.items()}
         limits = {id: one.limit_s for id, one in ids.items() if one.limit_s is not None}
         unknown = {

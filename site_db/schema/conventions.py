@@ -64,7 +64,7 @@ def related(table: str, **columns: Any) -> Any:
         if isinstance(of, str):
             made[column] = part_of(of, primary_key=True)
         else:
-            made["__annotations__"][column] = Mapped[of]
+            made["__annotations__"][column] = Mapped[of]  # type: ignore[valid-type]
             made[column] = mapped_column(primary_key=of is Name)
     return type(table, (Base,), made)
 
