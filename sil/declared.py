@@ -12,11 +12,12 @@ from enum import StrEnum
 from functools import wraps
 from inspect import Parameter
 from numbers import Integral, Real
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from scheduler import UserError
 
 Returned = TypeVar("Returned")
+Choice = TypeVar("Choice", bound=StrEnum)
 WIDTH = 110
 
 
@@ -76,6 +77,11 @@ class Field(NamedTuple):
             bounds += " on" if most is None else f" to {most:g}"
             raise UserError(f"{name} is {value!r}; expected a {'whole ' if is_whole else ''}number{bounds}")
         return int(value) if is_whole else float(value)  # also of NumPy
+
+
+def choice(kind: type[Choice], value: str, name: str) -> Choice:
+    """Raises UserError if there is no such choice."""
+    return cast(Choice, Field(name, kind).checked(value, name))
 
 
 def whole_number(value: object, name: str, least: int = 1) -> int:

@@ -15,8 +15,8 @@ import polars as pl
 from scheduler import UserError
 from sil.api.calls import Isolating
 from sil.api.progress import shown, warn
-from sil.api.settings import given_log, one_of
-from sil.declared import as_keyword, spread
+from sil.api.settings import given_log
+from sil.declared import Field, Setting, as_keyword, spread
 from sil.experiment import replay_folder
 from sil.experiment.output_folder import copy_results
 from sil.experiment.replays import replay_all
@@ -209,7 +209,8 @@ class Replays:
         return replay_folder.read(self.folder)
 
     def _folder_of(self, scheduler: str) -> Path:
-        one_of(self.schedulers, scheduler, "scheduler")
+        known = Setting(known=tuple(self.schedulers))
+        Field("scheduler", str, setting=known).checked(scheduler, "scheduler")
         return self.folder / file_name(scheduler)
 
     def _explained(self, scheduler: str) -> Replays:

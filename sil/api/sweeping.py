@@ -12,8 +12,8 @@ from scheduler import UserError
 from scheduler.messages import counted
 from sil.api.calls import Working
 from sil.api.progress import warn
-from sil.api.settings import choice, given_log
-from sil.declared import as_keyword, spread
+from sil.api.settings import given_log
+from sil.declared import as_keyword, choice, spread
 from sil.experiment.log_sweep import LogSweep, run_sweep
 from sil.outcome.comparison import SweepComparison
 from sil.outcome.jobs import BOUND_S

@@ -6,12 +6,12 @@ import gc
 import os
 import sys
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Option
 
-from sil.cli.lazy_group import LazyGroup, group
+from sil.cli.lazy_group import Group, Unloaded, group
 from sil.cli.process import SchedulerNotes, remember_interrupts
 from sil.world import SHOW_TRACEBACKS
 
@@ -25,10 +25,13 @@ PLACES = (
 """Module and function of each command, or its group, in the order of the help."""
 
 
-class Commands(LazyGroup):
+class Commands(Group):
     """All commands."""
 
-    listed = PLACES
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for place in PLACES:
+            self.add_command(Unloaded(place))
 
 
 app = group(

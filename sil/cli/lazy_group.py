@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, ClassVar
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -76,7 +76,7 @@ def _name(place: str) -> str:
     return module if name == "app" else name.replace("_", "-")
 
 
-class _Unloaded(TyperCommand):
+class Unloaded(TyperCommand):
     """Stands for a command until its arguments are parsed."""
 
     def __init__(self, place: str) -> None:
@@ -93,14 +93,3 @@ class _Unloaded(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         return loaded(self._place).make_context(info_name, args, *rest, **extra)
-
-
-class LazyGroup(Group):
-    """A group whose class lists the places of its commands."""
-
-    listed: ClassVar[Sequence[str]]
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        for place in self.listed:
-            self.add_command(_Unloaded(place))

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sil.site.time_shared_cluster import NodesOfSite
 
 MOST_SECONDS = 3.2e9
-UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,8 +126,11 @@ def _with_submitted(state: QueueFile, submit: str, nodes: NodesOfSite) -> QueueF
 
 
 def _seconds_from(now: datetime, by: str) -> float:
-    if duration := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", by.strip()):
-        seconds = float(duration[1]) * UNITS[duration[2]]
+    from sil.api.settings import DURATION
+    from sil.api.settings import seconds as seconds_of
+
+    if DURATION.fullmatch(by):
+        seconds = seconds_of(by)
     else:
         try:
             then = datetime.fromisoformat(by)
@@ -139,7 +141,7 @@ def _seconds_from(now: datetime, by: str) -> float:
         if seconds <= 0:
             console.fail(f"--by '{by}': that time has passed")
     if seconds > MOST_SECONDS:
-        console.fail(f"--by '{by}': that is more than {MOST_SECONDS / UNITS['d'] / 365:.0f} years from now")
+        console.fail(f"--by '{by}': that is more than {MOST_SECONDS / 86_400 / 365:.0f} years from now")
     return seconds
 
 

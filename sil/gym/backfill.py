@@ -14,8 +14,8 @@ from scheduler import UserError
 from scheduler.compiled import allocate, handle
 from scheduler.free_nodes.arrays import larger_rigid_queue, new_rigid_queue
 from scheduler.free_nodes.kernels.identical import RigidQueue
-from sil.api.settings import choice, given_log
-from sil.declared import whole_number
+from sil.api.settings import given_log
+from sil.declared import choice, whole_number
 from sil.gym.environments import Numbers, Observation, Options, Single, Vector, reward_of
 from sil.outcome.jobs import BOUND_S
 from sil.runs.compiled import CODES
