@@ -192,11 +192,7 @@ class LoggedJob:
 
 
 class Refused(Exception):
-    """A row is not a completed run."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """A row is not a completed run; the message is the reason."""
 
 
 @dataclass(slots=True)
@@ -218,9 +214,6 @@ class Tally:
     @property
     def rows(self) -> int:
         return self.used + self.refused.total()
-
-    def use(self) -> None:
-        self.used += 1
 
     def repair(self, rule: str, line: int) -> None:
         self.repaired[rule] += 1

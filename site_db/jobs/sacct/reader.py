@@ -242,9 +242,9 @@ def _jobs(rows: Iterable[Fields], tally: Tally, states: Container[str], zone: tz
         try:
             job = _job(row, states, zone, order)
         except Refused as refused:
-            tally.refuse(refused.reason, row.line)
+            tally.refuse(str(refused), row.line)
             continue
-        tally.use()
+        tally.used += 1
         for rule in row.repairs:
             tally.repair(rule, row.line)
         for remark, number in remarks(row, job):

@@ -339,7 +339,7 @@ class _Table:
             try:
                 fields, repairs = self._readings.found([line.fields for line in row.lines])
             except Refused as refused:
-                self._tally.refuse(refused.reason, first.number)
+                self._tally.refuse(str(refused), first.number)
                 return ()
             found = Fields(first.number, fields, repairs)
         if row.before | row.after:
