@@ -87,7 +87,7 @@ class BatsimManager(ResourceManager):
     def _submit(self, job_id: str, job: Job, submit_s: float) -> None:
         profile = self._nodes.profile(job)
         walltime_s = profile["delay"]
-        self._session.jobs[job_id] = SessionJob(job, walltime_s)
+        self._session.jobs[job_id] = SessionJob(job_id, job, walltime_s)
         request = {
             "id": job_id,
             "subtime": submit_s,
@@ -98,45 +98,35 @@ class BatsimManager(ResourceManager):
         self._tell("JOB_SUBMITTED", job_id=job_id, job=request, profile=profile)
 
     def on_run_ended(self, ended: RunEnded) -> None:
-        over = self._over(ended.run, messages.FAILED if ended.failed else messages.SUCCEEDED)
-        if over is not None and not ended.failed:
-            _, entry = over
+        entry = self._over(ended.run, messages.FAILED if ended.failed else messages.SUCCEEDED)
+        if entry is not None and not ended.failed:
             ran_s = ended.ended_s - entry.started_s
             self._nodes.learn(entry.job, entry.nodes, entry.started_s, ran_s)
 
-    def _over(self, run: RunId, state: str) -> tuple[str, SessionJob] | None:
+    def _over(self, run: RunId, state: str) -> SessionJob | None:
         """Report the end of a run; None if the run is unknown."""
-        over = self._session.over(run)
-        if over is not None:
-            job_id, entry = over
+        if (entry := self._session.over(run)) is not None:
             self._tell(
                 "JOB_COMPLETED",
-                job_id=job_id,
+                job_id=entry.id,
                 job_state=state,
                 return_code=0 if state == messages.SUCCEEDED else 1,
                 kill_reason="",
                 alloc=str(entry.nodes),
             )
-        return over
-
-    def on_run_released(self, run: RunId) -> None:
-        """Its completion follows."""
+        return entry
 
     def on_run_preempted(self, run: RunId) -> None:
         """The run was killed."""
-        over = self._over(run, messages.KILLED)
-        if over is not None:
-            job_id, entry = over
-            self._killed.add(job_id)
+        if (entry := self._over(run, messages.KILLED)) is not None:
+            self._killed.add(entry.id)
             self._orders.give_up(entry.job.id, "killed by its scheduler")
 
     def on_run_lost(self, lost: RunLost) -> None:
         """The run failed; its job is submitted again, as another attempt."""
         self._tell_of_nodes(lost)
-        over = self._over(lost.run, messages.FAILED)
-        if over is not None:
-            job_id, entry = over
-            first, _, attempt = job_id.partition("#")
+        if (entry := self._over(lost.run, messages.FAILED)) is not None:
+            first, _, attempt = entry.id.partition("#")
             self._submit(f"{first}#{int(attempt or 0) + 1}", entry.job, self._clock.now_s)
 
     def on_monitor_news(self) -> None:
