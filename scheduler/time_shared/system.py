@@ -118,16 +118,15 @@ class SystemState:
         """Record that an unfinished job was promised to end by then."""
         self._promised[job] = by_s
 
-    def set_local(self, n: int, load: ReportedLoad) -> None:
-        """Set the local load of node n."""
-        nodes, self._local[n] = self._now.nodes, load
+    def set_local(self, n: int, load: ReportedLoad) -> bool:
+        """Set the local load of node n. Returns whether that changes which jobs may start: of the load, only
+        memory does."""
+        nodes, before, self._local[n] = self._now.nodes, self._local[n], load
         nodes.local_mpl[n], nodes.local_cpu[n] = load.tasks, load.cpu
         nodes.most_memory_mb[n] = self._contract.memory_mb(
             self._memory_mb[n], load.memory_mb, load.user_is_there
         )
-
-    def local(self, n: int) -> ReportedLoad:
-        return self._local[n]
+        return (before.user_is_there, before.memory_mb) != (load.user_is_there, load.memory_mb)
 
     def set_available(self, n: int, is_available: bool) -> None:
         self._now.nodes.most_jobs[n] = self._contract.most_jobs if is_available else 0
