@@ -23,7 +23,6 @@ from sil.slurm.protocol.envelope import (
     receive,
     reply,
     send,
-    usual_answer,
 )
 from sil.slurm.protocol.records import (
     BATCH_STEP,
@@ -192,7 +191,7 @@ class Controller(Daemons):
                 first = next(iter(self.cluster))  # which one it is does not matter
                 # Of a job that is to end, no process is left, and there is no epilog.
                 gone = JOB_ALREADY_COMPLETE if isinstance(request.body, KillJob) else None
-                send(connection, reply(request, usual_answer(request, gone), first), self._authentication)
+                send(connection, reply(request, first, gone), self._authentication)
         if request.type == MessageType.REQUEST_NODE_REGISTRATION_STATUS:
             resumed, self._resumed = self._resumed, []
             self.register(name for name in dict.fromkeys(resumed) if name in self.cluster)

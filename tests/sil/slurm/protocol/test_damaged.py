@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from sil.slurm.protocol.authentication import MUNGE, NONE, Stated, check_kind
-from sil.slurm.protocol.envelope import LONGEST, Unknown, decode, encode, length_of, reply, usual_answer
+from sil.slurm.protocol.envelope import LONGEST, Unknown, decode, encode, length_of, reply
 from sil.slurm.protocol.records import BatchJobLaunch, record
 from sil.slurm.protocol.releases import V22_05, ProtocolError
 from sil.slurm.protocol.shares import shares
@@ -29,7 +29,7 @@ def read_record(name: str, data: bytes) -> None:
 def read(data: bytes) -> None:
     """All that is done with a message that a node receives."""
     request = decode(data, ANYONE)
-    reply(request, usual_answer(request))
+    reply(request)
     if isinstance(request.body, BatchJobLaunch):
         shares(request.body)
 
