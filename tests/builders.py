@@ -72,7 +72,7 @@ def trace(*rows: tuple[float, Fact, Mapping[str, Any]]) -> pl.DataFrame:
 
 def earlier(facts: pl.DataFrame) -> pl.DataFrame:
     """As in a trace of a version that stated what runs hold as text."""
-    shares = [shares_in(cell) for cell in facts["shares"].to_list()]
+    shares = shares_in(facts["shares"])
     texts = pl.Series([None if each is None else shares_text(each) for each in shares], dtype=pl.String)
     return facts.with_columns(MACHINES_AS_TEXT, detail=pl.coalesce(texts, "detail")).drop("shares")
 

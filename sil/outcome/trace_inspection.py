@@ -73,8 +73,9 @@ def divergence(one: pl.DataFrame, other: pl.DataFrame) -> Divergence | None:
 
 
 def _rows(facts: pl.DataFrame) -> Iterator[Row]:
-    for row in facts.iter_rows(named=True):
-        yield row | {"machines": intervals_in(row["machines"]), "shares": shares_in(row["shares"])}
+    held = zip(intervals_in(facts["machines"]), shares_in(facts["shares"]), strict=True)
+    for row, (machines, shares) in zip(facts.iter_rows(named=True), held, strict=True):
+        yield row | {"machines": machines, "shares": shares}
 
 
 NOT_COMPLETE = (Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.RUN_ABANDONED, Fact.RUN_DISCARDED)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -27,8 +27,7 @@ _ARROW = arrow_schema(HELD)
 _TEXT = pa.large_string()
 
 Intervals = tuple[Interval, ...]
-Cell = Sequence[Mapping[str, int]] | None
-"""What Polars makes of a list of structs."""
+T = TypeVar("T")
 
 
 def arrow_column(name: str, ends: Ints, numbers: Ints2, is_given: Flags | None = None) -> pa.LargeListArray:
@@ -76,19 +75,35 @@ def texts_of(ends: Ints, intervals: Ints2) -> pl.Series:
     return pl.Series(pc.binary_join(lists, pa.scalar(" ", _TEXT)))
 
 
-def intervals_in(cell: Cell) -> Intervals | None:
-    return None if cell is None else tuple((each["first"], each["last"]) for each in cell)
+def intervals_in(machines: pl.Series) -> list[Intervals | None]:
+    """The lists of a column of intervals."""
+    return _tuples(machines, _interval)
 
 
-def shares_in(cell: Cell) -> tuple[Share, ...] | None:
-    if cell is None:
-        return None
-    return tuple(Share(each["node"], each["chunks"], _places_of_bits(each["gpus"])) for each in cell)
+def shares_in(shares: pl.Series) -> list[tuple[Share, ...] | None]:
+    """The lists of a column of shares."""
+    return _tuples(shares, _share)
+
+
+def _tuples(column: pl.Series, made: Callable[..., T]) -> list[tuple[T, ...] | None]:
+    lists = column.rechunk().to_arrow()
+    records = tuple(map(made, *(field.to_pylist() for field in lists.values.flatten())))
+    ends, is_valid = lists.offsets.to_pylist(), lists.is_valid().to_pylist()
+    return [
+        records[begin:end] if is_given else None
+        for (begin, end), is_given in zip(pairwise(ends), is_valid, strict=True)
+    ]
+
+
+# Equal ones are one object: the garbage collector would traverse all of a long trace.
+@lru_cache(65_536)
+def _interval(first: int, last: int) -> Interval:
+    return first, last
 
 
 @lru_cache(65_536)
-def _places_of_bits(number: int) -> tuple[int, ...]:
-    return tuple(place for place in range(number.bit_length()) if number >> place & 1)
+def _share(node: int, chunks: int, gpus: int) -> Share:
+    return Share(node, chunks, tuple(place for place in range(gpus.bit_length()) if gpus >> place & 1))
 
 
 def node_set(intervals: Intervals) -> NodeSet:

@@ -218,7 +218,5 @@ class TraceRecorder:
 def rows_of(facts: pl.DataFrame) -> list[Row]:
     """Facts as rows of ROW."""
     read = {"machines": intervals_in, "shares": shares_in}
-    columns = (
-        map(read[name], facts[name].to_list()) if name in read else facts[name].to_list() for name in ROW
-    )
+    columns = (read.get(name, pl.Series.to_list)(facts[name]) for name in ROW)
     return list(zip(*columns, strict=True))

@@ -208,7 +208,7 @@ def follow(trace: pl.DataFrame, log: JobLog, found: Compared) -> None:
     # Orders of one pass arrive by several connections, in any order.
     place = {job: k for k, job in enumerate(log.jobs["job"].to_list())}
     rows = sorted(
-        trace.select("time_s", "event", "job", "shares").iter_rows(),
+        zip(trace["time_s"], trace["event"], trace["job"], shares_in(trace["shares"]), strict=True),
         key=lambda row: (row[0], row[1] == Fact.RUN_STARTED, place[row[2]]),
     )
     for time_s, event, job, shares in rows:
@@ -228,7 +228,7 @@ def follow(trace: pl.DataFrame, log: JobLog, found: Compared) -> None:
                 elif late_s > INTERVAL_S:
                     found.differ[f"Slurm waits longer; {shape(log.requests[job])}"] += 1
                     found.examples.append(f"job {job}, {late_s:g} s later: {log.requests[job]}")
-                held[job] = rows_of(shares_in(shares) or ())
+                held[job] = rows_of(shares or ())
                 why_not = nodes.why_not(kinds[job], log.requests[job].chunks, held[job])
                 assert why_not is None, f"job {job}: {why_not}"
                 nodes.take(kinds[job], held[job])

@@ -26,7 +26,7 @@ nodes = st.sets(st.integers(0, 30))
 
 @given(st.lists(st.none() | shares))
 def test_shares_are_read_as_they_were_written(cells: list[tuple[Share, ...] | None]) -> None:
-    assert [*map(shares_in, column("shares", cells).to_list())] == cells
+    assert shares_in(column("shares", cells)) == cells
 
 
 @given(st.lists(nodes))
@@ -35,7 +35,7 @@ def test_the_intervals_of_nodes_are_those_of_node_sets_and_have_their_text(sets:
     ends, numbers = machines_of(np.cumsum([0, *map(len, sets)]), given_nodes)
     expected = [NodeSet.of(each) for each in sets]
     machines = column("machines", [each.intervals for each in expected])
-    assert [*map(intervals_in, machines.to_list())] == [each.intervals for each in expected]
+    assert intervals_in(machines) == [each.intervals for each in expected]
     assert machines.to_frame().select(MACHINES_AS_TEXT).to_series().to_list() == [*map(str, expected)]
     assert texts_of(ends, numbers).to_list() == [*map(str, expected)]
 
