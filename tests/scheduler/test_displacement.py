@@ -188,40 +188,6 @@ def test_nothing_is_displaced_for_a_job_that_would_not_fit_anyway() -> None:
     assert nodes.stopping == [2], "now it would"
 
 
-def test_nothing_is_displaced_for_a_job_that_fits() -> None:
-    nodes = Nodes(Node(1, 0), Node(1, 0))
-    nodes.submit(1, "low")
-    nodes.submit(2, "urgent")
-    assert nodes.started == [(1, "0"), (2, "1")]
-    assert nodes.stopping == []
-
-
-def test_a_job_displaces_only_runs_of_the_queues_that_its_queue_displaces() -> None:
-    nodes = Nodes(Node(3, 0))
-    for job, queue in ((1, "low"), (2, "middle"), (3, "urgent"), (4, "urgent"), (5, "urgent")):
-        nodes.submit(job, queue)
-    assert nodes.stopping == [1]
-
-
-def test_a_job_with_a_gpu_displaces_only_runs_that_hold_what_it_needs() -> None:
-    """Jobs 2 and 3 started later than job 1, but hold no GPU; job 4 holds one of another node."""
-    nodes = Nodes(Node(4, 0, ("a",)), Node(4, 0))
-    nodes.submit(1, "low", GPU)
-    nodes.submit(2, "low")
-    nodes.submit(3, "low", Request(cores=4))
-    nodes.submit(4, "urgent", GPU)
-    assert nodes.stopping == [1]
-
-
-def test_of_the_runs_that_are_not_needed_those_that_started_first_are_kept() -> None:
-    """Job 5 needs three cores. Jobs 4 and 3 have two, so job 2 is added, after which job 3 is not needed."""
-    nodes = Nodes(Node(5, 0))
-    for job, cores in ((1, 1), (2, 2), (3, 1), (4, 1)):
-        nodes.submit(job, "low", Request(cores=cores), at_s=float(job))
-    nodes.submit(5, "urgent", Request(cores=3))
-    assert nodes.stopping == [4, 2]
-
-
 def test_a_run_that_ends_before_it_is_stopped_is_complete_and_its_room_is_used() -> None:
     nodes = Nodes(Node(1, 0))
     nodes.submit(1, "low")

@@ -104,14 +104,6 @@ def test_actual_run_times_are_passed_to_the_run_time_estimator() -> None:
     assert run_time_estimates.learned == [(job(0, 3), 80.0)]
 
 
-def test_nodes_freed_separately_are_allocated_together() -> None:
-    queue = Queue()
-    queue.submit(*map(job, range(4)), job(4, 2))
-    queue.end(2, 10.0)
-    queue.end(0, 11.0)
-    assert queue.started[4:] == [(4, "0 2")]
-
-
 @pytest.mark.parametrize(
     ("nodes", "told"), [(0, "asks for 0 nodes"), (5, "asks for 5 nodes; the machine has 4")]
 )
@@ -179,32 +171,6 @@ def test_a_node_is_reused_after_a_later_reading_reports_it_up() -> None:
     queue.observe(0, True, measured_s=11.0)
     assert queue.started == [(0, "0"), (0, "0")]
     assert [order.run for _, order in queue.dispatcher.orders] == [0, 1]
-
-
-def test_a_free_node_that_fails_is_skipped() -> None:
-    queue = Queue(3)
-    queue.observe(1, False, 0.0)
-    queue.submit(job(0, 2), job(1))
-    assert queue.started == [(0, "0 2")]
-
-
-def test_a_node_that_fails_during_a_run_is_not_free_after_the_run() -> None:
-    queue = Queue(2)
-    queue.submit(job(0, 2), job(1, 2))
-    queue.observe(0, False, 5.0)
-    queue.end(0, 50.0)
-    assert queue.started == [(0, "0-1")]
-    queue.observe(0, True, 60.0)
-    assert queue.started[1:] == [(1, "0-1")]
-
-
-def test_a_node_that_recovers_during_a_run_is_free_after_the_run() -> None:
-    queue = Queue(2)
-    queue.submit(job(0, 2), job(1, 2))
-    for up, measured_s in ((False, 5.0), (False, 6.0), (True, 7.0), (True, 8.0)):
-        queue.observe(0, up, measured_s)
-    queue.end(0, 50.0)
-    assert queue.started[1:] == [(1, "0-1")]
 
 
 def test_after_a_loss_the_reservation_uses_the_end_of_the_new_run() -> None:
