@@ -94,6 +94,14 @@ def test_the_help_lists_each_command_with_the_first_sentence_of_its_own_help() -
     assert [sentence for sentence in sentences if sentence not in listed] == []
 
 
+def test_every_argument_and_option_has_help() -> None:
+    """A sentence in a docstring that names none would be lost."""
+    commands = [*map(loaded, PLACES)]
+    for command in commands:
+        commands += getattr(command, "commands", {}).values()
+        assert [parameter.name for parameter in command.params if not parameter.help] == []
+
+
 def test_the_help_loads_no_command_and_no_large_library() -> None:
     large = {"numpy", "pydantic", "rich", "sil.cli.console", "sil.workers"}
     assert not large & modules_after("--help")
