@@ -327,16 +327,21 @@ def with_start_that_holds(facts: pl.DataFrame, name: str, cell: Any) -> pl.DataF
 LARGEST = 2**31 - 1
 
 
+def one_run(start: dict[str, Any], **arrival: Any) -> pl.DataFrame:
+    """Three facts, of which the second is the start."""
+    of_run = {"job": 1, "run": 0, "resource": -1}
+    return trace(
+        (0.0, Fact.JOB_ARRIVED, {"job": 1, "job_class": "rigid", "user": "ann", **arrival}),
+        (1.0, Fact.RUN_STARTED, {**of_run, **start}),
+        (2.0, Fact.RUN_ENDED, of_run),
+    )
+
+
 @pytest.mark.parametrize(
     "machines", [None, [], [(-1, 0)], [(1, 0)], [(0, 0), (0, 0)], [(3, 3)], [(0, LARGEST)]]
 )
 def test_machines_that_there_are_not_or_named_twice_are_not_clean(machines: Any) -> None:
-    rows: list[Row] = [
-        (0.0, Fact.JOB_ARRIVED, {"job": 1, "job_class": "rigid", "user": "ann"}),
-        (1.0, Fact.RUN_STARTED, {"job": 1, "run": 0, "resource": -1, "machines": [0, 1]}),
-        (2.0, Fact.RUN_ENDED, {"job": 1, "run": 0, "resource": -1}),
-    ]
-    facts = trace(*rows)
+    facts = one_run({"machines": [0, 1]})
     assert is_clean(facts, Capacity(3), 3)
     assert not is_clean(with_start_that_holds(facts, "machines", machines), Capacity(3), 3)
 
@@ -352,13 +357,8 @@ def test_machines_that_there_are_not_or_named_twice_are_not_clean(machines: Any)
 )
 def test_shares_of_nodes_that_are_not_requested_are_not_clean(shares: Any) -> None:
     request = Request(gpus=Gpus(types=frozenset({"A"})))
-    start = {"job": 1, "run": 0, "resource": -1, "machines": [0], "shares": [Share(0, 1, (1,))]}
-    rows: list[Row] = [
-        (0.0, Fact.JOB_ARRIVED, {"job": 1, "job_class": "rigid", "user": "ann", "request": request}),
-        (1.0, Fact.RUN_STARTED, start),
-        (2.0, Fact.RUN_ENDED, {"job": 1, "run": 0, "resource": -1}),
-    ]
-    facts, capacity = trace(*rows), Capacity(len(NODES), nodes=NODES)
+    facts = one_run({"machines": [0], "shares": [Share(0, 1, (1,))]}, request=request)
+    capacity = Capacity(len(NODES), nodes=NODES)
     assert is_clean(facts, capacity, 3)
     assert not is_clean(with_start_that_holds(facts, "shares", shares), capacity, 3)
 
